@@ -1,0 +1,39 @@
+# Two commands set everything up on a machine with Python 3.11 or newer, pip and make:
+#
+#   make demo    install, then optimise and benchmark ResNet-18
+#   make test    install for development, then ruff, basedpyright, lit and pytest
+#
+# PYTHON=... chooses the interpreter; PYTEST=... adds arguments, e.g. PYTEST="-m 'not slow'".
+
+usable = $(shell $(1) -c 'import sys; sys.version_info >= (3, 11) and print("$(1)")' 2>/dev/null)
+PYTHON ?= $(firstword $(foreach name,python3 python3.12 python3.13 python3.11 python,$(call usable,$(name))))
+PYTEST ?=
+BIN := .venv/bin
+
+.PHONY: demo test
+
+demo: .venv/installed
+	$(BIN)/python scripts/demo.py
+
+# pytest comes last, so that the last line is its count.
+test: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
+	$(BIN)/lit --quiet lit_tests
+	$(BIN)/python -m pytest --numprocesses auto $(PYTEST)
+
+.venv/installed: pyproject.toml | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable .
+	touch $@
+
+.venv/installed-dev: pyproject.toml | .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --editable '.[dev]'
+	touch $@ .venv/installed
+
+# Some distributions ship venv without ensurepip: then the system's pip installs pip.
+.venv:
+	@test -n "$(PYTHON)" || { echo "isoform needs Python 3.11 or newer (make PYTHON=...)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv || { \
+	  $(PYTHON) -m venv --clear --without-pip .venv && \
+	  $(PYTHON) -m pip --python $(BIN)/python install pip; }

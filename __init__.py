@@ -1,0 +1,60 @@
+"""isoform takes a tensor program, finds faster programs that compute the same thing, proves it, and
+runs them.
+
+Example:
+    import isoform
+
+    program = isoform.load("model.onnx")
+    better = isoform.optimize(program, target="cpu", budget=60)
+    session = isoform.compile(better)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .compiler.api import Program, Session, compile, from_torch, load, optimize, parse
+    from .dialects.builder import GraphBuilder
+    from .dialects.errors import UserError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "GraphBuilder",
+    "Program",
+    "Session",
+    "UserError",
+    "__version__",
+    "compile",
+    "from_torch",
+    "load",
+    "optimize",
+    "parse",
+]
+
+# `import isoform` costs nothing: each name is imported from its module when it is first used.
+_HOMES = {
+    "GraphBuilder": ".dialects.builder",
+    "Program": ".compiler.api",
+    "Session": ".compiler.api",
+    "UserError": ".dialects.errors",
+    "compile": ".compiler.api",
+    "from_torch": ".compiler.api",
+    "load": ".compiler.api",
+    "optimize": ".compiler.api",
+    "parse": ".compiler.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'isoform' has no attribute '{name}'")
+    value: object = getattr(import_module(_HOMES[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names without importing them."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Floor 4: pass manager, registry, pipelines, commands, Python API, reports."""

@@ -1,0 +1,213 @@
+"""The Python API: load, optimise, compile, run. `import isoform` offers these names.
+
+Example:
+    program = load("model.onnx")
+    better = optimize(program, target="cpu", budget=60)
+    session = compile(better)
+    outputs = session(x=array)
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..dialects.errors import UserError, suggest
+from ..dialects.program import Program
+from .levels import lower_to
+from .optimizer import OPTIMIZED, Optimized
+from .optimizer import optimize as _optimize
+from .program_file import parse, read_program, save_mlir
+from .session import ReferenceRunner, Runner, Session
+
+Shapes = Mapping[str, Sequence[int]]
+
+__all__ = [
+    "OPTIMIZED",
+    "Optimized",
+    "Program",
+    "Session",
+    "compile",
+    "from_torch",
+    "load",
+    "optimize",
+    "parse",
+    "save",
+]
+
+
+def load(
+    path_or_name: str | Path, shapes: Shapes | None = None, batch: int = 1, seed: int = 0
+) -> Program:
+    """Load a program: an `.onnx` or `.mlir` file, or `zoo:NAME`.
+
+    Args:
+        path_or_name: the weights of an `.mlir` are in the safetensors file it names, if that exists.
+        shapes: extents for the dynamic dims of an ONNX model's inputs, by input name.
+        batch: batch size of a zoo model.
+        seed: seed of a zoo model's weights.
+
+    Raises:
+        UserError: there is no such file or model, or it cannot be understood.
+    """
+    name = str(path_or_name)
+    if name.startswith("zoo:"):
+        return _zoo(name.removeprefix("zoo:"), shapes, batch, seed)
+    path = Path(path_or_name)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        hint = f"did you mean 'zoo:{name}'?" if name in _zoo_names() else None
+        raise UserError("a model is FILE.onnx, FILE.mlir or zoo:NAME", where=name, hint=hint)
+    if not path.exists():
+        raise UserError("no such file", where=name)
+    return reader(path, shapes or {})
+
+
+def _onnx(path: Path, shapes: Shapes) -> Program:
+    from ..lowering.onnx_to_graph import import_onnx
+
+    return import_onnx(path, shapes)
+
+
+def _mlir(path: Path, shapes: Shapes) -> Program:
+    program = read_program(path)
+    for name, dims in shapes.items():
+        _check_shape(program, name, dims)
+    return program
+
+
+_READERS: dict[str, Callable[[Path, Shapes], Program]] = {".onnx": _onnx, ".mlir": _mlir}
+
+
+def _zoo_names() -> list[str]:
+    from .zoo import MODELS
+
+    return list(MODELS)
+
+
+def _zoo(name: str, shapes: Shapes | None, batch: int, seed: int) -> Program:
+    from . import zoo
+
+    if name not in zoo.MODELS:
+        hint = suggest(name, zoo.MODELS) or "isoform zoo lists them"
+        raise UserError(f"the zoo has no model '{name}'", hint=hint)
+    program = zoo.build(name, batch, seed)
+    for key, dims in (shapes or {}).items():
+        _check_shape(program, key, dims)
+    return program
+
+
+def _check_shape(program: Program, name: str, dims: Sequence[int]) -> None:
+    """A static program accepts only the shapes that it has."""
+    known = program.inputs
+    if name not in known:
+        raise UserError(f"there is no input '{name}'", where="--shape", hint=suggest(name, known))
+    if tuple(dims) != known[name].get_shape():
+        raise UserError(
+            f"input '{name}' has a fixed shape",
+            where="--shape",
+            expected=list(known[name].get_shape()),
+            found=list(dims),
+        )
+
+
+def save(program: Program, path: str | Path) -> None:
+    """Write a program: IR text with its weights beside it (`.mlir`), or `.onnx`; whole or not at all.
+
+    Only the weights that the module uses are written.
+
+    Raises:
+        UserError: the file cannot be written, or an `.onnx` is asked of a program below graph level.
+    """
+    path = Path(path)
+    match path.suffix.lower():
+        case ".mlir":
+            save_mlir(program, path)
+        case ".onnx":
+            from ..lowering.graph_to_onnx import export_onnx
+
+            export_onnx(program, path)
+        case _:
+            raise UserError("an output is FILE.mlir or FILE.onnx", where=str(path))
+
+
+def optimize(
+    program: Program,
+    target: str = "cpu",
+    strategy: str = "optimize",
+    budget: float = 60.0,
+    seed: int = 0,
+    cost_file: str | Path | None = None,
+    threads: int = 1,
+) -> Optimized:
+    """Return a faster program that computes the same, or the same program and why.
+
+    Args:
+        target: a name of `lowering.targets`: it decides the costs, and whether they are measured.
+        strategy: which system searches; `optimize` is all that exist.
+        budget: seconds for search and measurement together.
+        seed: of the inputs that are drawn to measure.
+        cost_file: measured costs (docs/costs.md).
+        threads: for the measurement.
+
+    Returns:
+        A program with `.report`, as docs/commands.md lists it.
+
+    Raises:
+        UserError: unknown target or strategy, broken cost file.
+    """
+    return _optimize(program, target, strategy, budget, seed, cost_file, threads)
+
+
+def compile(program: Program, target: str = "cpu", threads: int | None = None) -> Session:
+    """Make a program ready to run.
+
+    Args:
+        target: `cpu`, or `reference` for the float64 meaning (slow, for checks).
+        threads: threads of the cpu target; None takes what the process may use.
+
+    Raises:
+        UserError: the target cannot run here, or weights are missing.
+    """
+    return Session(program, _runner(program, target, threads))
+
+
+def _runner(program: Program, target: str, threads: int | None) -> Runner:
+    if target == "reference":
+        return ReferenceRunner(program)
+    if target == "cpu":
+        from .session import usable_cores
+
+        from ..lowering.kernel_to_cpu.session import CpuSession
+
+        kernel = lower_to(program, "kernel")
+        return CpuSession(kernel, threads=usable_cores() if threads is None else threads)
+    from ..lowering.targets import target_named
+
+    found = target_named(target)
+    raise UserError(
+        f"programs cannot run on '{found.name}' here", where="--target", hint="cpu runs everywhere"
+    )
+
+
+def from_torch(module: Any, args: Any, seed: int = 0) -> Program:
+    """Import a torch module through its ONNX export.
+
+    Args:
+        module: a `torch.nn.Module`; exported in evaluation mode.
+        args: example inputs, a tensor or a tuple; their shapes are the program's.
+
+    Raises:
+        UserError: torch is not installed, or cannot export the module.
+    """
+    from .torch_export import export_module
+
+    with tempfile.TemporaryDirectory(prefix="isoform-") as folder:
+        path = Path(folder) / "module.onnx"
+        export_module(module, args, path)
+        program = load(path)
+        program.weights.load_all()
+    program.source = type(module).__name__
+    return program

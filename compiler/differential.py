@@ -1,0 +1,84 @@
+"""Compare what a program computes before the first pass and after each one (`--check`).
+
+Both programs are evaluated by the reference (numpy, float64) on the same inputs and weights, drawn
+from a seed by name: no weights file is needed, and a wrong pass is found whatever the weights are.
+"""
+
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+from xdsl.dialects.builtin import ModuleOp
+
+from ..dialects.errors import UserError
+from ..dialects.graph import WeightOp
+from ..dialects.program import Program
+from ..dialects.reference import run
+from ..dialects.types import Array, Tensor, is_bool, is_float, is_static
+from ..dialects.weights import Weights
+from .pass_manager import AfterPass, PassRun
+
+# Largest difference allowed between two orders of the same float64 sums, relative to the output's
+# largest value; a wrong program differs by far more.
+TOLERANCE = 1e-6
+
+
+def differential_check(module: ModuleOp, seed: int = 0) -> AfterPass:
+    """Evaluate `module` now and return what compares it, after a pass, with what it became.
+
+    Raises: UserError where the program has no @main with static shapes, or cannot be evaluated.
+    """
+    before = evaluate(module, seed)
+
+    def check(run: PassRun, module: ModuleOp) -> None:
+        if (difference := first_difference(before, evaluate(module, seed))) is not None:
+            raise UserError(f"{difference} [after pass '{run.name}']", where="--check")
+
+    return check
+
+
+def evaluate(module: ModuleOp, seed: int = 0) -> dict[str, Array]:
+    """Evaluate @main on inputs and weights drawn from the seed and their names.
+
+    Raises: UserError
+    """
+    weights = {op.key: op.type for op in module.walk() if isinstance(op, WeightOp)}
+    drawn = {name: draw(name, type_, seed) for name, type_ in weights.items()}
+    program = Program(module, Weights(drawn))
+    inputs = {name: draw(name, type_, seed) for name, type_ in program.inputs.items()}
+    return run(program, inputs)
+
+
+def draw(name: str, type_: Tensor, seed: int) -> Array:
+    """Draw a tensor: normal floats, integers 0 and 1 (valid indices nearly everywhere), booleans.
+
+    Floats of rank 0 and 1 are between 0.5 and 1.5, as scales and variances must be positive.
+    """
+    if not is_static(type_):
+        raise UserError(f"'{name}' has no static shape", where="--check", found=type_)
+    generator = np.random.default_rng((seed, zlib.crc32(name.encode())))
+    shape = type_.get_shape()
+    if is_bool(type_.element_type):
+        return generator.integers(0, 2, shape) > 0
+    if not is_float(type_.element_type):
+        return generator.integers(0, 2, shape)
+    return generator.normal(size=shape) if len(shape) > 1 else generator.uniform(0.5, 1.5, shape)
+
+
+def first_difference(before: Mapping[str, Array], after: Mapping[str, Array]) -> str | None:
+    """Describe the first output position at which two evaluations differ, or return None.
+
+    Outputs correspond by position: names that are only SSA names may change.
+    """
+    if len(before) != len(after):
+        return f"there were {len(before)} outputs and there are {len(after)}"
+    for (name, old), new in zip(before.items(), after.values(), strict=True):
+        if old.shape != new.shape:
+            return f"output '{name}' had shape {old.shape} and has {new.shape}"
+        finite = np.abs(old[np.isfinite(old)])
+        bound = TOLERANCE * float(finite.max(initial=0.0))
+        wrong = ~np.isclose(new, old, rtol=0.0, atol=bound, equal_nan=True)
+        if wrong.any():
+            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+            return f"output '{name}' at {list(place)} was {old[place]:.9g} and is {new[place]:.9g}"
+    return None

@@ -1,0 +1,73 @@
+"""The levels of a program (graph, algebra, kernel) and the way down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.passes import ModulePass
+
+from ..dialects.context import WeightContext
+from ..dialects.errors import UserError
+from ..dialects.program import Program
+from ..dialects.weights import Weights
+from .pass_manager import PassRun, run_pipeline
+from .registry import make_context
+
+LEVELS = ("graph", "algebra", "kernel")
+# Weights, constants and weights-only work stay graph ops at every level, at cost 0.
+_NEUTRAL = ("graph.weight", "graph.constant")
+
+
+def weight_context(weights: Weights) -> WeightContext:
+    """A context that knows every dialect, and the weights."""
+    context = make_context()
+    fields = {name: getattr(context, name) for name in type(context).__dataclass_fields__}
+    return WeightContext(**fields, weights=weights)
+
+
+def run_passes(program: Program, passes: str | Sequence[ModulePass]) -> tuple[PassRun, ...]:
+    """Apply passes to a program in place, verified before and after each.
+
+    Raises:
+        UserError: a pass refuses the program.
+    """
+    return run_pipeline(program.module, passes, weight_context(program.weights))
+
+
+def level_of(program: Program) -> str:
+    """The highest level that the program still has ops of."""
+    found = {
+        op.name.partition(".")[0]
+        for op in program.main.body.block.ops
+        if op.name not in _NEUTRAL
+    }
+    return next((level for level in LEVELS if level in found), "graph")
+
+
+def lower_to(program: Program, level: str) -> Program:
+    """The program at `level`: itself where it is there, else a lowered copy.
+
+    Raises:
+        UserError: `level` is above the program's own, or no level.
+    """
+    if level not in LEVELS:
+        raise UserError(f"unknown level '{level}'", where="--emit", hint=f"{', '.join(LEVELS)}")
+    here = level_of(program)
+    if here == level:
+        return program
+    if LEVELS.index(here) > LEVELS.index(level):
+        raise UserError(f"the program is at the {here} level already", where=f"--emit {level}")
+    lowered = program.clone()
+    run_passes(lowered, _pipeline(level))
+    return lowered
+
+
+def _pipeline(level: str) -> tuple[ModulePass, ...]:
+    """LOWER_TO_KERNEL, or its beginning up to the algebra."""
+    from .pipelines import LOWER_TO_KERNEL
+
+    passes = tuple(LOWER_TO_KERNEL)
+    if level == "kernel":
+        return passes
+    last = next(k for k, pass_ in enumerate(passes) if pass_.name == "graph-to-algebra")
+    return passes[: last + 1]

@@ -1,0 +1,321 @@
+"""`isoform-opt`: read IR, run a pipeline of passes, print IR; xDSL's driver with our manners.
+
+IR goes to stdout or whole into the output file, all else to stderr. A user's mistake is one line on
+stderr with its place and a hint, exit 1 (2 for the command line itself).
+"""
+
+import argparse
+import os
+import re
+import sys
+import traceback
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import cast
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.frontend.mlir import MLIRFrontend
+from xdsl.ir import Attribute
+from xdsl.printer import Printer
+from xdsl.utils.arg_spec import ArgSpec, parse_spec
+from xdsl.utils.exceptions import (
+    ArgSpecParseError,
+    DiagnosticException,
+    ParseError,
+    ShrinkException,
+)
+from xdsl.xdsl_opt_main import xDSLOptMain
+
+from ..dialects.errors import UsageError, UserError, did_you_mean, one_line
+from ..dialects.files import cannot, write_whole
+from .expected import Expectation, expectations, mismatches
+from .explain import Explainer
+from .opt_arguments import ArgumentParser, add_isoform_flags
+from .pass_help import help_pass, list_passes
+from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
+from .plugin import extend, load_plugin
+from .registry import UNIVERSE, make_context, multiverse
+from .source import Places, Source, parse_source
+from .verify import verify_module
+
+_SEPARATOR = re.compile(rb"^[ \t]*// -----[^\n]*$", re.MULTILINE)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `isoform-opt` and return its exit status: 0, 1 for a user's error, 2 for wrong usage."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return IsoformOpt(arguments).execute()
+    except UserError as error:
+        if "--traceback" in arguments:
+            traceback.print_exc()
+        print(f"error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:  # noqa: BLE001 - the last stop: a bug, in a pass or here, is still one line
+        if "--traceback" in arguments:
+            traceback.print_exc()
+        notes = [n for n in getattr(error, "__notes__", ()) if "\n" not in n]
+        crash = one_line(f"{type(error).__name__}: {error} {' '.join(notes)}")
+        print(f"error: crash, {crash} (a bug; --traceback shows where)", file=sys.stderr)
+        return 1
+
+
+class IsoformOpt(xDSLOptMain):
+    """The driver: every flag of xDSL's, and plug-in files, explanations, checks and limits."""
+
+    version_format = "isoform-opt built on xdsl {xdsl_version}"
+
+    def __init__(self, arguments: Sequence[str] | None = None) -> None:
+        # xDSL's own __init__ prints usage and tracebacks as it goes; these are its steps.
+        universe = multiverse()
+        own_passes = list(UNIVERSE.all_passes)
+        self.available_frontends = dict(universe.all_frontends)
+        self.available_targets = dict(universe.all_targets)
+        self.available_passes = dict(universe.all_passes)
+        parser = ArgumentParser("isoform-opt", description=xDSLOptMain.__doc__, allow_abbrev=False)
+        self.register_all_arguments(parser)
+        self.args = parser.parse_args(arguments)
+        for path in cast(list[str], self.args.plugin):
+            plugin = load_plugin(path)
+            universe = extend(universe, plugin)
+            own_passes += [p.name for p in plugin.passes]
+        self.own_passes = own_passes
+        self.available_targets = dict(universe.all_targets)
+        self.available_passes = dict(universe.all_passes)
+        self.ctx = make_context(universe)
+        self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
+        self.target = _choice("-t", self.args.target, self.available_targets)
+        self.passes = make_passes(self.args.passes, self.available_passes)
+
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        """Add xDSL's flags and ours."""
+        super().register_all_arguments(arg_parser)
+        add_isoform_flags(arg_parser)
+
+    def run(self) -> None:
+        """Run, and exit with the status where it is not 0, as callers of xDSL's driver expect."""
+        if status := self.execute():
+            sys.exit(status)
+
+    def execute(self) -> int:
+        """Do what the flags say and return the exit status.
+
+        Raises: UserError
+        """
+        if self.args.list_passes:
+            sys.stdout.write(list_passes(self.available_passes, self.own_passes))
+            return 0
+        if self.args.help_pass is not None:
+            sys.stdout.write(help_pass(self.args.help_pass, self.available_passes))
+            return 0
+        try:
+            with unverified_attributes(self.args.disable_verify):
+                status = self.run_chunks(self.read_chunks())
+        except ShrinkException:
+            if not self.args.shrink:
+                raise
+            print("Success, can shrink")
+            return 0
+        if self.args.shrink:
+            print("Failure, can't shrink")
+            return 1
+        return status
+
+    def run_chunks(self, chunks: Sequence[Source]) -> int:
+        """Process each chunk; write the output when all of them are done."""
+        diagnostics = self.args.verify_diagnostics or self.args.parsing_diagnostics
+        annotations = [expectations(c.text, c.name, c.line_offset) for c in chunks]
+        if diagnostics and any(annotations):
+            return self.run_annotated(chunks, annotations)
+        outputs, caught = list[str](), False
+        for chunk in chunks:
+            try:
+                outputs.append(self.run_chunk(chunk))
+            except UserError as error:
+                if not diagnostics or not self.is_wanted(error):
+                    raise
+                caught = True
+                outputs.append(f"{error}\n")
+        self.write(outputs)
+        if diagnostics and not caught:
+            raise UserError("no error was raised", where=self.get_input_name())
+        return 0
+
+    def run_annotated(self, chunks: Sequence[Source], annotations: list[list[Expectation]]) -> int:
+        """Process each chunk; succeed where the errors are those that the annotations expect."""
+        outputs, wrong = list[str](), list[UserError]()
+        for chunk, expected in zip(chunks, annotations, strict=True):
+            error = None
+            try:
+                outputs.append(self.run_chunk(chunk))
+            except UserError as raised:
+                error = raised
+            wrong += mismatches(expected, error)
+        self.write(outputs)
+        for error in wrong:
+            print(f"error: {error}", file=sys.stderr)
+        return 1 if wrong else 0
+
+    def is_wanted(self, error: UserError) -> bool:
+        """Say whether a diagnostics flag asks for this kind of error to be printed on stdout."""
+        parsing = isinstance(error.__cause__, ParseError)
+        flag = self.args.parsing_diagnostics if parsing else self.args.verify_diagnostics
+        return cast(bool, flag)
+
+    def run_chunk(self, source: Source) -> str:
+        """Parse, run the passes, print."""
+        module, places = self.parse(source)
+        self.apply_all(module, places)
+        return self.output_resulting_program(module)
+
+    def read_chunks(self) -> list[Source]:
+        """Read the input, split at `// -----` lines if asked to."""
+        path = cast(str | None, self.args.input_file)
+        data = sys.stdin.buffer.read() if path is None or path == "-" else _read_input(path)
+        pieces = _SEPARATOR.split(data) if self.args.split_input_file else [data]
+        chunks, offset = list[Source](), 0
+        for piece in pieces:
+            chunks.append(Source.decode(self.get_input_name(), piece, offset))
+            offset += piece.count(b"\n")
+        return chunks
+
+    def parse(self, source: Source) -> tuple[ModuleOp, Places]:
+        """Read one chunk with the frontend of `-f` or of the file's extension."""
+        path = cast(str | None, self.args.input_file)
+        suffix = "mlir" if path is None or path == "-" else Path(path).suffix.removeprefix(".")
+        if not self.args.frontend and suffix not in self.available_frontends:
+            known = ", ".join(sorted(self.available_frontends))
+            hint = f"-f NAME says it; known are {known}"
+            raise UserError("its name does not tell the format", where=path, hint=hint)
+        spec = _choice("-f", self.args.frontend or suffix, self.available_frontends)
+        if spec.name == "mlir":
+            frontend = MLIRFrontend.from_spec(spec)
+            explicit = frontend.no_implicit_module or self.args.no_implicit_module
+            return parse_source(self.ctx, source, implicit_module=not explicit)
+        try:
+            module = self.parse_chunk(BytesIO(source.text.encode()), suffix, source.line_offset)
+        except ParseError as error:
+            where = source.place(error.span.start)
+            raise UserError(one_line(error.msg), where=where) from error
+        if module is None:
+            raise UserError(f"frontend '{spec.name}' gave no module", where=source.name)
+        return module, Places(source)
+
+    def apply_all(self, module: ModuleOp, places: Places) -> None:
+        """Apply the pipeline, verifying before it and after each pass; report on stderr."""
+        run_pipeline(
+            module,
+            self.passes,
+            self.ctx,
+            verify=not self.args.disable_verify,
+            after_pass=self.reporter(module, places),
+            max_rewrites=self.args.max_rewrites,
+            place_of=places.of,
+        )
+
+    def reporter(self, module: ModuleOp, places: Places) -> AfterPass:
+        """Return what reports on each pass as the flags ask, on stderr."""
+        explain = Explainer(module) if self.args.explain else None
+        check = self.checker(module, places) if self.args.check else None
+        last = self.passes[-1] if self.passes else None
+
+        def report(run: PassRun, module: ModuleOp) -> None:
+            if self.args.time_passes:
+                print(f"Pass {run.name} took {run.seconds:.6f} seconds", file=sys.stderr)
+            if explain is not None:
+                print(explain.after(run, module), file=sys.stderr)
+            if self.args.print_between_passes and run.pass_ is not last:
+                print(f"IR after {run.name}:", file=sys.stderr)
+                Printer(sys.stderr).print_op(module)
+                print("\n", file=sys.stderr)
+            if check is not None:
+                check(run, module)
+
+        return report
+
+    def checker(self, module: ModuleOp, places: Places) -> AfterPass:
+        """Evaluate the program, once it is known to be sound, for comparison after each pass."""
+        from .differential import differential_check  # numpy and the dialects: only where asked for
+
+        if not self.args.disable_verify:
+            verify_module(module, places.of)
+        return differential_check(module)
+
+    def output_resulting_program(self, prog: ModuleOp) -> str:
+        """Print the module for the target, ending in one newline.
+
+        Raises: UserError where the target cannot express it.
+        """
+        try:
+            text = super().output_resulting_program(prog)
+        except (DiagnosticException, NotImplementedError) as error:
+            raise UserError(one_line(str(error)), where=f"target '{self.target.name}'") from error
+        return text.rstrip("\n") + "\n"
+
+    def write(self, outputs: Iterable[str]) -> None:
+        """Write the chunks' outputs to stdout, or whole into the output file."""
+        text = "// -----\n".join(outputs)
+        path = cast(str | None, self.args.output_file)
+        if path is None or path == "-":
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        else:
+            write_whole(path, text)
+
+
+@contextmanager
+def unverified_attributes(active: bool) -> Generator[None]:
+    """Let attributes that do not verify be built in the block (`--disable-verify`)."""
+    verifying = Attribute.__post_init__
+    if active:
+        Attribute.__post_init__ = _accept
+    try:
+        yield
+    finally:
+        Attribute.__post_init__ = verifying
+
+
+def _accept(self: Attribute) -> None:
+    """Verify nothing."""
+
+
+def _read_input(path: str) -> bytes:
+    """Read the input file; where it is missing, look for a similar name beside it."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError as error:
+        folder = Path(path).parent
+        names = [p.name for p in folder.iterdir()] if folder.is_dir() else []
+        raise UserError(
+            "no such file", where=path, hint=did_you_mean(Path(path).name, names)
+        ) from error
+    except OSError as error:
+        raise cannot("read", path, error) from error
+
+
+def _choice(flag: str, text: str, known: Iterable[str]) -> ArgSpec:
+    """Parse `name{option=1}` and check the name.
+
+    Raises: UsageError
+    """
+    known = sorted(known)
+    try:
+        spec = parse_spec(text)
+    except ArgSpecParseError as error:
+        raise UsageError(f"malformed value '{text}'", where=flag) from error
+    if spec.name not in known:
+        hint = did_you_mean(spec.name, known) or f"known are {', '.join(known)}"
+        raise UsageError(f"unknown name '{spec.name}'", where=flag, hint=hint)
+    return spec
+
+
+if __name__ == "__main__":
+    sys.exit(main())

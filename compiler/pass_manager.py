@@ -1,0 +1,222 @@
+"""Parse pipelines of passes and run them, verified between passes and bounded in rewrites.
+
+run_pipeline(module, "canonicalize,cse", make_context())
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, get_args, get_type_hints
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
+from xdsl.utils.hints import isa, type_repr
+
+from ..dialects.errors import UserError, did_you_mean, one_line
+from .registry import PassFactory, multiverse
+from .rewrite_limit import rewrite_limit
+from .verify import PlaceOf, no_place, verify_module
+
+Passes = Mapping[str, PassFactory]
+
+_QUOTED = re.compile(r'("(?:\\.|[^"\\])*"|\[[^\]]*\])')
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """A pass that ran, and what it took: wall-clock seconds and pattern rewrites."""
+
+    pass_: ModulePass
+    seconds: float
+    rewrites: int
+
+    @property
+    def name(self) -> str:
+        """Return the pass's name."""
+        return self.pass_.name
+
+
+AfterPass = Callable[[PassRun, ModuleOp], None]
+
+
+def run_pipeline(
+    module: ModuleOp,
+    pipeline: str | Sequence[ModulePass],
+    context: Context,
+    *,
+    passes: Passes | None = None,
+    verify: bool = True,
+    after_pass: AfterPass | None = None,
+    max_rewrites: int | None = None,
+    place_of: PlaceOf = no_place,
+) -> tuple[PassRun, ...]:
+    """Apply a pipeline in place, verifying the module before it and after each pass.
+
+    `after_pass` is called with each run (`.name`, `.pass_`) and the module it left, verified.
+    `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each operation, at
+    least 100,000).
+
+    Raises: UserError for a malformed pipeline, a pass that fails, a module that does not verify.
+    """
+    if isinstance(pipeline, str):
+        pipeline = make_passes(pipeline, passes)
+    if verify:
+        verify_module(module, place_of)
+    runs: list[PassRun] = []
+    for pass_ in pipeline:
+        runs.append(apply_pass(module, pass_, context, max_rewrites=max_rewrites))
+        if verify:
+            _verify_after(module, pass_, place_of)
+        if after_pass is not None:
+            after_pass(runs[-1], module)
+    return tuple(runs)
+
+
+def apply_pass(
+    module: ModuleOp, pass_: ModulePass, context: Context, *, max_rewrites: int | None = None
+) -> PassRun:
+    """Apply one pass in place, without verifying.
+
+    Raises: UserError where the pass refuses the module; any other exception is a bug and gets a
+    note.
+    """
+    limit = max_rewrites if max_rewrites is not None else default_limit(module)
+    started = time.perf_counter()
+    try:
+        with rewrite_limit(limit) as budget:
+            pass_.apply(context, module)
+    except UserError as error:
+        error.where = error.where or f"pass '{pass_.name}'"
+        raise
+    except (DiagnosticException, NotImplementedError) as error:
+        raise UserError(one_line(str(error)), where=f"pass '{pass_.name}'") from error
+    except Exception as error:
+        error.add_note(f"while pass '{pass_.name}' ran")
+        raise
+    return PassRun(pass_, time.perf_counter() - started, budget.used)
+
+
+def default_limit(module: ModuleOp) -> int:
+    """Return how many rewrites of one pass are plausible for a module of this size."""
+    return max(100_000, 100 * sum(1 for _ in module.walk()))
+
+
+def _verify_after(module: ModuleOp, pass_: ModulePass, place_of: PlaceOf) -> None:
+    try:
+        verify_module(module, place_of)
+    except UserError as error:
+        error.message += f" [after pass '{pass_.name}']"
+        raise
+
+
+def make_passes(pipeline: str, passes: Passes | None = None) -> tuple[ModulePass, ...]:
+    """Parse `a,b{option=1 names="x","y" flag=true}` into passes; spaces and newlines at commas are
+    allowed.
+
+    Raises: UserError for unknown passes and options, values of a wrong type, malformed text.
+    """
+    if passes is None:
+        passes = multiverse().all_passes
+    try:
+        specs = tuple(parse_pipeline(_tight(pipeline)))
+    except ArgSpecParseError as error:
+        raise _malformed(error) from error
+    return tuple(make_pass(spec, passes) for spec in specs)
+
+
+def make_pass(spec: ArgSpec, passes: Passes) -> ModulePass:
+    """Build one pass from its name and options.
+
+    Raises: UserError for an unknown pass or option, a missing option, a value of a wrong type.
+    """
+    cls = load_pass(spec.name, passes)
+    hints = get_type_hints(cls)
+    options = {f.name: f for f in fields(cls) if f.name != "name" and f.init}
+    given = spec.normalize_parameter_names().parameters
+    where = f"pass '{spec.name}'"
+    for name in given:
+        if name not in options:
+            known = [option.replace("_", "-") for option in options]
+            hint = did_you_mean(name.replace("_", "-"), known) or _known(known)
+            raise UserError(f"unknown option '{name.replace('_', '-')}'", where=where, hint=hint)
+    values = {name: _coerce(name, v, hints[name], where) for name, v in given.items()}
+    for name, option in options.items():
+        optional = type(None) in get_args(hints[name])
+        no_default = option.default is MISSING and option.default_factory is MISSING
+        if name not in values and no_default and not optional:
+            shown = f"{name.replace('_', '-')}={type_repr(hints[name])}"
+            raise UserError(f"needs the option {shown}", where=where)
+    try:
+        return cls.from_pass_spec(ArgSpec(spec.name, values))
+    except (ValueError, TypeError) as error:
+        raise UserError(one_line(str(error)), where=where) from error
+
+
+def load_pass(name: str, passes: Passes) -> type[ModulePass]:
+    """Import the pass called `name`.
+
+    Raises: UserError where there is none, or it needs something that is not installed.
+    """
+    if name not in passes:
+        hint = did_you_mean(name, passes) or "isoform-opt --list-passes lists them"
+        raise UserError(f"unknown pass '{name}'", hint=hint)
+    try:
+        return passes[name]()
+    except ImportError as error:
+        raise UserError(f"cannot be loaded: {error}", where=f"pass '{name}'") from error
+
+
+def _known(options: Sequence[str]) -> str:
+    return f"its options are {', '.join(options)}" if options else "it has no options"
+
+
+def _coerce(name: str, value: ParameterListType, hint: Any, where: str) -> ParameterListType:
+    """Check a value against the type of its option; whole numbers and `1e-3` serve as floats."""
+    shown = name.replace("_", "-")
+    optional = type(None) in get_args(hint)
+    if not value:
+        if optional and hint != bool | None:
+            return value
+        example = f"{shown}=true" if hint in (bool, bool | None) else f"{shown}=..."
+        raise UserError(f"option '{shown}' needs a value", where=where, hint=f"write {example}")
+    for candidate in (value, tuple(_as_float(v) for v in value)):
+        if (len(candidate) == 1 and isa(candidate[0], hint)) or isa(candidate, hint):
+            return candidate
+    found = ",".join(str(v).lower() if isinstance(v, bool) else repr(v) for v in value)
+    quote = f'write {shown}="{found}"' if hint in (str, str | None) else None
+    raise UserError(
+        f"option '{shown}'", where=where, expected=type_repr(hint), found=found, hint=quote
+    )
+
+
+def _as_float(value: ParameterType) -> ParameterType:
+    if isinstance(value, bool):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def _tight(pipeline: str) -> str:
+    """Drop the whitespace that xDSL's pipeline syntax does not allow, outside quotes."""
+    parts = _QUOTED.split(pipeline.strip())
+    for index in range(0, len(parts), 2):
+        parts[index] = re.sub(r"\s*([,={])\s*", r"\1", parts[index])
+        parts[index] = re.sub(r"\s+(?=})", "", parts[index])
+        parts[index] = re.sub(r"\s+", " ", parts[index])
+    return "".join(parts)
+
+
+def _malformed(error: ArgSpecParseError) -> UserError:
+    """Shorten xDSL's report (a heading, `name:line:column`, the text, a caret, the message)."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    column = lines[1].rpartition(":")[2]
+    return UserError(
+        f"malformed pipeline at column {column} of '{lines[2]}': {lines[-1].lower()}",
+        hint="write a,b{option=1 flag=true}",
+    )

@@ -1,0 +1,132 @@
+"""Load a plug-in: one Python file that defines any of `DIALECTS`, `PASSES` and `TARGETS`."""
+
+import hashlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TypeVar, cast
+
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+from xdsl.utils.target import Target
+
+from ..dialects.errors import UserError, one_line
+
+T = TypeVar("T")
+
+LISTS = ("DIALECTS", "PASSES", "TARGETS")
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """What a plug-in file adds."""
+
+    path: str
+    dialects: tuple[Dialect, ...]
+    passes: tuple[type[ModulePass], ...]
+    targets: tuple[type[Target], ...]
+
+
+def load_plugin(path: str) -> Plugin:
+    """Execute the file at `path` as a module and collect its lists.
+
+    Raises: UserError for a missing file, an error while it runs (with its line), lists of something
+    else.
+    """
+    module = _execute(path)
+    if not any(hasattr(module, name) for name in LISTS):
+        raise UserError(f"this plug-in defines none of {', '.join(LISTS)}", where=path)
+    return Plugin(
+        path,
+        _instances(module, "DIALECTS", Dialect, path),
+        _classes(module, "PASSES", ModulePass, path),
+        _classes(module, "TARGETS", Target, path),
+    )
+
+
+def extend(universe: Universe, plugin: Plugin) -> Universe:
+    """Return `universe` with what `plugin` adds.
+
+    Raises: UserError where a name is taken.
+    """
+    dialects = {d.name: (lambda d=d: d) for d in plugin.dialects}
+    passes = {p.name: (lambda p=p: p) for p in plugin.passes}
+    targets = {t.name: (lambda t=t: t) for t in plugin.targets}
+    for kind, new, old in (
+        ("dialect", dialects, universe.all_dialects),
+        ("pass", passes, universe.all_passes),
+        ("target", targets, universe.all_targets),
+    ):
+        for name in new:
+            if name in old:
+                raise UserError(f"there is already a {kind} '{name}'", where=plugin.path)
+    return Universe(
+        all_dialects=universe.all_dialects | dialects,
+        all_passes=universe.all_passes | passes,
+        all_targets=universe.all_targets | targets,
+        all_frontends=universe.all_frontends,
+    )
+
+
+def _execute(path: str) -> ModuleType:
+    """Run the file under a module name of its own (dataclasses look their module up by name)."""
+    file = Path(path)
+    if not file.is_file():
+        raise UserError("no such plug-in file", where=path)
+    digest = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]
+    name = f"isoform_plugin_{file.stem}_{digest}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UserError("a plug-in is a Python file, its name ends in .py", where=path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UserError(
+            f"the plug-in failed to load: {type(error).__name__}: {one_line(str(error))}",
+            where=_place(error, path),
+        ) from error
+    return module
+
+
+def _place(error: BaseException, path: str) -> str:
+    """Return `file:line` of the last line of the plug-in that ran before the error."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return f"{error.filename}:{error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if Path(f.filename).resolve() == Path(path).resolve()]
+    return f"{path}:{lines[-1]}" if lines else path
+
+
+def _items(module: ModuleType, name: str, path: str) -> Iterable[object]:
+    """Return the list called `name`, empty if the plug-in has none."""
+    value: object = getattr(module, name, ())
+    if not isinstance(value, (list, tuple)):
+        raise UserError(f"{name} is not a list", where=path)
+    return cast(Iterable[object], value)
+
+
+def _classes(module: ModuleType, name: str, base: type[T], path: str) -> tuple[type[T], ...]:
+    """Return the subclasses of `base` listed under `name`, each with a name of its own."""
+    for item in _items(module, name, path):
+        if not (isinstance(item, type) and issubclass(item, base)):
+            raise UserError(f"{name} holds {item!r}, not a subclass of {base.__name__}", where=path)
+        if not isinstance(getattr(item, "name", None), str):
+            raise UserError(f'{item.__name__} has no name = "..."', where=path)
+    return cast(tuple[type[T], ...], tuple(_items(module, name, path)))
+
+
+def _instances(module: ModuleType, name: str, kind: type[T], path: str) -> tuple[T, ...]:
+    """Return the objects of type `kind` listed under `name`."""
+    items = tuple(_items(module, name, path))
+    for item in items:
+        if not isinstance(item, kind):
+            raise UserError(f"{name} holds {item!r}, not a {kind.__name__}", where=path)
+    return cast(tuple[T, ...], items)

@@ -1,0 +1,131 @@
+"""Programs as text: `.mlir` files and the safetensors file beside them.
+
+The module attribute `isoform.weights` names the weights file, relative to the `.mlir`. Without the
+file a program still parses, verifies and optimises; what needs the data says so.
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.printer import Printer
+
+from ..dialects.errors import UserError
+from ..dialects.files import read_whole, write_whole
+from ..dialects.graph import WeightOp
+from ..dialects.program import Program, main_of, return_of
+from ..dialects.weights import load_safetensors, save_safetensors
+from .registry import make_context
+from .source import Source, parse_source
+from .verify import verify_module
+
+WEIGHTS = "isoform.weights"
+
+
+def parse(text: str, name: str = "<text>") -> Program:
+    """Parse and verify a program's IR text; its weights are not looked for.
+
+    Raises:
+        UserError: with line and column, where the text is no valid program.
+    """
+    module, places = parse_source(make_context(), Source(name, text))
+    verify_module(module, places.of)
+    main_of(module)
+    return_of(module)
+    return Program(module, source=name)
+
+
+def read_program(path: Path) -> Program:
+    """Read an `.mlir` file and open the weights beside it, if they are there.
+
+    Raises:
+        UserError: the file cannot be read or parsed, or names weights outside its folder.
+    """
+    source = Source.decode(str(path), read_whole(path))
+    program = parse(source.text, source.name)
+    named = program.module.attributes.get(WEIGHTS)
+    if isinstance(named, StringAttr):
+        side = _beside(path, named.data)
+        if side.exists():
+            program.weights = load_safetensors(side)
+    return program
+
+
+def _beside(path: Path, name: str) -> Path:
+    """The file called `name` in the folder of `path` or below it."""
+    folder = path.resolve().parent
+    side = (folder / name).resolve()
+    if not side.is_relative_to(folder):
+        raise UserError(f"the weights file '{name}' is outside the model's folder", where=str(path))
+    return side
+
+
+def used_weights(module: ModuleOp) -> list[str]:
+    """Names of the weights that a module refers to, in order of first use."""
+    return list(dict.fromkeys(op.key for op in module.walk() if isinstance(op, WeightOp)))
+
+
+def save_mlir(program: Program, path: Path) -> None:
+    """Write `path` and, where the program has weights at hand, NAME.safetensors beside it.
+
+    Raises:
+        UserError: a file cannot be written, or only some of the weights are at hand.
+    """
+    names = used_weights(program.module)
+    missing = [name for name in names if name not in program.weights]
+    module = program.module.clone()
+    if names and not missing:
+        side = path.with_suffix(".safetensors")
+        save_safetensors(side, {name: program.weights[name] for name in names})
+        module.attributes[WEIGHTS] = StringAttr(side.name)
+    elif len(missing) < len(names):
+        raise UserError(f"weight '{missing[0]}' is missing, others are there", where=str(path))
+    elif not names:
+        module.attributes.pop(WEIGHTS, None)
+    write_whole(path, module_text(module))
+
+
+def module_text(module: ModuleOp) -> str:
+    """The IR text of a module, ending in a newline."""
+    out = StringIO()
+    Printer(out).print_op(module)
+    return out.getvalue() + "\n"
+
+
+def without_weights(program: Program) -> bool:
+    """Whether the program names weights and not all of them are at hand."""
+    return any(name not in program.weights for name in used_weights(program.module))
+
+
+def check_weights(program: Program) -> None:
+    """Compare each weight's array with the type that the program gives it.
+
+    Raises:
+        UserError: one is missing, or has another shape or dtype.
+    """
+    from ..dialects.types import to_numpy
+
+    for op in program.module.walk():
+        if not isinstance(op, WeightOp):
+            continue
+        array, type_ = program.weights[op.key], op.type
+        dtype = to_numpy(type_.element_type)
+        if array.shape != type_.get_shape() or array.dtype != dtype:
+            raise UserError(
+                f"weight '{op.key}' does not fit the program",
+                expected=f"{dtype}{list(type_.get_shape())}",
+                found=f"{array.dtype}{list(array.shape)}",
+            )
+
+
+__all__ = [
+    "check_weights",
+    "module_text",
+    "parse",
+    "read_program",
+    "save_mlir",
+    "used_weights",
+    "without_weights",
+]

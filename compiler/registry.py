@@ -1,0 +1,77 @@
+"""The one place where isoform's dialects and passes are listed: to register one, add its line.
+
+A reference `"passes.fold_constants:FoldConstants"` names a module of this package and what it
+exports. Nothing is imported before it is used, so a driver starts without egglog, onnx, llvmlite or
+sympy.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import cast
+
+from xdsl.context import Context
+from xdsl.ir import Dialect
+from xdsl.passes import ModulePass
+from xdsl.universe import Universe
+
+from ..dialects.errors import UserError
+
+PACKAGE = __name__.rpartition(".compiler")[0]
+
+DialectFactory = Callable[[], Dialect]
+PassFactory = Callable[[], type[ModulePass]]
+
+
+def _load(reference: str) -> object:
+    """Import what `"module:NAME"` (relative to this package) names."""
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(f"{PACKAGE}.{module}"), attribute)
+
+
+def _dialect(reference: str) -> DialectFactory:
+    return lambda: cast(Dialect, _load(reference))
+
+
+def _pass(reference: str) -> PassFactory:
+    return lambda: cast(type[ModulePass], _load(reference))
+
+
+DIALECTS: tuple[tuple[str, DialectFactory], ...] = (
+    ("graph", _dialect("dialects.graph:GRAPH")),
+    ("algebra", _dialect("dialects.algebra:ALGEBRA")),
+    ("kernel", _dialect("dialects.kernel:KERNEL")),
+)
+
+PASSES: tuple[tuple[str, PassFactory], ...] = ()
+
+UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES))
+
+
+def multiverse() -> Universe:
+    """Join isoform's dialects and passes with those of xDSL and of every installed plug-in package.
+
+    Raises: UserError where an installed plug-in cannot be imported or takes a name twice.
+    """
+    try:
+        found = Universe.get_multiverse()
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"an installed plug-in cannot be used: {error}",
+            where="entry points xdsl.universe",
+            hint="uninstall it or repair it",
+        ) from error
+    return Universe(
+        all_dialects=found.all_dialects | UNIVERSE.all_dialects,
+        all_passes=found.all_passes | UNIVERSE.all_passes,
+        all_targets=found.all_targets,
+        all_frontends=found.all_frontends,
+    )
+
+
+def make_context(universe: Universe | None = None) -> Context:
+    """Build a context that knows, and loads on first use, every dialect of `universe` (default:
+    all)."""
+    context = Context()
+    for name, factory in (universe or multiverse()).all_dialects.items():
+        context.register_dialect(name, factory)
+    return context

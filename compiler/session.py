@@ -1,0 +1,149 @@
+"""A compiled program: call it with arrays, from any number of threads."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..dialects import reference
+from ..dialects.errors import UserError, suggest
+from ..dialects.program import Program
+from ..dialects.types import Array, Tensor, to_numpy
+from .program_file import check_weights
+
+
+class Runner(Protocol):
+    """What executes a program: the cpu target's `CpuSession`, or the reference."""
+
+    def run(self, inputs: dict[str, Array], /) -> dict[str, Array]:
+        """Outputs by name from inputs by name, types and shapes already checked."""
+        ...
+
+
+@dataclass(frozen=True)
+class ReferenceRunner:
+    """Evaluates the program's meaning in float64 and rounds to the outputs' dtypes."""
+
+    program: Program
+
+    def run(self, inputs: dict[str, Array], /) -> dict[str, Array]:
+        """Evaluate by `dialects.reference`."""
+        found = reference.run(self.program, inputs)
+        types = self.program.outputs
+        with np.errstate(over="ignore"):
+            return {k: v.astype(to_numpy(types[k].element_type)) for k, v in found.items()}
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """Name, dtype and shape of an input or output."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @staticmethod
+    def of(name: str, type_: Tensor) -> ValueInfo:
+        """Describe a value by its IR type."""
+        return ValueInfo(name, to_numpy(type_.element_type), type_.get_shape())
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{list(self.shape)}"
+
+
+class Session:
+    """Runs one program.
+
+    Example:
+        session = isoform.compile(program)
+        outputs = session(x=array)                  # a dict by output name
+        y, = session.run(["y"], {"x": array})       # a list, as in onnxruntime
+    """
+
+    def __init__(self, program: Program, runner: Runner) -> None:
+        check_weights(program)
+        self.program = program
+        self.runner = runner
+        self.inputs = tuple(ValueInfo.of(*item) for item in program.inputs.items())
+        self.outputs = tuple(ValueInfo.of(*item) for item in program.outputs.items())
+        self._lock = threading.Lock()
+
+    def __call__(self, /, *arrays: Array, **named: Array) -> dict[str, Array]:
+        """Run on arrays in the inputs' order, by name, or both; outputs by name.
+
+        Raises:
+            UserError: an input is missing, unknown, or of another dtype or shape.
+        """
+        if len(arrays) > len(self.inputs):
+            raise UserError("too many inputs", expected=len(self.inputs), found=len(arrays))
+        feeds: dict[str, Array] = {
+            info.name: array for info, array in zip(self.inputs, arrays, strict=False)
+        }
+        for name, array in named.items():
+            if name in feeds:
+                raise UserError(f"input '{name}' is given twice")
+            feeds[name] = array
+        return self._run(feeds)
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Array]) -> list[Array]:
+        """Run on `feeds` and return the outputs called `names` (None: all), in that order.
+
+        Raises:
+            UserError: as `__call__`, and for an unknown output name.
+        """
+        known = [info.name for info in self.outputs]
+        wanted = known if names is None else list(names)
+        for name in wanted:
+            if name not in known:
+                raise UserError(f"there is no output '{name}'", hint=suggest(name, known))
+        outputs = self._run(feeds)
+        return [outputs[name] for name in wanted]
+
+    def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        checked = check_inputs(self.inputs, feeds)
+        with self._lock:  # one arena
+            return self.runner.run(checked)
+
+
+def check_inputs(infos: Sequence[ValueInfo], feeds: Mapping[str, Array]) -> dict[str, Array]:
+    """The feeds as arrays of exactly the inputs' dtypes and shapes, in the inputs' order.
+
+    Raises:
+        UserError: one is missing, unknown, or does not fit.
+    """
+    names = [info.name for info in infos]
+    for name in feeds:
+        if name not in names:
+            raise UserError(
+                f"there is no input '{name}'",
+                hint=suggest(name, names) or f"inputs are {', '.join(names) or 'none'}",
+            )
+    checked: dict[str, Array] = {}
+    for info in infos:
+        if info.name not in feeds:
+            raise UserError(f"input '{info.name}' is missing", expected=str(info))
+        array = np.asarray(feeds[info.name])
+        if array.dtype != info.dtype:
+            raise UserError(
+                f"input '{info.name}' has another dtype", expected=info.dtype, found=array.dtype
+            )
+        if array.shape != info.shape:
+            raise UserError(
+                f"input '{info.name}' has another shape",
+                expected=list(info.shape),
+                found=list(array.shape),
+            )
+        checked[info.name] = array
+    return checked
+
+
+def usable_cores() -> int:
+    """How many cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

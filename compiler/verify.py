@@ -1,0 +1,181 @@
+"""Verify a module: every operation's own rules, then that definitions dominate uses.
+
+xDSL's `verify()` accepts a use before its definition and does not say which operation is at fault;
+this does both. The walk is iterative over the operations of a block, so its cost is linear and long
+chains are no problem.
+"""
+
+from collections.abc import Callable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.traits import NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from ..dialects.errors import UserError, one_line
+
+# Operations whose regions are graphs, and operations that may name what comes later: order says
+# nothing there, by definition of their dialects (an e-class holds terms that use the class itself).
+GRAPH_REGIONS = frozenset({"equivalence.graph", "hw.module"})
+UNORDERED_USERS = frozenset({"equivalence.class", "equivalence.const_class"})
+
+PlaceOf = Callable[[Operation], str | None]
+
+
+def no_place(_: Operation) -> None:
+    """Know no operation's place."""
+
+
+def verify_module(module: ModuleOp, place_of: PlaceOf = no_place) -> None:
+    """Check the whole module.
+
+    Raises: UserError naming the first operation at fault and, if `place_of` knows it, its place.
+    """
+    for op in module.walk(region_first=True):
+        _verify_op(op, place_of)
+    verify_dominance(module, place_of)
+
+
+def _verify_op(op: Operation, place_of: PlaceOf) -> None:
+    """Check one operation's own rules and its blocks, not what is nested deeper."""
+    try:
+        for region in op.regions:
+            for block in region.blocks:
+                _verify_block(op, region, block)
+        op.verify(verify_nested_ops=False)
+    except (VerifyException, ValueError) as error:
+        message = one_line(str(error)) or "the operation does not verify"
+        raise UserError(f"'{op.name}': {message}", where=place_of(op)) from error
+
+
+def _verify_block(op: Operation, region: Region, block: Block) -> None:
+    """Check the links of a block, and that it is not empty where a terminator is needed."""
+    if block.parent is not region or any(child.parent is not block for child in block.ops):
+        raise VerifyException("a nested block or operation has a wrong parent")
+    if block.is_empty and len(region.blocks) == 1 and not op.has_trait(NoTerminator):
+        raise VerifyException("a block that needs a terminator is empty")
+
+
+def verify_dominance(root: Operation, place_of: PlaceOf = no_place) -> None:
+    """Check that each operand is defined before its use on every path that leads there.
+
+    Raises: UserError naming the first use that is not.
+    """
+    order = {op: index for index, op in enumerate(root.walk())}
+    dominators: dict[Region, dict[Block, Block]] = {}
+    for op in order:
+        for index, operand in enumerate(op.operands):
+            if (fault := _fault(operand, op, order, dominators)) is not None:
+                name = f" %{operand.name_hint}" if operand.name_hint else ""
+                raise UserError(f"'{op.name}': operand #{index}{name} {fault}", where=place_of(op))
+
+
+def _fault(
+    value: SSAValue,
+    user: Operation,
+    order: dict[Operation, int],
+    dominators: dict[Region, dict[Block, Block]],
+) -> str | None:
+    """Say what is wrong with the use of `value` by `user`, or None."""
+    definition = value.owner if isinstance(value, OpResult) else None
+    block = definition.parent if isinstance(definition, Operation) else value.owner
+    if not isinstance(block, Block) or block.parent is None:
+        return "is defined by an operation that is not in the program"
+    region = block.parent
+    user_block, ancestor = _enclosing(user, region)
+    if user_block is None or ancestor is None:
+        return "is used outside the region that defines it"
+    owner = region.parent
+    if (owner is not None and owner.name in GRAPH_REGIONS) or user.name in UNORDERED_USERS:
+        return None
+    if user_block is block:
+        if not isinstance(definition, Operation):
+            return None
+        if definition not in order:
+            return "is defined by an operation that is not in the program"
+        return None if order[definition] < order[ancestor] else "is used before its definition"
+    if region not in dominators:
+        dominators[region] = immediate_dominators(region)
+    if _dominates(block, user_block, dominators[region]):
+        return None
+    return "does not dominate this use: some path leads here without defining it"
+
+
+def _enclosing(op: Operation, region: Region) -> tuple[Block | None, Operation | None]:
+    """Return the block of `region` that holds `op`, at any depth, and the operation in it that
+    does."""
+    ancestor: Operation | None = op
+    while ancestor is not None:
+        block = ancestor.parent
+        if block is None:
+            return None, None
+        if block.parent is region:
+            return block, ancestor
+        ancestor = block.parent_op()
+    return None, None
+
+
+def _dominates(a: Block, b: Block, idom: dict[Block, Block]) -> bool:
+    """Say whether every path to `b` passes `a`; no path leads to an unreachable block."""
+    if b not in idom:
+        return True
+    while b is not a and idom[b] is not b:
+        b = idom[b]
+    return b is a
+
+
+def immediate_dominators(region: Region) -> dict[Block, Block]:
+    """Map each reachable block to its immediate dominator, the entry to itself.
+
+    Source: Cooper, Harvey, Kennedy, "A simple, fast dominance algorithm", 2001.
+    """
+    entry = region.blocks[0]
+    postorder = _postorder(entry)
+    number = {block: index for index, block in enumerate(postorder)}
+    predecessors: dict[Block, list[Block]] = {block: [] for block in postorder}
+    for block in postorder:
+        for successor in _successors(block):
+            predecessors[successor].append(block)
+    idom = {entry: entry}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(postorder[:-1]):
+            known = [p for p in predecessors[block] if p in idom]
+            best = known[0]
+            for other in known[1:]:
+                best = _common(best, other, idom, number)
+            changed |= idom.get(block) is not best
+            idom[block] = best
+    return idom
+
+
+def _common(a: Block, b: Block, idom: dict[Block, Block], number: dict[Block, int]) -> Block:
+    """Return the closest block that dominates both."""
+    while a is not b:
+        while number[a] < number[b]:
+            a = idom[a]
+        while number[b] < number[a]:
+            b = idom[b]
+    return a
+
+
+def _postorder(entry: Block) -> list[Block]:
+    """List the blocks reachable from `entry`, each after all it leads to but back edges."""
+    seen, finished = {entry}, list[Block]()
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, successors = stack[-1]
+        following = next((s for s in successors if s not in seen), None)
+        if following is None:
+            finished.append(block)
+            stack.pop()
+            continue
+        seen.add(following)
+        stack.append((following, iter(_successors(following))))
+    return finished
+
+
+def _successors(block: Block) -> tuple[Block, ...]:
+    """Return the blocks that the terminator of `block` may jump to."""
+    return () if block.last_op is None else tuple(block.last_op.successors)

@@ -1,0 +1,157 @@
+"""Build programs in Python: the public way in for frontends, and what the zoo is written with.
+
+    b = GraphBuilder()
+    x = b.input("x", (1, 3, 8, 8))
+    w = b.weight("w", np.ones((4, 3, 3, 3), np.float32))
+    y = b.relu(b.conv(x, w, strides=[1, 1], pads=[1, 1, 1, 1], dilations=[1, 1]))
+    b.output("y", y)
+    program = b.build()
+
+Every op of the graph dialect is a method under its own name, with its properties as keywords; the
+result type is inferred and bad operands raise UserError at that call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import FunctionType, ModuleOp, f32
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from .errors import UserError, suggest
+from .graph import OPS, ConstantOp, GraphOp, WeightOp
+from .program import Program, location, name_value, named
+from .types import Array, from_numpy, shape_of, tensor
+from .weights import Weights
+
+_CLASSES: dict[str, type[GraphOp]] = {
+    op.name.removeprefix("graph."): op
+    for op in OPS
+    if isinstance(op, type) and issubclass(op, GraphOp)
+}
+
+
+class GraphBuilder:
+    """Collects one program; see the module's text."""
+
+    def __init__(self) -> None:
+        self.block = Block()
+        self.weights = Weights()
+        self._location = ""
+        self._inputs: list[str] = []
+        self._outputs: list[tuple[str, SSAValue]] = []
+        self._weight_values: dict[str, SSAValue] = {}
+
+    def input(self, name: str, shape: Sequence[int], element: Attribute = f32) -> SSAValue:
+        """Add an input. Raises UserError if the name is taken."""
+        if name in self._inputs:
+            raise UserError(f"two inputs are named '{name}'")
+        value = self.block.insert_arg(tensor(shape, element), len(self._inputs))
+        self._inputs.append(name)
+        name_value(value, name)
+        return value
+
+    def weight(
+        self,
+        name: str,
+        source: Array | Callable[[], Array],
+        shape: Sequence[int] | None = None,
+        element: Attribute | None = None,
+    ) -> SSAValue:
+        """Add a weight, or return the one already added under this name.
+
+        A thunk as `source` needs `shape` and `element`; it is called when the data is first needed.
+        """
+        if name in self._weight_values:
+            return self._weight_values[name]
+        if isinstance(source, np.ndarray):
+            shape, element = source.shape, from_numpy(source.dtype)
+        if shape is None or element is None:
+            raise UserError(f"weight '{name}': a thunk needs shape and element type")
+        self.weights.add(name, source)
+        value = self.append(WeightOp(name, tensor(shape, element)), name)
+        self._weight_values[name] = value
+        return value
+
+    def constant(self, array: Any, element: Attribute | None = None) -> SSAValue:
+        """Add a small literal; its dtype gives the element type unless told."""
+        data = np.asarray(array)
+        return self.append(ConstantOp(data, from_numpy(data.dtype) if element is None else element))
+
+    def append(self, op: Operation, name: str = "") -> SSAValue:
+        """Append an op and return its first result."""
+        op.location = location(self._location)
+        self.block.add_op(op)
+        if name:
+            name_value(op.results[0], name)
+        return op.results[0]
+
+    def op(self, op_name: str, *operands: SSAValue, results: int = 1, **properties: Any) -> SSAValue:
+        """Append the op `graph.<op_name>`; raises UserError as its inference does."""
+        cls = _CLASSES.get(op_name)
+        if cls is None:
+            raise UserError(
+                f"the graph dialect has no op '{op_name}'", hint=suggest(op_name, _CLASSES)
+            )
+        return self.append(cls(*operands, results=results, **properties))
+
+    def split(self, x: SSAValue, axis: int, sizes: Sequence[int]) -> list[SSAValue]:
+        """`graph.split`, the one op with several results."""
+        first = self.op("split", x, results=len(sizes), axis=axis, sizes=list(sizes))
+        return list(first.owner.results)  # pyright: ignore
+
+    def __getattr__(self, name: str) -> Callable[..., SSAValue]:
+        op_name = name.removesuffix("_")  # `and_`, `or_`, `not_`: Python keywords
+        if op_name not in _CLASSES:
+            raise AttributeError(f"the graph dialect has no op '{op_name}'")
+        return lambda *operands, **properties: self.op(op_name, *operands, **properties)
+
+    def expand(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """Broadcast as numpy does: align shapes at the right. No op where nothing changes."""
+        if shape_of(x) == tuple(shape):
+            return x
+        lead = len(shape) - len(shape_of(x))
+        dims = list(range(lead, len(shape)))
+        return self.op("broadcast", x, shape=list(shape), dims=dims)
+
+    def broadcast_together(self, *values: SSAValue) -> list[SSAValue]:
+        """Bring values to their common numpy broadcast shape. Raises UserError if there is none."""
+        shapes = [shape_of(v) for v in values]
+        try:
+            shape = np.broadcast_shapes(*shapes)
+        except ValueError as error:
+            raise UserError(f"shapes do not broadcast: {', '.join(map(str, shapes))}") from error
+        return [self.expand(v, shape) for v in values]
+
+    @contextmanager
+    def at(self, name: str) -> Iterator[None]:
+        """Ops added inside carry `name` as their source location."""
+        before, self._location = self._location, name
+        try:
+            yield
+        finally:
+            self._location = before
+
+    def output(self, name: str, value: SSAValue) -> None:
+        """Name a value as the next output."""
+        self._outputs.append((name, value))
+
+    def build(self, source: str = "") -> Program:
+        """Close the program. Raises UserError if it has no output."""
+        if not self._outputs:
+            raise UserError("the program has no output")
+        values = [value for _, value in self._outputs]
+        self.block.add_op(ReturnOp(*values))
+        kind = FunctionType.from_lists([a.type for a in self.block.args], [v.type for v in values])
+        main = FuncOp(
+            "main",
+            kind,
+            Region(self.block),
+            arg_attrs=named(self._inputs),
+            res_attrs=named([name for name, _ in self._outputs]),
+        )
+        return Program(ModuleOp([main]), self.weights, source)

@@ -1,0 +1,39 @@
+"""The context of a pass that needs more than the module: the program's weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+
+from .errors import UserError
+from .weights import Weights
+
+
+@dataclass
+class WeightContext(Context):
+    """xDSL's context, and the store in which `graph.weight @name` finds its data."""
+
+    weights: Weights = field(default_factory=Weights)
+
+    def clone(self) -> WeightContext:
+        """A context with the same dialects; the weights are shared."""
+        copy = super().clone()
+        return WeightContext(*(getattr(copy, name) for name in _FIELDS), weights=self.weights)
+
+
+_FIELDS = tuple(Context.__dataclass_fields__)
+
+
+def weights_of(context: Context) -> Weights:
+    """The weights a pass may read.
+
+    Raises:
+        UserError: the context carries none, as where IR text is processed without its side file.
+    """
+    if isinstance(context, WeightContext):
+        return context.weights
+    raise UserError(
+        "this pass reads weights, and none were given",
+        hint="isoform optimize loads them; in Python run it with a WeightContext",
+    )

@@ -1,0 +1,114 @@
+"""Errors a user can act on: one class, one line, with the place and what to do next.
+
+Every floor raises `UserError` (or a subclass that only adds a docstring page); the commands print
+`str(e)` after `error: ` on stderr and exit 1. `assert` and every other exception mean a bug of
+ours.
+"""
+
+from collections.abc import Iterable
+from difflib import SequenceMatcher, get_close_matches
+
+
+class UserError(Exception):
+    """Say what is wrong with the user's input, where, and what to do about it, on one line.
+
+    Cause: a file, a flag, a model or a piece of IR that isoform cannot accept.
+
+    Example:
+        >>> raise UserError("unknown pass 'cze'", where="-p", hint="did you mean 'cse'?")
+        Traceback (most recent call last):
+        ...
+        isoform.dialects.errors.UserError: -p: unknown pass 'cze' (did you mean 'cse'?)
+
+    Fix: follow the hint; `where` names the file and line, the ONNX node or the flag.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str | None = None,
+        expected: object = None,
+        found: object = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.expected = expected
+        self.found = found
+        self.hint = hint
+
+    def one_line(self) -> str:
+        """Join place, message, expected and found values and hint into one printable line."""
+        details = [
+            f"{label} {value}"
+            for label, value in (("expected", self.expected), ("found", self.found))
+            if value is not None
+        ]
+        text = self.message if self.where is None else f"{self.where}: {self.message}"
+        if details:
+            text += ": " + ", ".join(details)
+        if self.hint is not None:
+            text += f" ({self.hint})"
+        return one_line(text)
+
+    def __str__(self) -> str:
+        return self.one_line()
+
+
+class UsageError(UserError):
+    """Say that the command line itself is wrong; commands exit 2 instead of 1.
+
+    Cause: a flag that does not exist, a flag without its value, two flags that exclude each other.
+
+    Example: `isoform-opt --check-twice model.mlir`
+
+    Fix: `isoform-opt --help` lists the flags.
+    """
+
+
+def one_line(text: str) -> str:
+    """Collapse every run of whitespace and control characters to one space.
+
+    Example:
+        >>> one_line("a\\n  b\\tc")
+        'a b c'
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def suggest(word: str, candidates: Iterable[str]) -> str | None:
+    """Return the candidate closest to `word`, or None if none is close.
+
+    Example:
+        >>> suggest("canonicalise", ["canonicalize", "cse"])
+        'canonicalize'
+        >>> suggest("qqq", ["canonicalize", "cse"]) is None
+        True
+    """
+    close = get_close_matches(word, sorted(candidates), n=3, cutoff=0.6)
+    if not close:
+        return None
+    return max(close, key=lambda c: (_similarity(word, c), _shared_start(word, c)))
+
+
+def did_you_mean(word: str, candidates: Iterable[str]) -> str | None:
+    """Return a hint naming the closest candidate, or None if none is close.
+
+    Example:
+        >>> did_you_mean("canonicalise", ["canonicalize", "cse"])
+        "did you mean 'canonicalize'?"
+    """
+    close = suggest(word, candidates)
+    return None if close is None else f"did you mean '{close}'?"
+
+
+def _similarity(a: str, b: str) -> float:
+    return SequenceMatcher(None, a, b).ratio()
+
+
+def _shared_start(a: str, b: str) -> int:
+    return next(
+        (k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )

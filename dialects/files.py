@@ -1,0 +1,78 @@
+"""Write files whole or not at all: aside first, then one rename."""
+
+import os
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from .errors import UserError
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
+    """Open a binary file beside `path` that replaces it when the block ends without an error.
+
+    A failure in the block leaves what stood at `path` untouched and no file aside. A path that is
+    no regular file (`/dev/stdout`, a pipe) cannot be replaced and is written directly.
+
+    Raises: UserError where the folder is missing or may not be written.
+    """
+    destination = Path(os.path.realpath(path))
+    try:
+        if destination.exists() and not destination.is_file() and not destination.is_dir():
+            aside, stream = None, destination.open("wb")
+        else:
+            aside, stream = _open_aside(destination)
+    except OSError as error:
+        raise cannot("write", path, error) from error
+    try:
+        with stream:
+            yield stream
+        if aside is not None:
+            aside.replace(destination)
+    except BaseException:
+        if aside is not None:
+            aside.unlink(missing_ok=True)
+        raise
+
+
+def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
+    """Replace the file at `path` by `content` (text as UTF-8), or leave it as it was.
+
+    Raises: UserError where it cannot be written.
+    """
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        with atomic_write(path) as stream:
+            stream.write(data)
+    except OSError as error:
+        raise cannot("write", path, error) from error
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """Read the file at `path`.
+
+    Raises: UserError where it is missing or cannot be read.
+    """
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise cannot("read", path, error) from error
+
+
+def cannot(verb: str, path: str | os.PathLike[str], error: OSError) -> UserError:
+    """Turn an operating system's refusal about `path` into a `UserError`."""
+    return UserError(f"cannot {verb} file: {error.strerror or error}", where=os.fspath(path))
+
+
+def _open_aside(destination: Path) -> tuple[Path, IO[bytes]]:
+    """Create a file with the usual permissions in the folder of `destination`."""
+    if destination.is_dir():
+        raise IsADirectoryError(21, "Is a directory")
+    handle, name = tempfile.mkstemp(prefix=f".{destination.name[:100]}.", dir=destination.parent)
+    mask = os.umask(0)
+    os.umask(mask)
+    os.fchmod(handle, 0o666 & ~mask)
+    return Path(name), os.fdopen(handle, "wb")

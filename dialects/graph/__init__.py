@@ -1,0 +1,28 @@
+"""The graph dialect: DNN operators on ranked tensors.
+
+Regular by construction (base.py): one class an op, families by file. Elementwise ops take equal
+shapes; broadcasting, padding of shapes and layout changes are ops of their own and cost nothing
+once lowered, where they are index expressions.
+"""
+
+from xdsl.ir import Dialect
+
+from .base import GraphOp
+from .contraction import CONTRACTION_OPS
+from .data import DATA_OPS, ConstantOp, OpaqueOp, WeightOp
+from .elementwise import ELEMENTWISE_OPS
+from .pooling import POOLING_OPS
+from .reduction import REDUCTION_OPS
+from .shaping import SHAPING_OPS
+
+OPS = (
+    *ELEMENTWISE_OPS,
+    *CONTRACTION_OPS,
+    *POOLING_OPS,
+    *REDUCTION_OPS,
+    *SHAPING_OPS,
+    *DATA_OPS,
+)
+GRAPH = Dialect("graph", list(OPS), [])
+
+__all__ = ["GRAPH", "OPS", "ConstantOp", "GraphOp", "OpaqueOp", "WeightOp"]

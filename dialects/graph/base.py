@@ -1,0 +1,324 @@
+"""What every op of the graph dialect shares: construction, inference, text, meaning.
+
+An op is one class: docstring with the ONNX counterpart, `name`, operands, properties, one result (or
+more), `infer` (result types from operand types and properties, raising UserError), and its meaning:
+`as_scopes` (a tensor expression) or, for the few that are none, `reference` (a numpy function).
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    TensorType,
+    f64,
+    i1,
+    i64,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, OperandDef, ResultDef, VariadicDef, traits_def
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.pattern_rewriter import RewritePattern
+from xdsl.traits import HasCanonicalizationPatternsTrait, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from ..errors import UserError, suggest
+from ..scope_builder import ScopeBuilder, Source
+from ..scope_text import defined_operand
+from ..types import Array, Tensor, tensor_type
+
+Python: TypeAlias = "int | float | bool | str | Sequence[int] | Sequence[float] | Attribute"
+
+_PLACEHOLDER = TensorType(f64, [])
+
+
+def to_attribute(value: Python) -> Attribute:
+    """An attribute from a Python value: int, float, bool, str, list of ints, attribute."""
+    match value:
+        case Attribute():
+            return value
+        case bool():
+            return BoolAttr.from_bool(value)
+        case int():
+            return IntegerAttr(value, i64)
+        case float():
+            return FloatAttr(value, f64)
+        case str():
+            return StringAttr(value)
+        case _:
+            if any(isinstance(v, float) for v in value):
+                return DenseArrayBase.from_list(f64, [float(v) for v in value])
+            return DenseArrayBase.from_list(i64, [int(v) for v in value])
+
+
+def to_python(attribute: Attribute) -> Any:
+    """The Python value of an attribute that `to_attribute` makes (others come back as they are)."""
+    match attribute:
+        case IntegerAttr() if attribute.type == i1:
+            return attribute.value.data != 0
+        case IntegerAttr() | FloatAttr():
+            return attribute.value.data
+        case StringAttr():
+            return attribute.data
+        case DenseArrayBase():
+            return tuple(attribute.get_values())
+        case _:
+            return attribute
+
+
+class Canonicalization(HasCanonicalizationPatternsTrait):
+    """Leads xDSL's `canonicalize` to an op's patterns in canonical.py, imported on first use."""
+
+    def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
+        from .canonical import PATTERNS
+
+        return PATTERNS.get(op.name, ())
+
+    @classmethod
+    def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:
+        return ()
+
+
+class GraphOp(IRDLOperation, ABC):
+    """Base of all ops of the graph dialect."""
+
+    traits = traits_def(Pure(), Canonicalization())
+    DEFAULTS: ClassVar[Mapping[str, Python]] = {}
+    """Values of properties that the text and the constructor may leave out."""
+
+    def __init__(self, *operands: SSAValue, results: int = 1, **properties: Python | None):
+        """Build with inferred result types.
+
+        Args:
+            operands: in the op's order; trailing optional ones may be left out.
+            results: number of results, for ops with several.
+            properties: Python values; None and missing ones take `DEFAULTS`.
+        """
+        given = {k: v for k, v in properties.items() if v is not None}
+        full = {k: to_attribute(v) for k, v in {**self.DEFAULTS, **given}.items()}
+        definition = type(self).get_irdl_definition()
+        unknown = next((k for k in full if k not in definition.properties), None)
+        if unknown is not None:
+            raise UserError(
+                f"{self.name} has no property '{unknown}'",
+                hint=_did_you_mean(unknown, definition.properties),
+            )
+        super().__init__(
+            operands=_arrange(operands, definition.operands),
+            properties=full,
+            result_types=_arrange_results([_PLACEHOLDER] * results, definition.results),
+        )
+        for result, type_ in zip(self.results, self._infer(), strict=True):
+            result._type = type_  # pyright: ignore[reportPrivateUsage]
+
+    # --- meaning, given by subclasses ---
+
+    def infer(self) -> Tensor | Sequence[Tensor]:
+        """Result type(s) from operand types and properties. Raises UserError."""
+        raise NotImplementedError(self.name)
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source | Sequence[Source]:
+        """Add the scopes that define this op and return its result(s)."""
+        raise NotImplementedError(self.name)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        """Numpy meaning, in float64/int64/bool, of an op that is no tensor expression."""
+        raise NotImplementedError(self.name)
+
+    @classmethod
+    def has_scopes(cls) -> bool:
+        return cls.as_scopes is not GraphOp.as_scopes
+
+    # --- access ---
+
+    def value(self, name: str) -> Any:
+        """A property as a Python value, its default (or None) where absent."""
+        attribute = self.properties.get(name)
+        return self.DEFAULTS.get(name) if attribute is None else to_python(attribute)
+
+    def ints(self, name: str) -> tuple[int, ...]:
+        return tuple(self.value(name))
+
+    @property
+    def type(self) -> Tensor:
+        """Type of the (first) result."""
+        return tensor_type(self.results[0])
+
+    def operand_type(self, position: int) -> Tensor:
+        return tensor_type(self.operands[position])
+
+    def fail(self, message: str, **details: Any) -> UserError:
+        """The error to raise for bad operands or properties of this op."""
+        return UserError(message, where=self.name, **details)
+
+    # --- verification and text, the same for all ---
+
+    def _infer(self) -> Sequence[Tensor]:
+        found = self.infer()
+        return (found,) if isinstance(found, TensorType) else found
+
+    def verify_(self) -> None:
+        try:
+            expected = self._infer()
+        except UserError as error:
+            raise VerifyException(str(error)) from error
+        found = [result.type for result in self.results]
+        if list(expected) != found:
+            raise VerifyException(
+                f"{self.name}: result types do not follow from the operands: expected "
+                f"{_names(expected)}, found {_names(found)}"
+            )
+
+    def print(self, printer: Printer) -> None:
+        if self.operands:
+            printer.print_string(" ")
+            printer.print_list(self.operands, printer.print_ssa_value)
+        self._print_properties(printer)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        if self.results:
+            printer.print_string(" : ")
+            printer.print_list([r.type for r in self.results], printer.print_attribute)
+
+    def _print_properties(self, printer: Printer) -> None:
+        shown = {
+            k: v
+            for k, v in self.properties.items()
+            if k not in self.DEFAULTS or v != to_attribute(self.DEFAULTS[k])
+        }
+        if not shown:
+            return
+        printer.print_string(" {")
+        order = type(self).get_irdl_definition().properties
+        names = [name for name in order if name in shown]
+        printer.print_list(names, lambda name: _print_property(printer, name, shown[name]))
+        printer.print_string("}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> GraphOp:
+        operands: list[SSAValue] = []
+        while parser._current_token.text.startswith("%"):  # pyright: ignore[reportPrivateUsage]
+            operands.append(defined_operand(parser))
+            if parser.parse_optional_punctuation(",") is None:
+                break
+        properties = _parse_properties(cls, parser)
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        parser.parse_punctuation(":")
+        position = parser.pos
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        try:
+            op = cls.create_checked(operands, properties, types)
+        except (UserError, VerifyException, ValueError) as error:
+            parser.raise_error(f"{cls.name}: {error}", position)
+        if attributes is not None:
+            op.attributes |= attributes.data
+        return op
+
+    @classmethod
+    def create_checked(
+        cls,
+        operands: Sequence[SSAValue],
+        properties: Mapping[str, Attribute],
+        types: Sequence[Attribute],
+    ) -> GraphOp:
+        """Build with the types as written; the verifier compares them with the inferred ones."""
+        op = cls.__new__(cls)
+        definition = cls.get_irdl_definition()
+        full = {k: to_attribute(v) for k, v in cls.DEFAULTS.items()} | dict(properties)
+        IRDLOperation.__init__(
+            op,
+            operands=_arrange(operands, definition.operands),
+            properties=full,
+            result_types=_arrange_results(types, definition.results),
+        )
+        return op
+
+
+def _arrange(values: Sequence[SSAValue], definitions: Sequence[tuple[str, OperandDef]]) -> list[Any]:
+    """Group operands as xDSL wants them: plain ones first, then one optional or variadic group.
+
+    Raises:
+        UserError: fewer operands than the op needs, or more than it takes.
+    """
+    plain = [name for name, definition in definitions if not isinstance(definition, VariadicDef)]
+    optional = len(definitions) - len(plain)
+    if len(values) < len(plain):
+        missing = plain[len(values)]
+        raise UserError(f"operand '{missing}' is missing", expected=len(plain), found=len(values))
+    if optional == 0 and len(values) > len(plain):
+        raise UserError("too many operands", expected=len(plain), found=len(values))
+    head: list[Any] = list(values[: len(plain)])
+    return [*head, list(values[len(plain) :])] if optional else head
+
+
+def _arrange_results(
+    types: Sequence[Attribute], definitions: Sequence[tuple[str, ResultDef]]
+) -> list[Any]:
+    if any(isinstance(definition, VariadicDef) for _, definition in definitions):
+        return [list(types)]
+    if len(types) != len(definitions):
+        raise UserError("wrong number of results", expected=len(definitions), found=len(types))
+    return list(types)
+
+
+def _names(types: Sequence[Attribute]) -> str:
+    return ", ".join(str(t) for t in types)
+
+
+def _did_you_mean(word: str, known: Mapping[str, Any]) -> str:
+    return suggest(word, known) or f"it has {', '.join(known) or 'none'}"
+
+
+def _print_property(printer: Printer, name: str, attribute: Attribute) -> None:
+    printer.print_string(f"{name} = ")
+    value = to_python(attribute)
+    if isinstance(value, bool):
+        printer.print_string("true" if value else "false")
+    elif isinstance(value, int | float):
+        printer.print_string(repr(value))
+    elif isinstance(value, tuple):
+        printer.print_string("[" + ", ".join(repr(v) for v in value) + "]")
+    else:
+        printer.print_attribute(attribute)
+
+
+def _parse_properties(cls: type[GraphOp], parser: Parser) -> dict[str, Attribute]:
+    properties: dict[str, Attribute] = {}
+    known = cls.get_irdl_definition().properties
+
+    def entry() -> None:
+        name = parser.parse_identifier()
+        if name not in known:
+            parser.raise_error(f"{cls.name} has no property '{name}': {_did_you_mean(name, known)}")
+        parser.parse_punctuation("=")
+        properties[name] = _parse_property(parser)
+
+    parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, entry)
+    return properties
+
+
+def _parse_property(parser: Parser) -> Attribute:
+    for word, value in (("true", True), ("false", False), ("inf", float("inf"))):
+        if parser.parse_optional_keyword(word) is not None:
+            return to_attribute(value)
+    if (numbers := parser.parse_optional_comma_separated_list(
+        parser.Delimiter.SQUARE, parser.parse_number
+    )) is not None:
+        return to_attribute(numbers)
+    if parser.parse_optional_punctuation("-") is not None:
+        return to_attribute(-_parse_number(parser))
+    if (number := parser.parse_optional_number()) is not None:
+        return to_attribute(number)
+    return parser.parse_attribute()
+
+
+def _parse_number(parser: Parser) -> float | int:
+    return float("inf") if parser.parse_optional_keyword("inf") is not None else parser.parse_number()

@@ -1,0 +1,212 @@
+"""Matrix products and convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from typing import ClassVar
+
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, TensorType
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from ..index import iterators
+from ..scalars import Expr
+from ..scope_builder import ScopeBuilder, Source
+from ..types import Tensor, tensor
+from .base import GraphOp
+
+_SPATIAL = ("d", "h", "w")
+_TAPS = ("q", "r", "s")
+
+
+def spatial_names(rank: int, names: Sequence[str] = _SPATIAL) -> list[str]:
+    """Iterator names of `rank` spatial dims, the last ones first: `w`, `h w`, `d h w`."""
+    return list(names[-rank:]) if rank <= 3 else [f"{names[0]}{k}" for k in range(rank)]
+
+
+@irdl_op_definition
+class MatmulOp(GraphOp):
+    """Batched matrix product: [..., m, k] x [..., k, n] -> [..., m, n], equal batch dims.
+
+    `transpose_a`/`transpose_b` read the last two dims swapped. ONNX MatMul, Gemm.
+    """
+
+    name = "graph.matmul"
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    transpose_a = prop_def(BoolAttr)
+    transpose_b = prop_def(BoolAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"transpose_a": False, "transpose_b": False}
+
+    def infer(self) -> Tensor:
+        a, b = self.operand_type(0), self.operand_type(1)
+        left, right = list(a.get_shape()), list(b.get_shape())
+        if len(left) < 2 or len(left) != len(right) or left[:-2] != right[:-2]:
+            raise self.fail(
+                "operands need one rank of at least 2 and equal batch dims", found=f"{a} and {b}"
+            )
+        if a.element_type != b.element_type:
+            raise self.fail("operands need one element type", found=f"{a} and {b}")
+        m, k = reversed(left[-2:]) if self.value("transpose_a") else left[-2:]
+        k2, n = reversed(right[-2:]) if self.value("transpose_b") else right[-2:]
+        if k != k2:
+            raise self.fail("inner dims differ", expected=k, found=k2)
+        return tensor([*left[:-2], m, n], a.element_type)
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        a, b = operands
+        rank = len(self.type.get_shape())
+        *batch, m, n = iterators(rank)
+        (k,) = iterators(1, rank)
+        inner = a.shape[-2] if self.value("transpose_a") else a.shape[-1]
+        left = a[[*batch, k, m] if self.value("transpose_a") else [*batch, m, k]]
+        right = b[[*batch, n, k] if self.value("transpose_b") else [*batch, k, n]]
+        names = [*(f"b{i}" for i in range(rank - 2)), "m", "n", "k"]
+        return build.scope(self.type, left * right, [inner], names=names)
+
+
+class ConvolutionOp(GraphOp):
+    """What conv and conv_transpose share. x: [n, c, *spatial]; properties per spatial dim."""
+
+    x = operand_def(TensorType)
+    w = operand_def(TensorType)
+    bias = opt_operand_def(TensorType)
+    strides = prop_def(DenseArrayBase)
+    pads = prop_def(DenseArrayBase)
+    dilations = prop_def(DenseArrayBase)
+    groups = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"groups": 1}
+
+    def _check(self, out_channels: int) -> tuple[Tensor, Tensor, int]:
+        x, w = self.operand_type(0), self.operand_type(1)
+        spatial = len(x.get_shape()) - 2
+        if spatial < 1 or len(w.get_shape()) != spatial + 2:
+            raise self.fail("x and w need one rank of at least 3", found=f"{x} and {w}")
+        for name, count in (("strides", 1), ("dilations", 1), ("pads", 2)):
+            if len(self.ints(name)) != count * spatial:
+                raise self.fail(
+                    f"'{name}' needs {count * spatial} numbers", found=list(self.ints(name))
+                )
+        if any(s < 1 for s in (*self.ints("strides"), *self.ints("dilations"))):
+            raise self.fail("strides and dilations are at least 1")
+        if x.element_type != w.element_type:
+            raise self.fail("x and w need one element type", found=f"{x} and {w}")
+        if len(self.operands) == 3 and self.operand_type(2).get_shape() != (out_channels,):
+            raise self.fail(
+                "bias needs one number per output channel",
+                expected=f"[{out_channels}]",
+                found=self.operand_type(2),
+            )
+        return x, w, spatial
+
+
+def _add_bias(value: Source, bias: Source, build: ScopeBuilder, names: Sequence[str]) -> Source:
+    rank = len(value.shape)
+    result = tensor(value.shape, value.element)
+    expr: Expr = value.here() + bias[iterators(rank)[1]]
+    return build.scope(result, expr, names=list(names)[:rank])
+
+
+@irdl_op_definition
+class ConvOp(ConvolutionOp):
+    """Convolution of any spatial rank: x [n, c, *in], w [f, c / groups, *kernel] -> [n, f, *out].
+
+    `pads` are begins then ends, as in ONNX; zeros outside. ONNX Conv.
+    """
+
+    name = "graph.conv"
+
+    def infer(self) -> Tensor:
+        w_shape = self.operand_type(1).get_shape()
+        x, w, spatial = self._check(w_shape[0])
+        n, c, *size = x.get_shape()
+        f, per_group, *kernel = w.get_shape()
+        groups = self.value("groups")
+        if c != per_group * groups or f % groups != 0:
+            raise self.fail(
+                f"channels do not fit {groups} groups", expected=per_group * groups, found=c
+            )
+        pads, out = self.ints("pads"), list[int]()
+        for k in range(spatial):
+            reach = (kernel[k] - 1) * self.ints("dilations")[k] + 1
+            room = size[k] + pads[k] + pads[k + spatial] - reach
+            if room < 0:
+                raise self.fail(f"the kernel is larger than the padded image in dim {k}")
+            out.append(room // self.ints("strides")[k] + 1)
+        return tensor([n, f, *out], x.element_type)
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        x, w = operands[:2]
+        f_count, per_group, *kernel = w.shape
+        spatial, groups = len(kernel), self.value("groups")
+        n, f, *place = iterators(spatial + 2)
+        c, *tap = iterators(spatial + 1, spatial + 2)
+        stride, dilation, pad = self.ints("strides"), self.ints("dilations"), self.ints("pads")
+        at = [place[k] * stride[k] + tap[k] * dilation[k] - pad[k] for k in range(spatial)]
+        channel = c if groups == 1 else (f // (f_count // groups)) * per_group + c
+        names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
+        expr = x[[n, channel, *at]] * w[[f, c, *tap]]
+        y = build.scope(self.type, expr, [per_group, *kernel], names=names)
+        return y if len(operands) == 2 else _add_bias(y, operands[2], build, names)
+
+
+@irdl_op_definition
+class ConvTransposeOp(ConvolutionOp):
+    """Transposed convolution: x [n, c, *in], w [c, f / groups, *kernel] -> [n, f, *out].
+
+    out = (in - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. Written in gather
+    form: output o takes tap r from input (o + pad - dilation * r) / stride where that is whole,
+    which a floor and a read of ones (a guard) express. ONNX ConvTranspose.
+    """
+
+    name = "graph.conv_transpose"
+    output_padding = prop_def(DenseArrayBase)
+
+    def infer(self) -> Tensor:
+        groups = self.value("groups")
+        w_shape = self.operand_type(1).get_shape()
+        x, w, spatial = self._check(w_shape[1] * groups if len(w_shape) > 1 else 0)
+        n, c, *size = x.get_shape()
+        if w.get_shape()[0] != c or c % groups != 0:
+            raise self.fail("w needs one row per input channel", expected=c, found=w.get_shape()[0])
+        pads, extra = self.ints("pads"), self.ints("output_padding")
+        if len(extra) != spatial:
+            raise self.fail(f"'output_padding' needs {spatial} numbers", found=list(extra))
+        out = [
+            (size[k] - 1) * self.ints("strides")[k]
+            + (w.get_shape()[k + 2] - 1) * self.ints("dilations")[k]
+            + 1
+            + extra[k]
+            - pads[k]
+            - pads[k + spatial]
+            for k in range(spatial)
+        ]
+        if any(size < 1 for size in out):
+            raise self.fail("the pads leave no output", found=out)
+        return tensor([n, w.get_shape()[1] * groups, *out], x.element_type)
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        x, w = operands[:2]
+        c_count, f_per_group, *kernel = w.shape
+        spatial, groups = len(kernel), self.value("groups")
+        n, f, *place = iterators(spatial + 2)
+        c, *tap = iterators(spatial + 1, spatial + 2)
+        stride, dilation, pad = self.ints("strides"), self.ints("dilations"), self.ints("pads")
+        reach = [place[k] + pad[k] - tap[k] * dilation[k] for k in range(spatial)]
+        per_group = c_count // groups
+        channel = c if groups == 1 else (f // f_per_group) * per_group + c
+        out_channel = f if groups == 1 else f % f_per_group
+        at = [reach[k] // stride[k] for k in range(spatial)]
+        expr: Expr = x[[n, channel, *at]] * w[[channel, out_channel, *tap]]
+        guards = [reach[k] % stride[k] for k in range(spatial) if stride[k] > 1]
+        if guards:
+            one = build.ones([1] * len(guards), x.element)
+            expr = expr * one[guards]
+        names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
+        y = build.scope(self.type, expr, [per_group, *kernel], names=names)
+        return y if len(operands) == 2 else _add_bias(y, operands[2], build, names)
+
+
+CONTRACTION_OPS = (MatmulOp, ConvOp, ConvTransposeOp)

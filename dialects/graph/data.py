@@ -1,0 +1,200 @@
+"""Where tensors come from (weights, constants), and ops whose meaning depends on data or on ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from typing import ClassVar
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DenseIntOrFPElementsAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolRefAttr,
+    TensorType,
+)
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import ConstantLike, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from ..types import Array, Tensor, is_float, tensor, tensor_type, to_numpy
+from .base import GraphOp
+
+
+@irdl_op_definition
+class WeightOp(IRDLOperation):
+    """A tensor of the side store, by name: data never stands in the IR text."""
+
+    name = "graph.weight"
+    symbol = prop_def(SymbolRefAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$symbol attr-dict `:` type($result)"
+
+    def __init__(self, symbol: str, result_type: Tensor):
+        super().__init__(
+            properties={"symbol": SymbolRefAttr(symbol)}, result_types=[result_type]
+        )
+
+    @property
+    def key(self) -> str:
+        """Name in the weight store."""
+        return self.symbol.root_reference.data
+
+    @property
+    def type(self) -> Tensor:
+        return tensor_type(self.result)
+
+
+@irdl_op_definition
+class ConstantOp(IRDLOperation):
+    """A small literal tensor, in the text."""
+
+    name = "graph.constant"
+    data = prop_def(DenseIntOrFPElementsAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Pure(), ConstantLike())
+
+    def __init__(self, array: Array, element: Attribute):
+        type_ = tensor(array.shape, element)
+        flat = np.ascontiguousarray(array, dtype=to_numpy(element)).ravel()
+        if is_float(element):
+            data = DenseIntOrFPElementsAttr.from_list(type_, [float(v) for v in flat])  # pyright: ignore
+        else:
+            data = DenseIntOrFPElementsAttr.from_list(type_, [int(v) for v in flat])  # pyright: ignore
+        super().__init__(properties={"data": data}, result_types=[type_])
+
+    @property
+    def type(self) -> Tensor:
+        return tensor_type(self.result)
+
+    def verify_(self) -> None:
+        if self.data.get_type() != self.result.type:
+            raise VerifyException("graph.constant: the literal's type is not the result's type")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_attribute(self.data)
+        printer.print_op_attributes(self.attributes, print_keyword=True)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ConstantOp:
+        data = parser.parse_attribute()
+        if not isinstance(data, DenseIntOrFPElementsAttr):
+            parser.raise_error("graph.constant needs a `dense<...> : tensor<...>` literal")
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        op = cls.create(properties={"data": data}, result_types=[data.get_type()])
+        op.attributes |= {} if attributes is None else attributes.data
+        return op
+
+    def array(self) -> Array:
+        """The literal as a numpy array of its own dtype and shape."""
+        values = list(self.data.get_values())
+        return np.array(values, dtype=to_numpy(self.type.element_type)).reshape(self.type.get_shape())
+
+
+@irdl_op_definition
+class GatherOp(GraphOp):
+    """Slices of `x` along `axis` at integer positions: x[.., indices, ..]. ONNX Gather.
+
+    Indices count from the end where negative. Not a tensor expression: reads depend on data.
+    """
+
+    name = "graph.gather"
+    x = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    axis = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"axis": 0}
+
+    def infer(self) -> Tensor:
+        x, indices, axis = self.operand_type(0), self.operand_type(1), self.value("axis")
+        shape = x.get_shape()
+        if not 0 <= axis < len(shape):
+            raise self.fail(f"axis {axis} is not in [0, {len(shape)})")
+        if str(indices.element_type) not in ("i32", "i64"):
+            raise self.fail("indices are i32 or i64", found=indices)
+        return tensor([*shape[:axis], *indices.get_shape(), *shape[axis + 1 :]], x.element_type)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, indices = operands
+        size, axis = x.shape[self.value("axis")], self.value("axis")
+        if indices.size and (indices.min() < -size or indices.max() >= size):
+            raise self.fail(f"an index leaves [-{size}, {size})", found=int(indices.max()))
+        return [np.take(x, indices % size if size else indices, axis=axis)]
+
+
+@irdl_op_definition
+class ArgMaxOp(GraphOp):
+    """Position of the (first) maximum along `axis`, extent 1 kept. ONNX ArgMax."""
+
+    name = "graph.arg_max"
+    x = operand_def(TensorType)
+    axis = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+
+    def infer(self) -> Tensor:
+        from xdsl.dialects.builtin import i64
+
+        x, axis = self.operand_type(0), self.value("axis")
+        shape = x.get_shape()
+        if not 0 <= axis < len(shape):
+            raise self.fail(f"axis {axis} is not in [0, {len(shape)})")
+        return tensor([*shape[:axis], 1, *shape[axis + 1 :]], i64)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.argmax(operands[0], axis=self.value("axis"), keepdims=True)]
+
+
+@irdl_op_definition
+class OpaqueOp(IRDLOperation):
+    """An ONNX node kept as it is: run by onnx.reference, never rewritten, never silent.
+
+    `node` is the serialised NodeProto in hexadecimal, `opset` its "domain=version" list.
+    """
+
+    name = "graph.opaque"
+    inputs = var_operand_def(TensorType)
+    op_type = prop_def(StringAttr)
+    node = prop_def(StringAttr)
+    opset = prop_def(ArrayAttr[StringAttr])
+    outputs = var_result_def(TensorType)
+    assembly_format = (
+        "$op_type `(` $inputs `)` `node` $node `opset` $opset attr-dict `:` "
+        "functional-type($inputs, $outputs)"
+    )
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: Sequence[SSAValue],
+        node: bytes,
+        opset: Sequence[str],
+        result_types: Sequence[Tensor],
+    ):
+        super().__init__(
+            operands=[inputs],
+            properties={
+                "op_type": StringAttr(op_type),
+                "node": StringAttr(node.hex()),
+                "opset": ArrayAttr(StringAttr(entry) for entry in opset),
+            },
+            result_types=[result_types],
+        )
+
+
+DATA_OPS = (WeightOp, ConstantOp, GatherOp, ArgMaxOp, OpaqueOp)

@@ -1,0 +1,336 @@
+"""Reductions along axes, and the normalisations built from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, FloatAttr, IntegerAttr, TensorType
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from ..index import Index, iterators
+from ..scalars import Expr, call
+from ..scope_builder import ScopeBuilder, Source, exp
+from ..types import Tensor, is_float, tensor
+from .base import GraphOp
+
+
+def reduce_scope(
+    build: ScopeBuilder, x: Source, axes: Sequence[int], reduction: str, keep: bool
+) -> Source:
+    """Reduce `x` along `axes` (sorted); `keep` leaves them at extent 1."""
+    rank = len(x.shape)
+    kept = [k for k in range(rank) if k not in axes]
+    shape = [1 if k in axes else x.shape[k] for k in range(rank)] if keep else [x.shape[k] for k in kept]
+    traversal = iterators(len(shape))
+    sums = iterators(len(axes), len(shape))
+    index: list[Index] = [Index(0)] * rank
+    for position, axis in enumerate(axes):
+        index[axis] = sums[position]
+    for position, axis in enumerate(kept):
+        index[axis] = traversal[axis if keep else position]
+    extents = [x.shape[axis] for axis in axes]
+    return build.scope(tensor(shape, x.element), x[index], extents, reduction)
+
+
+def along(x: Source, reduced: Source, axes: Sequence[int]) -> Expr:
+    """Read a kept-dims reduction of `x` at x's own point."""
+    here = iterators(len(x.shape))
+    return reduced[[Index(0) if k in axes else here[k] for k in range(len(x.shape))]]
+
+
+class ReduceOp(GraphOp):
+    """Reduce along `axes` (sorted, non-negative); `keep_dims` leaves extent 1."""
+
+    x = operand_def(TensorType)
+    axes = prop_def(DenseArrayBase)
+    keep_dims = prop_def(BoolAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"keep_dims": True}
+    REDUCTION: ClassVar[str] = "sum"
+
+    def infer(self) -> Tensor:
+        x, axes = self.operand_type(0), self.ints("axes")
+        rank = len(x.get_shape())
+        if sorted(set(axes)) != list(axes) or any(not 0 <= a < rank for a in axes):
+            raise self.fail(f"axes must be sorted, distinct and in [0, {rank})", found=list(axes))
+        keep = self.value("keep_dims")
+        shape = [1 if k in axes else n for k, n in enumerate(x.get_shape()) if keep or k not in axes]
+        return tensor(shape, x.element_type)
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        return reduce_scope(
+            build, operands[0], self.ints("axes"), self.REDUCTION, self.value("keep_dims")
+        )
+
+
+@irdl_op_definition
+class ReduceSumOp(ReduceOp):
+    """Sum along axes. ONNX ReduceSum."""
+
+    name = "graph.reduce_sum"
+
+
+@irdl_op_definition
+class ReduceMaxOp(ReduceOp):
+    """Maximum along axes. ONNX ReduceMax, GlobalMaxPool."""
+
+    name = "graph.reduce_max"
+    REDUCTION: ClassVar[str] = "max"
+
+
+@irdl_op_definition
+class ReduceMinOp(ReduceOp):
+    """Minimum along axes. ONNX ReduceMin."""
+
+    name = "graph.reduce_min"
+    REDUCTION: ClassVar[str] = "min"
+
+
+@irdl_op_definition
+class ReduceProdOp(ReduceOp):
+    """Product along axes. ONNX ReduceProd."""
+
+    name = "graph.reduce_prod"
+    REDUCTION: ClassVar[str] = "prod"
+
+
+@irdl_op_definition
+class ReduceMeanOp(ReduceOp):
+    """Mean along axes. ONNX ReduceMean, GlobalAveragePool."""
+
+    name = "graph.reduce_mean"
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        total = super().as_scopes(build, *operands)
+        count = math.prod(operands[0].shape[axis] for axis in self.ints("axes"))
+        scale = 1.0 / count if is_float(total.element) else 1
+        expr = total.here() * scale if is_float(total.element) else total.here() / count
+        return build.pointwise(self.type, expr)
+
+
+def _softmax_parts(build: ScopeBuilder, x: Source, axis: int) -> tuple[Expr, Source]:
+    """The shifted argument and the sum of its exponentials."""
+    top = reduce_scope(build, x, [axis], "max", keep=True)
+    shifted = x.here() - along(x, top, [axis])
+    rank = len(x.shape)
+    here = iterators(rank)
+    (k,) = iterators(1, rank)
+    at = [k if d == axis else here[d] for d in range(rank)]
+    top_at = [Index(0) if d == axis else here[d] for d in range(rank)]
+    shape = [1 if d == axis else n for d, n in enumerate(x.shape)]
+    total = build.scope(tensor(shape, x.element), exp(x[at] - top[top_at]), [x.shape[axis]])
+    return shifted, total
+
+
+class SoftmaxBaseOp(GraphOp):
+    """What softmax and log-softmax share."""
+
+    x = operand_def(TensorType)
+    axis = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+
+    def infer(self) -> Tensor:
+        x, axis = self.operand_type(0), self.value("axis")
+        if not 0 <= axis < len(x.get_shape()) or not is_float(x.element_type):
+            raise self.fail(f"axis {axis} does not fit a float tensor", found=x)
+        return x
+
+
+@irdl_op_definition
+class SoftmaxOp(SoftmaxBaseOp):
+    """exp(x - max) / sum(exp(x - max)) along `axis`. ONNX Softmax (opset 13 meaning)."""
+
+    name = "graph.softmax"
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        (x,) = operands
+        axis = self.value("axis")
+        shifted, total = _softmax_parts(build, x, axis)
+        return build.pointwise(self.type, exp(shifted) / along(x, total, [axis]))
+
+
+@irdl_op_definition
+class LogSoftmaxOp(SoftmaxBaseOp):
+    """x - max - log(sum(exp(x - max))) along `axis`. ONNX LogSoftmax (opset 13 meaning)."""
+
+    name = "graph.log_softmax"
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        (x,) = operands
+        axis = self.value("axis")
+        shifted, total = _softmax_parts(build, x, axis)
+        return build.pointwise(self.type, shifted - call("log", along(x, total, [axis])))
+
+
+@irdl_op_definition
+class LayerNormOp(GraphOp):
+    """(x - mean) * rsqrt(variance + epsilon) * scale + bias over dims `axis` ... rank-1.
+
+    scale and bias have the shape of the normalised dims. ONNX LayerNormalization (first output).
+    """
+
+    name = "graph.layer_norm"
+    x = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    bias = opt_operand_def(TensorType)
+    axis = prop_def(IntegerAttr)
+    epsilon = prop_def(FloatAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"epsilon": 1e-5}
+
+    def infer(self) -> Tensor:
+        x, axis = self.operand_type(0), self.value("axis")
+        if not 0 <= axis < len(x.get_shape()) or not is_float(x.element_type):
+            raise self.fail(f"axis {axis} does not fit a float tensor", found=x)
+        expected = tensor(x.get_shape()[axis:], x.element_type)
+        for k in range(1, len(self.operands)):
+            if self.operand_type(k) != expected:
+                raise self.fail(
+                    "scale and bias have the normalised dims' shape",
+                    expected=expected,
+                    found=self.operand_type(k),
+                )
+        return x
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        x, scale = operands[:2]
+        axes = list(range(self.value("axis"), len(x.shape)))
+        here = iterators(len(x.shape))
+        normal = normalised(build, x, axes, self.value("epsilon")) * scale[here[axes[0] :]]
+        if len(operands) == 3:
+            normal = normal + operands[2][here[axes[0] :]]
+        return build.pointwise(self.type, normal)
+
+
+def normalised(build: ScopeBuilder, x: Source, axes: Sequence[int], epsilon: float) -> Expr:
+    """(x - mean) * rsqrt(variance + epsilon), statistics along `axes`."""
+    count = math.prod(x.shape[a] for a in axes)
+    total = reduce_scope(build, x, axes, "sum", keep=True)
+    mean = build.pointwise(tensor(total.shape, x.element), total.here() * (1.0 / count))
+    centred = build.pointwise(tensor(x.shape, x.element), x.here() - along(x, mean, axes))
+    rank = len(x.shape)
+    here, sums = iterators(rank), iterators(len(axes), rank)
+    at = [sums[axes.index(k)] if k in axes else here[k] for k in range(rank)]
+    square = build.scope(
+        tensor(total.shape, x.element), centred[at] * centred[at], [x.shape[a] for a in axes]
+    )
+    variance = square.here() * (1.0 / count) + epsilon
+    inverse = build.pointwise(tensor(total.shape, x.element), call("rsqrt", variance))
+    return centred.here() * along(x, inverse, axes)
+
+
+@irdl_op_definition
+class InstanceNormOp(GraphOp):
+    """Normalise each (n, c) plane over its spatial dims, then scale and bias per channel.
+
+    ONNX InstanceNormalization.
+    """
+
+    name = "graph.instance_norm"
+    x = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    bias = operand_def(TensorType)
+    epsilon = prop_def(FloatAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"epsilon": 1e-5}
+
+    def infer(self) -> Tensor:
+        x = self.operand_type(0)
+        if len(x.get_shape()) < 3 or not is_float(x.element_type):
+            raise self.fail("a float tensor of rank at least 3 is needed", found=x)
+        expected = tensor(x.get_shape()[1:2], x.element_type)
+        if self.operand_type(1) != expected or self.operand_type(2) != expected:
+            raise self.fail("scale and bias are per channel", expected=expected)
+        return x
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        x, scale, bias = operands
+        channel = iterators(2)[1]
+        normal = normalised(build, x, list(range(2, len(x.shape))), self.value("epsilon"))
+        return build.pointwise(self.type, normal * scale[channel] + bias[channel])
+
+
+@irdl_op_definition
+class BatchNormOp(GraphOp):
+    """(x - mean) * scale * rsqrt(variance + epsilon) + bias, all four per channel (dim 1).
+
+    The inference form of ONNX BatchNormalization.
+    """
+
+    name = "graph.batch_norm"
+    x = operand_def(TensorType)
+    scale = operand_def(TensorType)
+    bias = operand_def(TensorType)
+    mean = operand_def(TensorType)
+    variance = operand_def(TensorType)
+    epsilon = prop_def(FloatAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"epsilon": 1e-5}
+
+    def infer(self) -> Tensor:
+        x = self.operand_type(0)
+        if len(x.get_shape()) < 2 or not is_float(x.element_type):
+            raise self.fail("a float tensor of rank at least 2 is needed", found=x)
+        expected = tensor(x.get_shape()[1:2], x.element_type)
+        for k in range(1, 5):
+            if self.operand_type(k) != expected:
+                raise self.fail("statistics are per channel", expected=expected, found=self.operand_type(k))
+        return x
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        x, scale, bias, mean, variance = operands
+        channel = iterators(2)[1]
+        per_channel = tensor(scale.shape, x.element)
+        (c,) = iterators(1)
+        factor = build.pointwise(
+            per_channel, scale[c] * call("rsqrt", variance[c] + self.value("epsilon"))
+        )
+        shift = build.pointwise(per_channel, bias[c] - mean[c] * factor[c])
+        return build.pointwise(self.type, x.here() * factor[channel] + shift[channel])
+
+
+@irdl_op_definition
+class LrnOp(GraphOp):
+    """x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta. ONNX LRN."""
+
+    name = "graph.lrn"
+    x = operand_def(TensorType)
+    size = prop_def(IntegerAttr)
+    alpha = prop_def(FloatAttr)
+    beta = prop_def(FloatAttr)
+    bias = prop_def(FloatAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+
+    def infer(self) -> Tensor:
+        x = self.operand_type(0)
+        if len(x.get_shape()) < 2 or not is_float(x.element_type) or self.value("size") < 1:
+            raise self.fail("a float tensor of rank at least 2 and a size of at least 1", found=x)
+        return x
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        (x,) = operands
+        rank, size = len(x.shape), self.value("size")
+        n, c, *rest = iterators(rank)
+        (j,) = iterators(1, rank)
+        at = [n, c + j - (size - 1) // 2, *rest]
+        square = build.scope(tensor(x.shape, x.element), x[at] * x[at], [size])
+        scaled = square.here() * (self.value("alpha") / size) + self.value("bias")
+        return build.pointwise(self.type, x.here() / call("pow", scaled, self.value("beta")))
+
+
+REDUCTION_OPS = (
+    ReduceSumOp,
+    ReduceMaxOp,
+    ReduceMinOp,
+    ReduceProdOp,
+    ReduceMeanOp,
+    SoftmaxOp,
+    LogSoftmaxOp,
+    LayerNormOp,
+    InstanceNormOp,
+    BatchNormOp,
+    LrnOp,
+)

@@ -1,0 +1,340 @@
+"""The kernel dialect: whole-tensor ops in the order of execution, each naming what will run.
+
+A kernel op holds its meaning: an isolated region of `algebra.scope` ops over its operands. What the
+name adds is how it is run: `kernel.gemm` and `kernel.conv` begin with a contraction that their
+template matches (lowering/algebra_to_kernel/match.py reads the parameters off it), further scopes
+are the epilogue; `kernel.loops` is a generated loop nest; `kernel.call` runs a named op that no
+scope expresses. The physical layout of a value (order of dims, zero halo) is its type's encoding.
+
+    %y = kernel.conv (%a = %x, %b = %w, %c = %bias) {
+      %0 = algebra.scope (n: 1, f: 8, h: 6, w: 6) sum (c: 3, r: 3, s: 3)
+             %a[n, c, h + r - 1, w + s - 1] * %b[f, c, r, s] : tensor<1x8x6x6xf32>
+      %1 = algebra.scope (n: 1, f: 8, h: 6, w: 6) max(%0[n, f, h, w] + %c[f], 0.0) : ...
+      kernel.yield %1 : tensor<1x8x6x6xf32>
+    } : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
+    IntegerAttr,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+)
+from xdsl.ir import (
+    Attribute,
+    Block,
+    Dialect,
+    ParametrizedAttribute,
+    Region,
+    SSAValue,
+)
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    irdl_attr_definition,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
+
+from .algebra import OnesOp, ScopeOp
+from .index import row_major_strides
+from .scope_text import defined_operand
+from .types import Array, Tensor, tensor_type
+
+
+@irdl_attr_definition
+class LayoutAttr(ParametrizedAttribute):
+    """Physical layout of a tensor: dims from outermost to innermost, and a zero halo around each.
+
+    `#kernel.layout<[0, 2, 3, 1], halo [0, 0, 1, 1], [0, 0, 1, 1]>` is channels last, one zero row
+    before and after each spatial dim. The halo is part of the buffer, never of the value.
+    """
+
+    name = "kernel.layout"
+    order: ArrayAttr[IntAttr]
+    low: ArrayAttr[IntAttr]
+    high: ArrayAttr[IntAttr]
+
+    @staticmethod
+    def of(
+        order: Sequence[int], low: Sequence[int] | None = None, high: Sequence[int] | None = None
+    ) -> LayoutAttr:
+        zeros = [0] * len(order)
+        parts = (order, zeros if low is None else low, zeros if high is None else high)
+        return LayoutAttr(*(ArrayAttr(IntAttr(n) for n in part) for part in parts))
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        return tuple(n.data for n in self.order)
+
+    @property
+    def halo(self) -> tuple[tuple[int, int], ...]:
+        """(before, after) per logical dim."""
+        return tuple((a.data, b.data) for a, b in zip(self.low, self.high, strict=True))
+
+    def verify(self) -> None:
+        if sorted(self.dims) != list(range(len(self.dims))):
+            raise VerifyException(f"kernel.layout: {list(self.dims)} is no order of dims")
+        if len(self.low) != len(self.dims) or len(self.high) != len(self.dims):
+            raise VerifyException("kernel.layout: one halo width per dim is needed")
+
+    def print_parameters(self, printer: Printer) -> None:
+        with printer.in_angle_brackets():
+            printer.print_string(str(list(self.dims)))
+            if any(a or b for a, b in self.halo):
+                low, high = zip(*self.halo, strict=True)
+                printer.print_string(f", halo {list(low)}, {list(high)}")
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        def numbers() -> list[int]:
+            return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
+
+        with parser.in_angle_brackets():
+            order = numbers()
+            low = high = [0] * len(order)
+            if parser.parse_optional_punctuation(",") is not None:
+                parser.parse_keyword("halo")
+                low = numbers()
+                parser.parse_punctuation(",")
+                high = numbers()
+        return [ArrayAttr(IntAttr(n) for n in part) for part in (order, low, high)]
+
+
+def logical(type_: Attribute) -> Tensor:
+    """The tensor type without its layout."""
+    assert isinstance(type_, TensorType)
+    return TensorType(type_.element_type, type_.get_shape())
+
+
+def with_layout(type_: Tensor, layout: LayoutAttr | None) -> Tensor:
+    encoding = NoneAttr() if layout is None else layout
+    return TensorType(type_.element_type, type_.get_shape(), encoding)
+
+
+def layout_of(type_: Tensor) -> LayoutAttr:
+    """The layout of a type; without an encoding, row-major and no halo."""
+    if isinstance(type_.encoding, LayoutAttr):
+        return type_.encoding
+    return LayoutAttr.of(range(len(type_.get_shape())))
+
+
+def physical(type_: Tensor) -> tuple[tuple[int, ...], int, int]:
+    """(element stride per logical dim, offset of the first element, elements of the buffer)."""
+    layout, shape = layout_of(type_), type_.get_shape()
+    padded = [n + a + b for n, (a, b) in zip(shape, layout.halo, strict=True)]
+    in_order = row_major_strides([padded[d] for d in layout.dims])
+    strides = [0] * len(shape)
+    for stride, dim in zip(in_order, layout.dims, strict=True):
+        strides[dim] = stride
+    offset = sum(s * a for s, (a, _) in zip(strides, layout.halo, strict=True))
+    count = 1
+    for n in padded:
+        count *= n
+    return tuple(strides), offset, count
+
+
+@irdl_op_definition
+class YieldOp(IRDLOperation):
+    """End a kernel's region with the tensor it computes."""
+
+    name = "kernel.yield"
+    value = operand_def(AnyAttr())
+    traits = traits_def(IsTerminator(), Pure())
+    assembly_format = "attr-dict $value `:` type($value)"
+
+    def __init__(self, value: SSAValue):
+        super().__init__(operands=[value])
+
+
+class KernelOp(IRDLOperation):
+    """What gemm, conv and loops share: operands, region, one result, schedule, arena offset.
+
+    Block arguments have the operands' logical types: scopes know nothing of layouts.
+    """
+
+    inputs = var_operand_def(TensorType)
+    schedule = opt_prop_def(DictionaryAttr)
+    offset = opt_prop_def(IntegerAttr)
+    body = region_def("single_block")
+    result = result_def(TensorType)
+    traits = traits_def(Pure(), IsolatedFromAbove())
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        body: Region,
+        result_type: Tensor,
+        schedule: Mapping[str, Attribute] | None = None,
+    ):
+        super().__init__(
+            operands=[inputs],
+            properties={"schedule": DictionaryAttr(schedule)} if schedule else {},
+            regions=[body],
+            result_types=[result_type],
+        )
+
+    @property
+    def type(self) -> Tensor:
+        return tensor_type(self.result)
+
+    @property
+    def scopes(self) -> list[ScopeOp]:
+        """The scopes of the region, in order; the last one is the result."""
+        return [op for op in self.body.block.ops if isinstance(op, ScopeOp)]
+
+    def evaluate_reference(self, operands: Sequence[Array], weights: Mapping[str, Any]) -> list[Array]:
+        """The meaning, as dialects/reference.py wants it of an op."""
+        from .reference import run_block
+
+        return run_block(
+            self.body.block.ops, dict(zip(self.body.block.args, operands, strict=True)), weights
+        )
+
+    def verify_(self) -> None:
+        block = self.body.block
+        for k, (arg, value) in enumerate(zip(block.args, self.inputs, strict=False)):
+            if arg.type != logical(value.type):
+                raise VerifyException(
+                    f"{self.name}: region argument {k} is {arg.type}, expected {logical(value.type)}"
+                )
+        if len(block.args) != len(self.inputs):
+            raise VerifyException(f"{self.name}: the region needs one argument per operand")
+        for op in block.ops:
+            if not isinstance(op, ScopeOp | OnesOp | YieldOp):
+                raise VerifyException(f"{self.name}: a kernel may not hold {op.name}")
+        last = block.last_op
+        if not isinstance(last, YieldOp) or last.value.type != logical(self.result.type):
+            raise VerifyException(f"{self.name}: the region must yield a value of the result's type")
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" (")
+
+        for k, (arg, value) in enumerate(zip(self.body.block.args, self.inputs, strict=True)):
+            printer.print_string(", " if k else "")
+            printer.print_ssa_value(arg)
+            printer.print_string(" = ")
+            printer.print_ssa_value(value)
+        printer.print_string(")")
+        for name in ("schedule", "offset"):
+            attribute = self.properties.get(name)
+            if attribute is not None:
+                printer.print_string(f" {name} ")
+                printer.print_attribute(attribute)
+        if self.attributes:
+            printer.print_op_attributes(self.attributes, print_keyword=True)
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KernelOp:
+        values: list[SSAValue] = []
+
+        def pair() -> Parser.Argument:
+            span = parser.parse_unresolved_operand().span
+            parser.parse_punctuation("=")
+            values.append(defined_operand(parser))
+            return parser.Argument(span, logical(values[-1].type))
+
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, pair)
+        properties: dict[str, Attribute] = {}
+        for name in ("schedule", "offset"):
+            if parser.parse_optional_keyword(name) is not None:
+                properties[name] = parser.parse_attribute()
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region(arguments)
+        parser.parse_punctuation(":")
+        op = cls.create(
+            operands=values, properties=properties, regions=[body], result_types=[parser.parse_type()]
+        )
+        op.attributes |= {} if attributes is None else attributes.data
+        return op
+
+
+@irdl_op_definition
+class LoopsOp(KernelOp):
+    """A generated loop nest over one or several fused scopes."""
+
+    name = "kernel.loops"
+
+
+@irdl_op_definition
+class GemmOp(KernelOp):
+    """A matrix product (first scope) and its epilogue, by a generated or library gemm."""
+
+    name = "kernel.gemm"
+
+
+@irdl_op_definition
+class ConvOp(KernelOp):
+    """A convolution (first scope) with constant weights, and its epilogue."""
+
+    name = "kernel.conv"
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """Run a named op that no scope expresses (`graph.gather`): natively where the target can."""
+
+    name = "kernel.call"
+    inputs = var_operand_def(TensorType)
+    callee = prop_def(StringAttr)
+    config = prop_def(DictionaryAttr)
+    offsets = opt_prop_def(ArrayAttr[IntegerAttr])
+    outputs = var_result_def(TensorType)
+    assembly_format = (
+        "$callee `(` $inputs `)` $config (`offsets` $offsets^)? attr-dict `:` "
+        "functional-type($inputs, $outputs)"
+    )
+
+    def __init__(
+        self,
+        callee: str,
+        inputs: Sequence[SSAValue],
+        config: DictionaryAttr,
+        result_types: Sequence[Attribute],
+    ):
+        super().__init__(
+            operands=[inputs],
+            properties={"callee": StringAttr(callee), "config": config},
+            result_types=[result_types],
+        )
+
+    def evaluate_reference(
+        self, operands: Sequence[Array], weights: Mapping[str, Any]
+    ) -> Sequence[Array]:
+        """The meaning of the op it names."""
+        from .reference import evaluate_op, rebuild_extern
+
+        return evaluate_op(rebuild_extern(self), operands, weights)
+
+
+def argument_region(
+    inputs: Sequence[SSAValue],
+) -> Region:
+    """An empty region with one argument per operand, of the logical types."""
+    return Region(Block(arg_types=[logical(value.type) for value in inputs]))
+
+
+KERNEL = Dialect("kernel", [LoopsOp, GemmOp, ConvOp, CallOp, YieldOp], [LayoutAttr])

@@ -1,0 +1,143 @@
+"""A program: a module with one `func.func @main`, and the weights it names.
+
+Inputs and outputs keep the names users know them by in the argument attribute `isoform.name`;
+SSA names are only made from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    StringAttr,
+    UnknownLoc,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from .errors import UserError
+from .types import Tensor, tensor_type
+from .weights import Weights
+
+NAME = "isoform.name"
+
+
+@dataclass
+class Program:
+    """What every command works on. `module` is changed in place by passes."""
+
+    module: ModuleOp
+    weights: Weights = field(default_factory=Weights)
+    source: str = ""
+
+    @property
+    def main(self) -> FuncOp:
+        return main_of(self.module)
+
+    @property
+    def inputs(self) -> dict[str, Tensor]:
+        """Name and type of each input, in order."""
+        args = self.main.body.block.args
+        return dict(zip(self.input_names, (tensor_type(a) for a in args), strict=True))
+
+    @property
+    def input_names(self) -> list[str]:
+        args = self.main.body.block.args
+        return _names(self.main.arg_attrs, len(args), [a.name_hint for a in args], "input")
+
+    @property
+    def output_names(self) -> list[str]:
+        values = return_of(self.module).arguments
+        return _names(self.main.res_attrs, len(values), [v.name_hint for v in values], "output")
+
+    @property
+    def outputs(self) -> dict[str, Tensor]:
+        """Name and type of each output, in order."""
+        values = return_of(self.module).arguments
+        return dict(zip(self.output_names, (tensor_type(v) for v in values), strict=True))
+
+    def clone(self) -> Program:
+        """A copy whose module can be changed alone; weights are shared."""
+        return Program(self.module.clone(), self.weights, self.source)
+
+
+def main_of(module: ModuleOp) -> FuncOp:
+    """The `@main` of a module. Raises UserError if there is none or it is only declared."""
+    for op in module.body.block.ops:
+        if isinstance(op, FuncOp) and op.sym_name.data == "main":
+            if not op.body.blocks:
+                raise UserError("func.func @main has no body")
+            return op
+    raise UserError("the module has no func.func @main")
+
+
+def return_of(module: ModuleOp) -> ReturnOp:
+    last = main_of(module).body.block.last_op
+    if not isinstance(last, ReturnOp):
+        raise UserError("func.func @main does not end with func.return")
+    return last
+
+
+def _names(
+    attributes: ArrayAttr[DictionaryAttr] | None,
+    count: int,
+    hints: Sequence[str | None],
+    default: str,
+) -> list[str]:
+    names: list[str] = []
+    for k in range(count):
+        given = attributes.data[k].data.get(NAME) if attributes is not None else None
+        if isinstance(given, StringAttr):
+            names.append(given.data)
+        else:
+            hint = hints[k]
+            names.append(hint if hint is not None and hint not in names else f"{default}{k}")
+    return names
+
+
+def named(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
+    """Argument (or result) attributes that carry the names."""
+    return ArrayAttr(DictionaryAttr({NAME: StringAttr(name)}) for name in names)
+
+
+def sanitise(name: str) -> str:
+    """A valid SSA name hint: [A-Za-z0-9_$.-], no leading digit."""
+    clean = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
+    return f"v{clean}" if not clean or clean[0].isdigit() or clean[0] in "-.$" else clean
+
+
+def name_value(value: SSAValue, name: str) -> None:
+    """Give a value the SSA name closest to `name`."""
+    value.name_hint = sanitise(name)
+
+
+def location(name: str) -> LocationAttr:
+    """The location that carries an ONNX node's (or a builder's) name."""
+    return NameLoc(StringAttr(name), UnknownLoc()) if name else UnknownLoc()
+
+
+def where(op: Operation) -> str:
+    """How to name an op to a user: its source name where known, else the op's own."""
+    if isinstance(op.location, NameLoc):
+        return f"{op.name} '{op.location.id.data}'"
+    hint = op.results[0].name_hint if op.results else None
+    return f"{op.name} %{hint}" if hint else op.name
+
+
+def provenance(op: Operation) -> list[str]:
+    """Names of the rules that made this op, in order."""
+    rules = op.attributes.get("isoform.rules")
+    return [r.data for r in rules.data if isinstance(r, StringAttr)] if isinstance(rules, ArrayAttr) else []
+
+
+def add_provenance(op: Operation, rules: Sequence[str]) -> None:
+    merged = [*provenance(op), *rules]
+    attributes: Mapping[str, Attribute] = {"isoform.rules": ArrayAttr(StringAttr(r) for r in merged)}
+    op.attributes |= attributes

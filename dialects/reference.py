@@ -1,0 +1,255 @@
+"""The reference meaning: every op of the three dialects in numpy float64.
+
+Independent of code generation. Floats are computed in float64, integers in int64, booleans as
+booleans, whatever the element types say; results are what the program means, not what float32
+rounding makes of it. Integer overflow and float16 ranges are not modelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Operation, SSAValue
+
+from .algebra import ExternOp, OnesOp, ScopeOp
+from .errors import UserError
+from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
+from .index import grid
+from .program import Program, where
+from .scalars import Call, Const, Expr, Read, evaluate
+from .scope_body import read_type
+from .scope_builder import ScopeBuilder, Source
+from .types import Array, is_float, reference_dtype, tensor_type
+
+# Points of an iteration space evaluated at once, a bound on memory.
+CHUNK_POINTS = 1 << 25
+
+Values = dict[SSAValue, Array]
+
+
+def run(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Evaluate a program. Inputs by name, any numeric dtype; results in reference dtypes.
+
+    Raises:
+        UserError: an input is missing or has another shape; an op cannot be evaluated.
+    """
+    values: Values = {}
+    for (name, type_), arg in zip(
+        program.inputs.items(), program.main.body.block.args, strict=True
+    ):
+        if name not in inputs:
+            raise UserError(f"input '{name}' is missing")
+        array = np.asarray(inputs[name])
+        if array.shape != type_.get_shape():
+            raise UserError(
+                f"input '{name}' has another shape", expected=type_.get_shape(), found=array.shape
+            )
+        values[arg] = array.astype(reference_dtype(type_.element_type))
+    outputs = run_block(program.main.body.block.ops, values, program.weights)
+    return dict(zip(program.output_names, outputs, strict=True))
+
+
+def run_block(ops: Any, values: Values, weights: Mapping[str, Array]) -> list[Array]:
+    """Evaluate ops in order; the operands of the terminator are the results.
+
+    Values are dropped after their last use, so memory holds what is alive.
+    """
+    ops = list(ops)
+    last_use = {operand: k for k, op in enumerate(ops) for operand in op.operands}
+    for k, op in enumerate(ops):
+        if isinstance(op, ReturnOp) or op.name.endswith(".yield"):
+            return [values[v] for v in op.operands]
+        results = evaluate_op(op, [values[v] for v in op.operands], weights)
+        for value, array in zip(op.results, results, strict=True):
+            values[value] = array
+        for operand in op.operands:
+            if last_use[operand] == k:
+                values.pop(operand, None)
+    raise UserError("a block has no terminator")
+
+
+def evaluate_op(op: Operation, operands: Sequence[Array], weights: Mapping[str, Array]) -> Sequence[Array]:
+    """The results of one op from its operands' values."""
+    match op:
+        case WeightOp():
+            return [weights[op.key].astype(reference_dtype(op.type.element_type))]
+        case ConstantOp():
+            return [op.array().astype(reference_dtype(op.type.element_type))]
+        case OpaqueOp():
+            return run_opaque(op, operands)
+        case GraphOp():
+            return evaluate_graph_op(op, operands)
+        case OnesOp():
+            type_ = tensor_type(op.result)
+            return [np.ones(type_.get_shape(), reference_dtype(type_.element_type))]
+        case ScopeOp():
+            return [evaluate_scope(op, operands)]
+        case ExternOp():
+            return evaluate_op(rebuild_extern(op), operands, weights)
+        case _:
+            meaning = getattr(op, "evaluate_reference", None)
+            if meaning is None:
+                raise UserError("the reference cannot evaluate this op", where=where(op))
+            return meaning(operands, weights)
+
+
+def evaluate_graph_op(op: GraphOp, operands: Sequence[Array]) -> Sequence[Array]:
+    """A graph op's meaning: its scopes, or its numpy function."""
+    if not type(op).has_scopes():
+        return op.reference(*operands)
+    build = ScopeBuilder()
+    found = op.as_scopes(build, *(Source(v) for v in op.operands))
+    results = [found] if isinstance(found, Source) else list(found)
+    values: Values = dict(zip(op.operands, operands, strict=True))
+    for step in build.ops:
+        arrays = evaluate_op(step, [values[v] for v in step.operands], {})
+        values.update(zip(step.results, arrays, strict=True))
+    arrays = [values[r.value] for r in results]
+    for step in reversed(build.ops):
+        step.drop_all_references()
+    return arrays
+
+
+def rebuild_extern(op: Operation) -> Operation:
+    """The op that an `algebra.extern` or `kernel.call` stands for, on the same operands.
+
+    It is inserted nowhere; call `drop_all_references` on it when done.
+    """
+    callee, config = op.properties["callee"], op.properties["config"]
+    assert isinstance(callee, StringAttr) and isinstance(config, DictionaryAttr)
+    cls = next((c for c in OPS if c.name == callee.data), None)
+    if cls is None:
+        raise UserError(f"no op named '{callee.data}' is known", where=where(op))
+    types = [r.type for r in op.results]
+    return cls.create(operands=op.operands, result_types=types, properties=config.data)
+
+
+def run_opaque(op: OpaqueOp, operands: Sequence[Array]) -> list[Array]:
+    """Run one ONNX node by onnx.reference, in its own dtypes."""
+    from .opaque import run_node
+
+    types = [tensor_type(v) for v in op.inputs]
+    return [a.astype(reference_dtype(tensor_type(r).element_type)) for a, r in zip(
+        run_node(op, operands, types), op.outputs, strict=True
+    )]
+
+
+# --- scopes -------------------------------------------------------------------------------------
+
+
+def evaluate_scope(op: ScopeOp, operands: Sequence[Array]) -> Array:
+    """Evaluate a scope at all its points; the first traversals are cut to bound memory."""
+    expr = op.expr()
+    arrays = dict(zip(op.reads(), operands, strict=True))
+    out = np.empty(op.traversal, reference_dtype(tensor_type(op.result).element_type))
+    if out.size == 0:
+        return out
+    if not op.traversal:
+        return np.asarray(_slab(op, expr, arrays, 0, 0), dtype=out.dtype)
+    rows = op.traversal[0]
+    per_row = math.prod(op.extents) // rows
+    step = max(1, min(rows, CHUNK_POINTS // max(per_row, 1)))
+    for start in range(0, rows, step):
+        stop = min(rows, start + step)
+        out[start:stop] = _slab(op, expr, arrays, start, stop)
+    return out
+
+
+def _slab(op: ScopeOp, expr: Expr, arrays: Mapping[Read, Array], start: int, stop: int) -> Array:
+    """The rows [start, stop) of the result."""
+    rank = len(op.traversal)
+    extents = list(op.extents)
+    if rank:
+        extents[0] = stop - start
+    if op.summation and op.reduction.data == "sum" and (factors := _factors(expr)) is not None:
+        return _einsum(factors, arrays, extents, start, rank)
+    everything = list(range(len(extents)))
+    value = _on_grid(expr, arrays, extents, start, everything)
+    value = np.broadcast_to(value, extents)
+    axes = tuple(range(rank, len(extents)))
+    if not axes:
+        return value
+    with np.errstate(all="ignore"):
+        return getattr(value, {"sum": "sum", "max": "max", "min": "min", "prod": "prod"}[op.reduction.data])(axis=axes)
+
+
+def _factors(expr: Expr) -> list[Expr] | None:
+    """Factors of a product of float reads and literals; None for any other body."""
+    match expr:
+        case Call("mul", (left, right)):
+            a, b = _factors(left), _factors(right)
+            return None if a is None or b is None else a + b
+        case Read() if is_float(read_type(expr)):
+            return [expr]
+        case Const():
+            return [expr]
+        case _:
+            return None
+
+
+def _einsum(
+    factors: Sequence[Expr],
+    arrays: Mapping[Read, Array],
+    extents: Sequence[int],
+    start: int,
+    rank: int,
+) -> Array:
+    """Sum of products by numpy's einsum, each factor gathered over its own iterators only."""
+    terms: list[Any] = []
+    seen: set[int] = set()
+    scale = 1.0
+    for factor in factors:
+        if isinstance(factor, Const):
+            scale *= factor.value
+            continue
+        assert isinstance(factor, Read)
+        used = sorted(set().union(*(e.iterators for e in factor.index)))
+        used = [k for k in used if extents[k] != 1]
+        seen.update(used)
+        terms += [_on_grid(factor, arrays, extents, start, used), used]
+    missing = [k for k in range(rank, len(extents)) if k not in seen]
+    scale *= math.prod(extents[k] for k in missing)
+    kept = [k for k in range(rank) if k in seen]
+    result = np.einsum(*terms, kept, optimize=True) if terms else np.asarray(1.0)
+    shape = [extents[k] if k in kept else 1 for k in range(rank)]
+    return np.broadcast_to(result.reshape(shape) * scale, list(extents[:rank]))
+
+
+def _on_grid(
+    expr: Expr, arrays: Mapping[Read, Array], extents: Sequence[int], start: int, used: Sequence[int]
+) -> Array:
+    """Value of an expression on the grid of the iterators in `used`, one axis each."""
+    points = grid(extents, used)
+    if extents and not isinstance(points[0], int):
+        points[0] = points[0] + start
+    elif extents:
+        points[0] = start
+    return evaluate(expr, lambda read: _gather(read, arrays[read], points), read_type)
+
+
+def _gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
+    """Read at index arrays, `outside` beyond the shape."""
+    index = [np.asarray(e.evaluate(points)) for e in read.index]
+    inside: Any = True
+    clipped: list[Array] = []
+    for position, size in zip(index, array.shape, strict=True):
+        if position.size and position.min() >= 0 and position.max() < size:
+            clipped.append(position)
+            continue
+        inside = inside & ((position >= 0) & (position < size))
+        clipped.append(np.clip(position, 0, max(size - 1, 0)))
+    if array.size == 0:
+        return np.full(np.broadcast_shapes(*(i.shape for i in index)), read.outside).astype(array.dtype)
+    value = array[tuple(clipped)] if clipped else array
+    if inside is True:
+        return value
+    outside = array.dtype.type(read.outside if array.dtype.kind != "i" else int(read.outside))
+    return np.where(inside, value, outside)
+
+
+__all__ = ["evaluate_op", "evaluate_scope", "rebuild_extern", "run", "run_block", "run_opaque"]

@@ -1,0 +1,134 @@
+"""Write scopes in Python the way one writes them on paper.
+
+Used by every graph op's `as_scopes` and by lowerings:
+
+    n, f, h, w = iterators(4)
+    c, r, s = iterators(3, 4)
+    y = build.scope(type, x[n, c, h + r - 1, w + s - 1] * k[f, c, r, s], sums=(64, 3, 3))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from .algebra import OnesOp, ScopeOp
+from .index import Index, iterators
+from .scalars import Call, Cast, Const, Expr, Read, Scalar, call
+from .types import Tensor, element_of, is_float, shape_of, tensor
+
+
+class Source:
+    """A tensor value that scopes read: `source[index, ...]` is a scalar `Read`."""
+
+    def __init__(self, value: SSAValue):
+        self.value = value
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return shape_of(self.value)
+
+    @property
+    def element(self) -> Attribute:
+        return element_of(self.value)
+
+    def __getitem__(self, index: Index | int | Sequence[Index | int]) -> Read:
+        parts = index if isinstance(index, Sequence) else (index,)
+        return Read(self.value, tuple(Index.of(e) for e in parts))
+
+    def at(self, index: Sequence[Index | int], outside: float) -> Read:
+        """Read with another value than 0 outside the shape."""
+        return Read(self.value, tuple(Index.of(e) for e in index), outside)
+
+    def here(self) -> Read:
+        """Read at the traversal point itself (a pointwise read of an equal shape)."""
+        return self[iterators(len(self.shape))]
+
+
+class ScopeBuilder:
+    """Collects the algebra ops of one lowering step in `ops`, in order."""
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+
+    def add(self, op: Operation) -> Source:
+        self.ops.append(op)
+        return Source(op.results[0])
+
+    def scope(
+        self,
+        result_type: Tensor,
+        expr: Expr,
+        sums: Sequence[int] = (),
+        reduction: str = "sum",
+        names: Sequence[str] | None = None,
+    ) -> Source:
+        """Add a scope; see `algebra.ScopeOp`."""
+        return self.add(ScopeOp(result_type, expr, sums, reduction, names))
+
+    def ones(self, shape: Sequence[int], element: Attribute) -> Source:
+        return self.add(OnesOp(tensor(shape, element)))
+
+    def pointwise(self, result_type: Tensor, expr: Expr) -> Source:
+        return self.scope(result_type, expr)
+
+
+def const(value: float | int | bool) -> Expr:
+    return Const(value)
+
+
+def cast(element: Attribute, arg: Scalar) -> Expr:
+    return Cast(element, arg if isinstance(arg, Expr) else Const(arg))
+
+
+def maximum(a: Scalar, b: Scalar) -> Expr:
+    return call("max", a, b)
+
+
+def minimum(a: Scalar, b: Scalar) -> Expr:
+    return call("min", a, b)
+
+
+def select(condition: Scalar, then: Scalar, otherwise: Scalar) -> Expr:
+    return call("select", condition, then, otherwise)
+
+
+def exp(x: Scalar) -> Expr:
+    return call("exp", x)
+
+
+def sigmoid(x: Scalar) -> Expr:
+    return 1.0 / (1.0 + exp(call("neg", x)))
+
+
+def lowest(element: Attribute) -> float:
+    """The identity of max: -inf, or the least integer."""
+    if is_float(element):
+        return float("-inf")
+    width = getattr(element, "width", None)
+    assert width is not None
+    return float(-(1 << (width.data - 1)))
+
+
+def highest(element: Attribute) -> float:
+    """The identity of min: inf, or the greatest integer."""
+    return float("inf") if is_float(element) else -lowest(element) - 1
+
+
+__all__ = [
+    "Call",
+    "ScopeBuilder",
+    "Source",
+    "call",
+    "cast",
+    "const",
+    "exp",
+    "highest",
+    "iterators",
+    "lowest",
+    "maximum",
+    "minimum",
+    "select",
+    "sigmoid",
+]

@@ -1,0 +1,139 @@
+"""Element types and tensor types: the bridge between xDSL types and numpy dtypes.
+
+Signed integers are signless in IR (`i8` .. `i64`, as `arith` wants), unsigned ones `ui8` .. `ui64`,
+booleans `i1`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+    TensorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, SSAValue
+
+from .errors import UserError
+
+Tensor: TypeAlias = TensorType[Attribute]
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
+DYNAMIC = -1
+
+
+def _unsigned(width: int) -> IntegerType:
+    return IntegerType(width, Signedness.UNSIGNED)
+
+
+_NUMPY: tuple[tuple[Attribute, Any], ...] = (
+    (f32, np.dtype(np.float32)),
+    (f64, np.dtype(np.float64)),
+    (f16, np.dtype(np.float16)),
+    (bf16, np.dtype(ml_dtypes.bfloat16)),
+    (i8, np.dtype(np.int8)),
+    (i16, np.dtype(np.int16)),
+    (i32, np.dtype(np.int32)),
+    (i64, np.dtype(np.int64)),
+    (_unsigned(8), np.dtype(np.uint8)),
+    (_unsigned(16), np.dtype(np.uint16)),
+    (_unsigned(32), np.dtype(np.uint32)),
+    (_unsigned(64), np.dtype(np.uint64)),
+    (i1, np.dtype(np.bool_)),
+)
+_TO_NUMPY = dict(_NUMPY)
+_FROM_NUMPY = {dtype: element for element, dtype in _NUMPY}
+
+
+def to_numpy(element: Attribute) -> np.dtype[Any]:
+    """The numpy dtype of an element type. Raises UserError where there is none."""
+    dtype = _TO_NUMPY.get(element)
+    if dtype is None:
+        raise UserError(f"element type {element} has no numpy counterpart")
+    return dtype
+
+
+def from_numpy(dtype: Any) -> Attribute:
+    """The element type of a numpy dtype. Raises UserError where there is none."""
+    element = _FROM_NUMPY.get(np.dtype(dtype))
+    if element is None:
+        raise UserError(f"numpy dtype {np.dtype(dtype)} has no element type in isoform")
+    return element
+
+
+def is_float(element: Attribute) -> bool:
+    return isinstance(element, Float32Type | Float64Type | Float16Type | BFloat16Type)
+
+
+def is_bool(element: Attribute) -> bool:
+    return element == i1
+
+
+def is_unsigned(element: Attribute) -> bool:
+    return isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
+
+
+def is_signed_int(element: Attribute) -> bool:
+    return isinstance(element, IntegerType) and not is_unsigned(element) and element != i1
+
+
+def reference_dtype(element: Attribute) -> np.dtype[Any]:
+    """The dtype in which the reference computes: float64, int64 (uint64) or bool."""
+    if is_float(element):
+        return np.dtype(np.float64)
+    if is_bool(element):
+        return np.dtype(np.bool_)
+    return np.dtype(np.uint64 if is_unsigned(element) else np.int64)
+
+
+def byte_width(element: Attribute) -> int:
+    return to_numpy(element).itemsize
+
+
+def tensor(shape: Sequence[int], element: Attribute = f32) -> Tensor:
+    return TensorType(element, shape)
+
+
+def tensor_type(value: SSAValue) -> Tensor:
+    """The tensor type of a value. Raises UserError for anything else."""
+    if not isinstance(value.type, TensorType):
+        raise UserError("a tensor is needed here", expected="tensor<...>", found=value.type)
+    return value.type
+
+
+def shape_of(value: SSAValue) -> tuple[int, ...]:
+    return tensor_type(value).get_shape()
+
+
+def element_of(value: SSAValue) -> Attribute:
+    return tensor_type(value).element_type
+
+
+def element_count(type_: Tensor) -> int:
+    return math.prod(type_.get_shape())
+
+
+def byte_size(type_: Tensor) -> int:
+    return element_count(type_) * byte_width(type_.element_type)
+
+
+def is_static(type_: Tensor) -> bool:
+    return DYNAMIC not in type_.get_shape()

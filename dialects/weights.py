@@ -1,0 +1,88 @@
+"""Weight stores: where `graph.weight @name` finds its data. Data never stands in the IR text.
+
+A store maps names to arrays, lazily: a memory-mapped safetensors file, arrays in memory, or thunks
+that draw or read the array when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from .errors import UserError, suggest
+from .files import atomic_write
+from .types import Array
+
+Source: TypeAlias = "Array | Callable[[], Array]"
+
+
+class Weights(Mapping[str, Array]):
+    """Named arrays; thunks are called at most once, when first read."""
+
+    def __init__(self, sources: Mapping[str, Source] | None = None):
+        self._sources: dict[str, Source] = dict(sources or {})
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._sources:
+            close = suggest(name, self._sources)
+            raise UserError(
+                f"weight '{name}' is not in the weights file",
+                hint=close or "was the side file left behind?",
+            )
+        source = self._sources[name]
+        if callable(source):
+            source = self._sources[name] = source()
+        return source
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sources)
+
+    def __len__(self) -> int:
+        return len(self._sources)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._sources
+
+    def add(self, name: str, source: Source) -> None:
+        """Put an array or a thunk under a new name. Raises UserError if the name is taken."""
+        if name in self._sources:
+            raise UserError(f"two weights are named '{name}'")
+        self._sources[name] = source
+
+    def content_hash(self, name: str) -> str:
+        """sha256 of dtype, shape and bytes: a weight's identity."""
+        array = np.asarray(self[name], order="C")
+        digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
+        digest.update(array.tobytes())
+        return digest.hexdigest()
+
+
+def load_safetensors(path: Path) -> Weights:
+    """Open a safetensors file, memory-mapped; arrays are read when asked for.
+
+    Raises:
+        UserError: the file is missing or broken.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise UserError("the weights file is missing", where=str(path), hint="it belongs beside the .mlir")
+    try:
+        handle = safe_open(path, framework="numpy")
+        names = list(handle.keys())
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"not a readable safetensors file ({error})", where=str(path)) from error
+    return Weights({name: (lambda n=name: handle.get_tensor(n)) for name in names})
+
+
+def save_safetensors(path: Path, weights: Mapping[str, Array]) -> None:
+    """Write all weights, whole or not at all."""
+    from safetensors.numpy import save
+
+    payload = save({name: np.asarray(weights[name], order="C") for name in weights})
+    with atomic_write(path) as file:
+        file.write(payload)

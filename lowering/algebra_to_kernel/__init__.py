@@ -1,0 +1,1 @@
+"""Match scopes to library operators and generate kernels for the rest."""

@@ -1,0 +1,69 @@
+"""graph-to-algebra: replace every graph op by the scopes that define it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ..dialects.algebra import ExternOp
+from ..dialects.graph import GraphOp, OpaqueOp
+from ..dialects.program import main_of
+from ..dialects.scope_builder import ScopeBuilder, Source
+from ..dialects.types import tensor_type
+
+
+@dataclass(frozen=True)
+class GraphToAlgebra(ModulePass):
+    """Replace every graph op by the scopes that define it.
+
+    An op's meaning is kept beside it (`as_scopes`); this pass only loops. Ops that are no tensor
+    expression become `algebra.extern`. Weights and constants stay: they are data, not operations.
+
+    Before:
+
+        %y = graph.relu %x : tensor<4xf32>
+
+    After:
+
+        %y = algebra.scope (i0: 4) max(%x[i0], 0.0) : tensor<4xf32>
+    """
+
+    name = "graph-to-algebra"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for graph_op in list(main_of(op).body.block.ops):
+            if isinstance(graph_op, GraphOp | OpaqueOp):
+                lower(graph_op)
+
+
+def lower(op: GraphOp | OpaqueOp) -> None:
+    """Replace one op, keeping names, location and provenance."""
+    build = ScopeBuilder()
+    if isinstance(op, GraphOp) and type(op).has_scopes():
+        found = op.as_scopes(build, *(Source(value) for value in op.operands))
+        results = [found] if isinstance(found, Source) else list(found)
+        values = [source.value for source in results]
+    else:
+        extern = _extern(op)
+        build.ops.append(extern)
+        values = list(extern.outputs)
+    for new in build.ops:
+        new.location = op.location
+        new.attributes |= op.attributes
+    for old, new in zip(op.results, values, strict=True):
+        if old.name_hint is not None and new.owner in build.ops:
+            new.name_hint = old.name_hint
+    Rewriter.replace_op(op, build.ops, values)
+
+
+def _extern(op: Operation) -> ExternOp:
+    types = [tensor_type(result) for result in op.results]
+    config = DictionaryAttr(dict(op.properties))
+    return ExternOp(op.name, list(op.operands), config, types)
+
+

@@ -1,0 +1,1 @@
+"""Compile kernel programs to one native call on the CPU."""

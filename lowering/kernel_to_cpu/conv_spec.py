@@ -1,0 +1,238 @@
+"""Describe a convolution and the ways to schedule it; choose among them.
+
+Buffers are channels-last. Strides count elements, one for the batch and one for each spatial
+dimension; channels are adjacent. The input pointer stands at the corner that the first output
+pixel's first tap reads, so padding is the caller's halo of zeros and needs no code here.
+"""
+
+import math
+from dataclasses import dataclass
+
+from .isa import Isa
+from .types import F32
+
+
+@dataclass(frozen=True)
+class ConvSpec:
+    """Describe an f32 convolution of spatial rank 1, 2 or 3.
+
+    Units: `in_strides` and `out_strides` are elements per (batch, *spatial).
+    """
+
+    batch: int
+    out_spatial: tuple[int, ...]
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+    in_channels: int
+    out_channels: int
+    in_strides: tuple[int, ...]
+    out_strides: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        rank = len(self.out_spatial)
+        lengths = {len(self.kernel), len(self.strides), len(self.dilations)}
+        ends = {len(self.in_strides), len(self.out_strides)}
+        if not 1 <= rank <= 3 or lengths != {rank} or ends != {rank + 1}:
+            raise ValueError(f"a convolution of rank 1, 2 or 3 needs as many sizes: {self}")
+        if self.in_channels % self.groups or self.out_channels % self.groups:
+            raise ValueError(f"{self.groups} groups must divide both channel counts: {self}")
+
+    @property
+    def group_in(self) -> int:
+        """Count the input channels of one group."""
+        return self.in_channels // self.groups
+
+    @property
+    def group_out(self) -> int:
+        """Count the output channels of one group."""
+        return self.out_channels // self.groups
+
+    @property
+    def flops(self) -> int:
+        """Count multiplications and additions."""
+        pixels = self.batch * math.prod(self.out_spatial)
+        return 2 * pixels * self.out_channels * self.group_in * math.prod(self.kernel)
+
+    def to_3d(self) -> "ConvSpec":
+        """Add leading spatial dimensions of size 1 up to rank 3."""
+        gap = 3 - len(self.out_spatial)
+        ones, zeros = (1,) * gap, (0,) * gap
+        return ConvSpec(
+            self.batch,
+            ones + self.out_spatial,
+            ones + self.kernel,
+            ones + self.strides,
+            ones + self.dilations,
+            self.groups,
+            self.in_channels,
+            self.out_channels,
+            (self.in_strides[0], *zeros, *self.in_strides[1:]),
+            (self.out_strides[0], *zeros, *self.out_strides[1:]),
+        )
+
+
+@dataclass(frozen=True)
+class ConvSchedule:
+    """Choose a register block and the order of work.
+
+    `rows` output pixels times `vectors` vectors of output channels are accumulated at once.
+    `row_groups_outside` walks all panels of output channels for a group of pixels before the next,
+    which reads the input once and the weights often; else the reverse.
+    """
+
+    rows: int
+    vectors: int
+    unroll: int = 1
+    row_groups_outside: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Describe `count` equal panels of output channels, each `vectors` registers wide.
+
+    Units: `first` and `vector` are the panels and the vectors of weights before these, `channel` the
+    output channels before them; all within one group, where groups do not share a panel.
+    `channels` exist in each panel. `groups` is how many convolution groups a panel holds.
+    """
+
+    count: int
+    vectors: int
+    channels: int
+    groups: int
+    first: int = 0
+    vector: int = 0
+    channel: int = 0
+
+    def then(self, vectors: int, channels: int, groups: int) -> "Panel":
+        """Describe the one panel that follows these."""
+        vector = self.count * self.vectors
+        return Panel(1, vectors, channels, groups, self.count, vector, self.count * self.channels)
+
+
+def groups_together(spec: ConvSpec, isa: Isa) -> int:
+    """Count the groups that share one vector; 1 if a group is better off with its own."""
+    lanes = isa.lanes(F32)
+    return max(1, min(spec.groups, lanes // max(spec.group_out, spec.group_in)))
+
+
+def panels(spec: ConvSpec, schedule: ConvSchedule, isa: Isa) -> list[Panel]:
+    """Split the output channels (of one group, where groups do not share) into panels."""
+    lanes, together = isa.lanes(F32), groups_together(spec, isa)
+    if together > 1:
+        full, rest = divmod(spec.groups, together)
+        found = [Panel(full, 1, together * spec.group_out, together)]
+        return found + ([found[0].then(1, rest * spec.group_out, rest)] if rest else [])
+    width = schedule.vectors * lanes
+    full, rest = divmod(spec.group_out, width)
+    whole = Panel(full, schedule.vectors, width, 1)
+    tail = [whole.then(-(-rest // lanes), rest, 1)] if rest else []
+    return ([whole] if full else []) + tail
+
+
+def candidates(spec: ConvSpec, isa: Isa) -> list[ConvSchedule]:
+    """List schedules worth measuring, best guess first."""
+    lanes = isa.lanes(F32)
+    if groups_together(spec, isa) > 1:
+        rows = {32: (12, 8, 6, 4), 16: (6, 4, 3)}[isa.registers]
+        blocks = [(size, 1) for size in rows]
+    elif isa.registers == 32:
+        blocks = [(14, 2), (9, 3), (6, 4), (13, 2), (12, 2), (8, 3), (28, 1), (14, 1)]
+    else:
+        blocks = [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
+    widest = max(1, -(-spec.group_out // lanes))
+    blocks = [block for block in blocks if block[1] <= widest] or [(blocks[-1][0], 1)]
+    outside = _rows_outside(spec)
+    ranked = sorted(blocks, key=lambda block: (_waste(spec, isa, *block), blocks.index(block)))
+    return [ConvSchedule(rows, vectors, 1, outside) for rows, vectors in ranked]
+
+
+def default_schedule(spec: ConvSpec, isa: Isa) -> ConvSchedule:
+    """Choose a schedule without measuring."""
+    return candidates(spec, isa)[0]
+
+
+def _rows_outside(spec: ConvSpec) -> bool:
+    """Say whether the input is what should be read once: weights are small, the image is not."""
+    weights = spec.out_channels * spec.group_in * math.prod(spec.kernel)
+    pixels = math.prod(spec.out_spatial) * math.prod(spec.strides)
+    return weights * 4 <= 384 << 10 and pixels * spec.in_channels > 2 * weights
+
+
+def _waste(spec: ConvSpec, isa: Isa, rows: int, vectors: int) -> float:
+    """Model time per useful output, relative to a machine that multiplies at every slot.
+
+    A step of a block takes as long as its multiply-adds (two a cycle), its loads (two a cycle), or
+    the latency of one addition; a block also costs a call. Small numbers are good.
+    """
+    schedule = ConvSchedule(rows, vectors)
+    depth = spec.group_in * math.prod(spec.kernel)
+    blocks = plan_rows(spec, schedule).sizes
+    cycles = sum(
+        panel.count * sum(_block_cycles(size, panel.vectors, depth) for size in blocks)
+        for panel in panels(spec, schedule, isa)
+    )
+    useful = sum(blocks) * spec.group_out * depth / isa.lanes(F32) / 2
+    return round(cycles / useful, 2)
+
+
+def _block_cycles(rows: int, vectors: int, depth: int) -> float:
+    step = max(rows * vectors / 2, (rows + vectors) / 2, 4)
+    return step * depth + 20 + rows * vectors
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """Say how output pixels become blocks.
+
+    Either one row is cut into runs of equal blocks (`row_group` 1), of which an item does
+    `chunk`; or the pixels of `row_group` rows are one list, cut into blocks that may cross rows.
+    `sizes` lists the blocks of one row, or of one row group.
+    """
+
+    row_group: int
+    sizes: tuple[int, ...]
+    chunk: int
+
+
+def balanced(total: int, most: int) -> tuple[int, ...]:
+    """Cut `total` into the fewest parts of at most `most`, as equal as can be, large first."""
+    parts = -(-total // most)
+    size, larger = divmod(total, parts)
+    return (size + 1,) * larger + (size,) * (parts - larger)
+
+
+def plan_rows(spec: ConvSpec, schedule: ConvSchedule) -> RowPlan:
+    """Choose how many rows to group, so that blocks are full and few kinds of them are needed."""
+    height, width = spec.to_3d().out_spatial[1:]
+    best = RowPlan(1, balanced(width, schedule.rows), 1)
+    best_cost = _row_cost(best, width, kinds=len(set(best.sizes)))
+    for group in range(2, height + 1):
+        if height % group or group * width > 8 * schedule.rows:
+            continue
+        plan = RowPlan(group, balanced(group * width, schedule.rows), 1)
+        cost = _row_cost(plan, group * width, kinds=_kinds(plan, width))
+        if cost < 0.99 * best_cost:
+            best, best_cost = plan, cost
+    if best.row_group > 1:
+        return best
+    rows = spec.batch * math.prod(spec.to_3d().out_spatial[:2])
+    blocks = len(best.sizes)
+    # An item is a whole row unless rows are few and long: then it is a piece of one.
+    chunk = blocks if rows >= 8 else max(4, -(-blocks * rows // 16))
+    return RowPlan(1, best.sizes, min(chunk, blocks))
+
+
+def _row_cost(plan: RowPlan, pixels: int, kinds: int) -> float:
+    """Weigh the time of a pixel (a block has a fixed cost) against the code to compile."""
+    return sum(max(size, 4) + 0.3 for size in plan.sizes) / pixels * (1 + 0.01 * kinds)
+
+
+def _kinds(plan: RowPlan, width: int) -> int:
+    kinds: set[tuple[int, int]] = set()
+    start = 0
+    for size in plan.sizes:
+        kinds.add((size, start % width if start % width + size > width else 0))
+        start += size
+    return len(kinds)

@@ -1,0 +1,174 @@
+"""Emit LLVM IR for one function by readable Python.
+
+    with b.loop(0, 64, lanes) as i:
+        x = b.load(F32.vector(lanes), source, i)
+        b.store(b.maximum(x, 0.0), target, i)
+
+`Emitter` is `Flow` (loops, calls), `Arithmetic`, and here memory and the lanes of vectors. Floating
+point keeps infinities and NaN: flags that assume them away are refused. A bool in memory is an i8;
+an i1 is only ever a condition or a mask.
+"""
+
+from collections.abc import Sequence
+
+from .arithmetic import Arithmetic
+from .types import I1, I32, I64, PTR, Index, Operand, Type, Value, constant, constant_vector
+
+_REDUCE_INT = {"max": "smax", "min": "smin"}
+_REDUCE_FLOAT = {"max": "fmaximum", "min": "fminimum", "maxnum": "fmax", "minnum": "fmin"}
+
+Mask = Value | int | None
+"""Lanes that take part: a vector of i1, a count (known, or an i64), or None for all."""
+
+
+class Emitter(Arithmetic):
+    """Emit one function; every method returns the value it computed."""
+
+    def address(self, dtype: Type, pointer: Value, index: Index = 0) -> Value:
+        """Point `index` elements of `dtype` past `pointer`."""
+        if isinstance(index, Value):
+            base, offset = self._sums.get(index.text, (index, 0))
+            pointer = self.op(PTR, f"getelementptr {dtype.element}, {pointer}, {base}")
+            index = offset
+        if index == 0:
+            return pointer
+        return self.op(PTR, f"getelementptr {dtype.element}, {pointer}, i64 {index}")
+
+    def load(
+        self,
+        dtype: Type,
+        pointer: Value,
+        index: Index = 0,
+        *,
+        mask: Mask = None,
+        align: int | None = None,
+    ) -> Value:
+        """Load `dtype` from element `index` on; lanes outside `mask` are not read and give 0."""
+        place = self.address(dtype, pointer, index)
+        align = align or dtype.bytes
+        lanes = self.mask(mask, dtype.lanes)
+        if lanes is None:
+            return self.op(dtype, f"load {dtype}, {place}, align {align}", pure=False)
+        args = [place, constant(I32, align), lanes, constant(dtype, 0)]
+        return self._masked("load", dtype, dtype, args)
+
+    def store(
+        self,
+        value: Value,
+        pointer: Value,
+        index: Index = 0,
+        *,
+        mask: Mask = None,
+        align: int | None = None,
+    ) -> None:
+        """Store `value` from element `index` on; lanes outside `mask` are not touched."""
+        place = self.address(value.type, pointer, index)
+        align = align or value.type.bytes
+        lanes = self.mask(mask, value.type.lanes)
+        if lanes is None:
+            self.do(f"store {value}, {place}, align {align}")
+            return
+        self._masked("store", value.type, None, [value, place, constant(I32, align), lanes])
+
+    def _masked(self, name: str, dtype: Type, result: Type | None, args: list[Value]) -> Value:
+        full = f"llvm.masked.{name}.{dtype.suffix}.p0"
+        return self.call(full, result, args, declare=True)
+
+    def gather(
+        self, dtype: Type, pointer: Value, indices: Value, *, mask: Value | None = None
+    ) -> Value:
+        """Load each lane from its own element index (a vector of i64)."""
+        places = self._places(dtype, pointer, indices)
+        lanes = mask or constant(I1.vector(dtype.lanes), 1)
+        args = [places, constant(I32, dtype.bytes), lanes, constant(dtype, 0)]
+        name = f"llvm.masked.gather.{dtype.suffix}.v{dtype.lanes}p0"
+        return self.call(name, dtype, args, declare=True)
+
+    def scatter(
+        self, value: Value, pointer: Value, indices: Value, *, mask: Value | None = None
+    ) -> None:
+        """Store each lane to its own element index (a vector of i64)."""
+        places = self._places(value.type, pointer, indices)
+        lanes = mask or constant(I1.vector(value.type.lanes), 1)
+        args = [value, places, constant(I32, value.type.bytes), lanes]
+        name = f"llvm.masked.scatter.{value.type.suffix}.v{value.type.lanes}p0"
+        self.call(name, None, args, declare=True)
+
+    def _places(self, dtype: Type, pointer: Value, indices: Value) -> Value:
+        places = PTR.vector(dtype.lanes)
+        return self.op(places, f"getelementptr {dtype.element}, {pointer}, {indices}")
+
+    def reserve(self, dtype: Type, count: int, align: int = 64) -> Value:
+        """Set aside `count` elements on the stack for as long as the function runs."""
+        pointer = Value(f"%s{len(self._allocas)}", PTR)
+        self._allocas.append(f"  {pointer.text} = alloca [{count} x {dtype}], align {align}")
+        return pointer
+
+    # Lanes
+
+    def mask(self, mask: Mask, lanes: int) -> Value | None:
+        """Turn a lane count into a mask vector; None when every lane takes part."""
+        if mask is None or (isinstance(mask, int) and mask >= lanes):
+            return None
+        if isinstance(mask, int):
+            return constant_vector(I1, [lane < mask for lane in range(lanes)])
+        if mask.type.lanes:
+            return mask
+        return self.compare("lt", self.iota(I64, lanes), self.broadcast(mask, lanes))
+
+    def iota(self, dtype: Type, lanes: int) -> Value:
+        """Number the lanes: 0, 1, 2, ..."""
+        return constant_vector(dtype, range(lanes))
+
+    def broadcast(self, x: Value, lanes: int) -> Value:
+        """Repeat a scalar in every lane; with no lanes leave it."""
+        if not lanes:
+            return x
+        if x.text[0] != "%":
+            return Value(f"splat ({x})", x.type.vector(lanes))
+        vector = x.type.vector(lanes)
+        first = self.op(vector, f"insertelement {vector} poison, {x}, i32 0")
+        return self.shuffle(first, [0] * lanes)
+
+    def shuffle(self, x: Value, lanes: Sequence[int], y: Value | None = None) -> Value:
+        """Pick lanes out of `x`, or of `x` followed by `y`."""
+        other = y or Value("poison", x.type)
+        picks = constant_vector(I32, lanes)
+        return self.op(x.type.vector(len(lanes)), f"shufflevector {x}, {other}, {picks}")
+
+    def extract(self, x: Value, lane: Index) -> Value:
+        """Take one lane."""
+        return self.op(x.type.element, f"extractelement {x}, {self.value(lane, I64)}")
+
+    def insert(self, x: Value, scalar: Operand, lane: Index) -> Value:
+        """Replace one lane."""
+        scalar = self.value(scalar, x.type.element)
+        return self.op(x.type, f"insertelement {x}, {scalar}, {self.value(lane, I64)}")
+
+    def reduce(self, name: str, x: Value) -> Value:
+        """Combine all lanes by `add`, `mul`, `max`, `min`, `maxnum`, `minnum`, `and` or `or`.
+
+        Float sums and products are taken in pairs, as `reassoc` allows. `max` and `min` give NaN
+        if any lane is.
+        """
+        scalar, suffix = x.type.element, x.type.suffix
+        if x.type.is_float and name in ("add", "mul"):
+            start = constant(scalar, -0.0 if name == "add" else 1.0)
+            full = f"vector.reduce.f{name}.{suffix}"
+            return self.intrinsic(full, scalar, [start, x], flags="reassoc ")
+        names = _REDUCE_FLOAT if x.type.is_float else _REDUCE_INT
+        return self.intrinsic(f"vector.reduce.{names.get(name, name)}.{suffix}", scalar, [x])
+
+    def transpose(self, rows: Sequence[Value]) -> list[Value]:
+        """Transpose a square block held in as many vectors as they have lanes (a power of two)."""
+        size, rows = len(rows), list(rows)
+        span = size // 2
+        while span:
+            keep = [lane if not lane & span else lane - span + size for lane in range(size)]
+            swap = [pick + span for pick in keep]
+            for i in (row for row in range(size) if not row & span):
+                upper, lower = rows[i], rows[i + span]
+                rows[i] = self.shuffle(upper, keep, lower)
+                rows[i + span] = self.shuffle(upper, swap, lower)
+            span //= 2
+        return rows

@@ -1,0 +1,126 @@
+"""Define the LLVM types and values that the emitter handles, and print constants exactly."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_BITS = {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}
+_SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}
+
+
+@dataclass(frozen=True)
+class Type:
+    """Name a scalar LLVM type (`lanes` 0) or a vector of `lanes` of them."""
+
+    scalar: str
+    lanes: int = 0
+
+    def __str__(self) -> str:
+        return f"<{self.lanes} x {self.scalar}>" if self.lanes else self.scalar
+
+    @property
+    def element(self) -> "Type":
+        """Give the type of one lane."""
+        return Type(self.scalar)
+
+    def vector(self, lanes: int) -> "Type":
+        """Give the vector of `lanes` of this scalar; 0 gives the scalar itself."""
+        return Type(self.scalar, lanes)
+
+    @property
+    def bits(self) -> int:
+        """Count the bits of one lane."""
+        return _BITS.get(self.scalar) or int(self.scalar[1:])
+
+    @property
+    def bytes(self) -> int:
+        """Count the bytes that one lane takes in memory."""
+        return (self.bits + 7) // 8
+
+    @property
+    def is_float(self) -> bool:
+        """Say whether lanes are floating point numbers."""
+        return self.scalar in ("half", "bfloat", "float", "double")
+
+    @property
+    def is_int(self) -> bool:
+        """Say whether lanes are integers."""
+        return self.scalar[0] == "i"
+
+    @property
+    def suffix(self) -> str:
+        """Spell the type as intrinsic names do, as in `v16f32`."""
+        scalar = _SUFFIX.get(self.scalar, self.scalar)
+        return f"v{self.lanes}{scalar}" if self.lanes else scalar
+
+
+I1, I8, I16, I32, I64 = (Type(f"i{bits}") for bits in (1, 8, 16, 32, 64))
+F16, BF16, F32, F64 = Type("half"), Type("bfloat"), Type("float"), Type("double")
+PTR = Type("ptr")
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Hold the text of an SSA name or constant, with its type."""
+
+    text: str
+    type: Type
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.text}"
+
+
+Index = Value | int
+"""An i64 that may be known at emission, and then folds."""
+
+Operand = Value | int | float
+"""A value, or a number that takes the type of the other operand."""
+
+
+def constant(dtype: Type, number: float) -> Value:
+    """Make the constant `number`, in every lane if `dtype` is a vector."""
+    text = _scalar_text(dtype.element, number)
+    return Value(f"splat ({dtype.scalar} {text})" if dtype.lanes else text, dtype)
+
+
+def constant_vector(dtype: Type, numbers: Sequence[float]) -> Value:
+    """Make a vector constant of the scalar `dtype`, one number for each lane."""
+    lanes = ", ".join(f"{dtype.scalar} {_scalar_text(dtype.element, x)}" for x in numbers)
+    return Value(f"<{lanes}>", dtype.vector(len(numbers)))
+
+
+def _scalar_text(dtype: Type, number: float) -> str:
+    if dtype.scalar == "ptr":
+        return "null"
+    if dtype.scalar == "i1":
+        return "true" if number else "false"
+    if dtype.is_int:
+        return str(int(number))
+    if dtype.scalar == "double":
+        return f"0x{_bits('>d', number):016X}"
+    if dtype.scalar == "half":
+        return f"0xH{_bits('>e', _fit(number, '>e')):04X}"
+    single = _fit(number, ">f")
+    if dtype.scalar == "bfloat":
+        return f"0xR{_bfloat_bits(single):04X}"
+    return f"0x{_bits('>d', struct.unpack('>f', struct.pack('>f', single))[0]):016X}"
+
+
+def _bits(layout: str, number: float) -> int:
+    return int.from_bytes(struct.pack(layout, number), "big")
+
+
+def _fit(number: float, layout: str) -> float:
+    """Turn what `layout` cannot hold into an infinity, as hardware rounding does."""
+    try:
+        struct.pack(layout, number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+    return float(number)
+
+
+def _bfloat_bits(number: float) -> int:
+    bits = _bits(">f", number)
+    if number != number:
+        return 0x7FC0
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16

@@ -1,0 +1,1 @@
+"""Import ONNX models as graph programs."""

@@ -1,0 +1,1 @@
+"""Floor 3: transformations and searches, and the analyses they share."""

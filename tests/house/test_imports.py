@@ -1,0 +1,58 @@
+"""Imports run one way: dialects <- lowering <- passes <- compiler, relative inside the package."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FLOORS = ("dialects", "lowering", "passes", "compiler")
+OUTSIDE = ("tests", "lit_tests", "docs", "examples", "benchmarks", "scripts")
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(p for folder in folders for p in (ROOT / folder).rglob("*.py"))
+
+
+def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield each imported module with its line; relative ones as paths from the root, `.passes.cost`."""
+    package = path.relative_to(ROOT).parent.parts
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield node.lineno, node.module or ""
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1]
+            below = [node.module] if node.module else [alias.name for alias in node.names]
+            yield from ((node.lineno, "." + ".".join((*base, name))) for name in below)
+
+
+@pytest.mark.parametrize("path", python_files(*FLOORS), ids=lambda p: str(p.relative_to(ROOT)))
+def test_imports_go_down_only(path: Path) -> None:
+    floor = FLOORS.index(path.relative_to(ROOT).parts[0])
+    wrong = []
+    for line, name in imported_modules(path):
+        first = name.lstrip(".").split(".")[0]
+        if name.startswith("."):
+            if first in FLOORS and FLOORS.index(first) > floor:
+                wrong.append(f"{path}:{line}: imports {name}, which is above it")
+        elif first == "isoform" or first in (*FLOORS, *OUTSIDE):
+            wrong.append(f"{path}:{line}: imports {name}; inside the package imports are relative")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "path",
+    python_files("tests", "examples", "benchmarks", "scripts"),
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_what_is_outside_imports_isoform_by_name(path: Path) -> None:
+    names = (*FLOORS, *OUTSIDE)
+    wrong = [
+        f"{path}:{line}: imports {name}; write `from isoform...`, and nothing of tests"
+        for line, name in imported_modules(path)
+        if name.startswith(".") or name.split(".")[0] in names
+    ]
+    assert not wrong, "\n".join(wrong)

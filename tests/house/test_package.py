@@ -1,0 +1,71 @@
+"""What is shipped is what stands in the package's folders, all of it and nothing else."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import isoform
+
+ROOT = Path(__file__).resolve().parents[2]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+FLOORS = ("dialects", "lowering", "passes", "compiler")
+
+
+def package_folders() -> list[Path]:
+    """Return the folders that hold an `__init__.py`, relative to the root."""
+    found = [p.parent for floor in FLOORS for p in (ROOT / floor).rglob("__init__.py")]
+    return [Path("."), *sorted(p.relative_to(ROOT) for p in found)]
+
+
+def test_every_package_folder_is_listed() -> None:
+    names = [".".join(("isoform", *folder.parts)) for folder in package_folders()]
+    assert sorted(SETTINGS["tool"]["setuptools"]["packages"]) == sorted(names)
+
+
+def test_every_folder_with_python_files_is_a_package() -> None:
+    folders = {p.parent for floor in FLOORS for p in (ROOT / floor).rglob("*.py")}
+    assert sorted(f for f in folders if not (f / "__init__.py").is_file()) == []
+
+
+def test_the_type_checker_sees_the_package_under_its_name() -> None:
+    links = {p.name: p.resolve() for p in (ROOT / ".pyright" / "isoform").iterdir()}
+    assert links == {name: ROOT / name for name in (*FLOORS, "__init__.py")}
+
+
+def test_the_version_is_written_twice_and_agrees() -> None:
+    assert isoform.__version__ == SETTINGS["project"]["version"]
+
+
+@pytest.mark.parametrize("name", isoform.__all__)
+def test_every_public_name_loads(name: str) -> None:
+    assert getattr(isoform, name) is not None
+    assert name in dir(isoform)
+
+
+def test_importing_isoform_imports_nothing_heavy() -> None:
+    heavy = ("xdsl", "numpy", "onnx", "egglog", "llvmlite", "sympy", "z3", "rich")
+    code = f"import isoform, sys; print([m for m in {heavy} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    hidden = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT, source, ignore=hidden)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", str(source)]
+    subprocess.run([*command, "--wheel-dir", str(tmp_path)], check=True)
+    (wheel,) = tmp_path.glob("isoform-*.whl")
+    shipped = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
+    expected = {
+        str("isoform" / path.relative_to(ROOT))
+        for folder in package_folders()
+        for path in (ROOT / folder).glob("*.py")
+    }
+    assert shipped == {*expected, "isoform/py.typed"}
