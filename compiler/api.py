@@ -14,10 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..dialects.errors import UserError, suggest
+from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program
+from ..dialects.weights import Weights
 from .levels import lower_to
-from .optimizer import OPTIMIZED, Optimized
+from .optimizer import Optimized, improve
 from .optimizer import optimize as _optimize
 from .program_file import parse, read_program, save_mlir
 from .session import ReferenceRunner, Runner, Session
@@ -25,12 +26,12 @@ from .session import ReferenceRunner, Runner, Session
 Shapes = Mapping[str, Sequence[int]]
 
 __all__ = [
-    "OPTIMIZED",
     "Optimized",
     "Program",
     "Session",
     "compile",
     "from_torch",
+    "improve",
     "load",
     "optimize",
     "parse",
@@ -84,15 +85,12 @@ _READERS: dict[str, Callable[[Path, Shapes], Program]] = {".onnx": _onnx, ".mlir
 def _zoo_names() -> list[str]:
     from .zoo import MODELS
 
-    return list(MODELS)
+    return [model.name for model in MODELS]
 
 
 def _zoo(name: str, shapes: Shapes | None, batch: int, seed: int) -> Program:
     from . import zoo
 
-    if name not in zoo.MODELS:
-        hint = suggest(name, zoo.MODELS) or "isoform zoo lists them"
-        raise UserError(f"the zoo has no model '{name}'", hint=hint)
     program = zoo.build(name, batch, seed)
     for key, dims in (shapes or {}).items():
         _check_shape(program, key, dims)
@@ -103,7 +101,7 @@ def _check_shape(program: Program, name: str, dims: Sequence[int]) -> None:
     """A static program accepts only the shapes that it has."""
     known = program.inputs
     if name not in known:
-        raise UserError(f"there is no input '{name}'", where="--shape", hint=suggest(name, known))
+        raise UserError(f"there is no input '{name}'", where="--shape", hint=did_you_mean(name, known))
     if tuple(dims) != known[name].get_shape():
         raise UserError(
             f"input '{name}' has a fixed shape",
@@ -192,7 +190,7 @@ def _runner(program: Program, target: str, threads: int | None) -> Runner:
     )
 
 
-def from_torch(module: Any, args: Any, seed: int = 0) -> Program:
+def from_torch(module: Any, args: Any) -> Program:
     """Import a torch module through its ONNX export.
 
     Args:
@@ -208,6 +206,6 @@ def from_torch(module: Any, args: Any, seed: int = 0) -> Program:
         path = Path(folder) / "module.onnx"
         export_module(module, args, path)
         program = load(path)
-        program.weights.load_all()
+        program.weights = Weights({name: array for name, array in program.weights.items()})
     program.source = type(module).__name__
     return program

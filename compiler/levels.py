@@ -62,12 +62,11 @@ def lower_to(program: Program, level: str) -> Program:
     return lowered
 
 
-def _pipeline(level: str) -> tuple[ModulePass, ...]:
-    """LOWER_TO_KERNEL, or its beginning up to the algebra."""
+def _pipeline(level: str) -> str:
+    """LOWER_TO_KERNEL, or its beginning up to the algebra, as a pipeline."""
     from .pipelines import LOWER_TO_KERNEL
 
-    passes = tuple(LOWER_TO_KERNEL)
-    if level == "kernel":
-        return passes
-    last = next(k for k, pass_ in enumerate(passes) if pass_.name == "graph-to-algebra")
-    return passes[: last + 1]
+    passes = LOWER_TO_KERNEL
+    if level == "algebra":
+        passes = passes[: passes.index("graph-to-algebra") + 1]
+    return ",".join(passes)

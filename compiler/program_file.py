@@ -9,7 +9,8 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnknownLoc
+from xdsl.ir import Operation
 from xdsl.printer import Printer
 
 from ..dialects.errors import UserError
@@ -87,10 +88,20 @@ def save_mlir(program: Program, path: Path) -> None:
     write_whole(path, module_text(module))
 
 
+class NamePrinter(Printer):
+    """Prints the locations that say something, as `loc("layer1.conv")`."""
+
+    def print_op(self, op: Operation) -> None:
+        """Print one op, with its location unless that is unknown."""
+        before, self.print_debuginfo = self.print_debuginfo, op.location != UnknownLoc()
+        super().print_op(op)
+        self.print_debuginfo = before
+
+
 def module_text(module: ModuleOp) -> str:
-    """The IR text of a module, ending in a newline."""
+    """The IR text of a module with source locations, ending in a newline."""
     out = StringIO()
-    Printer(out).print_op(module)
+    NamePrinter(out).print_op(module)
     return out.getvalue() + "\n"
 
 

@@ -42,7 +42,11 @@ DIALECTS: tuple[tuple[str, DialectFactory], ...] = (
     ("kernel", _dialect("dialects.kernel:KERNEL")),
 )
 
-PASSES: tuple[tuple[str, PassFactory], ...] = ()
+PASSES: tuple[tuple[str, PassFactory], ...] = (
+    ("fold-batch-norm", _pass("passes.fold_batch_norm:FoldBatchNorm")),
+    ("fold-constants", _pass("passes.fold_constants:FoldConstants")),
+    ("infer-shapes", _pass("passes.infer_shapes:InferShapes")),
+)
 
 UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES))
 

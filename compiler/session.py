@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..dialects import reference
-from ..dialects.errors import UserError, suggest
+from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program
 from ..dialects.types import Array, Tensor, to_numpy
 from .program_file import check_weights
@@ -100,7 +100,7 @@ class Session:
         wanted = known if names is None else list(names)
         for name in wanted:
             if name not in known:
-                raise UserError(f"there is no output '{name}'", hint=suggest(name, known))
+                raise UserError(f"there is no output '{name}'", hint=did_you_mean(name, known))
         outputs = self._run(feeds)
         return [outputs[name] for name in wanted]
 
@@ -121,7 +121,7 @@ def check_inputs(infos: Sequence[ValueInfo], feeds: Mapping[str, Array]) -> dict
         if name not in names:
             raise UserError(
                 f"there is no input '{name}'",
-                hint=suggest(name, names) or f"inputs are {', '.join(names) or 'none'}",
+                hint=did_you_mean(name, names) or f"inputs are {', '.join(names) or 'none'}",
             )
     checked: dict[str, Array] = {}
     for info in infos:

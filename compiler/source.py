@@ -128,6 +128,8 @@ def parse_source(
         return parser.parse_module(implicit_module), parser.places
     except ParseError as error:
         raise _explain_parse_error(error, parser, source) from error
+    except RecursionError as error:
+        raise UserError("this is nested too deeply", where=source.name) from error
     except (DiagnosticException, UnregisteredConstructException, ValueError) as error:
         where = source.name if parser is None else parser.here()
         raise UserError(one_line(str(error)), where=where) from error

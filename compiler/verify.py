@@ -1,4 +1,4 @@
-"""Verify a module: every operation's own rules, then that definitions dominate uses.
+"""Verify a module: that definitions dominate uses, then every operation's own rules.
 
 xDSL's `verify()` accepts a use before its definition and does not say which operation is at fault;
 this does both. The walk is iterative over the operations of a block, so its cost is linear and long
@@ -31,9 +31,9 @@ def verify_module(module: ModuleOp, place_of: PlaceOf = no_place) -> None:
 
     Raises: UserError naming the first operation at fault and, if `place_of` knows it, its place.
     """
+    verify_dominance(module, place_of)
     for op in module.walk(region_first=True):
         _verify_op(op, place_of)
-    verify_dominance(module, place_of)
 
 
 def _verify_op(op: Operation, place_of: PlaceOf) -> None:

@@ -16,8 +16,9 @@ What no scope expresses (gather by data, sort, opaque ops) is an `algebra.extern
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import ClassVar
+from functools import lru_cache
 
 from xdsl.dialects.builtin import (
     AffineMapAttr,
@@ -52,9 +53,10 @@ from xdsl.utils.exceptions import VerifyException
 from . import scope_text
 from .index import Index, from_affine
 from .scalars import Expr, Read, reads_of
-from .scope_body import body_to_expr, expr_to_body
+from .scope_body import body_to_expr, expr_to_body, verify_body
 from .types import Tensor, tensor_type
 
+_NAME = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 REDUCTIONS = ("sum", "max", "min", "prod")
 
 
@@ -177,7 +179,8 @@ def iterator_names(
     return ArrayAttr(StringAttr(name) for name in names)
 
 
-def _map_of(index: Sequence[Index], count: int) -> AffineMapAttr:
+@lru_cache(maxsize=1 << 14)
+def _map_of(index: tuple[Index, ...], count: int) -> AffineMapAttr:
     return AffineMapAttr(AffineMap(count, 0, tuple(e.to_affine() for e in index)))
 
 
@@ -185,14 +188,18 @@ def _verify_scope(op: ScopeOp) -> None:
     rank, sums = len(op.traversal), op.summation
     if op.reduction.data not in REDUCTIONS:
         raise VerifyException(
-            f"algebra.scope: unknown reduction '{op.reduction.data}', expected one of {REDUCTIONS}"
+            f"algebra.scope: unknown reduction '{op.reduction.data}', "
+            f"expected one of {', '.join(REDUCTIONS)}"
         )
     if any(n < 0 for n in op.traversal) or any(n < 1 for n in sums):
         raise VerifyException("algebra.scope: extents must be static, summations at least 1")
     if len(op.iterators) != rank + len(sums) or len(set(op.names)) != len(op.names):
         raise VerifyException(
-            f"algebra.scope: expected {rank + len(sums)} distinct iterator names, found {op.names}"
+            f"algebra.scope: expected {rank + len(sums)} distinct iterator names, "
+            f"found {list(op.names)}"
         )
+    if unreadable := [name for name in op.names if _NAME.fullmatch(name) is None]:
+        raise VerifyException(f"algebra.scope: an iterator cannot be named '{unreadable[0]}'")
     if len(op.maps) != len(op.inputs) or len(op.outside) != len(op.inputs):
         raise VerifyException("algebra.scope: one map and one outside value per operand are needed")
     if len(op.body.block.args) != len(op.inputs):
@@ -204,6 +211,7 @@ def _verify_scope(op: ScopeOp) -> None:
     last = op.body.block.last_op
     if not isinstance(last, YieldOp):
         raise VerifyException("algebra.scope: the body must end with algebra.yield")
+    verify_body(op.body.block)
     element = tensor_type(op.result).element_type
     if last.value.type != element:
         raise VerifyException(

@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from .errors import UserError, suggest
+from .errors import UserError, did_you_mean
 from .graph import OPS, ConstantOp, GraphOp, WeightOp
 from .program import Program, location, name_value, named
 from .types import Array, from_numpy, shape_of, tensor
@@ -47,9 +47,11 @@ class GraphBuilder:
         self._weight_values: dict[str, SSAValue] = {}
 
     def input(self, name: str, shape: Sequence[int], element: Attribute = f32) -> SSAValue:
-        """Add an input. Raises UserError if the name is taken."""
+        """Add an input. Raises UserError if the name is taken or an extent negative."""
         if name in self._inputs:
             raise UserError(f"two inputs are named '{name}'")
+        if any(n < 0 for n in shape):
+            raise UserError(f"input '{name}': extents are at least 0", found=list(shape))
         value = self.block.insert_arg(tensor(shape, element), len(self._inputs))
         self._inputs.append(name)
         name_value(value, name)
@@ -95,7 +97,7 @@ class GraphBuilder:
         cls = _CLASSES.get(op_name)
         if cls is None:
             raise UserError(
-                f"the graph dialect has no op '{op_name}'", hint=suggest(op_name, _CLASSES)
+                f"the graph dialect has no op '{op_name}'", hint=did_you_mean(op_name, _CLASSES)
             )
         return self.append(cls(*operands, results=results, **properties))
 

@@ -34,6 +34,6 @@ def weights_of(context: Context) -> Weights:
     if isinstance(context, WeightContext):
         return context.weights
     raise UserError(
-        "this pass reads weights, and none were given",
+        "this pass needs the weights, and none were given",
         hint="isoform optimize loads them; in Python run it with a WeightContext",
     )

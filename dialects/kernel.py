@@ -58,7 +58,7 @@ from xdsl.utils.exceptions import VerifyException
 from .algebra import OnesOp, ScopeOp
 from .index import row_major_strides
 from .scope_text import defined_operand
-from .types import Array, Tensor, tensor_type
+from .types import Array, Tensor, element_count, tensor_type
 
 
 @irdl_attr_definition
@@ -294,6 +294,34 @@ class ConvOp(KernelOp):
 
 
 @irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The same buffer under another shape, both row-major: a reshape, which runs no code."""
+
+    name = "kernel.view"
+    source = operand_def(TensorType)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
+
+    def __init__(self, source: SSAValue, result_type: Tensor):
+        super().__init__(operands=[source], result_types=[result_type])
+
+    def evaluate_reference(
+        self, operands: Sequence[Array], weights: Mapping[str, Any]
+    ) -> list[Array]:
+        """The operand, reshaped."""
+        return [operands[0].reshape(tensor_type(self.result).get_shape())]
+
+    def verify_(self) -> None:
+        source, result = tensor_type(self.source), tensor_type(self.result)
+        same = element_count(source) == element_count(result)
+        if not same or source.element_type != result.element_type:
+            raise VerifyException(f"kernel.view: {source} and {result} are not the same elements")
+        if logical(source) != source or logical(result) != result:
+            raise VerifyException("kernel.view: both sides must be row-major, without a layout")
+
+
+@irdl_op_definition
 class CallOp(IRDLOperation):
     """Run a named op that no scope expresses (`graph.gather`): natively where the target can."""
 
@@ -337,4 +365,4 @@ def argument_region(
     return Region(Block(arg_types=[logical(value.type) for value in inputs]))
 
 
-KERNEL = Dialect("kernel", [LoopsOp, GemmOp, ConvOp, CallOp, YieldOp], [LayoutAttr])
+KERNEL = Dialect("kernel", [LoopsOp, GemmOp, ConvOp, ViewOp, CallOp, YieldOp], [LayoutAttr])

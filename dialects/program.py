@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import (
     LocationAttr,
     ModuleOp,
     NameLoc,
+    NoneAttr,
     StringAttr,
     UnknownLoc,
 )
@@ -120,13 +121,13 @@ def name_value(value: SSAValue, name: str) -> None:
 
 def location(name: str) -> LocationAttr:
     """The location that carries an ONNX node's (or a builder's) name."""
-    return NameLoc(StringAttr(name), UnknownLoc()) if name else UnknownLoc()
+    return NameLoc(StringAttr(name), NoneAttr()) if name else UnknownLoc()
 
 
 def where(op: Operation) -> str:
     """How to name an op to a user: its source name where known, else the op's own."""
     if isinstance(op.location, NameLoc):
-        return f"{op.name} '{op.location.id.data}'"
+        return f"{op.name} '{op.location.desc.data}'"
     hint = op.results[0].name_hint if op.results else None
     return f"{op.name} %{hint}" if hint else op.name
 

@@ -229,7 +229,7 @@ def _on_grid(
         points[0] = points[0] + start
     elif extents:
         points[0] = start
-    return evaluate(expr, lambda read: _gather(read, arrays[read], points), read_type)
+    return evaluate(expr, lambda read: _gather(read, arrays[read], points))
 
 
 def _gather(read: Read, array: Array, points: Sequence[Any]) -> Array:

@@ -131,6 +131,8 @@ def function_of(op: Operation) -> str | None:
 class Expr:
     """A scalar expression; Python operators build `Call`s."""
 
+    _hash: int
+
     def __add__(self, other: Scalar) -> Expr:
         return call("add", self, other)
 
@@ -171,17 +173,42 @@ class Read(Expr):
     outside: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Const(Expr):
-    """A literal; takes the type of what it is combined with."""
+    """A literal; takes the type of what it is combined with.
+
+    Equal as written: 0.0 is not -0.0, nan is nan.
+    """
 
     value: float | int | bool
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
+
+
+def _keep_hash(node: Expr, value: int) -> None:
+    """Hash once, when built: expressions may be deep, and are keys everywhere."""
+    object.__setattr__(node, "_hash", value)
 
 
 @dataclass(frozen=True)
 class Call(Expr):
+    """A function of the table applied to arguments."""
+
     function: str
     args: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        _keep_hash(self, hash((self.function, self.args)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Call, (self.function, self.args)  # the hash differs from process to process
 
 
 @dataclass(frozen=True)
@@ -190,6 +217,15 @@ class Cast(Expr):
 
     element: Attribute
     arg: Expr
+
+    def __post_init__(self) -> None:
+        _keep_hash(self, hash((self.element, self.arg)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Cast, (self.element, self.arg)
 
 
 def call(function: str, *args: Scalar) -> Expr:
@@ -204,18 +240,6 @@ def call(function: str, *args: Scalar) -> Expr:
     return Call(function, tuple(a if isinstance(a, Expr) else Const(a) for a in args))
 
 
-def reads_of(expr: Expr) -> list[Read]:
-    """Distinct reads, in order of first occurrence."""
-    found: dict[Read, None] = {}
-    stack = [expr]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Read):
-            found.setdefault(node)
-        stack.extend(reversed(children(node)))
-    return list(found)
-
-
 def children(node: Expr) -> Sequence[Expr]:
     match node:
         case Call(_, args):
@@ -226,83 +250,106 @@ def children(node: Expr) -> Sequence[Expr]:
             return ()
 
 
+def postorder(expr: Expr) -> list[Expr]:
+    """Distinct nodes, children first, from left to right. Expressions may be deep and shared."""
+    found: dict[Expr, None] = {}
+    stack = [(expr, False)]
+    while stack:
+        node, ready = stack.pop()
+        if node in found:
+            continue
+        parts = children(node)
+        if ready or not parts:
+            found[node] = None
+        else:
+            stack.append((node, True))
+            stack.extend((part, False) for part in reversed(parts))
+    return list(found)
+
+
+def reads_of(expr: Expr) -> list[Read]:
+    """Distinct reads, in order of first occurrence."""
+    return [node for node in postorder(expr) if isinstance(node, Read)]
+
+
 def map_reads(expr: Expr, change: Callable[[Read], Expr]) -> Expr:
     """Replace every read; shared sub-expressions stay shared by equality."""
-    match expr:
-        case Read():
-            return change(expr)
-        case Call(function, args):
-            return Call(function, tuple(map_reads(a, change) for a in args))
-        case Cast(element, arg):
-            return Cast(element, map_reads(arg, change))
-        case _:
-            return expr
+    images: dict[Expr, Expr] = {}
+    for node in postorder(expr):
+        match node:
+            case Read():
+                images[node] = change(node)
+            case Call(function, args):
+                images[node] = Call(function, tuple(images[a] for a in args))
+            case Cast(element, arg):
+                images[node] = Cast(element, images[arg])
+            case _:
+                images[node] = node
+    return images[expr]
 
 
 def size(expr: Expr) -> int:
-    """Number of nodes of the tree."""
-    return 1 + sum(size(child) for child in children(expr))
+    """Number of nodes of the tree (a shared part counts at each use)."""
+    sizes: dict[Expr, int] = {}
+    for node in postorder(expr):
+        sizes[node] = 1 + sum(sizes[child] for child in children(node))
+    return sizes[expr]
 
 
-def element_type(expr: Expr, of_read: Callable[[Read], Attribute]) -> Attribute | None:
-    """Element type, None for a bare literal. Raises UserError where operands disagree."""
-    match expr:
-        case Read():
-            return of_read(expr)
-        case Cast(element, _):
-            return element
-        case Call(function, args):
-            operand = _common_type(function, args, of_read)
-            return i1 if FUNCTIONS[function].returns_bool else operand
-        case _:
-            return None
+Types: TypeAlias = "dict[Expr, Attribute | None]"
 
 
-def _common_type(
-    function: str, args: Sequence[Expr], of_read: Callable[[Read], Attribute]
-) -> Attribute | None:
-    values = args[1:] if function == "select" else args
-    found = {t: None for a in values if (t := element_type(a, of_read)) is not None}
-    if len(found) > 1:
-        names = " and ".join(str(t) for t in found)
-        raise UserError(f"operands of '{function}' have different element types: {names}")
-    return next(iter(found), None)
+def element_types(expr: Expr, of_read: Callable[[Read], Attribute]) -> Types:
+    """Element type of each node, None for what holds literals alone.
 
-
-def operand_type(
-    expr: Call, expected: Attribute | None, of_read: Callable[[Read], Attribute]
-) -> Attribute | None:
-    """The element type an operation's (value) operands share."""
-    common = _common_type(expr.function, expr.args, of_read)
-    return common if common is not None or FUNCTIONS[expr.function].returns_bool else expected
-
-
-def evaluate(
-    expr: Expr, read: Callable[[Read], Array], of_read: Callable[[Read], Attribute]
-) -> Array:
-    """Value in reference arithmetic: float64, int64, bool; reads give broadcastable arrays."""
-    memo: dict[Expr, Array] = {}
-
-    def walk(node: Expr) -> Array:
-        if node not in memo:
-            memo[node] = compute(node)
-        return memo[node]
-
-    def compute(node: Expr) -> Array:
+    Raises:
+        UserError: operands of a function disagree.
+    """
+    types: Types = {}
+    for node in postorder(expr):
         match node:
             case Read():
-                return read(node)
-            case Const(value):
-                return np.asarray(value)
-            case Cast(element, arg):
-                return cast_reference(walk(arg), element)
-            case Call(function, args):
-                return np.asarray(FUNCTIONS[function].numpy(*(walk(a) for a in args)))
+                types[node] = of_read(node)
+            case Cast(element, _):
+                types[node] = element
+            case Call(function, _) if FUNCTIONS[function].returns_bool:
+                operand_type(node, types)
+                types[node] = i1
+            case Call():
+                types[node] = operand_type(node, types)
             case _:
-                raise TypeError(f"not a scalar expression: {node}")
+                types[node] = None
+    return types
 
+
+def operand_type(node: Call, types: Types) -> Attribute | None:
+    """The element type that the (value) operands of a call share, None if all are literals."""
+    values = node.args[1:] if node.function == "select" else node.args
+    found = list(dict.fromkeys(t for a in values if (t := types[a]) is not None))
+    if len(found) > 1:
+        names = " and ".join(str(t) for t in found)
+        raise UserError(f"operands of '{node.function}' have different element types: {names}")
+    return found[0] if found else None
+
+
+def evaluate(expr: Expr, read: Callable[[Read], Array]) -> Array:
+    """Value in reference arithmetic: float64, int64, bool; reads give broadcastable arrays."""
+    values: dict[Expr, Array] = {}
     with np.errstate(all="ignore"):
-        return walk(expr)
+        for node in postorder(expr):
+            match node:
+                case Read():
+                    values[node] = read(node)
+                case Const(value):
+                    values[node] = np.asarray(value)
+                case Cast(element, arg):
+                    values[node] = cast_reference(values[arg], element)
+                case Call(function, args):
+                    result = FUNCTIONS[function].numpy(*(values[a] for a in args))
+                    values[node] = np.asarray(result)
+                case _:
+                    raise TypeError(f"not a scalar expression: {node}")
+    return values[expr]
 
 
 def cast_reference(value: Array, element: Attribute) -> Array:

@@ -6,7 +6,8 @@ an expression read from a region gives the same region.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr, IntegerType, f32, i1
@@ -22,6 +23,7 @@ from .scalars import (
     Expr,
     Read,
     call,
+    element_types,
     function_of,
     operand_type,
 )
@@ -52,7 +54,7 @@ def expr_to_body(
 ) -> Region:
     """Build the region computing `expr`, with one block argument per read."""
     block = Block(arg_types=[read_type(read) for read in reads])
-    writer = _Writer(block, dict(zip(reads, block.args, strict=True)))
+    writer = _Writer(block, expr, dict(zip(reads, block.args, strict=True)))
     value = writer.write(expr, result)
     if value.type != result:
         raise UserError("a scope's body has another type", expected=result, found=value.type)
@@ -60,41 +62,64 @@ def expr_to_body(
     return Region(block)
 
 
-class _Writer:
-    """Emit an expression into a block, each distinct (expression, type) once."""
+Need: TypeAlias = "tuple[Expr, Attribute | None]"
 
-    def __init__(self, block: Block, values: dict[Read, SSAValue]):
+
+class _Writer:
+    """Emit an expression into a block, each distinct node once (a literal once for each type)."""
+
+    def __init__(self, block: Block, expr: Expr, values: Mapping[Read, SSAValue]):
         self.block = block
-        self.memo: dict[tuple[Expr, Attribute | None], SSAValue] = {
-            (read, None): value for read, value in values.items()
-        }
+        self.types = element_types(expr, read_type)
+        self.memo: dict[Need, SSAValue] = {(read, None): v for read, v in values.items()}
 
     def write(self, expr: Expr, expected: Attribute | None) -> SSAValue:
-        key = (expr, expected if isinstance(expr, Const) else None)
-        if key not in self.memo:
-            self.memo[key] = self._emit(expr, expected)
-        return self.memo[key]
+        """Emit with an explicit stack: expressions may be deep."""
+        stack: list[Need] = [(expr, expected)]
+        while stack:
+            node, wanted = stack[-1]
+            if _key(node, wanted) in self.memo:
+                stack.pop()
+                continue
+            needs = self._needs(node, wanted)
+            missing = [need for need in needs if _key(*need) not in self.memo]
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            values = [self.memo[_key(*need)] for need in needs]
+            self.memo[_key(node, wanted)] = self._emit(node, wanted, values)
+            stack.pop()
+        return self.memo[_key(expr, expected)]
 
-    def _emit(self, expr: Expr, expected: Attribute | None) -> SSAValue:
-        match expr:
-            case Const(value):
-                return self._add(constant(value, expected if expected is not None else f32))
+    def _needs(self, node: Expr, wanted: Attribute | None) -> list[Need]:
+        match node:
             case Cast(element, arg):
-                source = self.write(arg, element)
-                return self._convert(source, element)
+                return [(arg, element)]
             case Call(function, args):
-                return self._call(expr, function, args, expected)
+                operand = self._operand(node, wanted)
+                types = [i1, operand, operand] if function == "select" else [operand] * len(args)
+                return list(zip(args, types, strict=True))
             case _:
-                raise UserError(f"a body reads something that is no operand: {expr}")
+                return []
 
-    def _call(
-        self, expr: Call, function: str, args: Sequence[Expr], expected: Attribute | None
-    ) -> SSAValue:
-        operand = operand_type(expr, expected, read_type)
-        if operand is None:
-            operand = f32
-        wanted = [i1, operand, operand] if function == "select" else [operand] * len(args)
-        values = [self.write(a, t) for a, t in zip(args, wanted, strict=True)]
+    def _operand(self, node: Call, wanted: Attribute | None) -> Attribute:
+        found = operand_type(node, self.types)
+        if found is None and not FUNCTIONS[node.function].returns_bool:
+            found = wanted
+        return f32 if found is None else found
+
+    def _emit(self, node: Expr, wanted: Attribute | None, values: Sequence[SSAValue]) -> SSAValue:
+        match node:
+            case Const(value):
+                return self._add(constant(value, f32 if wanted is None else wanted))
+            case Cast(element, _):
+                return self._convert(values[0], element)
+            case Call(function, _):
+                return self._call(function, self._operand(node, wanted), values)
+            case _:
+                raise UserError(f"a body reads something that is no operand: {node}")
+
+    def _call(self, function: str, operand: Attribute, values: Sequence[SSAValue]) -> SSAValue:
         if function == "neg" and not is_float(operand):
             zero = self._add(constant(0, operand))
             return self._add(arith.SubiOp(zero, values[0]))
@@ -117,6 +142,11 @@ class _Writer:
     def _add(self, op: Operation) -> SSAValue:
         self.block.add_op(op)
         return op.results[0]
+
+
+def _key(node: Expr, wanted: Attribute | None) -> Need:
+    """A bare literal is one value for each type, anything else has its own type."""
+    return node, wanted if isinstance(node, Const) else None
 
 
 def _conversion(source: Attribute, target: Attribute) -> Callable[..., Operation]:
@@ -157,6 +187,22 @@ def body_to_expr(block: Block, reads: Sequence[Read]) -> Expr:
     last = block.last_op
     assert last is not None
     return memo[last.operands[0]]
+
+
+def verify_body(block: Block) -> None:
+    """Check that a body is a scalar expression: table ops, on arguments and earlier results.
+
+    Raises:
+        VerifyException: an op is in no table, or reads a value of the outside.
+    """
+    for op in block.ops:
+        if any(value.owner is not block and value.owner.parent is not block for value in op.operands):
+            raise VerifyException(f"algebra.scope: {op.name} in the body reads a value of outside")
+        known = isinstance(op, (*_CASTS, arith.ConstantOp)) or function_of(op) is not None
+        if op is not block.last_op and not known:
+            raise VerifyException(f"algebra.scope: a body may not hold {op.name}")
+        if isinstance(op, arith.ConstantOp) and not isinstance(op.value, FloatAttr | IntegerAttr):
+            raise VerifyException("algebra.scope: a body's constants are scalars")
 
 
 def _read_op(op: Operation, memo: dict[SSAValue, Expr]) -> Expr:

@@ -64,7 +64,11 @@ class ScopeBuilder:
         reduction: str = "sum",
         names: Sequence[str] | None = None,
     ) -> Source:
-        """Add a scope; see `algebra.ScopeOp`."""
+        """Add a scope; see `algebra.ScopeOp`. A reduction of nothing gives its neutral element."""
+        if 0 in sums:
+            rank = len(result_type.get_shape())
+            neutral = Const(neutral_element(reduction, result_type.element_type))
+            return self.add(ScopeOp(result_type, neutral, names=names and names[:rank]))
         return self.add(ScopeOp(result_type, expr, sums, reduction, names))
 
     def ones(self, shape: Sequence[int], element: Attribute) -> Source:
@@ -102,13 +106,23 @@ def sigmoid(x: Scalar) -> Expr:
     return 1.0 / (1.0 + exp(call("neg", x)))
 
 
+def neutral_element(reduction: str, element: Attribute) -> float:
+    match reduction:
+        case "max":
+            return lowest(element)
+        case "min":
+            return highest(element)
+        case _:
+            return 1.0 if reduction == "prod" else 0.0
+
+
 def lowest(element: Attribute) -> float:
     """The identity of max: -inf, or the least integer."""
     if is_float(element):
         return float("-inf")
     width = getattr(element, "width", None)
     assert width is not None
-    return float(-(1 << (width.data - 1)))
+    return -(1 << (width.data - 1))
 
 
 def highest(element: Attribute) -> float:

@@ -12,6 +12,7 @@ A name applied to arguments is a scalar function (scalars.FUNCTIONS) or an eleme
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from .types import tensor_type
 
 if TYPE_CHECKING:
     from .algebra import ScopeOp
+
+_SUMMATIONS = re.compile(r"\s*\(\s*[A-Za-z_][\w$.]*\s*:")
 
 # A body with more nodes than this prints as a region: shared parts would be repeated in the text.
 INLINE_NODES = 120
@@ -74,13 +77,15 @@ def _print_read(printer: Printer, read: Read, names: Sequence[str]) -> None:
     printer.print_ssa_value(read.source)
     printer.print_string("[" + ", ".join(e.text(names) for e in read.index) + "]")
     if read.outside != 0.0:
-        printer.print_string(f" else {_literal(read.outside)}")
+        printer.print_string(f" else {literal_text(read.outside)}")
 
 
-def _literal(value: float | int | bool) -> str:
+def literal_text(value: float | int | bool) -> str:
+    """A number as the IR's lexer reads it: `true`, `3`, `0.5`, `1.0e-30`, `-inf`."""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return repr(value)
+    text = repr(value)
+    return text if "." in text else text.replace("e", ".0e", 1) if "e" in text else text
 
 
 def _print_expr(printer: Printer, expr: Expr, names: Sequence[str], above: int) -> None:
@@ -88,7 +93,7 @@ def _print_expr(printer: Printer, expr: Expr, names: Sequence[str], above: int) 
         case Read():
             _print_read(printer, expr, names)
         case Const(value):
-            printer.print_string(_literal(value))
+            printer.print_string(literal_text(value))
         case Cast(element, arg):
             printer.print_attribute(element)
             _print_arguments(printer, (arg,), names)
@@ -158,13 +163,8 @@ def parse_scope(cls: type[ScopeOp], parser: Parser) -> ScopeOp:
 
 def _at_reduction(parser: Parser, word: str) -> bool:
     """`max (k: 3)` opens summations; `max(a, b)` is a call: one looks at what follows."""
-    text = parser._current_token.text  # pyright: ignore[reportPrivateUsage]
-    if text != word:
-        return False
-    rest = parser.lexer.input.content[parser._current_token.span.end :]  # pyright: ignore
-    inside = rest.lstrip()[1:].lstrip()
-    name = inside.split(":", 1)[0].strip()
-    if not name.isidentifier():
+    token = parser._current_token  # pyright: ignore[reportPrivateUsage]
+    if token.text != word or _SUMMATIONS.match(token.span.input.content, token.span.end) is None:
         return False
     return parser.parse_optional_keyword(word) is not None
 

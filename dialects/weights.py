@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .errors import UserError, suggest
+from .errors import UserError, did_you_mean
 from .files import atomic_write
 from .types import Array
 
@@ -28,7 +28,7 @@ class Weights(Mapping[str, Array]):
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._sources:
-            close = suggest(name, self._sources)
+            close = did_you_mean(name, self._sources)
             raise UserError(
                 f"weight '{name}' is not in the weights file",
                 hint=close or "was the side file left behind?",

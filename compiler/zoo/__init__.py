@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ...dialects.errors import UserError, suggest
+from ...dialects.errors import UserError, did_you_mean
 from ...dialects.graph import WeightOp
 from ...dialects.graph.reduction import BatchNormOp
 from ...dialects.program import Program
@@ -68,7 +68,7 @@ def find(name: str) -> Model:
     model = _BY_KEY.get("".join(filter(str.isalnum, name.lower())))
     if model is None:
         names = [m.name for m in MODELS]
-        hint = suggest(name, names) or f"the zoo has {', '.join(names)}"
+        hint = did_you_mean(name, names) or f"the zoo has {', '.join(names)}"
         raise UserError(f"the zoo has no model '{name}'", hint=hint)
     return model
 
@@ -86,7 +86,7 @@ def build(name: str, batch: int = 1, seed: int = 0, **sizes: int) -> Program:
     for key, value in {"batch": batch, **sizes}.items():
         if key != "batch" and key not in model.sizes:
             known = f"it has {', '.join(model.sizes)}"
-            hint = suggest(key, model.sizes) or known
+            hint = did_you_mean(key, model.sizes) or known
             raise UserError(f"{model.name} has no size '{key}'", hint=hint)
         if value < 1:
             raise UserError(f"{model.name}: '{key}' is at least 1", found=value)

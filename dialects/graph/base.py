@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
 from xdsl.dialects.builtin import (
@@ -23,17 +24,17 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, OperandDef, ResultDef, VariadicDef, traits_def
+from xdsl.irdl import BaseAttr, IRDLOperation, OperandDef, ResultDef, VariadicDef, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.pattern_rewriter import RewritePattern
 from xdsl.traits import HasCanonicalizationPatternsTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..errors import UserError, suggest
+from ..errors import UserError, did_you_mean
 from ..scope_builder import ScopeBuilder, Source
-from ..scope_text import defined_operand
-from ..types import Array, Tensor, tensor_type
+from ..scope_text import defined_operand, literal_text
+from ..types import Array, Tensor, is_static, tensor_type
 
 Python: TypeAlias = "int | float | bool | str | Sequence[int] | Sequence[float] | Attribute"
 
@@ -102,21 +103,20 @@ class GraphOp(IRDLOperation, ABC):
             results: number of results, for ops with several.
             properties: Python values; None and missing ones take `DEFAULTS`.
         """
-        given = {k: v for k, v in properties.items() if v is not None}
-        full = {k: to_attribute(v) for k, v in {**self.DEFAULTS, **given}.items()}
+        given = {k: to_attribute(v) for k, v in properties.items() if v is not None}
         definition = type(self).get_irdl_definition()
-        unknown = next((k for k in full if k not in definition.properties), None)
-        if unknown is not None:
-            raise UserError(
-                f"{self.name} has no property '{unknown}'",
-                hint=_did_you_mean(unknown, definition.properties),
+        try:
+            super().__init__(
+                operands=_arrange(operands, definition.operands),
+                properties=_complete(type(self), given),
+                result_types=_arrange_results([_PLACEHOLDER] * results, definition.results),
             )
-        super().__init__(
-            operands=_arrange(operands, definition.operands),
-            properties=full,
-            result_types=_arrange_results([_PLACEHOLDER] * results, definition.results),
-        )
-        for result, type_ in zip(self.results, self._infer(), strict=True):
+        except UserError as error:
+            raise self.fail(error.one_line()) from error
+        types = self._infer()
+        if len(types) != results:
+            raise self.fail("wrong number of results", expected=len(types), found=results)
+        for result, type_ in zip(self.results, types, strict=True):
             result._type = type_  # pyright: ignore[reportPrivateUsage]
 
     # --- meaning, given by subclasses ---
@@ -140,12 +140,20 @@ class GraphOp(IRDLOperation, ABC):
     # --- access ---
 
     def value(self, name: str) -> Any:
-        """A property as a Python value, its default (or None) where absent."""
+        """A property as a Python value, its default where absent. Raises UserError without one."""
         attribute = self.properties.get(name)
-        return self.DEFAULTS.get(name) if attribute is None else to_python(attribute)
+        if attribute is not None:
+            return to_python(attribute)
+        if name not in self.DEFAULTS:
+            raise self.fail(f"property '{name}' is missing")
+        return self.DEFAULTS[name]
 
     def ints(self, name: str) -> tuple[int, ...]:
-        return tuple(self.value(name))
+        """A property that is a list of whole numbers."""
+        found = tuple(self.value(name))
+        if any(not isinstance(v, int) for v in found):
+            raise self.fail(f"property '{name}' needs whole numbers", found=list(found))
+        return found
 
     @property
     def type(self) -> Tensor:
@@ -163,7 +171,13 @@ class GraphOp(IRDLOperation, ABC):
 
     def _infer(self) -> Sequence[Tensor]:
         found = self.infer()
-        return (found,) if isinstance(found, TensorType) else found
+        types = (found,) if isinstance(found, TensorType) else found
+        if any(n < 0 for t in types for n in t.get_shape()) and self._is_static():
+            raise self.fail("an extent would be negative", found=_names(types))
+        return types
+
+    def _is_static(self) -> bool:
+        return all(is_static(tensor_type(v)) for v in self.operands)
 
     def verify_(self) -> None:
         try:
@@ -192,7 +206,7 @@ class GraphOp(IRDLOperation, ABC):
         shown = {
             k: v
             for k, v in self.properties.items()
-            if k not in self.DEFAULTS or v != to_attribute(self.DEFAULTS[k])
+            if v != default_attributes(type(self)).get(k)
         }
         if not shown:
             return
@@ -232,14 +246,42 @@ class GraphOp(IRDLOperation, ABC):
         """Build with the types as written; the verifier compares them with the inferred ones."""
         op = cls.__new__(cls)
         definition = cls.get_irdl_definition()
-        full = {k: to_attribute(v) for k, v in cls.DEFAULTS.items()} | dict(properties)
         IRDLOperation.__init__(
             op,
             operands=_arrange(operands, definition.operands),
-            properties=full,
+            properties=_complete(cls, properties),
             result_types=_arrange_results(types, definition.results),
         )
         return op
+
+
+def _complete(cls: type[GraphOp], given: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    """Add the defaults, and take a whole number as a float where one is wanted.
+
+    Raises:
+        UserError: a property is unknown, or of another kind.
+    """
+    full = {**default_attributes(cls), **given}
+    known = cls.get_irdl_definition().properties
+    for name, attribute in given.items():
+        if name not in known:
+            hint = _did_you_mean(name, known)
+            raise UserError(f"there is no property '{name}'", hint=hint)
+        wanted = known[name].constr
+        if not isinstance(wanted, BaseAttr) or isinstance(attribute, wanted.attr):
+            continue
+        if wanted.attr is FloatAttr and isinstance(attribute, IntegerAttr):
+            full[name] = FloatAttr(float(attribute.value.data), f64)
+        else:
+            kind = wanted.attr.__name__.removesuffix("Attr")
+            raise UserError(f"property '{name}' is of another kind", expected=kind, found=attribute)
+    return full
+
+
+@cache
+def default_attributes(cls: type[GraphOp]) -> Mapping[str, Attribute]:
+    """`DEFAULTS` as attributes."""
+    return {name: to_attribute(value) for name, value in cls.DEFAULTS.items()}
 
 
 def _arrange(values: Sequence[SSAValue], definitions: Sequence[tuple[str, OperandDef]]) -> list[Any]:
@@ -274,18 +316,16 @@ def _names(types: Sequence[Attribute]) -> str:
 
 
 def _did_you_mean(word: str, known: Mapping[str, Any]) -> str:
-    return suggest(word, known) or f"it has {', '.join(known) or 'none'}"
+    return did_you_mean(word, known) or f"it has {', '.join(known) or 'none'}"
 
 
 def _print_property(printer: Printer, name: str, attribute: Attribute) -> None:
     printer.print_string(f"{name} = ")
     value = to_python(attribute)
-    if isinstance(value, bool):
-        printer.print_string("true" if value else "false")
-    elif isinstance(value, int | float):
-        printer.print_string(repr(value))
+    if isinstance(value, bool | int | float):
+        printer.print_string(literal_text(value))
     elif isinstance(value, tuple):
-        printer.print_string("[" + ", ".join(repr(v) for v in value) + "]")
+        printer.print_string("[" + ", ".join(literal_text(v) for v in value) + "]")
     else:
         printer.print_attribute(attribute)
 
@@ -305,8 +345,11 @@ def _parse_properties(cls: type[GraphOp], parser: Parser) -> dict[str, Attribute
     return properties
 
 
+_WORDS = (("true", True), ("false", False), ("inf", float("inf")), ("nan", float("nan")))
+
+
 def _parse_property(parser: Parser) -> Attribute:
-    for word, value in (("true", True), ("false", False), ("inf", float("inf"))):
+    for word, value in _WORDS:
         if parser.parse_optional_keyword(word) is not None:
             return to_attribute(value)
     if (numbers := parser.parse_optional_comma_separated_list(

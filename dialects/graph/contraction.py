@@ -79,7 +79,8 @@ class ConvolutionOp(GraphOp):
     result = result_def(TensorType)
     DEFAULTS: ClassVar = {"groups": 1}
 
-    def _check(self, out_channels: int) -> tuple[Tensor, Tensor, int]:
+    def _check(self) -> tuple[Tensor, Tensor, int]:
+        """Types of x and w, and the number of spatial dims, once they fit each other."""
         x, w = self.operand_type(0), self.operand_type(1)
         spatial = len(x.get_shape()) - 2
         if spatial < 1 or len(w.get_shape()) != spatial + 2:
@@ -91,15 +92,23 @@ class ConvolutionOp(GraphOp):
                 )
         if any(s < 1 for s in (*self.ints("strides"), *self.ints("dilations"))):
             raise self.fail("strides and dilations are at least 1")
+        if self.value("groups") < 1:
+            raise self.fail("'groups' is at least 1", found=self.value("groups"))
         if x.element_type != w.element_type:
             raise self.fail("x and w need one element type", found=f"{x} and {w}")
-        if len(self.operands) == 3 and self.operand_type(2).get_shape() != (out_channels,):
+        return x, w, spatial
+
+    def _check_bias(self, result: Tensor) -> Tensor:
+        expected = tensor(result.get_shape()[1:2], result.element_type)
+        if len(self.operands) > 3:
+            raise self.fail("too many operands", expected="x, w and bias")
+        if len(self.operands) == 3 and self.operand_type(2) != expected:
             raise self.fail(
                 "bias needs one number per output channel",
-                expected=f"[{out_channels}]",
+                expected=expected,
                 found=self.operand_type(2),
             )
-        return x, w, spatial
+        return result
 
 
 def _add_bias(value: Source, bias: Source, build: ScopeBuilder, names: Sequence[str]) -> Source:
@@ -119,8 +128,7 @@ class ConvOp(ConvolutionOp):
     name = "graph.conv"
 
     def infer(self) -> Tensor:
-        w_shape = self.operand_type(1).get_shape()
-        x, w, spatial = self._check(w_shape[0])
+        x, w, spatial = self._check()
         n, c, *size = x.get_shape()
         f, per_group, *kernel = w.get_shape()
         groups = self.value("groups")
@@ -135,7 +143,7 @@ class ConvOp(ConvolutionOp):
             if room < 0:
                 raise self.fail(f"the kernel is larger than the padded image in dim {k}")
             out.append(room // self.ints("strides")[k] + 1)
-        return tensor([n, f, *out], x.element_type)
+        return self._check_bias(tensor([n, f, *out], x.element_type))
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         x, w = operands[:2]
@@ -166,11 +174,12 @@ class ConvTransposeOp(ConvolutionOp):
 
     def infer(self) -> Tensor:
         groups = self.value("groups")
-        w_shape = self.operand_type(1).get_shape()
-        x, w, spatial = self._check(w_shape[1] * groups if len(w_shape) > 1 else 0)
+        x, w, spatial = self._check()
         n, c, *size = x.get_shape()
-        if w.get_shape()[0] != c or c % groups != 0:
+        if w.get_shape()[0] != c:
             raise self.fail("w needs one row per input channel", expected=c, found=w.get_shape()[0])
+        if c % groups != 0:
+            raise self.fail(f"channels do not fit {groups} groups", found=c)
         pads, extra = self.ints("pads"), self.ints("output_padding")
         if len(extra) != spatial:
             raise self.fail(f"'output_padding' needs {spatial} numbers", found=list(extra))
@@ -185,7 +194,7 @@ class ConvTransposeOp(ConvolutionOp):
         ]
         if any(size < 1 for size in out):
             raise self.fail("the pads leave no output", found=out)
-        return tensor([n, w.get_shape()[1] * groups, *out], x.element_type)
+        return self._check_bias(tensor([n, w.get_shape()[1] * groups, *out], x.element_type))
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         x, w = operands[:2]

@@ -152,8 +152,8 @@ class ArgMaxOp(GraphOp):
 
         x, axis = self.operand_type(0), self.value("axis")
         shape = x.get_shape()
-        if not 0 <= axis < len(shape):
-            raise self.fail(f"axis {axis} is not in [0, {len(shape)})")
+        if not 0 <= axis < len(shape) or shape[axis] == 0:
+            raise self.fail(f"axis {axis} is not in [0, {len(shape)}), or empty", found=x)
         return tensor([*shape[:axis], 1, *shape[axis + 1 :]], i64)
 
     def reference(self, *operands: Array) -> Sequence[Array]:

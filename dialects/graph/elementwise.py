@@ -24,7 +24,7 @@ from ..scope_builder import (
     select,
     sigmoid,
 )
-from ..types import Tensor, is_bool, is_float, is_unsigned, tensor
+from ..types import Tensor, is_bool, is_float, is_unsigned, tensor, to_numpy
 from .base import GraphOp
 
 
@@ -279,6 +279,7 @@ class CastOp(ElementwiseOp):
 
     def infer(self) -> Tensor:
         source, target = self.operand_type(0), self.value("to")
+        to_numpy(target)  # raises where the target is no element type
         if is_unsigned(target) or is_unsigned(source.element_type):
             raise self.fail("unsigned integers are not converted", found=source)
         return tensor(source.get_shape(), target)

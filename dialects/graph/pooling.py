@@ -9,7 +9,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from ..index import Index, iterators
 from ..scope_builder import ScopeBuilder, Source, lowest
-from ..types import Tensor, is_float, tensor
+from ..types import Tensor, is_bool, is_float, is_unsigned, tensor
 from .base import GraphOp
 from .contraction import spatial_names
 
@@ -28,15 +28,23 @@ class PoolOp(GraphOp):
 
     def infer(self) -> Tensor:
         x = self.operand_type(0)
+        spatial = len(x.get_shape()) - 2
+        if spatial < 1:
+            raise self.fail("an operand of rank at least 3 is needed", found=x)
+        if is_unsigned(x.element_type) or is_bool(x.element_type):
+            raise self.fail("operands must be floats or signed integers", found=x)
+        self._check_window(spatial)
         n, c, *size = x.get_shape()
-        spatial = len(size)
-        for name, count in (("kernel", 1), ("strides", 1), ("dilations", 1), ("pads", 2)):
-            if spatial < 1 or len(self.ints(name)) != count * spatial:
-                raise self.fail(
-                    f"'{name}' does not fit an operand of rank {spatial + 2}",
-                    found=list(self.ints(name)),
-                )
         return tensor([n, c, *(self._out(size[k], k, spatial) for k in range(spatial))], x.element_type)
+
+    def _check_window(self, spatial: int) -> None:
+        for name, count in (("kernel", 1), ("strides", 1), ("dilations", 1), ("pads", 2)):
+            if len(self.ints(name)) != count * spatial:
+                raise self.fail(
+                    f"'{name}' needs {count * spatial} numbers", found=list(self.ints(name))
+                )
+            if name != "pads" and any(n < 1 for n in self.ints(name)):
+                raise self.fail(f"'{name}' is at least 1", found=list(self.ints(name)))
 
     def _out(self, size: int, k: int, spatial: int) -> int:
         pads, stride = self.ints("pads"), self.ints("strides")[k]

@@ -12,7 +12,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 from ..index import Index, iterators
 from ..scalars import Expr, call
 from ..scope_builder import ScopeBuilder, Source, exp
-from ..types import Tensor, is_float, tensor
+from ..types import Tensor, is_bool, is_float, is_unsigned, tensor
 from .base import GraphOp
 
 
@@ -55,6 +55,8 @@ class ReduceOp(GraphOp):
         rank = len(x.get_shape())
         if sorted(set(axes)) != list(axes) or any(not 0 <= a < rank for a in axes):
             raise self.fail(f"axes must be sorted, distinct and in [0, {rank})", found=list(axes))
+        if is_unsigned(x.element_type) or is_bool(x.element_type):
+            raise self.fail("operands must be floats or signed integers", found=x)
         keep = self.value("keep_dims")
         shape = [1 if k in axes else n for k, n in enumerate(x.get_shape()) if keep or k not in axes]
         return tensor(shape, x.element_type)

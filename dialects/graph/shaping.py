@@ -34,7 +34,9 @@ class ReshapeOp(GraphOp):
 
     def infer(self) -> Tensor:
         x, shape = self.operand_type(0), self.ints("shape")
-        if math.prod(shape) != math.prod(x.get_shape()) or any(n < 0 for n in shape):
+        if any(n < 0 for n in shape):
+            raise self.fail("extents are at least 0", found=list(shape))
+        if math.prod(shape) != math.prod(x.get_shape()):
             raise self.fail("the element counts differ", expected=x, found=list(shape))
         return tensor(shape, x.element_type)
 
@@ -198,7 +200,7 @@ class SplitOp(GraphOp):
     def infer(self) -> list[Tensor]:
         x, axis, sizes = self.operand_type(0), self.value("axis"), self.ints("sizes")
         shape = x.get_shape()
-        if not 0 <= axis < len(shape) or sum(sizes) != shape[axis]:
+        if not 0 <= axis < len(shape) or sum(sizes) != shape[axis] or min(sizes, default=-1) < 0:
             raise self.fail(f"sizes {list(sizes)} do not make up dim {axis}", found=x)
         return [tensor([*shape[:axis], n, *shape[axis + 1 :]], x.element_type) for n in sizes]
 

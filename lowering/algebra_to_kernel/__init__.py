@@ -1,1 +1,5 @@
-"""Match scopes to library operators and generate kernels for the rest."""
+"""Scopes to kernels: operator matching by templates (match.py), conversion (convert.py)."""
+
+from .convert import AlgebraToKernel
+
+__all__ = ["AlgebraToKernel"]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .blocks import Panel, block_loops, each_kind
 from .conv_spec import (
     ConvSchedule,
     ConvSpec,
-    Panel,
     candidates,
     default_schedule,
     groups_together,
@@ -176,16 +176,10 @@ def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
         weights = b.address(F32, weights, b.mul(group, size))
     place = _Place(source, weights, extras, target, batch, b.mul(group, spec.group_out))
 
-    def work(kind: Panel) -> list[Value]:
+    def work(kind: Panel) -> None:
         _pixels(b, conv, kind, _panel_place(b, conv, kind, place, panel), pixels)
-        return []
 
-    if len(conv.panels) == 1:
-        work(conv.panels[0])
-    else:
-        whole, tail = conv.panels
-        is_whole = b.compare("lt", panel, whole.count)
-        b.if_else(is_whole, lambda: work(whole), lambda: work(tail))
+    each_kind(b, conv.panels, panel, work)
 
 
 def _panel_place(b: Emitter, conv: _Conv, kind: Panel, place: _Place, panel: Index) -> _Place:
@@ -223,18 +217,12 @@ def _pixels(b: Emitter, conv: _Conv, kind: Panel, place: _Place, pixels: Index) 
             deltas = tuple((h - top, w - left) for h, w in pixels_of)
             _block(b, conv, kind, place, (depth, b.add(height, top), left), deltas)
         return
-    block = first = 0
-    for size, run in itertools.groupby(plan.sizes):
-        count = len(list(run))
-        low = b.maximum(b.mul(chunk, plan.chunk), block) if conv.chunks > 1 else block
-        high: Index = block + count
-        if conv.chunks > 1:
-            high = b.minimum(b.mul(b.add(chunk, 1), plan.chunk), high)
+
+    def work(_: Index, size: int, left: Index) -> None:
         deltas = tuple((0, i) for i in range(size))
-        with b.loop(low, high, unroll=1) as number:
-            left = b.add(b.mul(b.sub(number, block), size), first)
-            _block(b, conv, kind, place, (depth, height, left), deltas)
-        block, first = block + count, first + count * size
+        _block(b, conv, kind, place, (depth, height, left), deltas)
+
+    block_loops(b, plan.sizes, (chunk, plan.chunk) if conv.chunks > 1 else None, work)
 
 
 def _block(

@@ -8,6 +8,7 @@ pixel's first tap reads, so padding is the caller's halo of zeros and needs no c
 import math
 from dataclasses import dataclass
 
+from .blocks import Panel, balanced, block_cycles, cut_panels
 from .isa import Isa
 from .types import F32
 
@@ -88,29 +89,6 @@ class ConvSchedule:
     row_groups_outside: bool = False
 
 
-@dataclass(frozen=True)
-class Panel:
-    """Describe `count` equal panels of output channels, each `vectors` registers wide.
-
-    Units: `first` and `vector` are the panels and the vectors of weights before these, `channel` the
-    output channels before them; all within one group, where groups do not share a panel.
-    `channels` exist in each panel. `groups` is how many convolution groups a panel holds.
-    """
-
-    count: int
-    vectors: int
-    channels: int
-    groups: int
-    first: int = 0
-    vector: int = 0
-    channel: int = 0
-
-    def then(self, vectors: int, channels: int, groups: int) -> "Panel":
-        """Describe the one panel that follows these."""
-        vector = self.count * self.vectors
-        return Panel(1, vectors, channels, groups, self.count, vector, self.count * self.channels)
-
-
 def groups_together(spec: ConvSpec, isa: Isa) -> int:
     """Count the groups that share one vector; 1 if a group is better off with its own."""
     lanes = isa.lanes(F32)
@@ -124,11 +102,7 @@ def panels(spec: ConvSpec, schedule: ConvSchedule, isa: Isa) -> list[Panel]:
         full, rest = divmod(spec.groups, together)
         found = [Panel(full, 1, together * spec.group_out, together)]
         return found + ([found[0].then(1, rest * spec.group_out, rest)] if rest else [])
-    width = schedule.vectors * lanes
-    full, rest = divmod(spec.group_out, width)
-    whole = Panel(full, schedule.vectors, width, 1)
-    tail = [whole.then(-(-rest // lanes), rest, 1)] if rest else []
-    return ([whole] if full else []) + tail
+    return cut_panels(spec.group_out, schedule.vectors, lanes)
 
 
 def candidates(spec: ConvSpec, isa: Isa) -> list[ConvSchedule]:
@@ -138,11 +112,11 @@ def candidates(spec: ConvSpec, isa: Isa) -> list[ConvSchedule]:
         rows = {32: (12, 8, 6, 4), 16: (6, 4, 3)}[isa.registers]
         blocks = [(size, 1) for size in rows]
     elif isa.registers == 32:
-        blocks = [(14, 2), (9, 3), (6, 4), (13, 2), (12, 2), (8, 3), (28, 1), (14, 1)]
+        blocks = [(14, 2), (9, 3), (6, 4), (13, 2), (12, 2), (8, 3), (14, 1), (28, 1)]
     else:
         blocks = [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
     widest = max(1, -(-spec.group_out // lanes))
-    blocks = [block for block in blocks if block[1] <= widest] or [(blocks[-1][0], 1)]
+    blocks = [block for block in blocks if block[1] <= widest]
     outside = _rows_outside(spec)
     ranked = sorted(blocks, key=lambda block: (_waste(spec, isa, *block), blocks.index(block)))
     return [ConvSchedule(rows, vectors, 1, outside) for rows, vectors in ranked]
@@ -161,25 +135,16 @@ def _rows_outside(spec: ConvSpec) -> bool:
 
 
 def _waste(spec: ConvSpec, isa: Isa, rows: int, vectors: int) -> float:
-    """Model time per useful output, relative to a machine that multiplies at every slot.
-
-    A step of a block takes as long as its multiply-adds (two a cycle), its loads (two a cycle), or
-    the latency of one addition; a block also costs a call. Small numbers are good.
-    """
+    """Model time relative to a machine that multiplies at every slot: 1 is ideal."""
     schedule = ConvSchedule(rows, vectors)
     depth = spec.group_in * math.prod(spec.kernel)
     blocks = plan_rows(spec, schedule).sizes
     cycles = sum(
-        panel.count * sum(_block_cycles(size, panel.vectors, depth) for size in blocks)
+        panel.count * sum(block_cycles(size, panel.vectors, depth) for size in blocks)
         for panel in panels(spec, schedule, isa)
     )
     useful = sum(blocks) * spec.group_out * depth / isa.lanes(F32) / 2
     return round(cycles / useful, 2)
-
-
-def _block_cycles(rows: int, vectors: int, depth: int) -> float:
-    step = max(rows * vectors / 2, (rows + vectors) / 2, 4)
-    return step * depth + 20 + rows * vectors
 
 
 @dataclass(frozen=True)
@@ -196,13 +161,6 @@ class RowPlan:
     chunk: int
 
 
-def balanced(total: int, most: int) -> tuple[int, ...]:
-    """Cut `total` into the fewest parts of at most `most`, as equal as can be, large first."""
-    parts = -(-total // most)
-    size, larger = divmod(total, parts)
-    return (size + 1,) * larger + (size,) * (parts - larger)
-
-
 def plan_rows(spec: ConvSpec, schedule: ConvSchedule) -> RowPlan:
     """Choose how many rows to group, so that blocks are full and few kinds of them are needed."""
     height, width = spec.to_3d().out_spatial[1:]
@@ -211,7 +169,8 @@ def plan_rows(spec: ConvSpec, schedule: ConvSchedule) -> RowPlan:
     for group in range(2, height + 1):
         if height % group or group * width > 8 * schedule.rows:
             continue
-        plan = RowPlan(group, balanced(group * width, schedule.rows), 1)
+        sizes = balanced(group * width, schedule.rows)
+        plan = RowPlan(group, sizes, len(sizes))
         cost = _row_cost(plan, group * width, kinds=_kinds(plan, width))
         if cost < 0.99 * best_cost:
             best, best_cost = plan, cost

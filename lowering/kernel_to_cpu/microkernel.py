@@ -29,11 +29,11 @@ class Tile:
     rows: tuple[int, ...]
     vectors: int
     lanes: int
-    depth: int
+    depth: Index
     weight_stride: int
     depth_stride: int = 1
     taps: tuple[tuple[int, int], ...] = ()
-    unroll: int = 4
+    unroll: int = 1
     chains: int = 1
     valid: int | None = None
 
@@ -94,6 +94,7 @@ def _taps(
     (count, stride), others = taps[0], taps[1:]
     if count == 1:
         return _taps(b, tile, source, weights, sums, others, inner)
+    assert isinstance(tile.depth, int)
     span = math.prod(n for n, _ in others) * tile.depth * tile.weight_stride
     with b.fold(0, count, sums, unroll=1) as loop:
         moved = b.address(F32, source, b.mul(loop.index, stride))
@@ -106,19 +107,25 @@ def depth_loop(
     b: Emitter, tile: Tile, source: Value, weights: Value, sums: list[Value]
 ) -> list[Value]:
     """Emit the innermost loop, then the steps that do not fill a round."""
-    rounds = tile.depth // tile.unroll * tile.unroll
-    if rounds > tile.unroll:
+    rounds: Index = 0
+    if not isinstance(tile.depth, int) or tile.depth >= 2 * tile.unroll:
+        whole, _ = b.split(tile.depth, tile.unroll)
+        rounds = b.mul(whole, tile.unroll)
         with b.fold(0, rounds, sums, tile.unroll, unroll=1) as loop:
             inner = loop.values
             for step in range(tile.unroll):
                 inner = _step(b, tile, source, weights, b.add(loop.index, step), step, inner)
             loop.next(inner)
         sums = loop.results
-    else:
-        rounds = 0
-    for step in range(rounds, tile.depth):
-        sums = _step(b, tile, source, weights, step, step - rounds, sums)
-    return sums
+    if isinstance(rounds, int) and isinstance(tile.depth, int):
+        for step in range(rounds, tile.depth):
+            sums = _step(b, tile, source, weights, step, step - rounds, sums)
+        return sums
+    if tile.unroll == 1:
+        return sums
+    with b.fold(rounds, tile.depth, sums, unroll=1) as loop:
+        loop.next(_step(b, tile, source, weights, loop.index, 0, loop.values))
+    return loop.results
 
 
 def _step(

@@ -65,6 +65,7 @@ class Pool:
 
     def _start(self) -> None:
         """Make the state that workers share, and start them."""
+        _native()  # before any thread asks: made twice, one would be freed with a worker inside
         workers = 0 if self._closed else self.threads - 1
         self._memory = np.zeros(pool_ir.STATE_BYTES + 128, np.uint8)
         base = self._memory.ctypes.data

@@ -1,1 +1,5 @@
 """Import ONNX models as graph programs."""
+
+from .importer import import_onnx
+
+__all__ = ["import_onnx"]

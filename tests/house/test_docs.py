@@ -2,7 +2,7 @@
 
 A comment above a fenced block says what happens to it:
 
-    <!-- test -->            run it: a `sh` block with bash, a `python` block with what ran before it in scope
+    <!-- test -->            run it: `sh` with bash, `python` with what ran before it in scope
     <!-- test: fails -->     run it; it must exit with a status other than 0
     <!-- test: file NAME --> write it to NAME
     <!-- test: output -->    compare it with what the block before it printed (stdout and stderr)
@@ -52,7 +52,8 @@ def test_document(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_every_mark_stands_above_a_block() -> None:
     for path in DOCUMENTS:
         text = path.read_text()
-        assert text.count("<!-- test") == len(BLOCK.findall(text)), f"{path}: a mark has no block"
+        marks = re.findall(r"^<!-- test", text, re.MULTILINE)
+        assert len(marks) == len(BLOCK.findall(text)), f"{path}: a mark has no block"
 
 
 def run_shell(body: str, place: str, *, fails: bool) -> str:

@@ -16,7 +16,7 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield each imported module with its line; relative ones as paths from the root, `.passes.cost`."""
+    """Yield line and name of each imported module; relative ones from the root, `.passes.cost`."""
     package = path.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):

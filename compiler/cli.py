@@ -1,0 +1,264 @@
+"""`isoform`: check, import, optimise, run and measure models from the command line.
+
+Results go to stdout, all else to stderr. A user's mistake is one line on stderr, exit 1 (2 for the
+command line itself); Ctrl-C exits 130. Everything heavy is imported inside the commands.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+from ..dialects.errors import UsageError, UserError, one_line, did_you_mean
+from .opt_arguments import ArgumentParser
+
+Arguments = argparse.Namespace
+Command = Callable[[Arguments], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `isoform` and return its exit status: 0, 1 for a user's error, 2 for wrong usage."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        parsed = parse_arguments(arguments)
+        status = _command(parsed.command)(parsed)
+        sys.stdout.flush()
+        return status
+    except UserError as error:
+        return _fail(str(error), arguments, 2 if isinstance(error, UsageError) else 1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("isoform: interrupted", file=sys.stderr)
+        return 130
+    except MemoryError:
+        return _fail("out of memory", arguments, 1)
+    except Exception as error:  # noqa: BLE001 - the last stop: a bug of ours is still one line
+        crash = one_line(f"{type(error).__name__}: {error}")
+        return _fail(f"crash, {crash} (a bug; --traceback shows where)", arguments, 1)
+
+
+def _fail(text: str, arguments: Sequence[str], status: int) -> int:
+    if "--traceback" in arguments:
+        traceback.print_exc()
+    print(f"isoform: error: {text}", file=sys.stderr)
+    return status
+
+
+def _command(name: str) -> Command:
+    """Import the function of a subcommand."""
+    if name == "bench":
+        from .bench import bench_command
+
+        return bench_command
+    from . import commands
+
+    return cast(Command, getattr(commands, f"{name}_command"))
+
+
+def parse_arguments(arguments: Sequence[str]) -> Arguments:
+    """Parse a command line.
+
+    Raises:
+        UsageError: it is none.
+    """
+    parser = ArgumentParser("isoform", description=__doc__, allow_abbrev=False)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    known = {name: add(subparsers, name) for name, add in COMMANDS.items()}
+    chosen = next((a for a in arguments if not a.startswith("-")), None)
+    if chosen is not None and chosen not in known:
+        hint = did_you_mean(chosen, known) or f"commands are {', '.join(known)}"
+        raise UsageError(f"unknown command '{chosen}'", hint=hint)
+    parsed, rest = parser.parse_known_args(arguments)
+    if parsed.command is None:
+        raise UsageError("a command is missing", hint=f"commands are {', '.join(known)}")
+    if rest:
+        flags: dict[str, Any] = known[parsed.command]._option_string_actions  # pyright: ignore[reportPrivateUsage]
+        flag = rest[0].partition("=")[0]
+        hint = did_you_mean(flag, flags) or f"isoform {parsed.command} --help lists the flags"
+        raise UsageError(f"unrecognized argument '{rest[0]}'", hint=hint)
+    return parsed
+
+
+class _Version(argparse.Action):
+    """Print the version; reads it only when asked."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from .. import __version__
+
+        print(f"isoform {__version__}")
+        parser.exit()
+
+
+# --- flags --------------------------------------------------------------------------------------
+
+
+def _parser(subparsers: Any, name: str, help_: str) -> ArgumentParser:
+    parser: ArgumentParser = subparsers.add_parser(
+        name, help=help_, description=help_, allow_abbrev=False
+    )
+    parser.add_argument("--traceback", action="store_true", help="show Python's traceback of errors")
+    return parser
+
+
+def _model(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="FILE.onnx, FILE.mlir or zoo:NAME")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        type=_shape,
+        metavar="NAME=1,3,224,224",
+        help="bind the dynamic dims of an input (repeatable)",
+    )
+    parser.add_argument("--batch", type=_positive, default=1, help="batch size of a zoo model")
+    parser.add_argument("--seed", type=_whole, default=0, help="of drawn weights and inputs (0)")
+
+
+def _json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+
+
+def _threads(parser: ArgumentParser, default: int | None, text: str) -> None:
+    parser.add_argument("--threads", type=_positive, default=default, metavar="N", help=text)
+
+
+def _target(parser: ArgumentParser) -> None:
+    parser.add_argument("--target", default="cpu", help="what the program is for (cpu)")
+
+
+def _whole(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number, found '{text}'")
+    return int(text)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a positive whole number, found '{text}'")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected seconds, found '{text}'")
+    return value
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    name, equals, dims = text.rpartition("=")
+    parts = [part.strip() for part in dims.split(",")] if dims else []
+    if not equals or not name or not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=1,3,224,224, found '{text}'")
+    return name, tuple(int(part) for part in parts)
+
+
+# --- commands -----------------------------------------------------------------------------------
+
+
+def _add_check(subparsers: Any, name: str) -> ArgumentParser:
+    text = "say for every op whether it is native, composed or opaque, and what blocks optimisation"
+    parser = _parser(subparsers, name, text)
+    _model(parser)
+    _json(parser)
+    return parser
+
+
+def _add_import(subparsers: Any, name: str) -> ArgumentParser:
+    parser = _parser(subparsers, name, "turn a model into IR text, its weights beside it")
+    _model(parser)
+    parser.add_argument("-o", "--output", required=True, metavar="OUT.mlir")
+    return parser
+
+
+def _add_optimize(subparsers: Any, name: str) -> ArgumentParser:
+    parser = _parser(subparsers, name, "find a faster program that computes the same")
+    _model(parser)
+    _json(parser)
+    _target(parser)
+    _threads(parser, 1, "threads of the measurement (1)")
+    add = parser.add_argument
+    add("-o", "--output", metavar="OUT.{mlir,onnx}", help="where the program is written")
+    add("--strategy", default="optimize", help="which system searches (optimize: all there are)")
+    add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds in all (60)")
+    add("--cost-file", metavar="F.json", help="measured costs (docs/costs.md)")
+    add("--report", metavar="R.json", help="write what was done and why")
+    add(
+        "--emit",
+        choices=("graph", "algebra", "kernel"),
+        help="level of OUT.mlir (kernel)",
+    )
+    return parser
+
+
+def _add_run(subparsers: Any, name: str) -> ArgumentParser:
+    parser = _parser(subparsers, name, "run a model; inputs not given are drawn from the seed")
+    _model(parser)
+    _json(parser)
+    _target(parser)
+    _threads(parser, None, "threads (all cores)")
+    add = parser.add_argument
+    add("--inputs", metavar="I.npz", help="arrays under the inputs' names")
+    add("--output", metavar="O.npz", help="write the outputs under their names")
+    add("--no-optimize", action="store_true", help="run the program as it is")
+    add("--reference", action="store_true", help="evaluate the float64 meaning instead (slow)")
+    return parser
+
+
+def _add_bench(subparsers: Any, name: str) -> ArgumentParser:
+    parser = _parser(subparsers, name, "measure a model, interleaved with other runtimes")
+    _model(parser)
+    _json(parser)
+    _threads(parser, 1, "threads of every runtime (1)")
+    add = parser.add_argument
+    add(
+        "--against",
+        default="",
+        metavar="RUNTIME,...",
+        help="of onnxruntime, openvino, torch; one that is not installed is said and left out",
+    )
+    add("--no-optimize", action="store_true", help="measure the program as it is")
+    add("--seconds", type=_seconds, default=10.0, metavar="S", help="time for the runs (10)")
+    return parser
+
+
+def _add_zoo(subparsers: Any, name: str) -> ArgumentParser:
+    parser = _parser(subparsers, name, "list the built-in models, or write one")
+    add = parser.add_argument
+    add("name", nargs="?", metavar="NAME")
+    add("-o", "--output", metavar="OUT.{mlir,onnx}")
+    add("--batch", type=_positive, default=1, help="batch size (1)")
+    add("--seed", type=_whole, default=0, help="of the weights (0)")
+    _json(parser)
+    return parser
+
+
+def _add_explain(subparsers: Any, name: str) -> ArgumentParser:
+    parser = _parser(subparsers, name, "tell in words what a report of `optimize` says")
+    parser.add_argument("report", metavar="REPORT.json")
+    return parser
+
+
+COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
+    "check": _add_check,
+    "import": _add_import,
+    "optimize": _add_optimize,
+    "run": _add_run,
+    "bench": _add_bench,
+    "zoo": _add_zoo,
+    "explain": _add_explain,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,250 @@
+"""What the subcommands of `isoform` do; cli.py parses their flags."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..dialects.errors import UserError
+from ..dialects.files import read_whole, write_whole
+from ..dialects.program import Program
+from ..dialects.types import Array
+from . import api
+from .inputs import draw_inputs, read_inputs, write_outputs
+from .levels import level_of, lower_to
+from .session import Session
+
+
+def load_model(arguments: Namespace) -> Program:
+    """The program that MODEL, --shape, --batch and --seed name."""
+    shapes = dict(arguments.shape)
+    return api.load(arguments.model, shapes, batch=arguments.batch, seed=arguments.seed)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one JSON object on stdout."""
+    print(json.dumps(value, indent=2))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Left-aligned columns two spaces apart, numbers as they come."""
+    lines = [head, *rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def import_command(arguments: Namespace) -> int:
+    """`isoform import MODEL -o OUT.mlir`."""
+    if Path(arguments.output).suffix.lower() != ".mlir":
+        raise UserError("an import is written as OUT.mlir", where=arguments.output)
+    api.save(load_model(arguments), arguments.output)
+    return 0
+
+
+def check_command(arguments: Namespace) -> int:
+    """`isoform check MODEL`."""
+    from .check import check_model, format_check
+
+    found = check_model(load_model(arguments))
+    if arguments.json:
+        print_json(found)
+    else:
+        print(format_check(found))
+    return 0
+
+
+# --- run ----------------------------------------------------------------------------------------
+
+
+def run_command(arguments: Namespace) -> int:
+    """`isoform run MODEL`."""
+    program = load_model(arguments)
+    if not arguments.reference and not arguments.no_optimize and level_of(program) == "graph":
+        program = api.improve(program)
+    target = "reference" if arguments.reference else arguments.target
+    session = api.compile(program, target, arguments.threads)
+    feeds = _feeds(arguments, session)
+    started = time.perf_counter()
+    outputs = dict(zip([o.name for o in session.outputs], session.run(None, feeds), strict=True))
+    seconds = time.perf_counter() - started
+    if arguments.output is not None:
+        write_outputs(Path(arguments.output), outputs)
+    _report_run(arguments, session, outputs, seconds)
+    return 0
+
+
+def _feeds(arguments: Namespace, session: Session) -> dict[str, Array]:
+    if arguments.inputs is not None:
+        return read_inputs(Path(arguments.inputs), session.inputs)
+    return draw_inputs(session.program, arguments.seed)
+
+
+def _report_run(
+    arguments: Namespace, session: Session, outputs: Mapping[str, Array], seconds: float
+) -> None:
+    rows = [summary(name, array) for name, array in outputs.items()]
+    if arguments.json:
+        calls = getattr(session.runner, "native_calls", None)
+        print_json({"outputs": rows, "seconds": seconds, "native_calls": calls})
+    elif arguments.output is None:
+        cells = [[_cell(value) for value in row.values()] for row in rows]
+        print(table(["output", "shape", "dtype", "min", "max", "mean"], cells))
+
+
+def summary(name: str, array: Array) -> dict[str, Any]:
+    """Name, shape, dtype, least, greatest and mean value (None where empty or not finite)."""
+    wide = np.asarray(array).astype(np.float64)
+    numbers = (wide.min(), wide.max(), wide.mean()) if wide.size else (np.nan,) * 3
+    low, high, mean = (float(v) if np.isfinite(v) else None for v in numbers)
+    return {
+        "name": name,
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "min": low,
+        "max": high,
+        "mean": mean,
+    }
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return "x".join(str(n) for n in value) or "scalar"
+    return "-" if value is None else str(value)
+
+
+# --- optimize -----------------------------------------------------------------------------------
+
+
+def optimize_command(arguments: Namespace) -> int:
+    """`isoform optimize MODEL -o OUT`."""
+    emit = _emit_level(arguments)
+    program = load_model(arguments)
+    better = api.optimize(
+        program,
+        target=arguments.target,
+        strategy=arguments.strategy,
+        budget=arguments.budget,
+        seed=arguments.seed,
+        cost_file=arguments.cost_file,
+        threads=arguments.threads,
+    )
+    if arguments.output is not None:
+        api.save(lower_to(better, emit), arguments.output)
+    if arguments.report is not None:
+        write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
+    if arguments.json:
+        print_json(better.report)
+    else:
+        print(explain(better.report))
+    return 0
+
+
+def _emit_level(arguments: Namespace) -> str:
+    """The level the output is written at; wrong combinations fail before any work."""
+    suffix = Path(arguments.output).suffix.lower() if arguments.output is not None else ".mlir"
+    if suffix not in (".mlir", ".onnx"):
+        raise UserError("an output is FILE.mlir or FILE.onnx", where=arguments.output)
+    if suffix == ".onnx":
+        if arguments.emit not in (None, "graph"):
+            hint = "OUT.mlir holds every level"
+            raise UserError("an .onnx holds the graph level only", where="--emit", hint=hint)
+        return "graph"
+    return arguments.emit or "kernel"
+
+
+def explain_command(arguments: Namespace) -> int:
+    """`isoform explain REPORT`."""
+    path = arguments.report
+    try:
+        report = json.loads(read_whole(path))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError("this is no JSON", where=path) from error
+    if not isinstance(report, dict) or "cost" not in report or "rewrites" not in report:
+        raise UserError("this is no report of isoform optimize", where=path)
+    try:
+        print(explain(report))
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"the report is broken: {error!r}", where=path) from error
+    return 0
+
+
+def explain(report: Mapping[str, Any]) -> str:
+    """A report in words."""
+    cost = report["cost"]
+    before, after = cost["before"], cost["after"]
+    gain = f", {before / after:.2f}x" if after else ""
+    lines = [
+        f"{report['source']} for {report['target']}, strategy {report['strategy']}: "
+        f"{report['stop_reason']} after {report['elapsed_s']:.1f} s",
+        f"cost ({cost['kind']}): {_milliseconds(before)} -> {_milliseconds(after)}{gain}",
+    ]
+    counts: dict[str, int] = {}
+    for rewrite in report["rewrites"]:
+        counts[rewrite["rule"]] = counts.get(rewrite["rule"], 0) + 1
+    lines += [f"applied {rule} ({count} times)" for rule, count in counts.items()]
+    lines += [f"rejected {entry['rule']}: {entry['reason']}" for entry in report["rejected"]]
+    if report.get("message"):
+        lines.append(report["message"])
+    return "\n".join(lines)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms"
+
+
+# --- zoo ----------------------------------------------------------------------------------------
+
+
+def zoo_command(arguments: Namespace) -> int:
+    """`isoform zoo [NAME] [-o OUT]`."""
+    from . import zoo
+
+    if arguments.name is None:
+        if arguments.output is not None:
+            raise UserError("which model is to be written?", where="-o", hint="isoform zoo NAME -o")
+        _print_zoo([row.as_json() for row in zoo.table()], arguments.json)
+        return 0
+    name = arguments.name.removeprefix("zoo:")
+    program = api.load(f"zoo:{name}", batch=arguments.batch, seed=arguments.seed)
+    if arguments.output is not None:
+        api.save(program, arguments.output)
+    elif arguments.json:
+        print_json(describe(program))
+    else:
+        print("\n".join(f"{key}: {value}" for key, value in describe(program).items()))
+    return 0
+
+
+def _print_zoo(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json({"models": list(rows)})
+    elif rows:
+        head = list(rows[0])
+        print(table(head, [[_cell(row[key]) for key in head] for row in rows]))
+
+
+def describe(program: Program) -> dict[str, Any]:
+    """Inputs, outputs and op counts of a program."""
+    ops: dict[str, int] = {}
+    for op in program.main.body.block.ops:
+        ops[op.name] = ops.get(op.name, 0) + 1
+    return {
+        "source": program.source,
+        "inputs": {name: str(type_) for name, type_ in program.inputs.items()},
+        "outputs": {name: str(type_) for name, type_ in program.outputs.items()},
+        "ops": dict(sorted(ops.items())),
+    }
+
+

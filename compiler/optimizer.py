@@ -1,0 +1,244 @@
+"""`optimize`: rewrite a program, and keep the result only where it is no slower.
+
+What exists now: the graph rewrites of `GRAPH_REWRITES`; epilogues are fused on the way to the
+kernel level. A result measured (or, where the target cannot run here, modelled) slower than its
+input is never returned: the answer is then the input and the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from xdsl.ir import Operation
+
+from ..dialects.errors import UserError, did_you_mean
+from ..dialects.program import Program, provenance, where
+from ..lowering.targets import Target, target_named
+from ..passes.cost import Costs, load_costs
+from .levels import level_of, run_passes
+from .program_file import without_weights
+
+# canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
+# whose new weight expressions may repeat; the last canonicalize and dce drop what that left unused.
+GRAPH_REWRITES = (
+    "canonicalize",
+    "fold-batch-norm",
+    "canonicalize",
+    "cse",
+    "fold-constants",
+    "canonicalize",
+    "dce",
+)
+STRATEGIES = ("optimize",)
+PLANNED = ("substitute", "saturate", "derive", "mutate")
+# The named results of a search; a report's `stop_reason` is one of them.
+FINISHED, NO_GAIN = "finished", "no gain found"
+
+
+@dataclass
+class Optimized(Program):
+    """A program and how it came to be."""
+
+    report: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def cost(self) -> dict[str, Any]:
+        """Seconds before and after, and whether they were measured or modelled."""
+        return self.report["cost"]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass that ran: how often it rewrote, and what the model says of the program after it."""
+
+    name: str
+    rewrites: int
+    delta: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Seconds of input and result, how they were found, and why if not measured."""
+
+    before: float
+    after: float
+    kind: str
+    note: str = ""
+
+
+def improve(program: Program) -> Program:
+    """Apply the rewrites that never hurt, without measuring; a copy."""
+    better = program.clone()
+    for name in _applicable(program):
+        run_passes(better, name)
+    return better
+
+
+def _applicable(program: Program) -> tuple[str, ...]:
+    """The rewrites for a program: folding constants needs the weights' data."""
+    if without_weights(program):
+        return tuple(name for name in GRAPH_REWRITES if name != "fold-constants")
+    return GRAPH_REWRITES
+
+
+def optimize(
+    program: Program,
+    target: str,
+    strategy: str,
+    budget: float,
+    seed: int,
+    cost_file: str | Path | None,
+    threads: int,
+) -> Optimized:
+    """Search, then decide; see `api.optimize`."""
+    started = time.perf_counter()
+    _check_strategy(strategy)
+    described = target_named(target)
+    costs = load_costs(described, cost_file)
+    better = program.clone()
+    steps, rewrites = _rewrite(better, costs)
+    rejected = _skipped(program)
+    left = budget - (time.perf_counter() - started)
+    trial = _compare(program, better, described, costs, seed, threads, left)
+    slower = trial.after > trial.before
+    if slower:
+        better = program.clone()
+        rejected.append({"rule": "all", "place": "main", "reason": f"{trial.kind} slower"})
+    report = {
+        "source": program.source,
+        "target": described.name,
+        "strategy": strategy,
+        "seed": seed,
+        "budget_s": budget,
+        "threads": threads,
+        "elapsed_s": time.perf_counter() - started,
+        "stop_reason": NO_GAIN if slower or not rewrites else FINISHED,
+        "cost": _cost(trial, slower),
+        "passes": [vars(step) for step in steps],
+        "rewrites": [] if slower else rewrites,
+        "rejected": rejected,
+        "verdict": {},
+        "message": _message(trial, slower, bool(rewrites)),
+    }
+    return Optimized(better.module, better.weights, program.source, report)
+
+
+def _check_strategy(strategy: str) -> None:
+    if strategy in STRATEGIES:
+        return
+    if strategy in PLANNED:
+        hint = f"this version has {', '.join(STRATEGIES)}"
+        raise UserError(f"strategy '{strategy}' is not there yet", where="--strategy", hint=hint)
+    hint = did_you_mean(strategy, (*STRATEGIES, *PLANNED)) or f"known: {', '.join(STRATEGIES)}"
+    raise UserError(f"unknown strategy '{strategy}'", where="--strategy", hint=hint)
+
+
+# --- rewriting ----------------------------------------------------------------------------------
+
+
+def _rewrite(program: Program, costs: Costs) -> tuple[list[Step], list[dict[str, Any]]]:
+    """Apply the rewrites in place; the passes that ran and the rewrite instances."""
+    if level_of(program) != "graph":
+        return [], []
+    steps: list[Step] = []
+    rewrites: list[dict[str, Any]] = []
+    for name in _applicable(program):
+        known = {op: len(provenance(op)) for op in program.main.body.block.ops}
+        before = costs.program(program).seconds
+        (run,) = run_passes(program, name)
+        delta = costs.program(program).seconds - before
+        steps.append(Step(name, run.rewrites, delta))
+        rewrites += _instances(program, known, run.name, delta)
+    return steps, rewrites
+
+
+def _instances(
+    program: Program, known: dict[Operation, int], rule: str, delta: float
+) -> list[dict[str, Any]]:
+    """Ops whose provenance a pass ended with its rule; its modelled gain is shared equally."""
+    places = [
+        where(op)
+        for op in program.main.body.block.ops
+        if provenance(op)[-1:] == [rule] and known.get(op, 0) < len(provenance(op))
+    ]
+    share = delta / len(places) if places else 0.0
+    return [{"rule": rule, "place": p, "proof": "exact", "delta": share} for p in places]
+
+
+def _skipped(program: Program) -> list[dict[str, Any]]:
+    """Rewrites that could not be tried, with the reason."""
+    if level_of(program) != "graph":
+        reason = f"the program is at the {level_of(program)} level already"
+        return [{"rule": "graph rewrites", "place": "main", "reason": reason}]
+    if without_weights(program):
+        reason = "the weights file is absent"
+        return [{"rule": "fold-constants", "place": "main", "reason": reason}]
+    return []
+
+
+# --- deciding -----------------------------------------------------------------------------------
+
+
+def _compare(
+    before: Program,
+    after: Program,
+    target: Target,
+    costs: Costs,
+    seed: int,
+    threads: int,
+    seconds: float,
+) -> Trial:
+    """Measure both interleaved where the target runs here, else ask the model."""
+    reason = _why_not_measured(before, target)
+    if reason is None:
+        first, second = measure_pair(before, after, seed, threads, seconds)
+        return Trial(first, second, "measured")
+    return Trial(costs.program(before).seconds, costs.program(after).seconds, "modelled", reason)
+
+
+def _why_not_measured(program: Program, target: Target) -> str | None:
+    if not target.runs_here:
+        return f"target '{target.name}' does not run here"
+    if without_weights(program):
+        return "the weights file is absent"
+    return None
+
+
+def measure_pair(
+    before: Program, after: Program, seed: int, threads: int, seconds: float
+) -> tuple[float, float]:
+    """Median seconds of a run of each, run in turn; at least five times each."""
+    from . import api
+    from .bench import interleave, median
+    from .inputs import draw_inputs
+
+    feeds = draw_inputs(before, seed)
+    runs: dict[str, Callable[[], object]] = {}
+    for name, program in (("before", before), ("after", after)):
+        session = api.compile(program, "cpu", threads)
+        runs[name] = lambda session=session: session.run(None, feeds)
+    times = interleave(runs, min(max(seconds, 0.5), 10.0), least=5)
+    return median(times["before"]), median(times["after"])
+
+
+def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
+    return {
+        "before": trial.before,
+        "after": trial.before if slower else trial.after,
+        "unit": "s",
+        "kind": trial.kind,
+    }
+
+
+def _message(trial: Trial, slower: bool, rewritten: bool) -> str:
+    """What the user should know beside the numbers."""
+    if slower:
+        ratio = trial.after / trial.before
+        return f"no gain found: the result was {trial.kind} {ratio:.3f}x as slow as the input"
+    if not rewritten:
+        return "no gain found: no rewrite applies"
+    return f"not measured: {trial.note}" if trial.note else ""

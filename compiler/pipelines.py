@@ -1,0 +1,17 @@
+"""Pipelines, as tuples of passes with the reason for each place."""
+
+LOWER_TO_KERNEL: tuple[str, ...] = (
+    "graph-to-algebra",
+    # Before matching, so that transposes and broadcasts are strides of the kernels that read them.
+    "algebra-inline-copies",
+    # After inlining, which leaves copies of equal reads and unread copies behind.
+    "cse",
+    "dce",
+    "algebra-to-kernel",
+    "fuse-kernels",
+    # After fusion: a layout is decided once per value that is still stored.
+    "assign-layouts",
+)
+
+# What runs needs places in memory too; text for people is clearer without them.
+PLACE: tuple[str, ...] = ("plan-memory",)

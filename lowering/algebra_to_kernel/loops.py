@@ -1,0 +1,37 @@
+"""Which loops the scopes of one kernel share: what fusion asks and code generation builds on."""
+
+from __future__ import annotations
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.index import Index
+
+
+def loop_extents(scope: ScopeOp) -> tuple[int, ...]:
+    """Traversal extents without the 1s: what loops there are."""
+    return tuple(n for n in scope.traversal if n != 1)
+
+
+def shared_loops(scopes: list[ScopeOp]) -> int:
+    """How many leading loops all scopes share, reads among them being at just these iterators."""
+    shared = min(len(loop_extents(s)) for s in scopes)
+    first = loop_extents(scopes[0])
+    while shared and any(loop_extents(s)[:shared] != first[:shared] for s in scopes):
+        shared -= 1
+    made = {scope.result: scope for scope in scopes}
+    for scope in scopes:
+        for read in scope.reads():
+            if read.source in made:
+                shared = min(shared, _aligned(scope, read.index, made[read.source]))
+    return shared
+
+
+def _aligned(reader: ScopeOp, index: tuple[Index, ...], made: ScopeOp) -> int:
+    """Number of leading loops of `made` that are read at the reader's own iterators."""
+    own = [k for k, n in enumerate(reader.traversal) if n != 1]
+    count = 0
+    loops = [(d, n) for d, n in enumerate(made.traversal) if n != 1]
+    for (dim, _), iterator in zip(loops, own, strict=False):
+        if index[dim] != Index.iterator(iterator):
+            break
+        count += 1
+    return count

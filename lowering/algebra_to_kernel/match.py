@@ -1,0 +1,353 @@
+"""Operator matching: read a library kernel's parameters off a scope, or say it is none.
+
+A contraction is a sum of a product of two reads (and, for transposed convolution, a guard). Its
+iterators fall into groups by where they occur: batch (both operands and the output), m, n (one
+operand and the output), k (both operands, summed). Matches are made modulo layout: strides are
+whatever the reads say, operands stay where they are. Source: EinNet section 5, algebra.md section 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import f32
+
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.index import FloorDiv, Index, flatten, is_chain, range_of, row_major_strides
+from ...dialects.scalars import Call, Expr, Read
+from ...dialects.types import element_of, shape_of
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A loop of a kernel: its extent and element strides in the two operands and the output.
+
+    `iterators` are the scope's iterators it stands for, outermost first.
+    """
+
+    extent: int
+    a: int
+    b: int
+    out: int
+    iterators: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class GemmMatch:
+    """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], all row-major buffers.
+
+    `m`, `n`, `k` are merged into one axis each; `batch` may be several. `a_offset`/`b_offset` are
+    element offsets of the first read. `a`, `b` are the scope's reads.
+    """
+
+    a: Read
+    b: Read
+    batch: tuple[Axis, ...]
+    m: Axis
+    n: Axis
+    k: Axis
+    a_offset: int
+    b_offset: int
+
+
+def factors(expr: Expr) -> list[Read] | None:
+    """The reads of a pure product, None for any other body."""
+    match expr:
+        case Read():
+            return [expr]
+        case Call("mul", (left, right)):
+            a, b = factors(left), factors(right)
+            return None if a is None or b is None else a + b
+        case _:
+            return None
+
+
+def match_gemm(scope: ScopeOp) -> GemmMatch | None:
+    """Match a float32 product of two reads whose groups are strided ranges; None otherwise."""
+    reads = factors(scope.expr())
+    if reads is None or len(reads) != 2 or scope.reduction.data != "sum" or not scope.summation:
+        return None
+    if any(element_of(r.source) != f32 or not in_bounds(r, scope.extents) for r in reads):
+        return None
+    rank = len(scope.traversal)
+    out = Index(0)
+    for k, stride in enumerate(row_major_strides(scope.traversal)):
+        out += Index.iterator(k) * stride
+    flats = [flatten(r.index, row_major_strides(shape_of(r.source))) for r in reads]
+    if any(flat.has_floor for flat in flats):
+        return None
+    used = [k for k, n in enumerate(scope.extents) if n != 1]
+    first, second = flats
+    if used and rank and not _touches(second, _innermost(used, rank)):
+        reads, first, second = [reads[1], reads[0]], second, first
+    axes = {
+        k: Axis(
+            scope.extents[k],
+            first.coefficient(k),
+            second.coefficient(k),
+            out.coefficient(k),
+            (k,),
+        )
+        for k in used
+    }
+    groups = _groups(axes, rank)
+    if groups is None:
+        return None
+    batch, m, n, k = groups
+    merged = [_merge(m, ("a", "out")), _merge(n, ("b", "out")), _merge(k, ("a", "b"))]
+    if any(axis is None for axis in merged):
+        return None
+    rows, columns, inner = merged
+    assert rows is not None and columns is not None and inner is not None
+    if columns.extent > 1 and columns.out != 1:
+        return None
+    return GemmMatch(
+        reads[0], reads[1], tuple(batch), rows, columns, inner, first.constant, second.constant
+    )
+
+
+def in_bounds(read: Read, extents: Sequence[int]) -> bool:
+    """Whether the read never leaves its tensor."""
+    for index, size in zip(read.index, shape_of(read.source), strict=True):
+        low, high = range_of(index, tuple(extents))
+        if low < 0 or high >= size:
+            return False
+    return True
+
+
+def _innermost(used: Sequence[int], rank: int) -> int:
+    traversals = [k for k in used if k < rank]
+    return traversals[-1] if traversals else used[-1]
+
+
+def _touches(flat: Index, iterator: int) -> bool:
+    return flat.coefficient(iterator) != 0
+
+
+def _groups(axes: dict[int, Axis], rank: int) -> tuple[list[Axis], ...] | None:
+    batch, m, n, k = list[Axis](), list[Axis](), list[Axis](), list[Axis]()
+    for iterator, axis in axes.items():
+        in_a, in_b = axis.a != 0, axis.b != 0
+        if iterator >= rank:
+            if not (in_a and in_b):
+                return None
+            k.append(axis)
+        elif in_a and in_b:
+            batch.append(axis)
+        elif in_a:
+            m.append(axis)
+        elif in_b:
+            n.append(axis)
+        else:
+            return None
+    return (batch, m, n, k) if k else None
+
+
+def _merge(axes: list[Axis], tensors: tuple[str, str]) -> Axis | None:
+    """Merge a group into one axis where it is a strided range in both tensors."""
+    if not axes:
+        return Axis(1, 0, 0, 0)
+    axes = sorted(axes, key=lambda axis: -getattr(axis, tensors[1]))
+    extents = [axis.extent for axis in axes]
+    for tensor in tensors:
+        strides = [getattr(axis, tensor) for axis in axes]
+        if min(strides) <= 0 or not is_chain(strides, extents):
+            return None
+    total = 1
+    for n in extents:
+        total *= n
+    iterators = tuple(k for axis in axes for k in axis.iterators)
+    return Axis(total, axes[-1].a, axes[-1].b, axes[-1].out, iterators)
+
+
+# --- convolution --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ConvMatch:
+    """A (transposed) convolution: `data` [n, c, *in], `weights` in any order, out [n, f, *out].
+
+    `weight_dims` gives for each weight dim what it is: "f", "c" or the number of a tap. Spatial
+    parameters are per dim; a transposed one takes tap r from (out + pad - dilation * r) / stride.
+    """
+
+    data: Read
+    weights: Read
+    groups: int
+    channels_per_group: int
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    pads: tuple[int, ...]
+    weight_dims: tuple[str | int, ...]
+    transposed: bool
+
+
+def match_conv(scope: ScopeOp) -> ConvMatch | None:
+    """Match out[n, f, *p] = sum x[n, channel(f, c), *place(p, r)] * w[f, c, *r]; None otherwise."""
+    reads = factors(scope.expr())
+    rank = len(scope.traversal)
+    if reads is None or scope.reduction.data != "sum" or rank < 3 or not 2 <= len(reads) <= 3:
+        return None
+    if any(element_of(r.source) != f32 or r.outside != 0.0 for r in reads):
+        return None
+    guards = [r for r in reads if isinstance(r.source.owner, OnesOp)]
+    pair = [r for r in reads if r not in guards]
+    if len(pair) != 2 or len(pair) + len(guards) != len(reads):
+        return None
+    for data, weights in (pair, pair[::-1]):
+        found = _conv(scope, data, weights, guards)
+        if found is not None:
+            return found
+    return None
+
+
+def _conv(scope: ScopeOp, data: Read, weights: Read, guards: list[Read]) -> ConvMatch | None:
+    rank, extents = len(scope.traversal), scope.extents
+    spatial = rank - 2
+    if len(data.index) != rank or len(weights.index) != rank:
+        return None
+    if not _is_plain(data.index[0], 0, extents):
+        return None
+    channel = _channel(data.index[1], rank, extents)
+    places = [_place(data.index[k + 2], k + 2, rank, extents) for k in range(spatial)]
+    if channel is None or any(place is None for place in places):
+        return None
+    c, group_size, per_group = channel
+    found = [place for place in places if place is not None]
+    taps = [tap for _, _, _, tap, _ in found]
+    dims = _weight_dims(weights, c, taps, extents)
+    if dims is None or shape_of(data.source)[0] != scope.traversal[0]:
+        return None
+    transposed = any(floor for *_, floor in found)
+    if not _guards_fit(guards, found, extents):
+        return None
+    features = scope.traversal[1]
+    groups = features // group_size if group_size else 1
+    if shape_of(data.source)[1] != groups * per_group:
+        return None
+    return ConvMatch(
+        data,
+        weights,
+        groups,
+        per_group,
+        tuple(extents[tap] if tap is not None else 1 for tap in taps),
+        tuple(stride for stride, *_ in found),
+        tuple(dilation for _, dilation, *_ in found),
+        tuple(pad for _, _, pad, _, _ in found),
+        dims,
+        transposed,
+    )
+
+
+def _is_plain(index: Index, iterator: int, extents: Sequence[int]) -> bool:
+    """Whether the index is the iterator itself (or 0 where its extent is 1)."""
+    if index == Index.iterator(iterator):
+        return True
+    return index == Index(0) and extents[iterator] == 1
+
+
+def _channel(
+    index: Index, rank: int, extents: Sequence[int]
+) -> tuple[int | None, int, int] | None:
+    """(channel iterator, features per group, channels per group) of `(f // size) * per + c`."""
+    if index.constant != 0:
+        return None
+    c: int | None = None
+    group: tuple[int, int] | None = None
+    for atom, coefficient in index.terms:
+        if isinstance(atom, int) and atom >= rank and coefficient == 1 and c is None:
+            c = atom
+        elif atom == 1 and group is None:
+            group = (1, coefficient)
+        elif isinstance(atom, FloorDiv) and atom.numerator == Index.iterator(1) and group is None:
+            group = (atom.divisor, coefficient)
+        else:
+            return None
+    per_group = 1 if c is None else extents[c]
+    if group is None:
+        return c, 0, per_group
+    return (c, group[0], per_group) if group[1] == per_group else None
+
+
+def _place(
+    index: Index, p: int, rank: int, extents: Sequence[int]
+) -> tuple[int, int, int, int | None, bool] | None:
+    """(stride, dilation, pad, tap iterator, transposed) of a spatial index."""
+    stride = 1
+    floor = False
+    if len(index.terms) == 1 and isinstance(index.terms[0][0], FloorDiv):
+        atom, coefficient = index.terms[0]
+        if coefficient != 1 or index.constant != 0:
+            return None
+        floor, stride, index = True, atom.divisor, atom.numerator
+    tap: int | None = None
+    dilation, p_coefficient = 1, None
+    for atom, coefficient in index.terms:
+        if atom == p:
+            p_coefficient = coefficient
+        elif isinstance(atom, int) and atom >= rank and tap is None:
+            tap, dilation = atom, coefficient
+        else:
+            return None
+    if p_coefficient is None and extents[p] == 1:
+        p_coefficient = 1
+    if p_coefficient is None or p_coefficient < 1 or dilation == 0:
+        return None
+    if dilation < 0 or floor:  # out + pad - dilation * r, over stride: a transposed convolution
+        if p_coefficient != 1 or (tap is not None and dilation > 0):
+            return None
+        return stride, abs(dilation), index.constant, tap, True
+    return p_coefficient, dilation, -index.constant, tap, False
+
+
+def _weight_dims(
+    weights: Read, c: int | None, taps: Sequence[int | None], extents: Sequence[int]
+) -> tuple[str | int, ...] | None:
+    """What each weight dim is; None unless every one is f, c or one tap."""
+    dims: list[str | int] = []
+    feature_seen = False
+    for index, size in zip(weights.index, shape_of(weights.source), strict=True):
+        if index == Index.iterator(1) and size == extents[1]:
+            dims.append("f")
+            feature_seen = True
+        elif index == Index(0) and size == 1:
+            dims.append("one")
+        elif c is not None and index == Index.iterator(c) and size == extents[c]:
+            dims.append("c")
+        elif any(tap is not None and index == Index.iterator(tap) for tap in taps):
+            tap = next(k for k, tap in enumerate(taps) if tap is not None and index == Index.iterator(tap))
+            dims.append(tap)
+        elif len(index.terms) == 1 and index.constant == 0 and size == 1:
+            dims.append("one")
+        else:
+            return None
+    kept = [d for d in dims if d != "one"]
+    complete = feature_seen or extents[1] == 1
+    return tuple(dims) if complete and len(set(kept)) == len(kept) else None
+
+
+def _guards_fit(
+    guards: list[Read],
+    places: Sequence[tuple[int, int, int, int | None, bool]],
+    extents: Sequence[int],
+) -> bool:
+    """The guard must say exactly "the division by the stride is whole" in each strided dim."""
+    rank = len(places) + 2
+    wanted: list[Index] = []
+    for k, (stride, dilation, pad, tap, floor) in enumerate(places):
+        if not floor or stride == 1:
+            continue
+        reach = Index(pad)
+        if extents[k + 2] != 1 or tap is not None:
+            reach += Index.iterator(k + 2)
+        if tap is not None:
+            reach -= Index.iterator(tap) * dilation
+        wanted.append(reach % stride)
+    found = [index for guard in guards for index in guard.index]
+    sizes = [n for guard in guards for n in shape_of(guard.source)]
+    assert rank >= 3
+    return len(found) == len(wanted) and all(n == 1 for n in sizes) and all(
+        index in wanted for index in found
+    )

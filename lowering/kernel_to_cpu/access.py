@@ -1,0 +1,231 @@
+"""Reads and stores of tensor elements at quasi-affine addresses, scalar or vectorised.
+
+An iterator has a number; `Point.values` gives its SSA value (or a known int). One iterator may run
+over the lanes of a vector: it is then at `start`, `start + 1`, ... in the lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
+from xdsl.ir import Attribute
+
+from ...dialects.errors import UserError
+from ...dialects.index import FloorDiv, range_of
+from ...dialects.index import Index as Affine
+from . import types
+from .emit import Emitter, Mask
+from .types import F32, F64, I1, I8, I64, Index, Type, Value, constant
+
+
+def memory_type(element: Attribute) -> Type:
+    """How an element lies in memory: a bool is a byte."""
+    match element:
+        case Float32Type():
+            return F32
+        case Float64Type():
+            return F64
+        case Float16Type():
+            return types.F16
+        case BFloat16Type():
+            return types.BF16
+        case IntegerType() if element.width.data == 1:
+            return I8
+        case IntegerType():
+            return Type(f"i{element.width.data}")
+        case _:
+            raise UserError(f"no CPU type for element type {element}")
+
+
+def compute_type(element: Attribute) -> Type:
+    """How an element is computed with: half floats as f32, a bool as i1."""
+    if isinstance(element, Float16Type | BFloat16Type):
+        return F32
+    if isinstance(element, IntegerType) and element.width.data == 1:
+        return I1
+    return memory_type(element)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """The iterator that runs over lanes; `mask` says which are real (a count, or None for all).
+
+    Iterator -1 stands for an extent of 1: a vector in which only the first lane is real.
+    """
+
+    iterator: int
+    lanes: int
+    mask: Mask = None
+
+
+@dataclass
+class Point:
+    """Where emission stands: values of iterators, their extents, and the vector, if any."""
+
+    extents: tuple[int, ...]
+    values: dict[int, Index] = field(default_factory=dict[int, Index])
+    vector: Vector | None = None
+
+    @property
+    def lanes(self) -> int:
+        return self.vector.lanes if self.vector is not None else 0
+
+    def at(self, values: Mapping[int, Index], vector: Vector | None = None) -> Point:
+        """The same point with further iterators known."""
+        return Point(self.extents, {**self.values, **values}, vector or self.vector)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Elements `flat` of a buffer, valid where every guard `0 <= index < size` holds.
+
+    `pointer` None is a tensor of ones: the value is whether the guards hold.
+    """
+
+    pointer: Value | None
+    element: Attribute
+    flat: Affine
+    guards: tuple[tuple[Affine, int], ...] = ()
+    outside: float = 0.0
+
+    def uses(self, iterator: int) -> bool:
+        return iterator in self.flat.iterators or any(
+            iterator in index.iterators for index, _ in self.guards
+        )
+
+    def is_contiguous(self, iterator: int) -> bool:
+        return self.flat.coefficient(iterator) == 1 and _linear(self.flat, iterator)
+
+
+def _linear(index: Affine, iterator: int) -> bool:
+    """Whether the iterator occurs outside floors only."""
+    return all(
+        iterator not in atom.numerator.iterators
+        for atom, _ in index.terms
+        if isinstance(atom, FloorDiv)
+    )
+
+
+def emit_index(b: Emitter, index: Affine, point: Point) -> Index:
+    """Value of an index expression, the vector iterator (if any) at its first lane."""
+    total: Index = index.constant
+    for atom, coefficient in index.terms:
+        value = point.values[atom] if isinstance(atom, int) else _floor(b, atom, point)
+        total = b.add(total, b.mul(value, coefficient))
+    return total
+
+
+def _floor(b: Emitter, atom: FloorDiv, point: Point) -> Index:
+    """floor(numerator / divisor); a known lower bound lets it be an unsigned division."""
+    low = range_of(atom.numerator, point.extents)[0]
+    lift = max(0, -(low // atom.divisor))
+    value = b.add(emit_index(b, atom.numerator, point), lift * atom.divisor)
+    if isinstance(value, int):
+        return value // atom.divisor - lift
+    return b.sub(b.div(value, atom.divisor, signed=False), lift)
+
+
+def _lane_index(b: Emitter, index: Affine, point: Point) -> Value:
+    """Value of an index expression in every lane, as a vector of i64."""
+    vector = point.vector
+    assert vector is not None
+    if _linear(index, vector.iterator):
+        base = b.broadcast(b.value(emit_index(b, index, point), I64), vector.lanes)
+        steps = b.mul(b.iota(I64, vector.lanes), index.coefficient(vector.iterator))
+        return b.add(base, steps)
+    total = constant(I64.vector(vector.lanes), index.constant)
+    for atom, coefficient in index.terms:
+        if isinstance(atom, int):
+            part = _lane_index(b, Affine.iterator(atom), point)
+        else:
+            low = range_of(atom.numerator, point.extents)[0]
+            lift = max(0, -(low // atom.divisor))
+            lifted = b.add(_lane_index(b, atom.numerator, point), lift * atom.divisor)
+            part = b.sub(b.div(lifted, atom.divisor, signed=False), lift)
+        total = b.add(total, b.mul(part, coefficient))
+    return total
+
+
+def read(b: Emitter, access: Access, point: Point) -> Value:
+    """Load (in the compute type); in a vector if there is one, `outside` where a guard fails."""
+    vector = point.vector
+    if vector is None or not access.uses(vector.iterator):
+        scalar = _read_scalar(b, access, Point(point.extents, point.values))
+        return b.broadcast(scalar, point.lanes)
+    return _read_vector(b, access, point, vector)
+
+
+def _read_scalar(b: Emitter, access: Access, point: Point) -> Value:
+    condition: Value | None = None
+    for index, size in access.guards:
+        inside = _inside(b, b.value(emit_index(b, index, point), I64), size)
+        condition = inside if condition is None else b.logic("and", condition, inside)
+    target = compute_type(access.element)
+    if access.pointer is None:
+        one = constant(target, 1)
+        return one if condition is None else b.select(condition, one, constant(target, 0))
+    place = emit_index(b, access.flat, point)
+    if condition is not None:  # an address that is not valid is replaced before the load
+        place = b.select(condition, b.value(place, I64), constant(I64, 0))
+    value = to_compute(b, b.load(memory_type(access.element), access.pointer, place), access.element)
+    return value if condition is None else b.select(condition, value, constant(target, access.outside))
+
+
+def _inside(b: Emitter, index: Value, size: int) -> Value:
+    return b.compare("lt", index, size, signed=False)
+
+
+def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Value:
+    lanes = vector.lanes
+    guard = _guard_mask(b, access, point, vector)
+    real = b.mask(vector.mask, lanes)
+    target = compute_type(access.element).vector(lanes)
+    if access.pointer is None:
+        assert guard is not None
+        return b.select(guard, constant(target, 1), constant(target, 0))
+    mask = guard if real is None else real if guard is None else b.logic("and", guard, real)
+    dtype = memory_type(access.element).vector(lanes)
+    if access.is_contiguous(vector.iterator):
+        value = b.load(dtype, access.pointer, emit_index(b, access.flat, point), mask=mask)
+    else:
+        value = b.gather(dtype, access.pointer, _lane_index(b, access.flat, point), mask=mask)
+    value = to_compute(b, value, access.element)
+    if guard is None or access.outside == 0.0:
+        return value
+    return b.select(guard, value, constant(target, access.outside))
+
+
+def _guard_mask(b: Emitter, access: Access, point: Point, vector: Vector) -> Value | None:
+    mask: Value | None = None
+    for index, size in access.guards:
+        if vector.iterator in index.iterators:
+            inside = _inside(b, _lane_index(b, index, point), size)
+        else:
+            scalar = _inside(b, b.value(emit_index(b, index, point), I64), size)
+            inside = b.broadcast(scalar, vector.lanes)
+        mask = inside if mask is None else b.logic("and", mask, inside)
+    return mask
+
+
+def store(b: Emitter, value: Value, access: Access, point: Point) -> None:
+    """Store a value of the compute type; lanes that are not real are left alone."""
+    assert access.pointer is not None
+    value = to_memory(b, value, access.element)
+    vector = point.vector
+    if vector is None:
+        b.store(value, access.pointer, emit_index(b, access.flat, point))
+    elif access.is_contiguous(vector.iterator):
+        b.store(value, access.pointer, emit_index(b, access.flat, point), mask=vector.mask)
+    else:
+        places = _lane_index(b, access.flat, point)
+        b.scatter(value, access.pointer, places, mask=b.mask(vector.mask, vector.lanes))
+
+
+def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:
+    return b.cast(value, compute_type(element))
+
+
+def to_memory(b: Emitter, value: Value, element: Attribute) -> Value:
+    return b.cast(value, memory_type(element))

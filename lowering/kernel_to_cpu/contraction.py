@@ -1,0 +1,318 @@
+"""`kernel.gemm` and `kernel.conv` as calls of the generated library: specs, packing, epilogues."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects.kernel import ConvOp, GemmOp, KernelOp, physical
+from ...dialects.types import Array, tensor_type
+from ..algebra_to_kernel.match import Axis, ConvMatch, GemmMatch, match_conv, match_gemm
+from . import conv, gemm
+from .access import Point, Vector
+from .depthwise import emit_depthwise, is_depthwise, pack_depthwise
+from .emit import Emitter
+from .epilogue import Epilogue, OutIndex
+from .isa import Isa
+from .module import KernelCode
+from .nest import Buffers, NestPlan, emit_scope, plan_nest
+from .types import Index, Value
+
+FLAGS = "nsz contract reassoc"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """What stands in a kernel's argument table: a value's buffer, or data made at compile time.
+
+    `offset` counts elements from the start of the buffer.
+    """
+
+    value: SSAValue | None = None
+    data: Array | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kernel to run and its arguments, the result's buffer last."""
+
+    code: KernelCode
+    arguments: tuple[Argument, ...]
+
+
+Coordinates = Callable[[Emitter, OutIndex], dict[int, Index]]
+
+
+def _epilogue(
+    op: KernelOp, coordinates: Coordinates, vector: int
+) -> tuple[Epilogue | None, list[SSAValue]]:
+    """Scopes after the first as an epilogue, and the operands it reads.
+
+    Args:
+        coordinates: values of the shared iterators at an output vector.
+        vector: the iterator of the channels (columns), -1 if their extent is 1.
+    """
+    scopes = op.scopes
+    if len(scopes) == 1:
+        return None, []
+    plan = _shared_plan(op)
+    arguments = list(op.body.block.args)
+    used = {r.source for scope in plan.scopes[1:] for r in scope.reads}
+    extras = [arg for arg in arguments if arg in used]
+    types = {arg: tensor_type(op.inputs[k]) for k, arg in enumerate(arguments)}
+
+    def emit(
+        b: Emitter,
+        accumulator: Value,
+        index: OutIndex,
+        channel: Index,
+        mask: Value | None,
+        pointers: Sequence[Value],
+    ) -> Value:
+        values = coordinates(b, index)
+        if vector >= 0:
+            values[vector] = channel
+        point = Point(plan.extents, values, Vector(vector, index.lanes, mask))
+        buffers = Buffers(dict(zip(extras, pointers, strict=True)), types)  # pyright: ignore
+        buffers.values[scopes[0].result] = accumulator
+        with b.flags(FLAGS):
+            for scope in plan.scopes[1:]:
+                buffers.values[scope.op.result] = emit_scope(b, scope, buffers, point)
+        return buffers.values[scopes[-1].result]
+
+    outer = [op.inputs[arguments.index(arg)] for arg in extras]
+    return Epilogue(len(extras), emit), outer
+
+
+def _shared_plan(op: KernelOp) -> NestPlan:
+    loops = sum(1 for n in op.scopes[0].traversal if n != 1)
+    return plan_nest(op.scopes, loops)
+
+
+def _loop_numbers(op: KernelOp) -> dict[int, int]:
+    """Nest iterator of each traversal iterator of the first scope (extent-1 ones have none)."""
+    loops = [k for k, n in enumerate(op.scopes[0].traversal) if n != 1]
+    return {k: number for number, k in enumerate(loops)}
+
+
+# --- gemm ---------------------------------------------------------------------------------------
+
+
+def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
+    """The calls that compute a matrix product with its epilogue."""
+    found = match_gemm(op.scopes[0])
+    assert found is not None
+    spec = _gemm_spec(found)
+    epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
+    a, b = (_outer(op, read.source) for read in (found.a, found.b))
+    matrix = constants.get(b)
+    schedule = gemm.default_schedule(spec, isa, constant_b=matrix is not None)
+    code = gemm.emit_gemm(spec, schedule, isa, epilogue)
+    if matrix is None:
+        right = Argument(b, offset=found.b_offset)
+    else:
+        right = Argument(data=gemm.pack_b(_matrix(matrix, found), spec, schedule, isa))
+    left = Argument(a, offset=found.a_offset)
+    out = Argument(op.result, offset=physical(op.type)[1])
+    return [Call(code, (left, right, *(Argument(v) for v in extras), out))]
+
+
+def _outer(op: KernelOp, argument: SSAValue) -> SSAValue:
+    return op.inputs[list(op.body.block.args).index(argument)]  # pyright: ignore
+
+
+def _gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
+    axes = (*found.batch, found.m, found.n, found.k)
+    batch = tuple(axis.extent for axis in found.batch)
+    a = tuple(axis.a for axis in (*found.batch, found.m, found.k))
+    b = tuple(axis.b for axis in (*found.batch, found.k, found.n))
+    c = (*(axis.out for axis in (*found.batch, found.m)), 1)
+    assert axes
+    return gemm.GemmSpec(batch, found.m.extent, found.n.extent, found.k.extent, a, b, c)
+
+
+def _matrix(data: Array, found: GemmMatch) -> Array:
+    """The constant right operand as [*batch, k, n], whatever order its buffer has."""
+    flat = np.ascontiguousarray(data).ravel()[found.b_offset :]
+    axes: list[Axis] = [*found.batch, found.k, found.n]
+    shape = [axis.extent for axis in axes]
+    strides = [axis.b * flat.itemsize for axis in axes]
+    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
+
+
+def _column_iterator(op: GemmOp, found: GemmMatch) -> int:
+    iterators = found.n.iterators
+    return _loop_numbers(op)[iterators[0]] if len(iterators) == 1 else -1
+
+
+def _gemm_coordinates(op: GemmOp, found: GemmMatch) -> Coordinates:
+    numbers = _loop_numbers(op)
+    extents = op.scopes[0].extents
+
+    def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
+        values: dict[int, Index] = {}
+        for axis, value in zip(found.batch, index.batch, strict=True):
+            values[numbers[axis.iterators[0]]] = value
+        rest: Index = index.spatial[0]
+        for k in reversed(found.m.iterators[1:]):
+            rest, values[numbers[k]] = b.split(rest, extents[k])
+        if found.m.iterators:
+            values[numbers[found.m.iterators[0]]] = rest
+        return values
+
+    return coordinates
+
+
+# --- convolution --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One dense convolution: the whole of a plain one, one residue class of a transposed one.
+
+    Per spatial dim: output places `first + step * q`; the taps it uses, in the order of increasing
+    input place; the input place `start + stride * q + dilation * t` of tap t.
+    """
+
+    first: tuple[int, ...]
+    step: tuple[int, ...]
+    taps: tuple[tuple[int, ...], ...]
+    start: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
+    """The calls that compute a convolution with its epilogue: one for each part."""
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    weights = _weights(constants[_outer(op, found.weights.source)], found, op.type.get_shape()[1])
+    return [_part_call(op, found, part, weights, isa) for part in _parts(op, found)]
+
+
+def _parts(op: ConvOp, found: ConvMatch) -> list[_Part]:
+    spatial = range(len(found.kernel))
+    if not found.transposed:
+        ones = tuple(1 for _ in spatial)
+        taps = tuple(tuple(range(n)) for n in found.kernel)
+        start = tuple(-pad for pad in found.pads)
+        return [_Part(tuple(0 for _ in spatial), ones, taps, start, found.strides, found.dilations)]
+    classes = [_residues(found, k, op.type.get_shape()[k + 2]) for k in spatial]
+    return [_Part(*zip(*choice, strict=True)) for choice in itertools.product(*classes)]  # pyright: ignore
+
+
+def _residues(
+    found: ConvMatch, k: int, size: int
+) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
+    """Residue classes of the output places in one dim of a transposed convolution.
+
+    Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is whole:
+    taps in decreasing r read increasing places, so the class is a convolution by itself.
+    """
+    stride, dilation, pad = found.strides[k], found.dilations[k], found.pads[k]
+    classes: list[tuple[int, int, tuple[int, ...], int, int, int]] = []
+    for j in range(min(stride, size)):
+        taps = [r for r in range(found.kernel[k]) if (j + pad - dilation * r) % stride == 0][::-1]
+        if not taps:  # nothing lands here: one tap of weight 0 keeps the epilogue running
+            classes.append((j, stride, (-1,), 0, 0, 1))
+            continue
+        places = [(j + pad - dilation * r) // stride for r in taps]
+        spacing = places[1] - places[0] if len(places) > 1 else 1
+        classes.append((j, stride, tuple(taps), places[0], 1, spacing))
+    return classes
+
+
+def _weights(data: Array, found: ConvMatch, features: int) -> Array:
+    """The constant weights as [f, c, *kernel], whatever order their dims have."""
+    spatial = len(found.kernel)
+    position: dict[str | int, int] = {d: k for k, d in enumerate(found.weight_dims) if d != "one"}
+    order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
+    rest = [k for k in range(data.ndim) if k not in order]
+    shape = (features, found.channels_per_group, *found.kernel)
+    return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape), dtype=np.float32)
+
+
+def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: Isa) -> Call:
+    data = _outer(op, found.data.source)
+    spec = _conv_spec(op, found, part, data)
+    chosen = _select_taps(weights, part)
+    features = op.type.get_shape()[1]
+    vector = _loop_numbers(op).get(1, -1)
+    epilogue, extras = _epilogue(op, _conv_coordinates(op, part), vector)
+    if is_depthwise(spec):
+        code = emit_depthwise(spec, isa, epilogue)
+        packed = pack_depthwise(chosen, spec, isa)
+    else:
+        schedule = conv.default_schedule(spec, isa)
+        code = conv.emit_conv(spec, schedule, isa, epilogue)
+        packed = conv.pack_weights(chosen, spec, schedule, isa)
+    assert features == spec.out_channels
+    out_strides, out_offset, _ = physical(op.type)
+    in_strides, in_offset, _ = physical(tensor_type(data))
+    start = in_offset + sum(p * s for p, s in zip(part.start, in_strides[2:], strict=True))
+    first = out_offset + sum(p * s for p, s in zip(part.first, out_strides[2:], strict=True))
+    arguments = (
+        Argument(data, offset=start),
+        Argument(data=packed),
+        *(Argument(v) for v in extras),
+        Argument(op.result, offset=first),
+    )
+    return Call(code, arguments)
+
+
+def _conv_spec(op: ConvOp, found: ConvMatch, part: _Part, data: SSAValue) -> conv.ConvSpec:
+    in_strides, _, _ = physical(tensor_type(data))
+    out_strides, _, _ = physical(op.type)
+    n, features, *size = op.type.get_shape()
+    out = tuple(
+        -(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size))
+    )
+    # A dim without taps reads one place only: its element stride is 0.
+    moves = [1 if s else 0 for s in part.stride]
+    return conv.ConvSpec(
+        batch=n,
+        out_spatial=out,
+        kernel=tuple(len(taps) for taps in part.taps),
+        strides=tuple(max(1, s) for s in part.stride),
+        dilations=part.dilation,
+        groups=found.groups,
+        in_channels=found.groups * found.channels_per_group,
+        out_channels=features,
+        in_strides=(in_strides[0], *(s * m for s, m in zip(in_strides[2:], moves, strict=True))),
+        out_strides=(
+            out_strides[0],
+            *(s * step for s, step in zip(out_strides[2:], part.step, strict=True)),
+        ),
+    )
+
+
+def _select_taps(weights: Array, part: _Part) -> Array:
+    """The part's taps, in its order; tap -1 is a weight of 0."""
+    for k, taps in enumerate(part.taps):
+        if taps == (-1,):
+            weights = np.zeros_like(np.take(weights, [0], axis=k + 2))
+        else:
+            weights = np.take(weights, taps, axis=k + 2)
+    return np.ascontiguousarray(weights)
+
+
+def _conv_coordinates(op: ConvOp, part: _Part) -> Coordinates:
+    numbers = _loop_numbers(op)
+
+    def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
+        values: dict[int, Index] = {}
+        if 0 in numbers:
+            values[numbers[0]] = index.batch[0]
+        for k, place in enumerate(index.spatial):
+            if k + 2 in numbers:
+                values[numbers[k + 2]] = b.add(b.mul(place, part.step[k]), part.first[k])
+        return values
+
+    return coordinates
+
+

@@ -1,0 +1,125 @@
+"""Describe a batched matrix product and the ways to schedule it; choose among them."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from .blocks import balanced, block_cycles, cut_panels
+from .isa import Isa
+from .types import F32
+
+_L2_BYTES = 384 << 10  # what a block of A may take of the second-level cache
+_ITEMS = 16  # items wanted, so that a few threads share the work evenly
+_ITEM_FLOPS = 200_000  # but no item smaller than this: about a microsecond
+
+Right = Literal["packed", "direct", "copied"]
+"""Where a kernel reads B: panels packed at compile time, B itself, or panels it copies first."""
+
+
+@dataclass(frozen=True)
+class GemmSpec:
+    """Describe C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n] in f32.
+
+    `batch` holds any number of dimensions. Units: strides are elements per (*batch, row, column) of
+    each operand; any may be 0, but C's columns must be adjacent.
+    """
+
+    batch: tuple[int, ...]
+    m: int
+    n: int
+    k: int
+    a_strides: tuple[int, ...]
+    b_strides: tuple[int, ...]
+    c_strides: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.a_strides), len(self.b_strides), len(self.c_strides)}
+        if lengths != {len(self.batch) + 2}:
+            raise ValueError(f"each operand needs one stride per dimension: {self}")
+        if self.c_strides[-1] != 1:
+            raise ValueError(f"the columns of C must be adjacent: {self}")
+
+    @property
+    def flops(self) -> int:
+        """Count multiplications and additions."""
+        return 2 * math.prod(self.batch) * self.m * self.n * self.k
+
+
+@dataclass(frozen=True)
+class GemmSchedule:
+    """Choose a register block (`rows` times `vectors`), cache blocks and the size of an item.
+
+    Units: `depth` is how much of k is done before the next block; an item does `row_blocks` register
+    blocks of rows times `panels` panels of columns. `copy_a` copies an item's rows of A together
+    first, for strides at which they would evict each other.
+    """
+
+    rows: int
+    vectors: int
+    right: Right
+    depth: int
+    row_blocks: int
+    panels: int
+    copy_a: bool = False
+    unroll: int = 1
+
+
+def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedule]:
+    """List schedules worth measuring, best guess first; `constant_b` allows packed panels."""
+    if isa.registers == 32:
+        blocks = [(14, 2), (13, 2), (9, 3), (12, 2), (6, 4), (8, 3), (14, 1), (28, 1)]
+    else:
+        blocks = [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
+    if spec.m <= 4:  # every weight is used m times only: wide panels, read straight through
+        blocks = [(spec.m, vectors) for vectors in (4, 2, 6, 1)]
+    widest = -(-spec.n // isa.lanes(F32))
+    blocks = [block for block in blocks if block[1] <= widest] or [(spec.m, 1)]
+    ranked = sorted(blocks, key=lambda block: (_waste(spec, isa, *block), blocks.index(block)))
+    return [
+        _schedule(spec, isa, rows, vectors, _right(spec, rows, constant_b))
+        for rows, vectors in ranked
+    ]
+
+
+def default_schedule(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> GemmSchedule:
+    """Choose a schedule without measuring."""
+    return candidates(spec, isa, constant_b=constant_b)[0]
+
+
+def _right(spec: GemmSpec, rows: int, constant_b: bool) -> Right:
+    if constant_b:
+        return "packed"
+    adjacent = spec.b_strides[-1] == 1
+    few_readers = spec.m <= 2 * rows
+    spread = spec.b_strides[-2] % 1024 != 0  # else rows of B share cache sets
+    return "direct" if adjacent and (few_readers or spread) else "copied"
+
+
+def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -> GemmSchedule:
+    blocks = len(balanced(spec.m, rows))
+    columns = sum(p.count for p in cut_panels(spec.n, vectors, isa.lanes(F32)))
+    reused = blocks > 1 or right == "copied"
+    parts = len(balanced(spec.k, 512 if right == "copied" else 1024)) if reused and spec.k else 1
+    depth = max(1, -(-spec.k // parts))
+    wanted = max(1, min(_ITEMS, spec.flops // _ITEM_FLOPS) // math.prod(spec.batch))
+    row_blocks = max(1, min(blocks, _L2_BYTES // (4 * depth * rows)))
+    if -(-blocks // row_blocks) * columns < wanted:  # few panels: share out the rows too
+        row_blocks = max(1, min(row_blocks, blocks * columns // wanted))
+    chunks = -(-blocks // row_blocks)
+    panels = max(1, columns * chunks // wanted)
+    # Rows at a multiple of a page fall into the same few cache sets; copying pays if it is reused.
+    conflicts = spec.a_strides[-1] == 1 and spec.a_strides[-2] % 1024 == 0 and spec.k >= 256
+    copy_a = conflicts and blocks > 1 and panels >= 8
+    panels = min(panels, 24 if copy_a else 1 if right == "copied" else 4)
+    return GemmSchedule(min(rows, spec.m), vectors, right, depth, row_blocks, panels, copy_a)
+
+
+def _waste(spec: GemmSpec, isa: Isa, rows: int, vectors: int) -> float:
+    """Model time relative to a machine that multiplies at every slot: 1 is ideal."""
+    lanes = isa.lanes(F32)
+    cycles = sum(
+        panel.count * sum(block_cycles(size, panel.vectors, spec.k) for size in sizes)
+        for panel in cut_panels(spec.n, vectors, lanes)
+        for sizes in [balanced(spec.m, rows)]
+    )
+    return round(cycles / (spec.m * spec.n * max(1, spec.k) / lanes / 2), 2)

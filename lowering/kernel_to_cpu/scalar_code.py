@@ -1,0 +1,147 @@
+"""Emit a scope's scalar body: one emitter call per `arith`/`math` op, scalars and vectors alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.scalars import function_of
+from . import mathlib
+from .access import compute_type
+from .emit import Emitter
+from .types import F64, I1, Type, Value, constant
+
+Emit = Callable[[Emitter, Sequence[Value]], Value]
+
+_COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+
+
+def _divide(b: Emitter, args: Sequence[Value]) -> Value:
+    """Integers never trap: x / 0 is 0, x / -1 is -x."""
+    x, y = args
+    if x.type.is_float:
+        return b.div(x, y)
+    zero, minus = b.compare("eq", y, 0), b.compare("eq", y, -1)
+    quotient = b.div(x, b.select(b.logic("or", zero, minus), constant(y.type, 1), y))
+    return b.select(zero, constant(x.type, 0), b.select(minus, b.negate(x), quotient))
+
+
+def _remainder(b: Emitter, args: Sequence[Value]) -> Value:
+    x, y = args
+    if x.type.is_float:
+        return b.rem(x, y)
+    trivial = b.logic("or", b.compare("eq", y, 0), b.compare("eq", y, -1))
+    return b.select(trivial, constant(x.type, 0), b.rem(x, b.select(trivial, constant(y.type, 1), y)))
+
+
+def _absolute(b: Emitter, args: Sequence[Value]) -> Value:
+    (x,) = args
+    return b.unary("fabs", x) if x.type.is_float else b.maximum(x, b.negate(x))
+
+
+def _power(b: Emitter, args: Sequence[Value]) -> Value:
+    x, y = args
+    if x.type.is_float:
+        return mathlib.pow(b, x, y)
+    wide = mathlib.pow(b, b.cast(x, F64), b.cast(y, F64))
+    return b.cast(wide, x.type.element)
+
+
+def _intrinsic(name: str) -> Emit:
+    return lambda b, args: b.unary(name, args[0])
+
+
+def _libm(name: str) -> Emit:
+    return lambda b, args: mathlib.libm(b, name, *args)
+
+
+# One line per scalar function of dialects/scalars.py; a test checks that none is missing.
+EMIT: dict[str, Emit] = {
+    "add": lambda b, a: b.logic("xor", *a) if a[0].type.element == I1 else b.add(*a),
+    "sub": lambda b, a: b.sub(*a),
+    "mul": lambda b, a: b.mul(*a),
+    "div": _divide,
+    "rem": _remainder,
+    "max": lambda b, a: b.maximum(*a),
+    "min": lambda b, a: b.minimum(*a),
+    "pow": _power,
+    "neg": lambda b, a: b.negate(a[0]),
+    "abs": _absolute,
+    "exp": lambda b, a: mathlib.exp(b, a[0]),
+    "log": lambda b, a: mathlib.log(b, a[0]),
+    "tanh": lambda b, a: mathlib.tanh(b, a[0]),
+    "erf": lambda b, a: mathlib.erf(b, a[0]),
+    "sqrt": _intrinsic("sqrt"),
+    "rsqrt": lambda b, a: b.div(constant(a[0].type, 1.0), b.unary("sqrt", a[0])),
+    "floor": _intrinsic("floor"),
+    "ceil": _intrinsic("ceil"),
+    "trunc": _intrinsic("trunc"),
+    "roundeven": _intrinsic("roundeven"),
+    **{name: _libm(name) for name in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")},
+    **{name: _libm(name) for name in ("sinh", "cosh", "asinh", "acosh", "atanh")},
+    **{name: (lambda b, a, n=name: b.compare(n, *a)) for name in _COMPARISONS},
+    "and": lambda b, a: b.logic("and", *a),
+    "or": lambda b, a: b.logic("or", *a),
+    "xor": lambda b, a: b.logic("xor", *a),
+    "select": lambda b, a: b.select(*a),
+}
+
+
+def emit_body(b: Emitter, block: Block, arguments: Sequence[Value], lanes: int) -> Value:
+    """Emit the body on its arguments' values (all with `lanes` lanes, in compute types)."""
+    values: dict[SSAValue, Value] = dict(zip(block.args, arguments, strict=True))
+    for op in block.ops:
+        if op.results:
+            values[op.results[0]] = _emit(b, op, values, lanes)
+    last = block.last_op
+    assert last is not None
+    return values[last.operands[0]]
+
+
+def _emit(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: int) -> Value:
+    target = compute_type(op.results[0].type)
+    if isinstance(op, arith.ConstantOp):
+        return constant(target.vector(lanes), _literal(op))
+    args = [values[v] for v in op.operands]
+    name = function_of(op)
+    if name is not None:
+        return EMIT[name](b, args)
+    if len(args) == 1:  # every other op of a body is a cast
+        signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp)
+        return b.cast(args[0], target, signed=signed)
+    raise UserError(f"no CPU code for {op.name}")
+
+
+def _literal(op: arith.ConstantOp) -> float:
+    assert isinstance(op.value, FloatAttr | IntegerAttr)
+    return op.value.value.data
+
+
+def identity(reduction: str, dtype: Type) -> Value:
+    """What a reduction starts from, in every lane."""
+    if reduction in ("sum", "prod"):
+        return constant(dtype, 0 if reduction == "sum" else 1)
+    if dtype.is_float:
+        return constant(dtype, float("-inf") if reduction == "max" else float("inf"))
+    least = -(1 << (dtype.bits - 1))
+    return constant(dtype, least if reduction == "max" else -least - 1)
+
+
+def combine(b: Emitter, reduction: str, total: Value, value: Value) -> Value:
+    """One step of a reduction."""
+    match reduction:
+        case "sum":
+            return b.add(total, value)
+        case "prod":
+            return b.mul(total, value)
+        case "max":
+            return b.maximum(total, value)
+        case _:
+            return b.minimum(total, value)
+
+
+HORIZONTAL = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}

@@ -1,0 +1,329 @@
+"""Run a kernel-level program on the CPU: compile its kernels, place its buffers, call it.
+
+The whole program is one native call over a table of kernels (runner.py). Only ops without native
+code (`kernel.call` of an opaque node) split it, and then run on the host between native segments.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.graph import ConstantOp, WeightOp
+from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, LoopsOp, ViewOp, layout_of, physical
+from ...dialects.program import Program, main_of, return_of, where
+from ...dialects.reference import evaluate_op
+from ...dialects.types import (
+    Array,
+    Tensor,
+    byte_width,
+    reference_dtype,
+    shape_of,
+    tensor_type,
+    to_numpy,
+)
+from ..algebra_to_kernel.constant import constant_values
+from .contraction import Argument, Call, lower_conv, lower_gemm
+from .gather import lower_gather
+from .halo import lower_halo
+from .isa import Isa
+from .jit import Library, ObjectCache
+from .loops import emit_loops
+from .runner import ROW, Pool, Runner, Table
+
+ALIGNMENT = 64
+ARENA = "isoform.arena_bytes"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a value's buffer starts: an input, or an address that never changes."""
+
+    address: int = 0
+    input: int | None = None
+
+
+@dataclass
+class Segment:
+    """Either a native table, or a host function to call."""
+
+    calls: list[Call] = field(default_factory=list[Call])
+    host: Callable[[], None] | None = None
+    table: Table | None = None
+
+
+class CpuSession:
+    """A compiled program. Calls from several threads take turns.
+
+    Attributes:
+        native_calls: native calls made so far; one per run unless opaque nodes split the program.
+        arena_bytes: bytes of all intermediate buffers together.
+        packed_bytes: bytes of constants and packed weights.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        threads: int = 1,
+        isa: Isa | None = None,
+        cache: ObjectCache | None = None,
+    ):
+        """Compile. Raises UserError where an op has no CPU code or a weight is missing."""
+        self.isa = Isa.host() if isa is None else isa
+        self._program = program
+        self._lock = threading.Lock()
+        self._kept: list[Array] = []
+        self.packed_bytes = 0
+        self._packed: dict[bytes, int] = {}
+        self._arena = self._allocate_arena()
+        self.arena_bytes = self._arena.size
+        self.constants = Constants(program)
+        self._places: dict[SSAValue, Place] = {}
+        self._inputs: list[tuple[str, Tensor]] = list(program.inputs.items())
+        for k, arg in enumerate(program.main.body.block.args):
+            self._places[arg] = Place(input=k)
+        segments = self._lower()
+        self._link(segments, ObjectCache() if cache is None else cache)
+        self._segments = segments
+        self._outputs = self._bind_outputs()
+        self.pool = Pool(threads)
+        self._runner = Runner(self.pool)
+
+    @property
+    def native_calls(self) -> int:
+        return self._runner.calls
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run once. Inputs by name, of the exact shapes and dtypes.
+
+        Raises:
+            UserError: an input is missing or has another shape or dtype.
+        """
+        arrays = [self._check(name, type_, inputs) for name, type_ in self._inputs]
+        with self._lock:
+            self._bind_inputs(arrays)
+            for segment in self._segments:
+                if segment.table is not None:
+                    self._runner.run(segment.table)
+                elif segment.host is not None:
+                    segment.host()
+            return {name: read().copy() for name, read in self._outputs}
+
+    def close(self) -> None:
+        """Stop the worker threads."""
+        self.pool.close()
+
+    # --- building ---
+
+    def _allocate_arena(self) -> Array:
+        size = self._program.module.attributes.get(ARENA)
+        if not isinstance(size, IntegerAttr):
+            raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
+        return self._aligned(np.zeros(max(1, size.value.data), np.uint8))
+
+    def _aligned(self, array: Array) -> Array:
+        """A copy that starts at a multiple of the alignment."""
+        flat = np.ascontiguousarray(array)
+        room = np.empty(flat.nbytes + ALIGNMENT, np.uint8)
+        start = -room.ctypes.data % ALIGNMENT
+        target = room[start : start + flat.nbytes].view(flat.dtype).reshape(flat.shape)
+        target[...] = flat
+        self._kept.append(room)
+        return target
+
+    def _keep(self, array: Array) -> int:
+        """Address of a constant that lives as long as the session; equal ones are kept once."""
+        import hashlib
+
+        digest = hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8), digest_size=16).digest()
+        if digest not in self._packed:
+            copy = self._aligned(array)
+            self.packed_bytes += copy.nbytes
+            self._packed[digest] = copy.ctypes.data
+        return self._packed[digest]
+
+    def _lower(self) -> list[Segment]:
+        segments = [Segment()]
+        for op in main_of(self._program.module).body.block.ops:
+            if not op.results or op.results[0] in self.constants.values:
+                continue
+            calls = self._calls(op)
+            if calls is None:
+                segments += [Segment(host=self._host(op)), Segment()]
+            else:
+                segments[-1].calls += calls
+        return [s for s in segments if s.calls or s.host is not None]
+
+    def _calls(self, op: Operation) -> list[Call] | None:
+        """The native calls of one op, its results placed; None if the host must run it."""
+        if isinstance(op, ViewOp):
+            self._places[op.result] = self._place(op.source)
+            return []
+        if isinstance(op, KernelOp):
+            self._places[op.result] = self._arena_place(op.properties.get("offset"), op)
+            return [*lower_halo(op.result, self.isa), *self._kernel_calls(op)]
+        if isinstance(op, CallOp):
+            offsets = op.properties.get("offsets")
+            for result, offset in zip(op.outputs, offsets, strict=True):  # pyright: ignore
+                self._places[result] = self._arena_place(offset, op)
+            return lower_gather(op, self.isa) if op.callee.data == "graph.gather" else None
+        raise UserError("this op has no CPU code", where=where(op), hint="lower to kernel first")
+
+    def _kernel_calls(self, op: KernelOp) -> list[Call]:
+        match op:
+            case GemmOp():
+                return lower_gemm(op, self.constants, self.isa)
+            case ConvOp():
+                return lower_conv(op, self.constants, self.isa)
+            case LoopsOp():
+                arguments = [Argument(value) for value in (*op.inputs, op.result)]
+                return [Call(emit_loops(op, self.isa), tuple(arguments))]
+            case _:
+                raise UserError("this op has no CPU code", where=where(op))
+
+    def _arena_place(self, offset: Any, op: Operation) -> Place:
+        if not isinstance(offset, IntegerAttr):
+            raise UserError("an op has no place in memory", where=where(op), hint="run plan-memory")
+        return Place(self._arena.ctypes.data + offset.value.data)
+
+    def _place(self, value: SSAValue) -> Place:
+        if value in self.constants.values and value not in self._places:
+            self._places[value] = Place(self._keep(self.constants[value]))
+        return self._places[value]
+
+    def _link(self, segments: Sequence[Segment], cache: ObjectCache) -> None:
+        codes = {call.code.symbol: call.code for s in segments for call in s.calls}
+        self._library = Library(cache.object(code.ir, self.isa) for code in codes.values())
+        self._patches: list[tuple[Array, int, int, int]] = []
+        for segment in segments:
+            if segment.calls:
+                segment.table = Table(self._rows(segment.calls))
+
+    def _rows(self, calls: Sequence[Call]) -> Any:
+        rows = np.zeros(len(calls), ROW)
+        for row, call in zip(rows, calls, strict=True):
+            table = np.zeros(len(call.arguments), np.uint64)
+            self._kept.append(table)
+            for position, argument in enumerate(call.arguments):
+                self._fill(table, position, argument)
+            row["fn"] = self._library.address(call.code.symbol)
+            row["args"] = table.ctypes.data
+            row["items"] = call.code.items
+        return rows
+
+    def _fill(self, table: Array, position: int, argument: Argument) -> None:
+        if argument.data is not None:
+            table[position] = self._keep(argument.data)
+            return
+        value = argument.value
+        assert value is not None
+        shift = argument.offset * byte_width(tensor_type(value).element_type)
+        place = self._place(value)
+        if place.input is None:
+            table[position] = place.address + shift
+        else:
+            self._patches.append((table, position, place.input, shift))
+
+    def _host(self, op: Operation) -> Callable[[], None]:
+        """Run an op by its reference meaning, between native segments."""
+        reads = [self._reader(value) for value in op.operands]
+        writes = [self._reader(value) for value in op.results]
+
+        def run() -> None:
+            operands = [
+                read().astype(reference_dtype(tensor_type(v).element_type))
+                for read, v in zip(reads, op.operands, strict=True)
+            ]
+            for write, array in zip(writes, evaluate_op(op, operands, {}), strict=True):
+                write()[...] = array
+
+        return run
+
+    # --- running ---
+
+    def _check(self, name: str, type_: Tensor, inputs: Mapping[str, Array]) -> Array:
+        if name not in inputs:
+            raise UserError(f"input '{name}' is missing", found=", ".join(inputs) or "none")
+        array = np.asarray(inputs[name])
+        dtype = to_numpy(type_.element_type)
+        if array.shape != type_.get_shape() or array.dtype != dtype:
+            raise UserError(
+                f"input '{name}' does not fit",
+                expected=f"{dtype}{list(type_.get_shape())}",
+                found=f"{array.dtype}{list(array.shape)}",
+            )
+        return np.ascontiguousarray(array)
+
+    def _bind_inputs(self, arrays: Sequence[Array]) -> None:
+        self._bound = arrays  # alive for as long as their addresses are in the tables
+        for table, position, number, shift in self._patches:
+            table[position] = arrays[number].ctypes.data + shift
+
+    def _bind_outputs(self) -> list[tuple[str, Callable[[], Array]]]:
+        values = return_of(self._program.module).arguments
+        names = self._program.output_names
+        return [(n, self._reader(v)) for n, v in zip(names, values, strict=True)]
+
+    def _reader(self, value: SSAValue) -> Callable[[], Array]:
+        """A view of a value's elements, as it is when called."""
+        type_ = tensor_type(value)
+        dtype = to_numpy(type_.element_type)
+        place = self._place(value)
+        if place.input is not None:
+            number = place.input
+            return lambda: self._bound[number].reshape(shape_of(value))
+        strides, offset, count = physical(type_)
+        assert layout_of(type_) is not None
+        memory = (np.ctypeslib.ctypes.c_char * (count * dtype.itemsize)).from_address(place.address)
+        flat = np.frombuffer(memory, dtype)[offset:]
+        steps = [s * dtype.itemsize for s in strides]
+        view = np.lib.stride_tricks.as_strided(flat, type_.get_shape(), steps)
+        return lambda: view
+
+
+class Constants(dict[SSAValue, Array]):
+    """Weights-only values, evaluated when first needed: float64 in between, then rounded once."""
+
+    def __init__(self, program: Program):
+        super().__init__()
+        self.values = constant_values(program.module)
+        self._weights = program.weights
+
+    def get(self, key: SSAValue, default: Any = None) -> Any:  # type: ignore[override]
+        return self[key] if key in self.values else default
+
+    def __missing__(self, value: SSAValue) -> Array:
+        op = value.owner
+        assert isinstance(op, Operation)
+        match op:
+            case WeightOp():
+                array = self._weights[op.key]
+            case ConstantOp():
+                array = op.array()
+            case _:
+                array = self._evaluate(value).astype(to_numpy(tensor_type(value).element_type))
+        self[value] = np.ascontiguousarray(array)
+        return self[value]
+
+    def _evaluate(self, value: SSAValue) -> Array:
+        """Evaluate in reference arithmetic, through every weights-only op it depends on."""
+        memo: dict[SSAValue, Array] = {}
+        pending = [value]
+        while pending:
+            op = pending[-1].owner
+            assert isinstance(op, Operation)
+            missing = [v for v in op.operands if v not in memo]
+            if missing:
+                pending += missing
+                continue
+            operands = [memo[v] for v in op.operands]
+            memo.update(zip(op.results, evaluate_op(op, operands, self._weights), strict=True))
+            pending.pop()
+        return memo[value]

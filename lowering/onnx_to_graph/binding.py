@@ -1,0 +1,165 @@
+"""Give every dynamic dim of the inputs a number, or say which flag does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from ...dialects.errors import UserError, did_you_mean
+from .elements import element_of_number
+
+Dim = int | str | None
+
+
+@dataclass(frozen=True)
+class Input:
+    """An input as the file declares it: dims are numbers, symbols, or None; or no rank at all."""
+
+    name: str
+    number: int
+    dims: tuple[Dim, ...] | None
+
+    @property
+    def is_static(self) -> bool:
+        return self.dims is not None and all(isinstance(d, int) for d in self.dims)
+
+
+def declared_inputs(graph: onnx.GraphProto) -> list[Input]:
+    """The inputs that are no initialisers, in order.
+
+    Raises:
+        UserError: two have one name, or one is no tensor.
+    """
+    weights = {t.name for t in graph.initializer}
+    found: dict[str, Input] = {}
+    for info in graph.input:
+        if info.name in found:
+            raise UserError(f"two inputs are named '{info.name}'", where="the graph's inputs")
+        if info.name not in weights:
+            found[info.name] = _declared(info)
+    return list(found.values())
+
+
+def _declared(info: onnx.ValueInfoProto) -> Input:
+    where = f"input '{info.name}'"
+    kind = info.type.WhichOneof("value")
+    if not info.name:
+        raise UserError("an input has no name", where="the graph's inputs")
+    if kind is None:
+        raise UserError("it has no type", where=where)
+    if kind != "tensor_type":
+        name = kind.removesuffix("_type").replace("_", " ")
+        raise UserError(f"it is a {name}: only tensors are supported", where=where)
+    tensor = info.type.tensor_type
+    element_of_number(tensor.elem_type, where)
+    dims = tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None
+    return Input(info.name, tensor.elem_type, dims)
+
+
+def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return dim.dim_value
+    return dim.dim_param or None
+
+
+def bind(
+    inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]
+) -> dict[str, tuple[int, ...]]:
+    """The shape of every input: as declared, as given, or by a symbol that a given shape fixes.
+
+    Raises:
+        UserError: a shape is given for no input or contradicts the file; a dim is still unknown.
+    """
+    _check_names(inputs, shapes)
+    symbols = _symbols(inputs, shapes)
+    bound: dict[str, tuple[int, ...]] = {}
+    for entry in inputs:
+        if entry.name in shapes:
+            bound[entry.name] = tuple(int(n) for n in shapes[entry.name])
+            continue
+        dims = _resolve(entry, symbols)
+        if dims is None or not all(isinstance(d, int) for d in dims):
+            raise _unbound(inputs, shapes, symbols)
+        bound[entry.name] = tuple(d for d in dims if isinstance(d, int))
+    return bound
+
+
+def _check_names(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -> None:
+    names = [entry.name for entry in inputs]
+    for name in shapes:
+        if name not in names:
+            close = did_you_mean(name, names)
+            raise UserError(
+                f"the model has no input '{name}'",
+                where="--shape",
+                hint=close or f"its inputs are {', '.join(names) or 'none'}",
+            )
+
+
+def _symbols(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+    """Numbers of the symbolic dims that given shapes fix."""
+    symbols: dict[str, int] = {}
+    for entry in inputs:
+        given = shapes.get(entry.name)
+        if given is None:
+            continue
+        flag = f"--shape {entry.name}={','.join(map(str, given))}"
+        if any(n < 0 for n in given):
+            raise UserError("dims are not negative", where=flag)
+        if entry.dims is None:
+            continue
+        if len(given) != len(entry.dims):
+            raise UserError(
+                "the input has another rank", where=flag, expected=len(entry.dims), found=len(given)
+            )
+        for n, dim in zip(given, entry.dims, strict=True):
+            fixed = symbols.setdefault(dim, n) if isinstance(dim, str) else dim
+            if fixed is not None and fixed != n:
+                name = f"dim '{dim}'" if isinstance(dim, str) else "a dim"
+                raise UserError(f"{name} has another size", where=flag, expected=fixed, found=n)
+    return symbols
+
+
+def _resolve(entry: Input, symbols: Mapping[str, int]) -> tuple[Dim, ...] | None:
+    if entry.dims is None:
+        return None
+    return tuple(symbols.get(d, d) if isinstance(d, str) else d for d in entry.dims)
+
+
+def flags(
+    inputs: Sequence[Input], symbols: Mapping[str, int] | None = None, given: Sequence[str] = ()
+) -> list[str]:
+    """The fewest `--shape` flags that bind what is unknown, 1 for each unknown dim."""
+    known = dict(symbols or {})
+    found: list[str] = []
+    for entry in inputs:
+        dims = _resolve(entry, known)
+        if entry.name in given or (dims is not None and all(isinstance(d, int) for d in dims)):
+            continue
+        numbers = [d if isinstance(d, int) else 1 for d in dims] if dims is not None else [1]
+        known |= {d: 1 for d in dims or () if isinstance(d, str)}
+        found.append(f"--shape {entry.name}={','.join(map(str, numbers))}")
+    return found
+
+
+def _unbound(
+    inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]], symbols: Mapping[str, int]
+) -> UserError:
+    unknown = [
+        entry
+        for entry in inputs
+        if entry.name not in shapes
+        and (entry.dims is None or not all(isinstance(d, int) for d in _resolve(entry, symbols) or ()))
+    ]
+    first = unknown[0]
+    shown = "an unknown rank" if first.dims is None else f"dims {_shown(first.dims)}"
+    return UserError(
+        f"input '{first.name}' has {shown}",
+        hint=f"add {' '.join(flags(inputs, symbols, list(shapes)))}",
+    )
+
+
+def _shown(dims: Sequence[Dim]) -> str:
+    return "[" + ", ".join("?" if d is None else str(d) for d in dims) + "]"

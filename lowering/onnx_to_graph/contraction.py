@@ -1,0 +1,184 @@
+"""Matrix products, convolutions and einsum."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.types import element_of, is_float, is_signed_int, shape_of
+from .node import Node
+from .values import NotNative
+
+
+def matmul(node: Node) -> list[SSAValue]:
+    return [product(node, node[0], node[1])]
+
+
+def product(node: Node, a: SSAValue, b: SSAValue) -> SSAValue:
+    """numpy's matmul: vectors at either side, batch dims broadcast."""
+    left, right = shape_of(a), shape_of(b)
+    if not left or not right:
+        raise UserError("a product needs operands of rank at least 1", found=f"{left} and {right}")
+    a = node.reshape(a, [1, *left]) if len(left) == 1 else a
+    b = node.reshape(b, [*right, 1]) if len(right) == 1 else b
+    try:
+        batch = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
+    except ValueError as error:
+        raise UserError("batch dims do not broadcast", found=f"{left} and {right}") from error
+    a = node.build.expand(a, (*batch, *shape_of(a)[-2:]))
+    b = node.build.expand(b, (*batch, *shape_of(b)[-2:]))
+    y = node.build.matmul(a, b)
+    shape = list(batch)
+    shape += [] if len(left) == 1 else [shape_of(y)[-2]]
+    shape += [] if len(right) == 1 else [shape_of(y)[-1]]
+    return node.reshape(y, shape)
+
+
+def matmul_integer(node: Node) -> list[SSAValue]:
+    """Signed operands with constant or missing zero points, in 32-bit integers."""
+    a, b = (_shifted(node, k, k + 2) for k in range(2))
+    return [product(node, a, b)]
+
+
+def _shifted(node: Node, k: int, zero_point: int) -> SSAValue:
+    x = node[k]
+    if not is_signed_int(element_of(x)):
+        raise NotNative
+    wide = node.cast(x, i32)
+    if not node.has(zero_point):
+        return wide
+    zero = node.cast(node[zero_point], i32)
+    if k == 0 and len(shape_of(zero)) == 1 and shape_of(zero) != (1,):
+        zero = node.reshape(zero, [*shape_of(zero), 1])
+    return node.build.sub(wide, node.build.expand(zero, shape_of(wide)))
+
+
+def gemm(node: Node) -> list[SSAValue]:
+    """alpha * A' * B' + beta * C, C broadcast to the result."""
+    a, b = node[0], node[1]
+    if len(shape_of(a)) != 2 or len(shape_of(b)) != 2:
+        raise UserError("A and B must be matrices", found=f"{shape_of(a)} and {shape_of(b)}")
+    y = node.build.matmul(a, b, transpose_a=node.flag("transA"), transpose_b=node.flag("transB"))
+    y = _scaled(node, y, node.float("alpha", 1.0))
+    beta = node.float("beta", 1.0)
+    if not node.has(2) or beta == 0.0:
+        return [y]
+    c = _scaled(node, node[2], beta)
+    return [node.build.add(y, node.build.expand(c, shape_of(y)))]
+
+
+def _scaled(node: Node, x: SSAValue, factor: float) -> SSAValue:
+    if factor == 1.0:
+        return x
+    if not is_float(element_of(x)):
+        raise NotNative
+    return node.build.mul(x, node.literal(factor, x))
+
+
+# --- windows ---
+
+
+def window_pads(
+    node: Node, size: list[int], kernel: list[int], strides: list[int], dilations: list[int]
+) -> list[int]:
+    """Pads, begins then ends, from `pads` or `auto_pad`."""
+    spatial, mode = len(size), node.string("auto_pad", "NOTSET")
+    if mode in ("NOTSET", ""):
+        pads = node.ints("pads", [0] * (2 * spatial))
+        if len(pads) != 2 * spatial:
+            raise UserError(f"'pads' needs {2 * spatial} numbers", found=pads)
+        return pads
+    if mode == "VALID":
+        return [0] * (2 * spatial)
+    if mode not in ("SAME_UPPER", "SAME_LOWER"):
+        raise UserError(f"auto_pad '{mode}' is unknown")
+    total = [
+        max(0, (-(-size[k] // strides[k]) - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1 - size[k])
+        for k in range(spatial)
+    ]
+    return split_pads(total, mode)
+
+
+def split_pads(total: list[int], mode: str) -> list[int]:
+    """Begins then ends; the odd one goes to the end for SAME_UPPER, to the begin otherwise."""
+    small, large = [t // 2 for t in total], [t - t // 2 for t in total]
+    return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
+
+
+def _window(node: Node) -> tuple[list[int], list[int], list[int], list[int]]:
+    """Spatial size, kernel, strides and dilations of a convolution."""
+    x, w = node.shape(0), node.shape(1)
+    spatial = len(x) - 2
+    if spatial < 1 or len(w) != len(x):
+        raise UserError("x and w need one rank of at least 3", found=f"{list(x)} and {list(w)}")
+    kernel = node.ints("kernel_shape", w[2:])
+    if kernel != list(w[2:]):
+        raise UserError("kernel_shape is not w's", expected=list(w[2:]), found=kernel)
+    ones = [1] * spatial
+    return list(x[2:]), kernel, node.ints("strides", ones), node.ints("dilations", ones)
+
+
+def conv(node: Node) -> list[SSAValue]:
+    size, kernel, strides, dilations = _window(node)
+    pads = window_pads(node, size, kernel, strides, dilations)
+    return [
+        node.build.conv(
+            *node.operands(), strides=strides, pads=pads, dilations=dilations, groups=node.int("group", 1)
+        )
+    ]
+
+
+def conv_integer(node: Node) -> list[SSAValue]:
+    """Signed operands: subtract the zero points, then convolve 32-bit integers."""
+    size, kernel, strides, dilations = _window(node)
+    pads = window_pads(node, size, kernel, strides, dilations)
+    x, w = _shifted(node, 0, 2), _shifted_per_channel(node)
+    groups = node.int("group", 1)
+    return [node.build.conv(x, w, strides=strides, pads=pads, dilations=dilations, groups=groups)]
+
+
+def _shifted_per_channel(node: Node) -> SSAValue:
+    if node.has(3) and math.prod(node.shape(3)) != 1:
+        raise NotNative
+    return _shifted(node, 1, 3)
+
+
+def conv_transpose(node: Node) -> list[SSAValue]:
+    size, kernel, strides, dilations = _window(node)
+    spatial = len(size)
+    extra = node.ints("output_padding", [0] * spatial)
+    full = [
+        (size[k] - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1 + extra[k] for k in range(spatial)
+    ]
+    return [
+        node.build.conv_transpose(
+            *node.operands(),
+            strides=strides,
+            pads=_transposed_pads(node, size, strides, full),
+            dilations=dilations,
+            output_padding=extra,
+            groups=node.int("group", 1),
+        )
+    ]
+
+
+def _transposed_pads(
+    node: Node, size: list[int], strides: list[int], full: list[int]
+) -> list[int]:
+    """Pads that give `output_shape`, or size * stride for SAME; negative ones extend."""
+    mode = node.string("auto_pad", "NOTSET")
+    spatial = len(size)
+    if "output_shape" in node.attributes:
+        target = node.ints("output_shape")[-spatial:]
+        if len(target) != spatial:
+            raise UserError(f"'output_shape' needs {spatial} numbers", found=target)
+    elif mode in ("SAME_UPPER", "SAME_LOWER"):
+        target = [n * s for n, s in zip(size, strides, strict=True)]
+    else:
+        return [0] * (2 * spatial) if mode == "VALID" else node.ints("pads", [0] * (2 * spatial))
+    total = [f - t for f, t in zip(full, target, strict=True)]
+    return split_pads(total, "SAME_UPPER" if mode == "SAME_UPPER" else "SAME_LOWER")

@@ -1,0 +1,198 @@
+"""Elementwise ops: arithmetic with numpy broadcasting, comparisons, logic, casts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.types import element_of, is_bool, is_float, is_signed_int, is_unsigned, shape_of
+from .elements import element_of_number
+from .node import Node
+from .values import NotNative
+
+Converter: TypeAlias = Callable[[Node], list[SSAValue]]
+
+
+def unary(op: str) -> Converter:
+    """The graph op of the same meaning, on one operand."""
+    return lambda node: [node.build.op(op, node[0])]
+
+
+def with_floats(op: str, **defaults: float) -> Converter:
+    """A unary graph op whose float attributes have ONNX's names and these defaults."""
+
+    def convert(node: Node) -> list[SSAValue]:
+        given = {name: node.float(name, value) for name, value in defaults.items()}
+        return [node.build.op(op, node[0], **given)]
+
+    return convert
+
+
+def binary(op: str) -> Converter:
+    """The graph op of the same meaning, on operands broadcast together."""
+
+    def convert(node: Node) -> list[SSAValue]:
+        return [node.build.op(op, *operands(node))]
+
+    return convert
+
+
+def operands(node: Node) -> list[SSAValue]:
+    """Both operands in their common shape; opset 6 broadcasts only on request, from `axis` on."""
+    a, b = node[0], node[1]
+    if node.version >= 7 or not node.flag("broadcast"):
+        return node.together(a, b)
+    lead = len(shape_of(a)) - len(shape_of(b))
+    axis = node.axis(node.int("axis", lead), max(len(shape_of(a)), 1)) if lead else 0
+    tail = len(shape_of(a)) - axis - len(shape_of(b))
+    return node.together(a, node.reshape(b, [*shape_of(b), *[1] * tail]))
+
+
+def variadic(op: str) -> Converter:
+    """Fold a binary op over any number of operands."""
+
+    def convert(node: Node) -> list[SSAValue]:
+        values = node.operands()
+        if not values:
+            raise UserError("at least one operand is needed")
+        return [reduce(lambda a, b: node.build.op(op, a, b), node.together(*values))]
+
+    return convert
+
+
+def mean(node: Node) -> list[SSAValue]:
+    (total,) = variadic("add")(node)
+    return [node.build.mul(total, node.literal(1.0 / len(node), total))]
+
+
+def identity(node: Node) -> list[SSAValue]:
+    return [node[0]]
+
+
+def dropout(node: Node) -> list[SSAValue]:
+    """The inference form; a training mode that is not constantly false stays opaque."""
+    if node.version < 7 and not node.flag("is_test") and "is_test" in node.attributes:
+        raise NotNative
+    training = node.known(2) if node.has(2) else np.asarray(False)
+    ratio = node.known(1) if node.has(1) else None
+    if training is None or (training.any() and (ratio is None or ratio.any())):
+        raise NotNative
+    if not node.wants(1):
+        return [node[0]]
+    element = element_of_number(9, node.where) if node.version >= 10 else element_of(node[0])
+    return [node[0], node.build.expand(node.scalar(True, element), shape_of(node[0]))]
+
+
+def mod(node: Node) -> list[SSAValue]:
+    """The sign of the divisor (fmod=0) or of the dividend (fmod=1); integers only."""
+    a, b = operands(node)
+    if not is_signed_int(element_of(a)):
+        raise NotNative
+    build = node.build
+    rest = build.sub(a, build.mul(build.div(a, b), b))
+    if node.flag("fmod"):
+        return [rest]
+    zero = node.literal(0, a)
+    other_sign = build.xor(build.less(rest, zero), build.less(b, zero))
+    wrong = build.and_(other_sign, build.not_(build.equal(rest, zero)))
+    return [build.where(wrong, build.add(rest, b), rest)]
+
+
+def power(node: Node) -> list[SSAValue]:
+    """Base and exponent may differ in type; the result has the base's."""
+    base, exponent = node[0], node[1]
+    element = element_of(base)
+    if is_unsigned(element_of(exponent)):
+        raise NotNative
+    working = element if is_float(element) else element_of(exponent)
+    if node.version < 7:
+        base, exponent = operands(node)
+    a, b = node.together(node.cast(base, working), node.cast(exponent, working))
+    return [node.cast(node.build.pow(a, b), element)]
+
+
+def equal(node: Node) -> list[SSAValue]:
+    a, b = operands(node)
+    if is_bool(element_of(a)):
+        return [node.build.not_(node.build.xor(a, b))]
+    return [node.build.equal(a, b)]
+
+
+def where(node: Node) -> list[SSAValue]:
+    return [node.build.where(*node.together(node[0], node[1], node[2]))]
+
+
+def cast(node: Node) -> list[SSAValue]:
+    """Saturation and the exotic types are not modelled: unsigned ones stay opaque."""
+    if "to" not in node.attributes:
+        raise UserError("attribute 'to' is missing")
+    target = element_of_number(node.int("to", 0), node.where)
+    source = element_of(node[0])
+    if source != target and (is_unsigned(source) or is_unsigned(target)):
+        raise NotNative
+    return [node.cast(node[0], target)]
+
+
+def cast_like(node: Node) -> list[SSAValue]:
+    source, target = node.value(0).element, node.value(1).element
+    if source is None or target is None or (
+        source != target and (is_unsigned(source) or is_unsigned(target))
+    ):
+        raise NotNative
+    return [node.cast(node[0], target)]
+
+
+def is_inf(node: Node) -> list[SSAValue]:
+    build, x = node.build, node[0]
+    positive, negative = node.flag("detect_positive", True), node.flag("detect_negative", True)
+    found: list[SSAValue] = []
+    if positive:
+        found.append(build.equal(x, node.literal(float("inf"), x)))
+    if negative:
+        found.append(build.equal(x, node.literal(float("-inf"), x)))
+    if not found:
+        return [build.expand(node.scalar(False, element_of_number(9, "")), shape_of(x))]
+    return [reduce(build.or_, found)]
+
+
+def clip(node: Node) -> list[SSAValue]:
+    """Literal bounds where they are constants, else min and max ops."""
+    build, x = node.build, node[0]
+    if node.version < 11:
+        low, high = np.asarray(node.float("min", -np.inf)), np.asarray(node.float("max", np.inf))
+    else:
+        low = node.known(1) if node.has(1) else np.asarray(-np.inf)
+        high = node.known(2) if node.has(2) else np.asarray(np.inf)
+    for bound in (low, high):
+        if bound is not None and bound.size != 1:
+            raise UserError("a bound is no single number", found=list(bound.shape))
+    if low is not None and high is not None:
+        return [build.clip(x, min=float(low.ravel()[0]), max=float(high.ravel()[0]))]
+    if node.has(1):
+        x = build.max(x, build.expand(node.reshape(node[1], []), shape_of(x)))
+    if node.has(2):
+        x = build.min(x, build.expand(node.reshape(node[2], []), shape_of(x)))
+    return [x]
+
+
+def prelu(node: Node) -> list[SSAValue]:
+    """x where x >= 0, slope * x elsewhere; the slope broadcasts (opset 6: per channel)."""
+    x, slope = node[0], node[1]
+    if len(shape_of(slope)) == 1 and len(shape_of(x)) > 2 and node.version < 7:
+        slope = node.reshape(slope, [*shape_of(slope), *[1] * (len(shape_of(x)) - 2)])
+    slope = node.build.expand(slope, shape_of(x))
+    negative = node.build.less(x, node.literal(0, x))
+    return [node.build.where(negative, node.build.mul(slope, x), x)]
+
+
+def bitwise_not(node: Node) -> list[SSAValue]:
+    """-x - 1 in two's complement."""
+    x = node[0]
+    if not is_signed_int(element_of(x)):
+        raise NotNative
+    return [node.build.sub(node.build.neg(x), node.literal(1, x))]

@@ -1,0 +1,203 @@
+"""Shape computations: nodes whose operands are known at import time are evaluated then.
+
+Evaluated by onnx.reference, in the ONNX dtypes. Large float weights are not data in this sense:
+they stay in the IR (values.py has the limits).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference.ops._op_list import load_op
+
+from ...dialects.errors import UserError
+from ...dialects.types import Array, is_float
+from .elements import element_of_number, is_supported, reader, tensor_shape
+from .node import Node
+from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, Value
+
+# Ops whose results may be much larger than their operands, with their size from known operands.
+_GROWING: dict[str, Callable[[Node], float]] = {
+    "Expand": lambda n: math.prod(np.broadcast_shapes(n.shape(0), tuple(n.constant_ints(1, "shape")))),
+    "Tile": lambda n: math.prod(n.shape(0)) * math.prod(n.constant_ints(1, "repeats")),
+    "Range": lambda n: range_size(n),
+    "EyeLike": lambda n: math.prod(n.shape(0)),
+    "OneHot": lambda n: math.prod(n.shape(0)) * max(n.constant_ints(1, "depth")),
+    "Pad": lambda n: KNOWN_FLOATS + 1,
+    "Resize": lambda n: KNOWN_FLOATS + 1,
+    "Upsample": lambda n: KNOWN_FLOATS + 1,
+}
+# Not a function of the operands, or not worth the risk of a large result.
+_NEVER = frozenset(
+    {
+        "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
+        "RandomUniformLike", "If", "Loop", "Scan", "SequenceMap", "Col2Im", "ImageDecoder",
+    }
+)  # fmt: skip
+
+
+def fold(node: Node, domain: str) -> list[Value] | None:
+    """The node's results as data, None where they are not known or too large."""
+    if domain != "":
+        return None
+    special = _SPECIAL.get(node.op_type)
+    if special is not None:
+        return special(node)
+    if node.op_type in _NEVER or not node.inputs:
+        return None
+    if not all(v is None or v.is_known for v in node.inputs):
+        return None
+    if _has_graphs_or_old_broadcast(node) or _too_large(node):
+        return None
+    return _evaluate(node)
+
+
+def _has_graphs_or_old_broadcast(node: Node) -> bool:
+    return "broadcast" in node.attributes or any(
+        a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
+        for a in node.attributes.values()
+    )
+
+
+def _too_large(node: Node) -> bool:
+    estimate = _GROWING.get(node.op_type)
+    if estimate is None:
+        return False
+    try:
+        size = estimate(node)
+    except ValueError:  # shapes that do not broadcast: the converter says so
+        return True
+    element = node.value(0).element
+    return size > (KNOWN_FLOATS if element is None or is_float(element) else KNOWN_INTEGERS)
+
+
+def range_size(node: Node) -> float:
+    start, limit, delta = (float(node.constant(k, "bound").ravel()[0]) for k in range(3))
+    if delta == 0 or not math.isfinite(start + limit + delta):
+        raise UserError("the step is zero or a bound is not finite")
+    return max(0.0, (limit - start) / delta)
+
+
+def _evaluate(node: Node) -> list[Value] | None:
+    arrays = [None if v is None else v.array() for v in node.inputs]
+    results = run_reference(node, arrays)
+    if results is None:
+        return None
+    found: list[Value] = []
+    for name, array in zip(node.proto.output, results, strict=False):
+        if not isinstance(array, np.ndarray | np.generic):
+            return None
+        found.append(Value.of_array(name, np.asarray(array)))
+    return found
+
+
+def run_reference(node: Node, arrays: Sequence[Array | None]) -> Sequence[Any] | None:
+    """Results by onnx.reference's kernel for the op, None where it has none.
+
+    Raises:
+        UserError: the kernel fails on these values.
+    """
+    try:
+        kernel = load_op("", node.op_type, node.version)
+        return kernel(node.proto, _RUN).run(*arrays)
+    except (NotImplementedError, RuntimeError, AssertionError):
+        return None  # no kernel of its own: a function, which is expanded
+    except Exception as error:  # whatever a kernel raises on bad operands, the user sees the node
+        raise UserError(f"it cannot be evaluated ({error})", where=node.where) from error
+
+
+def _silent(*_: object) -> None:
+    return None
+
+
+_RUN: dict[str, Any] = {
+    "log": _silent,
+    "opsets": {"": onnx.defs.onnx_opset_version()},
+    "verbose": 0,
+    "new_ops": None,
+    "existing_functions": {},
+    "evaluator_cls": None,
+}
+
+
+# --- ops that are data by themselves ---
+
+
+def _shape(node: Node) -> list[Value]:
+    """The operand's static shape, whatever its data."""
+    shape = node.shape(0)
+    return [Value.of_array(node.proto.output[0], np.asarray(shape[_shape_range(node, len(shape))], np.int64))]
+
+
+def _shape_range(node: Node, rank: int) -> slice:
+    def clamp(k: int) -> int:
+        return min(max(k + rank if k < 0 else k, 0), rank)
+
+    start = clamp(node.int("start", 0))
+    return slice(start, max(start, clamp(node.int("end", rank))))
+
+
+def _size(node: Node) -> list[Value]:
+    return [Value.of_array(node.proto.output[0], np.asarray(math.prod(node.shape(0)), np.int64))]
+
+
+def _constant(node: Node) -> list[Value]:
+    """The literal of a Constant node, by whichever attribute holds it."""
+    name = node.proto.output[0]
+    if len(node.attributes) != 1:
+        raise UserError("a constant needs exactly one value", found=sorted(node.attributes))
+    ((attribute, proto),) = node.attributes.items()
+    if attribute == "value":
+        return [_literal(proto.t, name, node.where)]
+    data = node.attribute(attribute)
+    match attribute:
+        case "value_float" | "value_floats":
+            return [Value.of_array(name, np.asarray(data, np.float32))]
+        case "value_int" | "value_ints":
+            return [Value.of_array(name, np.asarray(data, np.int64))]
+        case "value_string" | "value_strings":
+            return [Value.of_array(name, np.asarray(data, dtype=object))]
+        case _:
+            raise UserError(f"a constant of kind '{attribute}' is not supported")
+
+
+def _literal(proto: onnx.TensorProto, name: str, where: str) -> Value:
+    shape = tensor_shape(proto, where)
+    load = reader(proto, None, where)
+    if not is_supported(proto.data_type):
+        return Value(name, shape, None, load=load)
+    element = element_of_number(proto.data_type, where)
+    return Value(name, shape, element, load=load, weight=math.prod(shape) > LITERAL)
+
+
+def _constant_of_shape(node: Node) -> list[Value] | None:
+    """One number everywhere: a weight if it holds floats, so that its data can be replaced."""
+    if not node.value(0).is_known:
+        raise NotConstant(node.value(0).name, "the shape", node.where)
+    shape = tuple(node.constant_ints(0, "the shape"))
+    if any(n < 0 for n in shape):
+        raise UserError("a dim is negative", found=list(shape))
+    proto: onnx.TensorProto | None = node.attribute("value")
+    fill = np.zeros(1, np.float32) if proto is None else reader(proto, None, node.where)()
+    number = onnx.TensorProto.FLOAT if proto is None else proto.data_type
+    element = element_of_number(number, node.where)
+    if fill.size != 1:
+        raise UserError("the value is no single number", found=list(fill.shape))
+
+    def load() -> Array:
+        return np.broadcast_to(fill.ravel()[0], shape)
+
+    name = node.proto.output[0]
+    return [Value(name, shape, element, load=load, weight=is_float(element) and shape not in ((), (1,)))]
+
+
+_SPECIAL: dict[str, Callable[[Node], list[Value] | None]] = {
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "Shape": _shape,
+    "Size": _size,
+}

@@ -1,0 +1,347 @@
+"""Walk an ONNX model and build the graph program: the one loop over nodes.
+
+A node is, in this order: control flow that is decided now, a call of the model's own function, a
+shape computation (evaluated now, no op left), a converter of TABLE, the expansion of its ONNX
+function body, `graph.opaque`. Nothing is skipped: what is none of these is a UserError.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.builder import GraphBuilder
+from ...dialects.errors import UserError
+from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
+from ...dialects.program import Program, name_value
+from ...dialects.types import is_unsigned, shape_of
+from . import control, folding, functions, opaque
+from .binding import bind, declared_inputs
+from .elements import element_of_number, reader, tensor_shape
+from .loading import Model, domain_of, in_order, load_model, needed, opsets_of
+from .node import Node, describe
+from .table import ANY_TYPE, TABLE
+from .values import NotConstant, NotNative, Value
+
+Env: TypeAlias = "dict[str, Value | None]"
+
+# Bounds on what a small file may expand to: unrolled loops, functions that call functions.
+MAX_NODES = 1_000_000
+MAX_DEPTH = 64
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a node stands: opsets by domain, the calls that led here, a prefix for names."""
+
+    opsets: Mapping[str, int]
+    calls: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one node; `kind` is native, composed, folded, opaque or unsupported."""
+
+    op_type: str
+    domain: str
+    name: str
+    kind: str
+    ops: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def import_onnx(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Program:
+    """Read an ONNX model as a graph program.
+
+    Args:
+        model: a file, or a parsed model without external data.
+        shapes: sizes of inputs whose dims are dynamic, by input name.
+
+    Raises:
+        UserError: the file is broken, a dim is unbound (the hint is the flag to type), an op is
+            unknown or its shapes depend on data; `where` is the ONNX node.
+    """
+    return Importer(load_model(model)).program(shapes or {})
+
+
+class Importer:
+    """One import: the builder, the model's functions, and what became of each node."""
+
+    def __init__(self, model: Model):
+        self.model = model
+        self.build = GraphBuilder()
+        self.functions = functions.local_functions(model.proto)
+        self.outcomes: list[Outcome] = []
+        self._weight_names: set[str] = set()
+        self._visited = 0
+
+    # --- the whole program ---
+
+    def program(self, shapes: Mapping[str, Sequence[int]]) -> Program:
+        """Build everything. Raises UserError."""
+        graph = self.model.proto.graph
+        env: Env = {}
+        inputs = declared_inputs(graph)
+        bound = bind(inputs, shapes)
+        for entry in inputs:
+            element = element_of_number(entry.number, f"input '{entry.name}'")
+            ssa = self.build.input(entry.name, bound[entry.name], element)
+            env[entry.name] = Value.of_ssa(entry.name, ssa)
+        self.initialisers(graph, env)
+        nodes = in_order(graph.node, env)
+        self.run(needed(nodes, [o.name for o in graph.output]), env, Scope(self.model.opsets))
+        self._outputs(graph, env)
+        self._drop_unused()
+        return self.build.build(self.model.source)
+
+    def initialisers(self, graph: onnx.GraphProto, env: Env) -> None:
+        """Put a graph's initialisers into `env`; data are read when first needed."""
+        if graph.sparse_initializer:
+            name = graph.sparse_initializer[0].values.name
+            raise UserError("sparse initialisers are not supported", where=f"initialiser '{name}'")
+        for proto in graph.initializer:
+            where = f"initialiser '{proto.name}'"
+            if not proto.name:
+                raise UserError("an initialiser has no name", where="the graph's initialisers")
+            if proto.name in env:
+                raise UserError("two values have this name", where=where)
+            env[proto.name] = self._initialiser(proto, where)
+
+    def _initialiser(self, proto: onnx.TensorProto, where: str) -> Value:
+        load = reader(proto, self.model.folder, where)
+        try:
+            element = element_of_number(proto.data_type, where)
+        except UserError:  # only known data may have such a type; using it in the IR is the error
+            return Value(proto.name, tensor_shape(proto, where), None, load=load)
+        return Value(proto.name, tensor_shape(proto, where), element, load=load, weight=True)
+
+    def _outputs(self, graph: onnx.GraphProto, env: Env) -> None:
+        seen: set[str] = set()
+        for info in graph.output:
+            where = f"output '{info.name}'"
+            value = env.get(info.name)
+            if value is None:
+                raise UserError("nothing defines it", where=where)
+            if info.name in seen:
+                raise UserError("two outputs have this name", where=where)
+            seen.add(info.name)
+            ssa = value.ssa(self.build, self.fresh, where)
+            _check_declared(info, value, where)
+            self.build.output(info.name, ssa)
+
+    def _drop_unused(self) -> None:
+        """Remove weights and literals that nothing reads (left by attempts that were undone)."""
+        for op in list(self.build.block.ops):
+            if isinstance(op, WeightOp | ConstantOp) and not any(
+                list(r.uses) for r in op.results
+            ):
+                if op.results[0] in [v for _, v in self.build._outputs]:  # pyright: ignore[reportPrivateUsage]
+                    continue
+                op.detach()
+                op.erase()
+
+    def fresh(self, name: str) -> str:
+        """A weight name that is not taken: names of functions and branches may repeat."""
+        found, k = name, 1
+        while found in self._weight_names:
+            found, k = f"{name}.{k}", k + 1
+        self._weight_names.add(found)
+        return found
+
+    # --- nodes ---
+
+    def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
+        """Convert nodes in order, reading and extending `env`."""
+        for proto in nodes:
+            self._visited += 1
+            if self._visited > MAX_NODES:
+                raise UserError(f"the model expands to more than {MAX_NODES} nodes", where=describe(proto))
+            self.node(proto, env, scope)
+
+    def node(self, proto: onnx.NodeProto, env: Env, scope: Scope) -> None:
+        """Convert one node. Raises UserError, whose `where` is the node."""
+        name = scope.prefix + (proto.name or next((o for o in proto.output if o), ""))
+        domain = domain_of(proto.domain)
+        node = Node(
+            proto, scope.opsets.get(domain, 1), self._operands(proto, env), self.build, self.fresh
+        )
+        mark = len(self.outcomes)
+        try:
+            with self.build.at(name):
+                results = self._results(node, domain, env, scope)
+        except NotConstant:
+            raise
+        except UserError as error:
+            raise _located(error, proto) from error
+        self._bind(proto, results, env)
+        del mark
+
+    def _operands(self, proto: onnx.NodeProto, env: Env) -> list[Value | None]:
+        found: list[Value | None] = []
+        for name in proto.input:
+            if name and name not in env:
+                raise UserError(f"it reads '{name}', which nothing defines", where=describe(proto))
+            found.append(env[name] if name else None)
+        return found
+
+    def _bind(self, proto: onnx.NodeProto, results: Sequence[Value | None], env: Env) -> None:
+        for name, value in zip(proto.output, results, strict=False):
+            if name and name in env:
+                raise UserError(f"value '{name}' is defined twice", where=describe(proto))
+            if name and value is not None:
+                env[name] = value
+        for name in proto.output[len(results) :]:
+            if name:
+                raise UserError(f"it has no output '{name}'", where=describe(proto))
+
+    def _results(
+        self, node: Node, domain: str, env: Env, scope: Scope
+    ) -> Sequence[Value | None]:
+        """The node's results, by the first way that fits."""
+        called = self.functions.get(functions.key(node.proto))
+        if called is not None:
+            return functions.call(self, called, node, scope)
+        functions.require_schema(node, domain)
+        if domain == "" and node.op_type in control.CONTROL:
+            decided = control.CONTROL[node.op_type](self, node, env, scope)
+            if decided is not None:
+                return decided
+        folded = folding.fold(node, domain)
+        if folded is not None:
+            self.record(node, "folded")
+            return folded
+        if domain == "" and (found := self._convert(node)) is not None:
+            return found
+        if (found := self._expand(node, domain, scope)) is not None:
+            return found
+        values = opaque.keep(node, domain, env, scope.opsets)
+        self.record(node, "opaque", (OpaqueOp.name,))
+        return self._named(node, values)
+
+    def _convert(self, node: Node) -> list[Value] | None:
+        """By the node's converter; None (and nothing built) where it has none that fits."""
+        converter = TABLE.get(node.op_type)
+        if converter is None or not _types_fit(node):
+            return None
+        mark = self.build.block.last_op
+        try:
+            results = converter(node)
+        except NotNative:
+            self._undo(mark)
+            return None
+        if any(node.wants(k) for k in range(len(results), len(node.proto.output))):
+            self._undo(mark)
+            return None
+        made = self._since(mark)
+        working = [op for op in made if op not in ("graph.reshape", "graph.broadcast", "graph.constant")]
+        self.record(node, "native" if len(working) <= 1 else "composed", tuple(made))
+        return self._named(node, results)
+
+    def _expand(self, node: Node, domain: str, scope: Scope) -> Sequence[Value | None] | None:
+        """By the op's function body; None (and nothing built) where it has none that works."""
+        body = functions.schema_body(node, domain)
+        if body is None or functions.key(node.proto) in scope.calls:
+            return None
+        mark, recorded = self.build.block.last_op, len(self.outcomes)
+        try:
+            results = functions.call(self, body, node, scope)
+        except NotConstant:
+            raise
+        except UserError:  # a body that this use does not fit: the op itself may still run opaque
+            self._undo(mark)
+            del self.outcomes[recorded:]
+            return None
+        opaque_inside = any(o.kind == "opaque" for o in self.outcomes[recorded:])
+        if opaque_inside and opaque.can_run(node, domain, scope.opsets):
+            # One node that is opaque as a whole says more than its body with opaque parts.
+            self._undo(mark)
+            del self.outcomes[recorded:]
+            return None
+        del self.outcomes[recorded:]
+        self.record(node, "composed", tuple(self._since(mark)))
+        return results
+
+    def record(self, node: Node, kind: str, ops: tuple[str, ...] = (), reason: str = "") -> None:
+        """Note what became of a node, for `isoform check`."""
+        self.outcomes.append(
+            Outcome(node.op_type, domain_of(node.proto.domain), node.proto.name, kind, ops, reason)
+        )
+
+    def _named(self, node: Node, results: Sequence[SSAValue]) -> list[Value]:
+        values: list[Value] = []
+        for name, ssa in zip(node.proto.output, results, strict=False):
+            if name and ssa.name_hint is None:
+                name_value(ssa, name)
+            values.append(Value.of_ssa(name, ssa))
+        return values
+
+    def _since(self, mark: Operation | None) -> list[str]:
+        """Names of the ops added after `mark`, weights aside."""
+        names: list[str] = []
+        op = self.build.block.last_op
+        while op is not mark and op is not None:
+            if not isinstance(op, WeightOp):
+                names.append(op.name)
+            op = op.prev_op
+        return names[::-1]
+
+    def _undo(self, mark: Operation | None) -> None:
+        """Take back the ops added after `mark`; weights and literals stay, others may read them."""
+        op = self.build.block.last_op
+        while op is not mark and op is not None:
+            before = op.prev_op
+            if not isinstance(op, WeightOp | ConstantOp):
+                op.detach()
+                op.drop_all_references()
+                op.erase(safe_erase=False)  # an op that failed to build may still count as a user
+            op = before
+
+
+def _types_fit(node: Node) -> bool:
+    """Whether no operand is unsigned, or the op only moves data."""
+    if node.op_type in ANY_TYPE:
+        return True
+    return not any(
+        v is not None and (v.element is None or is_unsigned(v.element)) for v in node.inputs
+    )
+
+
+def _located(error: UserError, proto: onnx.NodeProto) -> UserError:
+    """The same error with the ONNX node as its place."""
+    if error.where is not None and error.where.startswith(("node '", "initialiser '", "input '")):
+        return error
+    message = error.message if error.where is None else f"{error.where}: {error.message}"
+    return UserError(
+        message, where=describe(proto), expected=error.expected, found=error.found, hint=error.hint
+    )
+
+
+def _check_declared(info: onnx.ValueInfoProto, value: Value, where: str) -> None:
+    """The declared type of an output holds. Raises UserError on another element type or rank."""
+    if info.type.WhichOneof("value") not in (None, "tensor_type"):
+        raise UserError("it is declared as no tensor", where=where)
+    declared = info.type.tensor_type
+    if declared.elem_type and element_of_number(declared.elem_type, where) != value.element:
+        expected = element_of_number(declared.elem_type, where)
+        raise UserError(
+            "declared with another element type", where=where, expected=expected, found=value.element
+        )
+    if declared.HasField("shape") and len(declared.shape.dim) != len(value.shape):
+        raise UserError(
+            "declared with another rank",
+            where=where,
+            expected=len(declared.shape.dim),
+            found=len(value.shape),
+        )
+
+
+__all__ = ["Env", "Importer", "Outcome", "Scope", "import_onnx", "opsets_of", "shape_of"]

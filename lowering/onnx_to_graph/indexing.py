@@ -1,0 +1,133 @@
+"""Reads at positions that are data: all are graph.gather on a suitable view."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.types import element_of, is_signed_int, shape_of
+from .node import Node
+from .shaping import sliced, taken
+from .values import NotConstant, NotNative
+
+
+def gather(node: Node) -> list[SSAValue]:
+    """At constant positions a slice where one does, else graph.gather."""
+    x, shape = node[0], node.shape(0)
+    axis = node.axis(node.int("axis", 0), len(shape))
+    places = node.known(1)
+    if places is not None and places.size == 1 and places.dtype.kind == "i":
+        position = int(places.ravel()[0])
+        if not -shape[axis] <= position < shape[axis]:
+            raise UserError(f"index {position} leaves dim {axis}", found=list(shape))
+        starts = [position % shape[axis] if k == axis else 0 for k in range(len(shape))]
+        sizes = [1 if k == axis else n for k, n in enumerate(shape)]
+        one = sliced(node, x, starts, sizes, [1] * len(shape))
+        return [node.reshape(one, [*shape[:axis], *places.shape, *shape[axis + 1 :]])]
+    return [node.build.gather(x, _positions(node, 1), axis=axis)]
+
+
+def _positions(node: Node, k: int) -> SSAValue:
+    """Operand `k` as i32 or i64 positions."""
+    value = node[k]
+    if element_of(value) in (i32, i64):
+        return value
+    if not is_signed_int(element_of(value)):
+        raise UserError("indices are integers", found=element_of(value))
+    return node.cast(value, i64)
+
+
+def _from_end(node: Node, indices: SSAValue, size: SSAValue) -> SSAValue:
+    """Negative indices count from the end; `size` broadcasts to them."""
+    build = node.build
+    size = build.expand(size, shape_of(indices))
+    negative = build.less(indices, node.literal(0, indices))
+    return build.where(negative, build.add(indices, size), indices)
+
+
+def gather_elements(node: Node) -> list[SSAValue]:
+    """Gather from the flat operand at row-major positions made from the indices."""
+    x, indices, build = node[0], node.cast(_positions(node, 1), i64), node.build
+    shape, out = shape_of(x), shape_of(indices)
+    axis = node.axis(node.int("axis", 0), len(shape))
+    if len(out) != len(shape):
+        raise UserError("indices need the operand's rank", expected=len(shape), found=len(out))
+    indices = _from_end(node, indices, node.scalar(shape[axis], i64))
+    strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
+    flat = build.mul(indices, node.literal(strides[axis], indices))
+    for k, n in enumerate(out):
+        if k == axis or n == 1 or strides[k] == 0:
+            continue
+        steps = (np.arange(n, dtype=np.int64) * strides[k]).reshape([-1] + [1] * (len(out) - k - 1))
+        flat = build.add(flat, build.expand(node.data(steps, f"steps{k}"), out))
+    return [build.gather(node.reshape(x, [math.prod(shape)]), flat, axis=0)]
+
+
+def gather_nd(node: Node) -> list[SSAValue]:
+    """Gather rows of the operand, its indexed dims flattened to one."""
+    x, indices, build = node[0], node.cast(_positions(node, 1), i64), node.build
+    shape, places, batch = shape_of(x), shape_of(indices), node.int("batch_dims", 0)
+    depth = places[-1] if places else 0
+    if not places or batch + depth > len(shape) or not 0 <= batch < len(places):
+        raise UserError("indices do not fit the operand", found=f"{list(shape)} at {list(places)}")
+    dims = shape[batch : batch + depth]
+    if depth == 0:
+        raise NotNative
+    indices = _from_end(node, indices, node.data(np.asarray(dims, np.int64), "sizes"))
+    strides = np.asarray([math.prod(dims[k + 1 :]) for k in range(depth)], np.int64)
+    scaled = build.mul(indices, build.expand(node.data(strides, "strides"), places))
+    flat = build.reduce_sum(scaled, axes=[len(places) - 1], keep_dims=False)
+    rows = math.prod(shape[:batch]) * math.prod(dims)
+    if batch:
+        count = math.prod(shape[:batch])
+        offsets = (np.arange(count, dtype=np.int64) * math.prod(dims)).reshape(
+            [*shape[:batch], *[1] * (len(places) - 1 - batch)]
+        )
+        flat = build.add(flat, build.expand(node.data(offsets, "batch"), shape_of(flat)))
+    rest = list(shape[batch + depth :])
+    return [build.gather(node.reshape(x, [rows, *rest]), flat, axis=0)]
+
+
+def compress(node: Node) -> list[SSAValue]:
+    """Where the condition is constant: a gather at its true places."""
+    condition = node.constant(1, "the condition").ravel()
+    places = np.flatnonzero(condition)
+    x = node[0]
+    if "axis" not in node.attributes:
+        return [taken(node, node.reshape(x, [math.prod(shape_of(x))]), 0, places)]
+    return [taken(node, x, node.axis(node.int("axis", 0), len(shape_of(x))), places)]
+
+
+def one_hot(node: Node) -> list[SSAValue]:
+    """values[1] where the new axis' position is the index, values[0] elsewhere."""
+    indices, build = node[0], node.build
+    depth = node.constant_ints(1, "the depth")[0]
+    if depth < 1:
+        raise UserError("the depth is not positive", found=depth)
+    if not is_signed_int(element_of(indices)):
+        indices = node.cast(indices, i64)
+    shape = shape_of(indices)
+    axis = node.axis(node.int("axis", -1), len(shape) + 1)
+    indices = node.cast(_from_end(node, indices, node.scalar(depth, element_of(indices))), i64)
+    full = [*shape[:axis], depth, *shape[axis:]]
+    places = np.arange(depth, dtype=np.int64).reshape([-1] + [1] * (len(shape) - axis))
+    here = build.equal(
+        build.expand(node.reshape(indices, [*shape[:axis], 1, *shape[axis:]]), full),
+        build.expand(node.data(places, "places"), full),
+    )
+    values = node[2]
+    if shape_of(values) != (2,):
+        raise UserError("values are [off, on]", found=list(shape_of(values)))
+    off, on = (
+        build.expand(node.reshape(sliced(node, values, [k], [1], [1]), []), full) for k in (0, 1)
+    )
+    return [build.where(here, on, off)]
+
+
+def non_zero(node: Node) -> list[SSAValue]:
+    """Of data known at import only; else the number of results depends on data."""
+    raise NotConstant(node.value(0).name, "the operand", node.where)

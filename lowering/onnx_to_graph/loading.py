@@ -1,0 +1,181 @@
+"""Read a model file and refuse what cannot be a model, before anything is built."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from ...dialects.errors import UserError
+from ...dialects.files import read_whole
+from .node import describe
+
+# Ops of older opsets are read where they still have the meaning they have in this one.
+OLDEST = 6
+
+
+@dataclass(frozen=True)
+class Model:
+    """A parsed model and the folder where its external data may lie."""
+
+    proto: onnx.ModelProto
+    folder: Path | None
+    source: str
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        return opsets_of(self.proto.opset_import)
+
+
+def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> Model:
+    """Parse and check a model.
+
+    Raises:
+        UserError: the file is missing, truncated or no ONNX model; its opset is too old or too new.
+    """
+    if isinstance(model, onnx.ModelProto):
+        found = Model(model, None, model.graph.name or "model")
+    else:
+        path = Path(model)
+        found = Model(_parse(read_whole(path), str(path)), path.resolve().parent, str(path))
+    _check(found)
+    return found
+
+
+def _parse(data: bytes, where: str) -> onnx.ModelProto:
+    if not data:
+        raise UserError("the file is empty", where=where)
+    try:
+        return onnx.ModelProto.FromString(data)
+    except (DecodeError, RecursionError) as error:
+        raise UserError(
+            "not an ONNX model, or a truncated one", where=where, hint="is the download complete?"
+        ) from error
+
+
+def _check(model: Model) -> None:
+    graph = model.proto.graph
+    if not model.proto.HasField("graph") or not (graph.node or graph.output):
+        raise UserError("the file holds no ONNX graph", where=model.source)
+    if not graph.output:
+        raise UserError("the graph has no output", where=model.source)
+    version = model.opsets.get("")
+    newest = onnx.defs.onnx_opset_version()
+    if version is None and not model.opsets:
+        raise UserError("the model names no opset", where=model.source)
+    if version is not None and version > newest:
+        raise UserError(
+            f"opset {version} is newer than onnx {onnx.__version__} knows",
+            where=model.source,
+            expected=f"at most {newest}",
+            hint="pip install --upgrade onnx",
+        )
+
+
+def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """Version by domain; `ai.onnx` is the empty domain."""
+    return {domain_of(entry.domain): entry.version for entry in imports}
+
+
+def domain_of(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
+
+
+def in_order(nodes: Sequence[onnx.NodeProto], defined: Iterable[str]) -> list[onnx.NodeProto]:
+    """Nodes after the nodes whose results they read; file order wherever possible.
+
+    Raises:
+        UserError: a value has two definitions, a node reads an undefined value, or the graph has a
+            cycle.
+    """
+    known = set(defined)
+    maker: dict[str, int] = {}
+    for k, node in enumerate(nodes):
+        for name in node.output:
+            if name and (name in maker or name in known):
+                raise UserError(f"value '{name}' is defined twice", where=describe(node))
+            if name:
+                maker[name] = k
+    return _sort(nodes, known, maker)
+
+
+def _sort(
+    nodes: Sequence[onnx.NodeProto], known: set[str], maker: dict[str, int]
+) -> list[onnx.NodeProto]:
+    waits: list[int] = []
+    readers: list[list[int]] = [[] for _ in nodes]
+    sorted_already = True
+    for k, node in enumerate(nodes):
+        before: set[int] = set()
+        for name in reads(node):
+            if name in known:
+                continue
+            if name not in maker:
+                raise UserError(f"it reads '{name}', which nothing defines", where=describe(node))
+            before.add(maker[name])
+        sorted_already &= all(j < k for j in before)
+        waits.append(len(before))
+        for j in before:
+            readers[j].append(k)
+    return list(nodes) if sorted_already else _kahn(nodes, waits, readers)
+
+
+def _kahn(
+    nodes: Sequence[onnx.NodeProto], waits: list[int], readers: list[list[int]]
+) -> list[onnx.NodeProto]:
+    ready = deque(k for k, count in enumerate(waits) if count == 0)
+    order: list[onnx.NodeProto] = []
+    while ready:
+        k = ready.popleft()
+        order.append(nodes[k])
+        for reader in readers[k]:
+            waits[reader] -= 1
+            if waits[reader] == 0:
+                ready.append(reader)
+    if len(order) < len(nodes):
+        stuck = next(k for k, count in enumerate(waits) if count > 0)
+        raise UserError("the graph has a cycle through this node", where=describe(nodes[stuck]))
+    return order
+
+
+def reads(node: onnx.NodeProto) -> list[str]:
+    """Names a node reads: its operands, and what its subgraphs take from outside."""
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            names += captured(graph)
+    return names
+
+
+def captured(graph: onnx.GraphProto) -> list[str]:
+    """Names that a subgraph reads and does not define, in order of first use."""
+    if not graph.node and not graph.output:
+        return []
+    inside = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+    inside |= {name for node in graph.node for name in node.output}
+    wanted = [name for node in graph.node for name in reads(node)]
+    wanted += [o.name for o in graph.output if o.name]
+    return [name for name in dict.fromkeys(wanted) if name not in inside]
+
+
+def needed(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
+    """The (sorted) nodes that the outputs depend on; results nobody reads lose their names."""
+    wanted = set(outputs)
+    kept: list[onnx.NodeProto] = []
+    for node in reversed(nodes):
+        used = [name in wanted for name in node.output]
+        if not any(used):
+            continue
+        if not all(used):
+            copy = onnx.NodeProto()
+            copy.CopyFrom(node)
+            copy.output[:] = [n if u else "" for n, u in zip(node.output, used, strict=True)]
+            node = copy
+        kept.append(node)
+        wanted.update(reads(node))
+    return kept[::-1]

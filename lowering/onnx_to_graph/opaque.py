@@ -1,0 +1,208 @@
+"""Keep a node as it is: `graph.opaque`, run by onnx.reference, never silently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+from xdsl.ir import SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.graph import OpaqueOp
+from ...dialects.types import Array, Tensor, tensor, to_numpy
+from .elements import element_of_number, number_of_element, to_proto
+from .loading import captured
+from .node import Node
+from .values import NotConstant, Value
+
+# Operand data are given to shape inference up to this size.
+_SHAPE_DATA = 4096
+
+
+def keep(
+    node: Node, domain: str, env: Mapping[str, object], opsets: Mapping[str, int]
+) -> Sequence[SSAValue]:
+    """Add the node as an opaque op and return one value per output, in order.
+
+    Raises:
+        UserError: an operand or result is no tensor of a supported type, shapes depend on data, or
+            onnx.reference has no implementation of the op.
+    """
+    _check_operands(node)
+    if not can_run(node, domain, opsets):
+        place = f"domain '{domain}'" if domain else "the ONNX domain"
+        raise UserError(
+            f"op '{node.op_type}' of {place} has no converter, and onnx.reference cannot run it",
+            where=node.where,
+        )
+    types = result_types(node, domain, opsets)
+    operands = [node[k] for k, value in enumerate(node.inputs) if value is not None]
+    entries = [f"{name}={version}" for name, version in sorted(opsets.items())]
+    wanted = [k for k, name in enumerate(node.proto.output) if name]
+    op = OpaqueOp(
+        node.op_type, operands, node.proto.SerializeToString(), entries, [types[k] for k in wanted]
+    )
+    if not op.results:
+        raise UserError("it has no result", where=node.where)
+    node.build.append(op)
+    by_position = dict(zip(wanted, op.results, strict=True))
+    return [by_position.get(k, op.results[0]) for k in range(len(node.proto.output))]
+
+
+def _check_operands(node: Node) -> None:
+    for name in (n for a in node.attributes.values() for g in (a.g, *a.graphs) for n in captured(g)):
+        raise UserError(
+            f"it depends on data and its subgraph reads '{name}' from outside: not supported",
+            where=node.where,
+        )
+    for value in node.inputs:
+        if value is not None and value.element is None:
+            node.value(node.inputs.index(value)).ssa(node.build, node.fresh, node.where)
+
+
+def can_run(node: Node, domain: str, opsets: Mapping[str, int]) -> bool:
+    """Whether onnx.reference has an implementation of the op, or a function body to run."""
+    version = opsets.get(domain, node.version)
+    if any(a.g.node or a.graphs for a in node.attributes.values()):
+        return True
+    return _can_load(node.op_type, domain, version, opsets.get("", version))
+
+
+@lru_cache(maxsize=1024)
+def _can_load(op_type: str, domain: str, version: int, main: int) -> bool:
+    """Try to set up an evaluator; nothing is run."""
+    schema = onnx.defs.get_schema(op_type, version, domain)
+    if schema.deprecated and domain != "":
+        return False
+    node = onnx.helper.make_node(op_type, ["x"] * max(schema.min_input, 1), ["y"], domain=domain)
+    imports = [onnx.helper.make_opsetid("", main)]
+    if domain:
+        imports.append(onnx.helper.make_opsetid(domain, version))
+    graph = onnx.helper.make_graph([node], "probe", [onnx.ValueInfoProto(name="x")], [])
+    try:
+        ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=imports))
+    except NotImplementedError:
+        return False
+    except Exception as error:  # noqa: BLE001 - constructors of kernels read attributes the probe lacks
+        return "not implemented" not in str(error).lower() and "No registered" not in str(error)
+    return True
+
+
+# --- types of the results ---
+
+
+def result_types(node: Node, domain: str, opsets: Mapping[str, int]) -> list[Tensor]:
+    """Types of all outputs, by ONNX shape inference, else by running the node twice.
+
+    Raises:
+        UserError: shapes depend on data, or a result is no tensor of a supported type.
+    """
+    inferred = _inferred(node, domain, opsets)
+    names = [name for name in node.proto.output if name]
+    if all(name in inferred for name in names):
+        types = inferred
+    else:
+        _require_integers(node)
+        types = _observed(node, opsets)
+    placeholder = tensor([])
+    return [types[name] if name else placeholder for name in node.proto.output]
+
+
+def _onnx_type(value: Value) -> onnx.TypeProto:
+    assert value.element is not None
+    return onnx.helper.make_tensor_type_proto(number_of_element(value.element), value.shape)
+
+
+def _inferred(node: Node, domain: str, opsets: Mapping[str, int]) -> dict[str, Tensor]:
+    """Fully static types that shape inference finds, by name."""
+    schema = onnx.defs.get_schema(node.op_type, node.version, domain)
+    named = list(zip(node.proto.input, node.inputs, strict=False))
+    types = {name: _onnx_type(v) for name, v in named if v is not None}
+    data = {
+        name: to_proto(v.array())
+        for name, v in named
+        if v is not None and v.is_known and v.array().size <= _SHAPE_DATA
+    }
+    imports = [onnx.helper.make_opsetid(name, version) for name, version in opsets.items()]
+    try:
+        found = onnx.shape_inference.infer_node_outputs(
+            schema, node.proto, types, data, opset_imports=imports
+        )
+    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, KeyError):
+        return {}
+    static = {name: _static(proto, node) for name, proto in found.items()}
+    return {name: type_ for name, type_ in static.items() if type_ is not None}
+
+
+def _static(proto: onnx.TypeProto, node: Node) -> Tensor | None:
+    kind = proto.WhichOneof("value")
+    if kind not in (None, "tensor_type"):
+        name = str(kind).removesuffix("_type").replace("_", " ")
+        raise UserError(f"its result is a {name}: only tensors are supported", where=node.where)
+    declared = proto.tensor_type
+    if not declared.HasField("shape") or any(not d.HasField("dim_value") for d in declared.shape.dim):
+        return None
+    shape = [d.dim_value for d in declared.shape.dim]
+    return tensor(shape, element_of_number(declared.elem_type, node.where))
+
+
+def _require_integers(node: Node) -> None:
+    """Shape inference failed: operands that may steer shapes must be constants."""
+    for value in node.inputs:
+        if value is None or value.is_known or value.element is None:
+            continue
+        if to_numpy(value.element).kind in "iu" and len(value.shape) <= 1:
+            raise NotConstant(value.name, "operand", node.where)
+
+
+def _observed(node: Node, opsets: Mapping[str, int]) -> dict[str, Tensor]:
+    """Types of the results on two sets of operands. Raises UserError where they differ."""
+    first, second = (_run(node, opsets, fill) for fill in (_zeros, _steps))
+    if [(a.shape, a.dtype) for a in first] != [(a.shape, a.dtype) for a in second]:
+        raise UserError("the shapes of its results depend on data", where=node.where)
+    names = [name for name in node.proto.output if name]
+    return {n: tensor(a.shape, _element(a, node)) for n, a in zip(names, first, strict=True)}
+
+
+def _element(array: Array, node: Node):  # noqa: ANN202
+    from ...dialects.types import from_numpy
+
+    try:
+        return from_numpy(array.dtype)
+    except (UserError, TypeError) as error:
+        raise UserError(f"its result has unsupported type {array.dtype}", where=node.where) from error
+
+
+def _zeros(value: Value) -> Array:
+    assert value.element is not None
+    return np.zeros(value.shape, to_numpy(value.element))
+
+
+def _steps(value: Value) -> Array:
+    assert value.element is not None
+    count = int(np.prod(value.shape))
+    return (np.arange(count) % 7).reshape(value.shape).astype(to_numpy(value.element))
+
+
+def _run(node: Node, opsets: Mapping[str, int], fill: object) -> list[Array]:
+    assert callable(fill)
+    feeds = {
+        name: v.array() if v.is_known else fill(v)
+        for name, v in zip(node.proto.input, node.inputs, strict=False)
+        if v is not None
+    }
+    inputs = [onnx.ValueInfoProto(name=name) for name in feeds]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.proto.output if name]
+    graph = onnx.helper.make_graph([node.proto], "opaque", inputs, outputs)
+    imports = [onnx.helper.make_opsetid(name, version) for name, version in opsets.items()]
+    try:
+        results = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=imports)).run(None, feeds)
+    except Exception as error:  # whatever a reference implementation raises, the user sees the node
+        raise UserError(
+            f"op '{node.op_type}' has no converter, and onnx.reference cannot run it ({error})",
+            where=node.where,
+        ) from error
+    return [np.asarray(r) for r in results]

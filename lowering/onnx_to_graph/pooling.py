@@ -1,0 +1,93 @@
+"""Pools: windows, global ones, and the norms built from them."""
+
+from __future__ import annotations
+
+import math
+
+from xdsl.ir import SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.types import element_of, is_float, shape_of
+from .contraction import window_pads
+from .node import Node
+from .values import NotNative
+
+
+def _window(node: Node) -> dict[str, list[int] | bool]:
+    """Properties of a pool."""
+    size = list(node.shape(0)[2:])
+    kernel, ones = node.ints("kernel_shape"), [1] * len(size)
+    if len(kernel) != len(size) or not size:
+        raise UserError("kernel_shape does not fit the operand", expected=len(size), found=kernel)
+    strides, dilations = node.ints("strides", ones), node.ints("dilations", ones)
+    pads = window_pads(node, size, kernel, strides, dilations)
+    ceil = node.flag("ceil_mode") and node.string("auto_pad", "NOTSET") in ("NOTSET", "")
+    return {
+        "kernel": kernel,
+        "strides": strides,
+        "dilations": dilations,
+        "pads": pads,
+        "ceil_mode": ceil,
+    }
+
+
+def max_pool(node: Node) -> list[SSAValue]:
+    return [node.build.max_pool(node[0], **_window(node))]
+
+
+def average_pool(node: Node) -> list[SSAValue]:
+    included = node.flag("count_include_pad")
+    return [node.build.avg_pool(node[0], **_window(node), count_include_pad=included)]
+
+
+def lp_pool(node: Node) -> list[SSAValue]:
+    """The p-norm of a window: its mean of powers times its size, to 1/p."""
+    p, x, build = node.int("p", 2), node[0], node.build
+    window = _window(node)
+    if window["ceil_mode"]:
+        raise NotNative
+    powers = build.mul(x, x) if p == 2 else build.pow(build.abs(x), node.literal(float(p), x))
+    mean = build.avg_pool(powers, **window, count_include_pad=True)
+    total = build.mul(mean, node.literal(float(math.prod(node.ints("kernel_shape"))), mean))
+    return [_root(node, total, p)]
+
+
+def _root(node: Node, x: SSAValue, p: int) -> SSAValue:
+    if p == 1:
+        return x
+    return node.build.sqrt(x) if p == 2 else node.build.pow(x, node.literal(1.0 / p, x))
+
+
+def _spatial(node: Node) -> list[int]:
+    rank = len(node.shape(0))
+    if rank < 3:
+        raise UserError("an operand of rank at least 3 is needed", found=list(node.shape(0)))
+    return list(range(2, rank))
+
+
+def global_average_pool(node: Node) -> list[SSAValue]:
+    return [node.build.reduce_mean(node[0], axes=_spatial(node))]
+
+
+def global_max_pool(node: Node) -> list[SSAValue]:
+    return [node.build.reduce_max(node[0], axes=_spatial(node))]
+
+
+def global_lp_pool(node: Node) -> list[SSAValue]:
+    p, x, build = node.int("p", 2), node[0], node.build
+    powers = build.mul(x, x) if p == 2 else build.pow(build.abs(x), node.literal(float(p), x))
+    return [_root(node, build.reduce_sum(powers, axes=_spatial(node)), p)]
+
+
+def lp_normalization(node: Node) -> list[SSAValue]:
+    """x / its norm along the axis; 0 where the norm is 0."""
+    x, build = node[0], node.build
+    if not is_float(element_of(x)):
+        raise NotNative
+    axes, p = [node.axis(node.int("axis", -1), len(shape_of(x)))], node.int("p", 2)
+    if p not in (1, 2):
+        raise UserError("p is 1 or 2", found=p)
+    powers = build.mul(x, x) if p == 2 else build.abs(x)
+    norm = build.expand(_root(node, build.reduce_sum(powers, axes=axes), p), shape_of(x))
+    zero = node.literal(0.0, x)
+    return [build.where(build.equal(norm, zero), zero, build.div(x, norm))]

@@ -1,0 +1,139 @@
+"""Reductions along axes, positions of extrema, running sums."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.types import element_of, is_bool, is_float, is_signed_int, shape_of, to_numpy
+from .elementwise import Converter
+from .node import Node
+from .values import NotNative
+
+# Operands: an attribute before these opsets, an input from them on.
+_AXES_AS_INPUT = {"ReduceSum": 13}
+_CUMULATIVE_LIMIT = 4096
+
+
+def axes_of(node: Node) -> list[int] | None:
+    """Sorted axes to reduce; None where the op is the identity (no axes, noop_with_empty_axes)."""
+    rank = len(node.shape(0))
+    if node.version >= _AXES_AS_INPUT.get(node.op_type, 18):
+        given = node.constant_ints(1, "axes") if node.has(1) else []
+    else:
+        given = node.ints("axes", [])
+    if given:
+        return node.axes(given, rank)
+    return None if node.flag("noop_with_empty_axes") else list(range(rank))
+
+
+def reduce(node: Node, op: str, x: SSAValue) -> SSAValue:
+    """Apply a graph reduction with the node's axes."""
+    axes = axes_of(node)
+    if axes is None:
+        return x
+    return node.build.op(op, x, axes=axes, keep_dims=node.flag("keepdims", True))
+
+
+def plain(op: str) -> Converter:
+    """A reduction that is one graph op; booleans are reduced as integers."""
+
+    def convert(node: Node) -> list[SSAValue]:
+        x = node[0]
+        if is_bool(element_of(x)):
+            found = reduce(node, op, node.cast(x, i32))
+            return [node.build.greater(found, node.literal(0, found))]
+        return [reduce(node, op, x)]
+
+    return convert
+
+
+def l1(node: Node) -> list[SSAValue]:
+    return [reduce(node, "reduce_sum", node.build.abs(node[0]))]
+
+
+def l2(node: Node) -> list[SSAValue]:
+    return [node.build.sqrt(reduce(node, "reduce_sum", node.build.mul(node[0], node[0])))]
+
+
+def sum_square(node: Node) -> list[SSAValue]:
+    return [reduce(node, "reduce_sum", node.build.mul(node[0], node[0]))]
+
+
+def log_sum(node: Node) -> list[SSAValue]:
+    return [node.build.log(reduce(node, "reduce_sum", node[0]))]
+
+
+def log_sum_exp(node: Node) -> list[SSAValue]:
+    """max + log(sum(exp(x - max))): no overflow; plain where nothing is there to take a max of."""
+    x, build, axes = node[0], node.build, axes_of(node)
+    if axes is None or math.prod(shape_of(x)) == 0:
+        return [build.log(reduce(node, "reduce_sum", build.exp(x)))]
+    top = build.reduce_max(x, axes=axes)
+    shifted = build.sub(x, build.expand(top, shape_of(x)))
+    total = build.reduce_sum(build.exp(shifted), axes=axes)
+    result = build.add(top, build.log(total))
+    if node.flag("keepdims", True):
+        return [result]
+    return [node.reshape(result, [n for k, n in enumerate(shape_of(result)) if k not in axes])]
+
+
+def arg_extremum(sign: int) -> Converter:
+    """ArgMax (1) and ArgMin (-1): the first, or the last with select_last_index."""
+
+    def convert(node: Node) -> list[SSAValue]:
+        x, build = node[0], node.build
+        if not is_float(element_of(x)) and not is_signed_int(element_of(x)):
+            raise NotNative
+        shape = shape_of(x)
+        axis = node.axis(node.int("axis", 0), len(shape))
+        x = x if sign > 0 else build.neg(x)
+        last = node.flag("select_last_index")
+        found = build.arg_max(reversed_along(node, x, axis) if last else x, axis=axis)
+        if last:
+            found = build.sub(node.literal(shape[axis] - 1, found), found)
+        keep = node.flag("keepdims", True)
+        return [found if keep else node.reshape(found, [*shape[:axis], *shape[axis + 1 :]])]
+
+    return convert
+
+
+def reversed_along(node: Node, x: SSAValue, axis: int) -> SSAValue:
+    shape = shape_of(x)
+    if shape[axis] == 0:
+        return x
+    starts = [n - 1 if k == axis else 0 for k, n in enumerate(shape)]
+    steps = [-1 if k == axis else 1 for k in range(len(shape))]
+    return node.build.slice(x, starts=starts, sizes=list(shape), steps=steps)
+
+
+def cum_sum(node: Node) -> list[SSAValue]:
+    """A product with a triangular matrix of ones along the axis."""
+    x = node[0]
+    shape = shape_of(x)
+    axis = node.axis(node.constant_ints(1, "the axis")[0], len(shape))
+    n = shape[axis]
+    if n > _CUMULATIVE_LIMIT or not shape:
+        raise NotNative
+    dtype = to_numpy(element_of(x))
+    ones = np.triu(np.ones((n, n), dtype=np.float64), 1 if node.flag("exclusive") else 0)
+    matrix = ones.T if node.flag("reverse") else ones
+    return [along_axis(node, x, axis, matrix.astype(dtype))]
+
+
+def along_axis(node: Node, x: SSAValue, axis: int, matrix: np.ndarray) -> SSAValue:  # pyright: ignore
+    """x with dim `axis` multiplied from the right by a constant matrix [n, m]."""
+    shape = shape_of(x)
+    if len(matrix) != shape[axis]:
+        raise UserError("the matrix does not fit the axis", expected=shape[axis], found=len(matrix))
+    order = [k for k in range(len(shape)) if k != axis] + [axis]
+    moved = node.transpose(x, order)
+    rows = math.prod(shape_of(moved)[:-1])
+    flat = node.reshape(moved, [rows, shape[axis]])
+    product = node.build.matmul(flat, node.data(matrix, f"axis{axis}"))
+    back = node.reshape(product, [*shape_of(moved)[:-1], matrix.shape[1]])
+    return node.transpose(back, [order.index(k) for k in range(len(shape))])

@@ -1,0 +1,209 @@
+"""Resize and Upsample: along each axis, positions (nearest) or a constant matrix (linear, cubic)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.types import Array, element_of, is_float, shape_of, to_numpy
+from .node import Node
+from .reductions import along_axis
+from .shaping import taken
+from .values import NotNative
+
+
+def upsample(node: Node) -> list[SSAValue]:
+    """Opset 7 to 9: positions are output / scale, rounded down."""
+    scales = node.attribute("scales") if node.version < 9 else list(node.constant(1, "scales").ravel())
+    if scales is None or len(scales) != len(node.shape(0)):
+        raise UserError("one scale per dim is needed", found=scales)
+    mode = node.string("mode", "nearest")
+    x = node[0]
+    for k, scale in enumerate(float(s) for s in scales):
+        n = shape_of(x)[k]
+        size = math.floor(n * scale)
+        places = np.arange(size) / scale
+        if scale == 1.0:
+            continue
+        if mode == "nearest":
+            x = taken(node, x, k, np.minimum(np.floor(places), n - 1))
+        elif mode in ("linear", "bilinear"):
+            x = _weighted(node, x, k, places, "linear", {})
+        else:
+            raise UserError(f"mode '{mode}' is unknown")
+    return [x]
+
+
+def resize(node: Node) -> list[SSAValue]:
+    """All of opset 10 to 19's modes with constant scales or sizes."""
+    x, shape = node[0], node.shape(0)
+    mode = node.string("mode", "nearest")
+    axes = [node.axis(a, len(shape)) for a in node.ints("axes", range(len(shape)))]
+    if mode not in ("nearest", "linear", "cubic"):
+        raise UserError(f"mode '{mode}' is unknown")
+    scales, sizes = _targets(node, axes)
+    if node.version < 11:
+        how = "asymmetric"
+    else:
+        how = node.string("coordinate_transformation_mode", "half_pixel")
+    roi = _roi(node, len(axes)) if how == "tf_crop_and_resize" else None
+    for j, k in enumerate(axes):
+        n, out = shape[k], sizes[j]
+        if out == n and scales[j] == 1.0 and roi is None:
+            continue
+        window = None if roi is None else (roi[j], roi[j + len(axes)])
+        places = _places(how, n, out, scales[j], window)
+        x = _along(node, x, k, places, mode, scales[j], how)
+    return [x]
+
+
+def _targets(node: Node, axes: list[int]) -> tuple[list[float], list[int]]:
+    """Scale and output size of each axis."""
+    shape = node.shape(0)
+    if node.version < 11:
+        scales = [float(s) for s in node.constant(1, "scales").ravel()]
+        return scales, [math.floor(shape[k] * s) for k, s in zip(axes, scales, strict=True)]
+    if node.has(3) and math.prod(node.shape(3)) > 0:
+        sizes = node.constant_ints(3, "sizes")
+        if len(sizes) != len(axes):
+            raise UserError("one size per axis is needed", expected=len(axes), found=sizes)
+        return _kept_ratio(node, axes, sizes)
+    scales = [float(s) for s in node.constant(2, "scales").ravel()]
+    if len(scales) != len(axes) or any(s <= 0 for s in scales):
+        raise UserError("one positive scale per axis is needed", expected=len(axes), found=scales)
+    return scales, [math.floor(shape[k] * s) for k, s in zip(axes, scales, strict=True)]
+
+
+def _kept_ratio(node: Node, axes: list[int], sizes: list[int]) -> tuple[list[float], list[int]]:
+    """`keep_aspect_ratio_policy`: one scale for all axes, within or around the given sizes."""
+    shape, policy = node.shape(0), node.string("keep_aspect_ratio_policy", "stretch")
+    if any(shape[k] == 0 for k in axes):
+        raise NotNative
+    scales = [size / shape[k] for k, size in zip(axes, sizes, strict=True)]
+    if policy == "stretch":
+        return scales, sizes
+    if policy not in ("not_larger", "not_smaller"):
+        raise UserError(f"keep_aspect_ratio_policy '{policy}' is unknown")
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    rounded = [math.floor(scale * shape[k] + 0.5) for k in axes]
+    return [scale] * len(axes), rounded
+
+
+def _roi(node: Node, count: int) -> list[float]:
+    roi = [float(v) for v in node.constant(1, "the region").ravel()]
+    if len(roi) != 2 * count:
+        raise UserError("the region needs begin and end of each axis", expected=2 * count, found=roi)
+    return roi
+
+
+def _places(
+    how: str, n: int, out: int, scale: float, window: tuple[float, float] | None
+) -> Array:
+    """Position in the operand of each output element along one axis."""
+    k = np.arange(out, dtype=np.float64)
+    match how:
+        case "half_pixel":
+            return (k + 0.5) / scale - 0.5
+        case "half_pixel_symmetric":
+            length = n * scale
+            adjust = out / length
+            return n / 2 * (1 - adjust) + (k + 0.5) / scale - 0.5
+        case "pytorch_half_pixel":
+            return (k + 0.5) / scale - 0.5 if out > 1 else np.zeros(out)
+        case "align_corners":
+            length = n * scale
+            return k * (n - 1) / (length - 1) if length != 1 else np.zeros(out)
+        case "asymmetric":
+            return k / scale
+        case "tf_half_pixel_for_nn":
+            return (k + 0.5) / scale
+        case "tf_crop_and_resize":
+            assert window is not None
+            start, end = window
+            length = n * scale
+            if out > 1:
+                return start * (n - 1) + k * (end - start) * (n - 1) / (length - 1)
+            return np.full(out, 0.5 * (start + end) * (n - 1))
+        case _:
+            raise UserError(f"coordinate_transformation_mode '{how}' is unknown")
+
+
+def _along(
+    node: Node, x: SSAValue, axis: int, places: Array, mode: str, scale: float, how: str
+) -> SSAValue:
+    if mode == "nearest":
+        if how == "tf_crop_and_resize":
+            raise NotNative
+        return taken(node, x, axis, _nearest(node, places, shape_of(x)[axis]))
+    options = {
+        "cubic": node.float("cubic_coeff_a", -0.75),
+        "exclude": float(node.flag("exclude_outside")),
+        "stretch": max(1.0, 1.0 / scale) if node.flag("antialias") else 1.0,
+    }
+    if how == "tf_crop_and_resize":
+        options["outside"] = node.float("extrapolation_value", 0.0)
+    return _weighted(node, x, axis, places, mode, options)
+
+
+def _nearest(node: Node, places: Array, n: int) -> Array:
+    match node.string("nearest_mode", "floor" if node.version < 11 else "round_prefer_floor"):
+        case "round_prefer_floor":
+            found = np.ceil(places - 0.5)
+        case "round_prefer_ceil":
+            found = np.floor(places + 0.5)
+        case "floor":
+            found = np.floor(places)
+        case "ceil":
+            found = np.ceil(places)
+        case other:
+            raise UserError(f"nearest_mode '{other}' is unknown")
+    return np.clip(found, 0, n - 1)
+
+
+def _weighted(
+    node: Node, x: SSAValue, axis: int, places: Array, mode: str, options: dict[str, float]
+) -> SSAValue:
+    """Multiply by the interpolation matrix of one axis."""
+    if not is_float(element_of(x)):
+        raise NotNative
+    n = shape_of(x)[axis]
+    matrix = interpolation(places, n, mode, options)
+    outside = np.flatnonzero((places < 0) | (places > n - 1))
+    if options.get("outside") is not None and len(outside):
+        matrix[:, outside] = 0.0
+        y = along_axis(node, x, axis, matrix.astype(to_numpy(element_of(x))))
+        fill = np.zeros(len(places))
+        fill[outside] = options["outside"]
+        rank = len(shape_of(y))
+        column = fill.reshape([-1] + [1] * (rank - axis - 1)).astype(to_numpy(element_of(x)))
+        return node.build.add(y, node.build.expand(node.data(column, f"fill{axis}"), shape_of(y)))
+    return along_axis(node, x, axis, matrix.astype(to_numpy(element_of(x))))
+
+
+def interpolation(places: Array, n: int, mode: str, options: dict[str, float]) -> Array:
+    """Matrix [n, out] whose column k weighs the elements around position `places[k]`."""
+    stretch = options.get("stretch", 1.0)
+    reach = math.ceil((1 if mode == "linear" else 2) * stretch)
+    matrix = np.zeros((n, len(places)))
+    for k, place in enumerate(places):
+        taps = np.arange(math.floor(place) - reach + 1, math.floor(place) + reach + 1)
+        weights = _kernel((taps - place) / stretch, mode, options.get("cubic", -0.75))
+        if options.get("exclude"):
+            weights = np.where((taps < 0) | (taps >= n), 0.0, weights)
+        if options.get("exclude") or stretch > 1.0:
+            weights = weights / weights.sum()
+        np.add.at(matrix[:, k], np.clip(taps, 0, n - 1), weights)
+    return matrix
+
+
+def _kernel(t: Array, mode: str, a: float) -> Array:
+    """The hat function, or Keys' cubic."""
+    t = np.abs(t)
+    if mode == "linear":
+        return np.maximum(0.0, 1.0 - t)
+    inner = ((a + 2) * t - (a + 3)) * t * t + 1
+    outer = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t <= 1, inner, np.where(t < 2, outer, 0.0))

@@ -1,0 +1,126 @@
+"""ONNX values during import: tensors in the IR, data known at import time, or both.
+
+Shape computations live in `data` and leave no op behind; a value becomes IR only when an op of the
+program reads it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects.builder import GraphBuilder
+from ...dialects.errors import UserError
+from ...dialects.types import Array, element_of, from_numpy, is_float, shape_of
+
+# Data up to these sizes are read and computed with at import time: shapes, axes, pads, scales.
+# Larger ones are weights, which stay in the IR.
+KNOWN_INTEGERS = 1 << 20
+KNOWN_FLOATS = 16
+# Known data up to this size stand in the IR text, larger ones in the weight store.
+LITERAL = 16
+
+
+class NotNative(Exception):
+    """A converter's word that this use of an op has no composition: it is expanded or opaque."""
+
+
+class NotConstant(UserError):
+    """An operand must be known when the program is compiled, and depends on its inputs.
+
+    Cause: a reshape, a slice, a `k` of TopK and the like that is computed from data, so that
+    shapes are unknown until the program runs.
+
+    Example: Reshape whose second operand is an input of the model.
+
+    Fix: make that value an initialiser, or fold it with the exporter's constant folding.
+    """
+
+    def __init__(self, value: str, what: str, where: str):
+        super().__init__(
+            f"{what} '{value}' must be a constant: shapes would depend on data", where=where
+        )
+        self.value = value
+
+
+class Value:
+    """One ONNX value. `element` is None for types that exist only as known data (strings)."""
+
+    def __init__(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        element: Attribute | None,
+        *,
+        ssa: SSAValue | None = None,
+        load: Callable[[], Array] | None = None,
+        weight: bool = False,
+    ):
+        self.name = name
+        self.shape = shape
+        self.element = element
+        self._ssa = ssa
+        self._load = load
+        self._weight = weight
+        self._array: Array | None = None
+
+    @classmethod
+    def of_ssa(cls, name: str, ssa: SSAValue) -> Value:
+        return cls(name, shape_of(ssa), element_of(ssa), ssa=ssa)
+
+    @classmethod
+    def of_array(cls, name: str, array: Array) -> Value:
+        """Data computed at import time."""
+        try:
+            element = from_numpy(array.dtype)
+        except (UserError, TypeError):
+            element = None
+        value = cls(name, array.shape, element, load=lambda: array)
+        value._array = array
+        return value
+
+    def renamed(self, name: str) -> Value:
+        """The same value under another name (Identity); weights keep their first name."""
+        if self._ssa is not None or self._weight:
+            return self
+        return Value(name, self.shape, self.element, load=self._load)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the data may be computed with now."""
+        if self._load is None:
+            return False
+        limit = KNOWN_FLOATS if self.element is None or is_float(self.element) else KNOWN_INTEGERS
+        return math.prod(self.shape) <= limit
+
+    def array(self) -> Array:
+        """The data of a known value, read once."""
+        assert self._load is not None
+        if self._array is None:
+            self._array = self._load()
+        return self._array
+
+    def ssa(self, build: GraphBuilder, fresh: Callable[[str], str], where: str) -> SSAValue:
+        """The value in the IR, put there on first use; `fresh` makes weight names unique.
+
+        Raises:
+            UserError: the element type does not exist in isoform.
+        """
+        if self._ssa is None:
+            self._ssa = self._materialise(build, fresh, where)
+        return self._ssa
+
+    def _materialise(
+        self, build: GraphBuilder, fresh: Callable[[str], str], where: str
+    ) -> SSAValue:
+        if self.element is None:
+            dtype = self.array().dtype
+            kind = "string" if dtype.kind in "OUS" else str(dtype)
+            raise UserError(f"operand '{self.name}' has unsupported type {kind}", where=where)
+        assert self._load is not None
+        if not self._weight and math.prod(self.shape) <= LITERAL:
+            return build.constant(np.asarray(self.array()), self.element)
+        return build.weight(fresh(self.name), self._load, self.shape, self.element)

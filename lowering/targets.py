@@ -1,0 +1,117 @@
+"""Targets as data: what the cost model needs to know of a machine, and whether it runs here.
+
+Figures of the GPUs are the vendors' (dense, no sparsity); the cpu's are those of one Zen 4 core
+with AVX-512 at about 3.6 GHz, measured by a register-blocked FMA loop and a stream copy. A target
+for another machine is `dataclasses.replace(TARGETS["cpu"], ...)`, or a cost file (docs/costs.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ..dialects.errors import UserError, did_you_mean
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine.
+
+    Units: flop/s, bytes/s, bytes, seconds.
+    """
+
+    name: str
+    text: str
+    peak: Mapping[str, float]
+    """Peak rate per arithmetic class: `f32`, and `tf32`, `f16` (tensor cores) where there are."""
+    bandwidth: float
+    caches: tuple[int, ...]
+    """Sizes of the caches all units share or own, from the nearest on."""
+    cache_bandwidth: float
+    """Of the last cache."""
+    launch: float
+    """Fixed cost of starting one kernel."""
+    units: int
+    """Streaming multiprocessors or cores."""
+    half_work: float
+    """FLOPs at which 100 units are half used; a cpu core is used fully by any loop."""
+    convolutions: tuple[str, ...] = ("implicit-gemm", "winograd", "fft")
+    """Algorithms that its kernels or libraries have."""
+    libraries: tuple[str, ...] = ()
+    runs_here: bool = False
+
+    def rate(self, class_: str) -> float:
+        """Peak of a class; f32's where the machine has nothing faster for it."""
+        return self.peak.get(class_, self.peak["f32"])
+
+    def with_units(self, units: int) -> Target:
+        """The same machine with another number of units in use (threads of a cpu)."""
+        scale = units / self.units
+        peak = {class_: rate * scale for class_, rate in self.peak.items()}
+        return replace(self, units=units, peak=peak, cache_bandwidth=self.cache_bandwidth * scale)
+
+
+def _gpu(
+    name: str,
+    text: str,
+    f32: float,
+    tf32: float | None,
+    f16: float | None,
+    gigabytes: float,
+    units: int,
+    l2: int,
+) -> Target:
+    """A GPU from cuda.md's units: TFLOP/s, GB/s, MB."""
+    classes = {"f32": f32, "tf32": tf32, "f16": f16}
+    return Target(
+        name=name,
+        text=text,
+        peak={class_: rate * 1e12 for class_, rate in classes.items() if rate is not None},
+        bandwidth=gigabytes * 1e9,
+        caches=(l2 * MIB,),
+        cache_bandwidth=3 * gigabytes * 1e9,
+        launch=2.5e-6,
+        units=units,
+        half_work=1e8,
+        libraries=("cublas", "cudnn"),
+    )
+
+
+CPU = Target(
+    name="cpu",
+    text="one core with AVX-512 and two FMA units",
+    peak={"f32": 116e9},
+    bandwidth=20e9,
+    caches=(32 << 10, MIB, 32 * MIB),
+    cache_bandwidth=87e9,
+    launch=0.2e-6,
+    units=1,
+    half_work=0.0,
+    convolutions=("implicit-gemm",),
+    libraries=("openblas",),
+    runs_here=True,
+)
+
+_ALL = (
+    CPU,
+    _gpu("p100", "NVIDIA P100", 9.3, None, None, 732, 56, 4),
+    _gpu("v100", "NVIDIA V100", 15.7, None, 125, 900, 80, 6),
+    _gpu("a100", "NVIDIA A100, 40 GB", 19.5, 156, 312, 1555, 108, 40),
+    _gpu("h100", "NVIDIA H100 SXM", 67, 494, 989, 3350, 132, 50),
+    _gpu("h200", "NVIDIA H200 SXM", 67, 494, 989, 4800, 132, 50),
+)
+TARGETS: Mapping[str, Target] = {target.name: target for target in _ALL}
+
+
+def target_named(name: str) -> Target:
+    """The target of that name.
+
+    Raises:
+        UserError: there is none.
+    """
+    if name not in TARGETS:
+        hint = did_you_mean(name, TARGETS) or f"known: {', '.join(TARGETS)}"
+        raise UserError(f"unknown target '{name}'", where="--target", hint=hint)
+    return TARGETS[name]

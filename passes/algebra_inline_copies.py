@@ -1,0 +1,94 @@
+"""algebra-inline-copies: read through scopes that only move data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ..dialects.algebra import ScopeOp
+from ..dialects.index import normalise
+from ..dialects.program import main_of
+from ..dialects.scalars import Read, map_reads
+from ..dialects.types import tensor_type
+from ..lowering.algebra_to_kernel.match import in_bounds
+
+
+@dataclass(frozen=True)
+class AlgebraInlineCopies(ModulePass):
+    """Let readers of a pure copy (transpose, broadcast, slice, pad, some reshapes) read its source.
+
+    Sound because the reader stays inside the copy's shape, so that the copy's own value at that
+    point is what is read; a read that may leave it is left alone. An index that would gain a floor
+    is left alone too: those copies are reshapes, which cost nothing as views of the same buffer.
+
+    Before:
+
+        %t = algebra.scope (i: 8, j: 4) %x[j, i] : tensor<8x4xf32>
+        %y = algebra.scope (i: 8, j: 4) exp(%t[i, j]) : tensor<8x4xf32>
+
+    After:
+
+        %y = algebra.scope (i: 8, j: 4) exp(%x[j, i]) : tensor<8x4xf32>
+    """
+
+    name = "algebra-inline-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        copies: dict[SSAValue, Read] = {}
+        for scope in list(main_of(op).body.block.ops):
+            if isinstance(scope, ScopeOp):
+                scope = _read_through(scope, copies)
+                source = copied(scope)
+                if source is not None:
+                    copies[scope.result] = source
+        _erase_unused(op, copies)
+
+
+def copied(scope: ScopeOp) -> Read | None:
+    """The one read of a scope that only moves data."""
+    expr = scope.expr() if len(scope.inputs) == 1 and scope.is_pointwise else None
+    return expr if isinstance(expr, Read) else None
+
+
+def _read_through(scope: ScopeOp, copies: dict[SSAValue, Read]) -> ScopeOp:
+    if not any(value in copies for value in scope.inputs):
+        return scope
+    changed = {read: new for read in scope.reads() if (new := _through(scope, read, copies)) != read}
+    if not changed:
+        return scope
+    expr = map_reads(scope.expr(), lambda read: changed.get(read, read))
+    new = ScopeOp(
+        tensor_type(scope.result), expr, scope.summation, scope.reduction.data, scope.names
+    )
+    new.attributes |= scope.attributes
+    new.location = scope.location
+    new.result.name_hint = scope.result.name_hint
+    Rewriter.replace_op(scope, new)
+    return new
+
+
+def _through(scope: ScopeOp, read: Read, copies: dict[SSAValue, Read]) -> Read:
+    """The read with its source's copy (if any, and if legal) composed in."""
+    source = copies.get(read.source)
+    if source is None or not in_bounds(read, scope.extents):
+        return read
+    if source.outside != 0.0 and scope.summation:
+        return read
+    index = tuple(normalise(e.substitute(read.index), scope.extents) for e in source.index)
+    if any(e.has_floor for e in index) and not any(e.has_floor for e in read.index):
+        return read
+    return Read(source.source, index, source.outside)
+
+
+def _erase_unused(module: ModuleOp, copies: dict[SSAValue, Read]) -> None:
+    for op in reversed(list(main_of(module).body.block.ops)):
+        if isinstance(op, ScopeOp) and op.result in copies and not op.result.uses:
+            op.detach()
+            op.erase()
+
+

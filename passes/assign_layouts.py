@@ -1,0 +1,149 @@
+"""assign-layouts: decide the physical layout of every value, and reorder only at the edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ..dialects.index import range_of
+from ..dialects.kernel import (
+    ConvOp,
+    KernelOp,
+    LayoutAttr,
+    LoopsOp,
+    layout_of,
+    logical,
+    with_layout,
+)
+from ..dialects.program import main_of
+from ..dialects.scope_builder import ScopeBuilder, Source
+from ..dialects.types import tensor_type
+from ..lowering.algebra_to_kernel.constant import constant_values
+from ..lowering.algebra_to_kernel.convert import enclose
+from ..lowering.algebra_to_kernel.match import match_conv
+
+
+@dataclass(frozen=True)
+class AssignLayouts(ModulePass):
+    """Keep what convolutions read and write channels last, with the zero halo they read into.
+
+    Loop nests follow their operands; gemm, view, call and the program's own inputs and outputs are
+    row-major, and copies appear where the two worlds meet. Weights keep their layout: their readers
+    pack them when the program is compiled.
+
+    Before:
+
+        %y = kernel.conv (%0 = %x, %1 = %w) { ... } : tensor<1x8x6x6xf32>
+
+    After:
+
+        %2 = kernel.loops (%0 = %x) { ... } : tensor<1x3x6x6xf32, #kernel.layout<[0, 2, 3, 1], halo
+               [0, 0, 1, 1], [0, 0, 1, 1]>>
+        %3 = kernel.conv (%0 = %2, %1 = %w) { ... } : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
+        %y = kernel.loops (%0 = %3) { ... } : tensor<1x8x6x6xf32>
+    """
+
+    name = "assign-layouts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        _Assigner(constant_values(op)).run(main_of(op).body.block)
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    return (0, *range(2, rank), 1)
+
+
+@dataclass
+class _Assigner:
+    constants: set[SSAValue]
+    copies: dict[tuple[SSAValue, bool], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, bool], SSAValue]
+    )
+
+    def run(self, block: Block) -> None:
+        for op in list(block.ops):
+            if op.results and op.results[0] in self.constants:
+                continue
+            self._operands(op)
+            if isinstance(op, ConvOp) or (isinstance(op, LoopsOp) and self._follows(op)):
+                _set_layout(op.result, _last(op.result))
+        for op in block.ops:
+            if isinstance(op, ConvOp) and op.result not in self.constants:
+                _grow_halo(op)
+
+    def _operands(self, op: Operation) -> None:
+        """Give the op operands in the layout it needs."""
+        if isinstance(op, LoopsOp):
+            return
+        wanted = _conv_data(op) if isinstance(op, ConvOp) else None
+        for k, value in enumerate(op.operands):
+            if value in self.constants or (isinstance(op, KernelOp) and _epilogue_only(op, k)):
+                continue
+            last = k == wanted
+            if last != _is_last(value):
+                op.operands[k] = self._copy(value, last, op)
+
+    def _copy(self, value: SSAValue, last: bool, before: Operation) -> SSAValue:
+        key = (value, last)
+        if key not in self.copies:
+            build = ScopeBuilder()
+            type_ = logical(value.type)
+            scope = build.pointwise(type_, Source(value).here()).value.owner
+            assert isinstance(scope, Operation)
+            inputs, region = enclose(scope)  # pyright: ignore[reportArgumentType]
+            scope.drop_all_references()
+            copy = LoopsOp(inputs, region, with_layout(type_, _last(value) if last else None))
+            Rewriter.insert_op(copy, InsertPoint.before(before))
+            self.copies[key] = copy.result
+        return self.copies[key]
+
+    def _follows(self, op: LoopsOp) -> bool:
+        rank = len(op.type.get_shape())
+        same = (v for v in op.inputs if len(tensor_type(v).get_shape()) == rank)
+        return rank >= 3 and any(_is_last(v) for v in same)
+
+
+def _last(value: SSAValue) -> LayoutAttr:
+    return LayoutAttr.of(channels_last(len(tensor_type(value).get_shape())))
+
+
+def _is_last(value: SSAValue) -> bool:
+    type_ = tensor_type(value)
+    return isinstance(type_.encoding, LayoutAttr)
+
+
+def _set_layout(value: SSAValue, layout: LayoutAttr) -> None:
+    Rewriter.replace_value_with_new_type(value, with_layout(logical(value.type), layout))
+
+
+def _conv_data(op: ConvOp) -> int:
+    """Position of the operand that is convolved."""
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    return op.body.block.args.index(found.data.source)  # pyright: ignore[reportArgumentType]
+
+
+def _epilogue_only(op: KernelOp, position: int) -> bool:
+    """Whether an operand of a gemm or conv is read by the epilogue alone, at any strides."""
+    arg = op.body.block.args[position]
+    return all(use.operation is not op.scopes[0] for use in arg.uses)
+
+
+def _grow_halo(op: ConvOp) -> None:
+    """Widen the halo of the convolved operand to what this convolution reads."""
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    value = op.inputs[_conv_data(op)]
+    type_ = tensor_type(value)
+    layout = layout_of(type_)
+    low, high = (list(side) for side in zip(*layout.halo, strict=True))
+    for dim, index in enumerate(found.data.index[2:], start=2):
+        first, last = range_of(index, op.scopes[0].extents)
+        low[dim] = max(low[dim], -first)
+        high[dim] = max(high[dim], last - type_.get_shape()[dim] + 1)
+    _set_layout(value, LayoutAttr.of(layout.dims, low, high))

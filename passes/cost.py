@@ -1,0 +1,266 @@
+"""What a program costs on a target: one interface, `Costs`.
+
+Theory. A kernel does F operations and moves B bytes, and the slower of the two decides (roofline):
+
+    t = max(F / (peak * efficiency * util), B_w / bandwidth + B_a / speed(B_a)) + launch
+    util = F / (F + F_half * units / 100)
+
+- `peak` is the target's rate for the arithmetic class (f32; f16 on tensor cores; f64 at half f32).
+- `efficiency` is the share of the peak that good code of this class reaches (`EFFICIENCY`).
+- `util` says that small kernels cannot fill a GPU; F_half is 0 for a cpu core.
+- B_w are the weights read: they come from memory every time, for a model is larger than a cache.
+  B_a are the other operands and the results: they move at cache speed where they fit in half of the
+  last cache. Summing costs of hot caches would hide what weights cost.
+- `launch` is paid once a kernel: without it merging is never rewarded, with it alone always.
+
+A convolution costs the least of three algorithms where the target has them and they apply: implicit gemm, Winograd
+(3x3, stride 1, dilation 1, ungrouped: Lavin and Gray 2015) and FFT (stride 1, ungrouped: Mathieu,
+Henaff, LeCun 2013). Their operation counts are in `conv_algorithms`.
+
+A fused kernel is the sum of its scopes' operations over the bytes of its operands and result only.
+What depends on weights alone costs nothing: it runs once, before the program does. Shapes under
+another name (reshape, view) and broadcasts are index expressions and cost nothing.
+
+A measured entry of the cost file replaces the model; otherwise the model is multiplied by the
+file's scale for the class. Every answer says which: `kind` is "measured" or "modelled". Trust the
+order of two modelled costs, never their microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects.algebra import OnesOp, ScopeOp
+from ..dialects.errors import UserError
+from ..dialects.graph import GraphOp
+from ..dialects.program import Program
+from ..dialects.scope_builder import ScopeBuilder, Source
+from ..dialects.types import byte_size, element_of, tensor_type
+from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
+from ..lowering.targets import Target
+from .cost_file import CostFile, load_cost_file
+from .flops import Work, scope_work, work_of
+from .signature import key, signature
+from .weights_only import is_source, weights_only
+
+EFFICIENCY = {"gemm": 0.85, "conv": 0.85, "winograd": 0.7, "fft": 0.4, "grouped": 0.25, "other": 0.3}
+"""Share of the peak reached: cpu.md's tiles for gemm and conv; the others labelled estimates."""
+FREE = ("graph.reshape", "graph.broadcast", "kernel.view", "kernel.yield", "func.return")
+WINOGRAD_TILES = (2, 4)
+# Additions of the transforms F(m x m, 3 x 3) per tile: input, output (Lavin and Gray 2015, sec. 4).
+_TRANSFORMS = {2: (32, 24), 4: (156, 90)}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, how they are known (`measured` or `modelled`), and the algorithm they stand for."""
+
+    seconds: float
+    kind: str = "modelled"
+    algorithm: str = ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One way to compute an op: its class of efficiency and its operations."""
+
+    class_: str
+    flops: float
+    algorithm: str
+    extra_bytes: float = 0.0
+
+
+FREE_COST = Cost(0.0)
+
+
+class Costs:
+    """Costs of ops and programs on one target, at any level; answers are memoised."""
+
+    def __init__(self, target: Target, file: CostFile | None = None) -> None:
+        if file is not None and file.target != target.name:
+            raise UserError("the cost file is for another target", expected=target.name, found=file.target)
+        self.target = target
+        self.file = file if file is not None else CostFile(target.name)
+        self._memo: dict[tuple[object, ...], Cost] = {}
+
+    def program(self, program: Program) -> Cost:
+        """Sum over the ops that run; "measured" only where every one of them is."""
+        costs = [cost for _, cost in self.breakdown(program)]
+        measured = bool(costs) and all(cost.kind == "measured" for cost in costs)
+        seconds = math.fsum(cost.seconds for cost in costs)
+        return Cost(seconds, "measured" if measured else "modelled")
+
+    def breakdown(self, program: Program) -> list[tuple[Operation, Cost]]:
+        """The ops that cost something, in order, each with its cost."""
+        ops = list(program.main.body.block.ops)
+        known = weights_only(ops)
+        return [(op, self.op(op, known)) for op in ops if runs(op, known)]
+
+    def op(self, op: Operation, known: Iterable[SSAValue] = frozenset()) -> Cost:
+        """The cost of one op; operands in `known` are weights and come from memory.
+
+        Args:
+            op: of the graph, algebra or kernel dialect.
+            known: values that depend on weights alone, as `weights_only` finds them.
+        """
+        if op.name in FREE or is_source(op):
+            return FREE_COST
+        known = known if isinstance(known, (set, frozenset)) else set(known)
+        fresh = tuple(value in known for value in op.operands)
+        memo = (*_identity(op), fresh)
+        if memo not in self._memo:
+            self._memo[memo] = self._cost(op, fresh)
+        return self._memo[memo]
+
+    def _cost(self, op: Operation, fresh: Sequence[bool]) -> Cost:
+        if self.file.ops:
+            entry = self.file.ops.get(key(signature(op)))
+            if entry is not None:
+                return Cost(entry.us * 1e-6, "measured", entry.algorithm)
+        return self.model(op, fresh)
+
+    def model(self, op: Operation, fresh: Sequence[bool]) -> Cost:
+        """The roofline answer, whatever the cost file says of this very op."""
+        weights = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, True))
+        moved = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, False))
+        moved += sum(byte_size(tensor_type(v)) for v in op.results)
+        times = [
+            (self._seconds(estimate, op, weights, moved), estimate.algorithm)
+            for estimate in estimates(op, self.target.convolutions)
+        ]
+        seconds, algorithm = min(times)
+        return Cost(seconds, "modelled", algorithm)
+
+    def _seconds(self, estimate: Estimate, op: Operation, weights: int, moved: int) -> float:
+        target, flops = self.target, estimate.flops
+        rate = _rate(target, op) * EFFICIENCY[estimate.class_]
+        half = target.half_work * target.units / 100
+        compute = (flops + half) / rate if flops else 0.0
+        activations = moved + estimate.extra_bytes
+        fits = activations <= target.caches[-1] / 2
+        speed = target.cache_bandwidth if fits else target.bandwidth
+        memory = weights / target.bandwidth + activations / speed
+        scale = self.file.class_scale.get(estimate.class_, 1.0)
+        return scale * (max(compute, memory) + target.launch)
+
+
+def load_costs(target: Target, path: str | Path | None = None) -> Costs:
+    """Costs on a target, with the cost file at `path` if one is given.
+
+    Raises:
+        UserError: the file is broken or for another target.
+    """
+    return Costs(target, None if path is None else load_cost_file(path))
+
+
+def runs(op: Operation, known: set[SSAValue]) -> bool:
+    """Whether an op does something when the program runs."""
+    return bool(op.results) and op.name not in FREE and not any(r in known for r in op.results)
+
+
+def _identity(op: Operation) -> tuple[object, ...]:
+    """What distinguishes the costs of ops, cheaper than the signature: graph ops have no region."""
+    if op.regions or isinstance(op, ScopeOp):
+        return (signature(op),)
+    same = tuple(list(op.operands).index(v) for v in op.operands)
+    types = tuple(v.type for v in (*op.operands, *op.results))
+    return (op.name, types, same, tuple(sorted(op.properties.items(), key=lambda item: item[0])))
+
+
+def _distinct(op: Operation, fresh: Sequence[bool], wanted: bool) -> list[SSAValue]:
+    """The distinct operands that are (or are not) weights; guards are no data."""
+    chosen = (v for v, weight in zip(op.operands, fresh, strict=True) if weight == wanted)
+    return [v for v in dict.fromkeys(chosen) if not isinstance(v.owner, OnesOp)]
+
+
+def _rate(target: Target, op: Operation) -> float:
+    element = element_of(op.operands[0] if op.operands else op.results[0])
+    if isinstance(element, Float16Type | BFloat16Type):
+        return target.rate("f16")
+    return target.rate("f32") / (2 if isinstance(element, Float64Type) else 1)
+
+
+# --- how an op may be computed ------------------------------------------------------------------
+
+
+def estimates(op: Operation, convolutions: Sequence[str]) -> list[Estimate]:
+    """The ways to compute an op, at least one; of convolutions those that the target has."""
+    scopes, stand_in = scopes_of(op)
+    try:
+        found = next((c for scope in scopes if (c := _contraction(scope)) is not None), None)
+        total = work_of(op) if isinstance(op, GraphOp) else sum(map(scope_work, scopes), Work())
+        rest = total.flops - 2 * total.macs
+        if found is None or not total.macs:
+            return [Estimate("gemm" if total.macs else "other", total.flops, "")]
+        scope, match = found
+        if match is None:
+            return [Estimate("gemm", total.flops, "gemm")]
+        ways = conv_algorithms(scope, match, total.macs, convolutions)
+        return [Estimate(w.class_, w.flops + rest, w.algorithm, w.extra_bytes) for w in ways]
+    finally:
+        for step in reversed(stand_in):
+            step.drop_all_references()
+
+
+def scopes_of(op: Operation) -> tuple[list[ScopeOp], list[Operation]]:
+    """The scopes that an op is, and the ops made for the question (to be dropped)."""
+    if isinstance(op, ScopeOp):
+        return [op], []
+    if not isinstance(op, GraphOp):
+        return [inner for inner in op.walk() if isinstance(inner, ScopeOp)], []
+    if not type(op).has_scopes():
+        return [], []
+    build = ScopeBuilder()
+    op.as_scopes(build, *(Source(value) for value in op.operands))
+    return [step for step in build.ops if isinstance(step, ScopeOp)], build.ops
+
+
+def _contraction(scope: ScopeOp) -> tuple[ScopeOp, ConvMatch | None] | None:
+    """The scope, if it is a sum of products, and its parameters, if it is a convolution."""
+    return (scope, match_conv(scope)) if scope_work(scope).macs else None
+
+
+def conv_algorithms(
+    scope: ScopeOp, match: ConvMatch, macs: int, allowed: Sequence[str]
+) -> list[Estimate]:
+    """Implicit gemm, and Winograd and FFT where they apply and are allowed."""
+    narrow = match.groups > 1 and match.channels_per_group < 8
+    ways = [Estimate("grouped" if narrow else "conv", 2.0 * macs, "implicit-gemm")]
+    plain = match.groups == 1 and set(match.strides) == {1} and not match.transposed
+    if not plain or len(match.kernel) != 2:
+        return ways
+    if "winograd" in allowed and match.kernel == (3, 3) and match.dilations == (1, 1):
+        ways += [_winograd(scope, match, tile) for tile in WINOGRAD_TILES]
+    if "fft" in allowed and max(match.kernel) > 1:
+        ways.append(_fft(scope, match))
+    return ways
+
+
+def _winograd(scope: ScopeOp, match: ConvMatch, tile: int) -> Estimate:
+    """F(tile x tile, 3 x 3): (tile + 2)^2 products per tile instead of 9 tile^2."""
+    n, f, h, w = scope.traversal
+    c, points = match.channels_per_group, (tile + 2) ** 2
+    tiles = n * math.ceil(h / tile) * math.ceil(w / tile)
+    into, out = _TRANSFORMS[tile]
+    flops = 2.0 * tiles * points * c * f + tiles * (into * c + out * f)
+    # Transformed weights and tiles are read again, at four bytes a number.
+    extra = 4.0 * (points - 9) * c * f + 4.0 * points * tiles * (c + f)
+    return Estimate("winograd", flops, f"winograd{tile}", extra)
+
+
+def _fft(scope: ScopeOp, match: ConvMatch) -> Estimate:
+    """Transforms of every map (2.5 P log2 P, real) and half a spectrum of complex products."""
+    n, f, h, w = scope.traversal
+    c = match.channels_per_group
+    reach = [(k - 1) * d + 1 for k, d in zip(match.kernel, match.dilations, strict=True)]
+    sides = [1 << math.ceil(math.log2(size + r - 1)) for size, r in zip((h, w), reach, strict=True)]
+    points = math.prod(sides)
+    transforms = n * (c + f) * 2.5 * points * math.log2(max(points, 2))
+    flops = transforms + 8.0 * n * c * f * points / 2
+    return Estimate("fft", flops, "fft", 4.0 * points * (n * (c + f) + c * f))

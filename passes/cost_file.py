@@ -1,0 +1,126 @@
+"""Cost files: measured times of ops on one target, as JSON (docs/costs.md has the schema)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..dialects.errors import UserError
+from ..dialects.files import read_whole, write_whole
+from .signature import key, signature
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured op. Units: microseconds; `p10` and `p90` are percentiles, `us` the median."""
+
+    signature: str
+    us: float
+    p10: float
+    p90: float
+    algorithm: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry as the file holds it."""
+        return {
+            "signature": self.signature,
+            "us": self.us,
+            "p10": self.p10,
+            "p90": self.p90,
+            "algo": self.algorithm,
+        }
+
+
+@dataclass
+class CostFile:
+    """What one cost file holds; `class_scale` multiplies the model, by class of op."""
+
+    target: str
+    env: dict[str, Any] = field(default_factory=dict[str, Any])
+    class_scale: dict[str, float] = field(default_factory=dict[str, float])
+    ops: dict[str, Measured] = field(default_factory=dict[str, Measured])
+
+    def add(self, entry: Measured) -> None:
+        """Put an entry under its content address, in the place of an older one."""
+        self.ops[key(entry.signature)] = entry
+
+    def merge(self, other: CostFile) -> None:
+        """Take over the entries of a file for the same target; the other's win.
+
+        Raises:
+            UserError: the targets differ.
+        """
+        if other.target != self.target:
+            raise UserError("cost files of two targets", expected=self.target, found=other.target)
+        self.ops |= other.ops
+        self.class_scale |= other.class_scale
+        self.env |= other.env
+
+    def save(self, path: str | Path) -> None:
+        """Write the file whole, entries in order of their keys."""
+        content = {
+            "schema": SCHEMA,
+            "target": self.target,
+            "env": self.env,
+            "class_scale": self.class_scale,
+            "ops": {k: self.ops[k].as_json() for k in sorted(self.ops)},
+        }
+        write_whole(path, json.dumps(content, indent=2) + "\n")
+
+
+def load_cost_file(path: str | Path) -> CostFile:
+    """Read a cost file.
+
+    Raises:
+        UserError: it cannot be read, is no cost file, or holds something that is no time.
+    """
+    where = str(path)
+    try:
+        content = json.loads(read_whole(path))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError("this is no JSON", where=where) from error
+    if not isinstance(content, dict) or "target" not in content or "ops" not in content:
+        raise UserError("this is no cost file: 'target' and 'ops' are needed", where=where)
+    if content.get("schema") != SCHEMA:
+        found = content.get("schema")
+        raise UserError("another version of cost files", where=where, expected=SCHEMA, found=found)
+    scale = {str(name): _positive(v, where) for name, v in _mapping(content, "class_scale", where)}
+    ops = {str(k): _entry(v, where) for k, v in _mapping(content, "ops", where)}
+    for address, entry in ops.items():
+        if key(entry.signature) != address:
+            raise UserError(f"entry {address} is not the address of its signature", where=where)
+    env = content.get("env", {})
+    return CostFile(str(content["target"]), env if isinstance(env, dict) else {}, scale, ops)
+
+
+def _mapping(content: Mapping[str, Any], name: str, where: str) -> list[tuple[Any, Any]]:
+    value = content.get(name, {})
+    if not isinstance(value, dict):
+        raise UserError(f"'{name}' is an object", where=where, found=type(value).__name__)
+    return list(value.items())
+
+
+def _entry(value: object, where: str) -> Measured:
+    if not isinstance(value, dict) or "us" not in value or "signature" not in value:
+        raise UserError("an entry needs 'us' and 'signature'", where=where)
+    us = _positive(value["us"], where)
+    p10, p90 = (_positive(value.get(name, us), where) for name in ("p10", "p90"))
+    return Measured(str(value["signature"]), us, p10, p90, str(value.get("algo", "")))
+
+
+def _positive(value: object, where: str) -> float:
+    good = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not good or not math.isfinite(value) or value <= 0:
+        raise UserError("a positive number is needed", where=where, found=value)
+    return float(value)
+
+
+def entry_for(op: Any, us: float, p10: float, p90: float, algorithm: str = "") -> Measured:
+    """The entry of a measured op."""
+    return Measured(signature(op), us, p10, p90, algorithm)

@@ -1,0 +1,162 @@
+"""fold-constants: replace what depends on weights alone by new weights."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import PatternRewriter
+from xdsl.printer import Printer
+from xdsl.rewriter import InsertPoint
+
+from ..dialects.context import weights_of
+from ..dialects.errors import UserError
+from ..dialects.graph import ConstantOp, WeightOp
+from ..dialects.graph.shaping import BroadcastOp
+from ..dialects.program import add_provenance, main_of, where
+from ..dialects.reference import run_block
+from ..dialects.types import Array, element_count, tensor_type, to_numpy
+from ..dialects.weights import Weights
+from .weights_only import is_source, weights_only
+
+RULE = "fold-constants"
+EXPRESSION = "isoform.expression"
+# Results of constants alone stay in the text up to this many elements.
+INLINE_ELEMENTS = 64
+
+
+@dataclass(frozen=True)
+class FoldConstants(ModulePass):
+    """Replace each value that depends on weights alone by a new weight, once and for all.
+
+    The value is the reference's, in float64, rounded once to the element type; it is computed when
+    the weight is first read. The expression stays as the attribute `isoform.expression`. A
+    broadcast before its user stays: it is an index, and would only make the weight larger.
+
+    Before:
+
+        %w = graph.weight @w : tensor<2x3xf32>
+        %t = graph.transpose %w {perm = [1, 0]} : tensor<3x2xf32>
+        %y = graph.matmul %x, %t : tensor<4x2xf32>
+
+    After:
+
+        %t = graph.weight @folded.3f1c9a5d20b1 {isoform.expression = "...", ...} : tensor<3x2xf32>
+        %y = graph.matmul %x, %t : tensor<4x2xf32>
+    """
+
+    name = "fold-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Fold the largest such values, then drop what only they used."""
+        block = main_of(op).body.block
+        known = weights_only(block.ops)
+        for root in _roots(block, known):
+            _fold(root, ctx)
+        for old in reversed(list(block.ops)):
+            unused = all(result.first_use is None for result in old.results)
+            if unused and old.results and all(result in known for result in old.results):
+                old.detach()
+                old.erase()
+
+
+def _roots(block: Block, known: set[SSAValue]) -> list[SSAValue]:
+    """Computed values of `known` that something outside uses, in order, broadcasts left out."""
+    outside = (op for op in block.ops if not op.results or op.results[0] not in known)
+    used = (_under_broadcasts(v) for op in outside for v in op.operands if v in known)
+    return [v for v in dict.fromkeys(used) if not is_source(v.owner)]
+
+
+def _under_broadcasts(value: SSAValue) -> SSAValue:
+    while isinstance(value.owner, BroadcastOp):
+        value = value.owner.x
+    return value
+
+
+def _fold(root: SSAValue, ctx: Context) -> None:
+    owner = root.owner
+    assert isinstance(owner, Operation)
+    steps = slice_of(root)
+    new = _replacement(root, steps, ctx)
+    new.location = owner.location
+    add_provenance(new, [RULE])
+    rewriter = PatternRewriter(owner)
+    rewriter.insert_op(new, InsertPoint.before(owner))
+    new.results[0].name_hint = root.name_hint
+    root.replace_all_uses_with(new.results[0])
+    rewriter.has_done_action = True
+
+
+def _replacement(root: SSAValue, steps: Sequence[Operation], ctx: Context) -> Operation:
+    """A literal for a small value of literals alone, else a weight."""
+    type_ = tensor_type(root)
+    body = _standalone(steps, root)
+    named = [step for step in steps if isinstance(step, WeightOp)]
+    if not named and element_count(type_) <= INLINE_ELEMENTS:
+        return ConstantOp(evaluate(body, Weights()), type_.element_type)
+    weights = weights_of(ctx)
+    for step in named:
+        if step.key not in weights:
+            raise UserError(f"weight '{step.key}' is not at hand", where=where(step))
+    text = expression_text(body)
+    name = f"folded.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    if name not in weights:
+        weights.add(name, lambda: evaluate(body, weights))
+    new = WeightOp(name, type_)
+    new.attributes[EXPRESSION] = StringAttr(text)
+    return new
+
+
+def slice_of(root: SSAValue) -> list[Operation]:
+    """The ops that a value depends on, in the block's order."""
+    seen: set[Operation] = set()
+    stack = [root]
+    while stack:
+        owner = stack.pop().owner
+        if isinstance(owner, Operation) and owner not in seen:
+            seen.add(owner)
+            stack.extend(owner.operands)
+    block = next(iter(seen)).parent
+    assert block is not None
+    return [op for op in block.ops if op in seen]
+
+
+def _standalone(steps: Sequence[Operation], root: SSAValue) -> Block:
+    """A copy of the ops without names and notes, returning the value."""
+    mapper: dict[SSAValue, SSAValue] = {}
+    block = Block()
+    for step in steps:
+        copy = step.clone(value_mapper=mapper, clone_name_hints=False)
+        copy.attributes.clear()
+        block.add_op(copy)
+    block.add_op(ReturnOp(mapper[root]))
+    return block
+
+
+def expression_text(block: Block) -> str:
+    """The ops of an expression in one line, values numbered; the last one is the result."""
+    out = StringIO()
+    printer = Printer(out)
+    for op in block.ops:
+        if not isinstance(op, ReturnOp):
+            printer.print_op(op)
+            out.write("; ")
+    return out.getvalue().removesuffix("; ")
+
+
+def evaluate(block: Block, weights: Weights) -> Array:
+    """The value that a block returns, in float64, rounded to its element type."""
+    (value,) = run_block(block.ops, {}, weights)
+    last = block.last_op
+    assert last is not None
+    dtype = to_numpy(tensor_type(last.operands[0]).element_type)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(value, order="C").astype(dtype)

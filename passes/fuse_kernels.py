@@ -1,0 +1,153 @@
+"""fuse-kernels: merge kernels so that intermediate tensors are never stored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ..dialects.algebra import ScopeOp
+from ..dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
+from ..dialects.program import add_provenance, main_of, provenance
+from ..dialects.types import byte_size, tensor_type
+from ..lowering.algebra_to_kernel.loops import loop_extents, shared_loops
+from ..lowering.algebra_to_kernel.match import match_gemm
+
+# A row of intermediate values is kept in a buffer on the stack of one thread.
+ROW_BYTES = 1 << 16
+# Rows are what threads share; fusing down to fewer would leave them idle.
+LEAST_ROWS = 4
+# Bodies grow with every fusion; past this many scopes compile time outweighs the saved traffic.
+MOST_SCOPES = 16
+
+
+@dataclass(frozen=True)
+class FuseKernels(ModulePass):
+    """Merge a kernel into the only kernel that reads it, where they share loops.
+
+    Two kernels share loops when the leading traversal iterators of all their scopes have equal
+    extents (extent-1 dims aside) and the reader reads the intermediate at just these iterators. Over
+    all iterators this is an epilogue, which gemm and conv take too; over some of them it is a row:
+    softmax and layer norm become one kernel. A merged kernel computes each point once, as before.
+
+    Before:
+
+        %0 = kernel.gemm (%2 = %a, %3 = %b) { ... kernel.yield %4 }
+        %1 = kernel.loops (%5 = %0) {
+          %6 = algebra.scope (m: 4, n: 8) max(%5[m, n], 0.0) : tensor<4x8xf32>
+          kernel.yield %6
+        }
+
+    After:
+
+        %1 = kernel.gemm (%2 = %a, %3 = %b) {
+          %4 = algebra.scope (m: 4, n: 8) sum (k: 16) %2[m, k] * %3[k, n] : tensor<4x8xf32>
+          %5 = algebra.scope (m: 4, n: 8) max(%4[m, n], 0.0) : tensor<4x8xf32>
+          kernel.yield %5
+        }
+    """
+
+    name = "fuse-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in reversed(list(main_of(op).body.block.ops)):
+            while isinstance(kernel, LoopsOp) and kernel.parent is not None:
+                merged = _absorb_one(kernel)
+                if merged is None:
+                    break
+                kernel = merged
+
+
+def _absorb_one(kernel: LoopsOp) -> KernelOp | None:
+    """Merge the first producer that may be merged; None when there is none."""
+    for value in kernel.inputs:
+        producer = value.owner
+        if isinstance(producer, KernelOp) and _only_user(value, kernel) and _legal(producer, kernel):
+            return _merge(producer, kernel)
+    return None
+
+
+def _only_user(value: SSAValue, kernel: Operation) -> bool:
+    return all(use.operation is kernel for use in value.uses)
+
+
+def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
+    scopes = [*producer.scopes, *_reading(kernel, producer)]
+    if len(scopes) > MOST_SCOPES:
+        return False
+    shared = shared_loops(scopes)
+    whole = all(len(loop_extents(s)) == shared for s in scopes)
+    if isinstance(producer, GemmOp | ConvOp):
+        return whole and all(s.is_pointwise for s in kernel.scopes) and _takes_epilogue(producer)
+    if whole:
+        return True
+    if any(len(loop_extents(s)) > shared + 1 for s in scopes) or not any(s.summation for s in scopes):
+        return False
+    rows = math.prod(loop_extents(scopes[0])[:shared])
+    widest = max(byte_size(tensor_type(s.result)) for s in scopes[:-1])
+    return shared > 0 and rows >= LEAST_ROWS and widest // rows <= ROW_BYTES
+
+
+def _takes_epilogue(producer: GemmOp | ConvOp) -> bool:
+    """A gemm's epilogue runs over vectors of columns: they must be one iterator of the scope."""
+    if isinstance(producer, ConvOp):
+        return True
+    found = match_gemm(producer.scopes[0])
+    return found is not None and len(found.n.iterators) <= 1
+
+
+def _reading(kernel: LoopsOp, producer: KernelOp) -> list[ScopeOp]:
+    """The kernel's scopes with the producer's result in place of the region argument."""
+    return _combined(producer, kernel)[1].scopes[len(producer.scopes) :]
+
+
+@dataclass
+class _Region:
+    region: Region
+
+    @property
+    def scopes(self) -> list[ScopeOp]:
+        return [op for op in self.region.block.ops if isinstance(op, ScopeOp)]
+
+
+def _combined(producer: KernelOp, kernel: LoopsOp) -> tuple[list[SSAValue], _Region]:
+    """Operands and region of both kernels, one after the other."""
+    outside = [v for v in kernel.inputs if v is not producer.result]
+    inputs = list(dict.fromkeys([*producer.inputs, *outside]))
+    block = Block(arg_types=[logical(v.type) for v in inputs])
+    arguments: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
+    result = _copy_body(producer, block, arguments)
+    arguments[producer.result] = result
+    block.add_op(YieldOp(_copy_body(kernel, block, arguments)))
+    return inputs, _Region(Region(block))
+
+
+def _copy_body(op: KernelOp, into: Block, arguments: dict[SSAValue, SSAValue]) -> SSAValue:
+    values = {
+        arg: arguments[value] for arg, value in zip(op.body.block.args, op.inputs, strict=True)
+    }
+    for inner in op.body.block.ops:
+        if isinstance(inner, YieldOp):
+            return values[inner.value]
+        copy = inner.clone(values)
+        values.update(zip(inner.results, copy.results, strict=True))
+        into.add_op(copy)
+    raise AssertionError("a kernel's region ends with kernel.yield")
+
+
+def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
+    inputs, region = _combined(producer, kernel)
+    merged = type(producer)(inputs, region.region, kernel.type)
+    merged.location = kernel.location
+    merged.result.name_hint = kernel.result.name_hint
+    rules = [*provenance(producer), *provenance(kernel)]
+    if rules:
+        add_provenance(merged, rules)
+    Rewriter.replace_op(kernel, merged)
+    Rewriter.erase_op(producer)
+    return merged

@@ -1,0 +1,115 @@
+"""plan-memory: give every intermediate buffer an offset in one arena."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, i64
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ..dialects.kernel import CallOp, KernelOp, ViewOp, physical
+from ..dialects.program import main_of
+from ..dialects.types import byte_width, tensor_type
+from ..lowering.algebra_to_kernel.constant import constant_values
+
+ALIGNMENT = 64
+ARENA = "isoform.arena_bytes"
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """A buffer of `size` bytes, needed from op number `first` to op number `last`."""
+
+    value: SSAValue
+    size: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class PlanMemory(ModulePass):
+    """Give every intermediate buffer an offset in one arena, buffers in use never overlapping.
+
+    Largest buffers are placed first, each in the lowest gap that is free for its whole lifetime.
+    Views share their source's buffer; weights-only values are computed at compile time and have no
+    place here; the program's outputs stay to the end.
+
+    Before:
+
+        %1 = kernel.loops (%0 = %x) { ... } : tensor<4xf32>
+
+    After:
+
+        %1 = kernel.loops (%0 = %x) offset 0 : i64 { ... } : tensor<4xf32>
+    """
+
+    name = "plan-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        offsets, total = place(lifetimes(op))
+        for kernel in main_of(op).body.block.ops:
+            if isinstance(kernel, KernelOp) and kernel.result in offsets:
+                kernel.properties["offset"] = IntegerAttr(offsets[kernel.result], i64)
+            elif isinstance(kernel, CallOp) and all(r in offsets for r in kernel.outputs):
+                places = [IntegerAttr(offsets[r], i64) for r in kernel.outputs]
+                kernel.properties["offsets"] = ArrayAttr(places)
+        op.attributes[ARENA] = IntegerAttr(total, i64)
+
+
+def buffer_bytes(value: SSAValue) -> int:
+    """Bytes of a value's buffer, halo included, rounded up to the alignment."""
+    type_ = tensor_type(value)
+    size = physical(type_)[2] * byte_width(type_.element_type)
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def lifetimes(module: ModuleOp) -> list[Lifetime]:
+    """Every buffer that the arena must hold, in order of definition."""
+    constants = constant_values(module)
+    ops = list(main_of(module).body.block.ops)
+    number = {op: k for k, op in enumerate(ops)}
+    root: dict[SSAValue, SSAValue] = {}
+    last: dict[SSAValue, int] = {}
+    for k, op in enumerate(ops):
+        for value in op.operands:
+            last[root.get(value, value)] = k
+        if isinstance(op, ViewOp):
+            root[op.result] = root.get(op.source, op.source)
+    found: list[Lifetime] = []
+    for op in ops:
+        if not isinstance(op, KernelOp | CallOp):
+            continue
+        for value in op.results:
+            if value not in constants:
+                first = number[op]
+                found.append(Lifetime(value, buffer_bytes(value), first, last.get(value, first)))
+    return found
+
+
+def place(buffers: list[Lifetime]) -> tuple[dict[SSAValue, int], int]:
+    """Offsets and arena size: first fit, by decreasing size."""
+    placed: list[tuple[Lifetime, int]] = []
+    for buffer in sorted(buffers, key=lambda b: (-b.size, b.first)):
+        offset = 0
+        clashing = [
+            (start, other)
+            for other, start in placed
+            if other.first <= buffer.last and buffer.first <= other.last
+        ]
+        for start, other in sorted(clashing, key=lambda entry: entry[0]):
+            if offset + buffer.size <= start:
+                break
+            offset = max(offset, start + other.size)
+        placed.append((buffer, offset))
+    total = max((start + buffer.size for buffer, start in placed), default=0)
+    return {buffer.value: start for buffer, start in placed}, total
+
+
+def largest_live_set(buffers: list[Lifetime]) -> int:
+    """Bytes that must be held at once: no plan can need less."""
+    steps = {b.first for b in buffers}
+    return max(
+        (sum(b.size for b in buffers if b.first <= k <= b.last) for k in steps), default=0
+    )

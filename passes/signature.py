@@ -1,0 +1,42 @@
+"""The canonical signature of an op: what its cost depends on, and nothing else.
+
+Names, locations, provenance and places in memory do not count; types, properties, bodies and
+which operands are the same value do. The key is the signature's hash, so that cost files of
+different programs and machines can be merged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from io import StringIO
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Operation
+from xdsl.printer import Printer
+
+from ..dialects.algebra import ScopeOp
+
+_PLACES = ("offset", "offsets")
+
+
+def signature(op: Operation) -> str:
+    """The canonical text of an op, on one line, operand types at the end."""
+    clean = op.clone(clone_name_hints=False)
+    for nested in clean.walk():
+        nested.attributes.clear()
+        for name in _PLACES:
+            nested.properties.pop(name, None)
+        if isinstance(nested, ScopeOp):
+            names = ArrayAttr(StringAttr(f"i{k}") for k in range(len(nested.iterators)))
+            nested.properties["iterators"] = names
+    out = StringIO()
+    Printer(out).print_op(clean)
+    for nested in clean.walk(reverse=True):
+        nested.drop_all_references()
+    types = ", ".join(str(value.type) for value in op.operands)
+    return f"{' '.join(out.getvalue().split())} on ({types})"
+
+
+def key(text: str) -> str:
+    """The content address of a signature: 20 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

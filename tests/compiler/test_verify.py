@@ -1,0 +1,142 @@
+"""Verification names the operation at fault, and definitions dominate uses."""
+
+import pytest
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.ir import Block, Region
+from xdsl.irdl import IRDLOperation, irdl_op_definition, region_def, traits_def
+from xdsl.traits import NoTerminator
+from xdsl.utils.exceptions import VerifyException
+
+from isoform.compiler.registry import make_context
+from isoform.compiler.source import Source, parse_source
+from isoform.compiler.verify import immediate_dominators, verify_module
+from isoform.dialects.errors import UserError
+
+
+def parse(text: str) -> ModuleOp:
+    return parse_source(make_context(), Source("test", text))[0]
+
+
+def body(text: str) -> Region:
+    return next(iter(parse(text).body.block.ops)).regions[0]
+
+
+LOOP = """
+func.func @f(%c: i1, %x: i32) -> i32 {
+  cf.br ^head(%x : i32)
+^head(%i: i32):
+  cf.cond_br %c, ^body, ^exit
+^body:
+  %j = arith.addi %i, %x : i32
+  cf.br ^head(%j : i32)
+^exit:
+  func.return %i : i32
+}
+"""
+
+
+def test_a_loop_with_block_arguments_is_sound() -> None:
+    verify_module(parse(LOOP))
+
+
+def test_a_value_of_the_loop_body_does_not_reach_the_exit() -> None:
+    with pytest.raises(UserError, match=r"operand #0 %j does not dominate this use"):
+        verify_module(parse(LOOP.replace("return %i", "return %j")))
+
+
+def test_immediate_dominators_of_a_diamond_with_a_back_edge() -> None:
+    region = body(
+        """
+        func.func @f(%c: i1) {
+          cf.br ^a
+        ^a:
+          cf.cond_br %c, ^b, ^c
+        ^b:
+          cf.br ^d
+        ^c:
+          cf.br ^d
+        ^d:
+          cf.cond_br %c, ^a, ^e
+        ^e:
+          func.return
+        ^unreachable:
+          cf.br ^d
+        }
+        """
+    )
+    entry, a, b, c, d, e, unreachable = region.blocks
+    idom = immediate_dominators(region)
+    assert idom == {entry: entry, a: entry, b: a, c: a, d: a, e: d}
+    assert unreachable not in idom
+
+
+def test_a_region_sees_what_is_defined_before_it_and_nothing_leaves_it() -> None:
+    text = """
+    func.func @f(%c: i1, %x: i32) -> i32 {{
+      {before}
+      %r = scf.if %c -> (i32) {{
+        %in = arith.addi %y, %x : i32
+        scf.yield %in : i32
+      }} else {{
+        scf.yield %x : i32
+      }}
+      {after}
+      func.return %r : i32
+    }}
+    """
+    y = "%y = arith.addi %x, %x : i32"
+    verify_module(parse(text.format(before=y, after="")))
+    with pytest.raises(UserError, match="%y is used before its definition"):
+        verify_module(parse(text.format(before="", after=y)))
+
+
+def test_an_operation_does_not_use_its_own_result() -> None:
+    with pytest.raises(UserError, match="%y is used before its definition"):
+        verify_module(parse("func.func @f(%x: i32) { %y = arith.addi %y, %x : i32 func.return }"))
+
+
+def test_a_value_is_not_used_outside_its_region() -> None:
+    inside = arith.ConstantOp.from_int_and_width(2, i32)
+    wrapper = Wrapper.create(regions=[Region(Block([inside]))])
+    module = ModuleOp([wrapper, arith.AddiOp(inside.result, inside.result)])
+    with pytest.raises(UserError, match="operand #0 is used outside the region that defines it"):
+        verify_module(module)
+
+
+def test_an_operand_from_a_removed_operation_is_found() -> None:
+    removed = arith.ConstantOp.from_int_and_width(1, i32)
+    module = ModuleOp([arith.AddiOp(removed.result, removed.result)])
+    with pytest.raises(UserError, match="operation that is not in the program"):
+        verify_module(module)
+
+
+@irdl_op_definition
+class Wrapper(IRDLOperation):
+    """An operation with regions and no rules."""
+
+    name = "test.wrapper"
+    body = region_def()
+    traits = traits_def(NoTerminator())
+
+
+@irdl_op_definition
+class Picky(IRDLOperation):
+    """An operation that never verifies."""
+
+    name = "test.picky"
+
+    def verify_(self) -> None:
+        raise VerifyException("it is\n  never right")
+
+
+def test_the_error_is_one_line_with_the_place_of_the_operation() -> None:
+    module = ModuleOp([op := Picky.create()])
+    with pytest.raises(UserError) as caught:
+        verify_module(module, lambda found: "here" if found is op else None)
+    assert str(caught.value) == "here: 'test.picky': it is never right"
+
+
+def test_ten_thousand_operations_in_a_chain_verify() -> None:
+    lines = [f"%v{k + 1} = arith.addi %v{k}, %v0 : i32" for k in range(10_000)]
+    verify_module(parse("func.func @f(%v0: i32) {" + "\n".join(lines) + "\nfunc.return }"))
