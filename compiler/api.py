@@ -17,11 +17,11 @@ from typing import Any
 from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program
 from ..dialects.weights import Weights
-from .levels import lower_to
+from .levels import place
 from .optimizer import Optimized, improve
 from .optimizer import optimize as _optimize
 from .program_file import parse, read_program, save_mlir
-from .session import ReferenceRunner, Runner, Session
+from .session import ReferenceRunner, Runner, Session, usable_cores
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -176,12 +176,9 @@ def _runner(program: Program, target: str, threads: int | None) -> Runner:
     if target == "reference":
         return ReferenceRunner(program)
     if target == "cpu":
-        from .session import usable_cores
-
         from ..lowering.kernel_to_cpu.session import CpuSession
 
-        kernel = lower_to(program, "kernel")
-        return CpuSession(kernel, threads=usable_cores() if threads is None else threads)
+        return CpuSession(place(program), threads=usable_cores() if threads is None else threads)
     from ..lowering.targets import target_named
 
     found = target_named(target)

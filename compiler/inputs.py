@@ -10,6 +10,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -83,11 +84,13 @@ def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
     Raises:
         UserError: the file is missing or no NPZ, or an array does not fit its input.
     """
+    dtypes = {info.name: info.dtype for info in infos}
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise UserError("this is one array, an NPZ archive is needed", where=str(path))
-            arrays = {name: file[name] for name in file.files}
+        opened = np.load(path, allow_pickle=False)
+        if not isinstance(opened, np.lib.npyio.NpzFile):
+            raise UserError("this is one array, an NPZ archive is needed", where=str(path))
+        with opened:
+            arrays = {k: _typed(opened[k], dtypes.get(k)) for k in opened.files}
     except OSError as error:
         reason = error.strerror or "not an NPZ archive"
         raise UserError(f"cannot read inputs: {reason}", where=str(path)) from error
@@ -98,6 +101,13 @@ def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
     except UserError as error:
         error.where = str(path)
         raise
+
+
+def _typed(array: Array, dtype: np.dtype[Any] | None) -> Array:
+    """Give bfloat16 back its name: in a file it is only two bytes of anything."""
+    if dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)
+    return array
 
 
 def write_outputs(path: Path, arrays: Mapping[str, Array]) -> None:

@@ -70,3 +70,13 @@ def _pipeline(level: str) -> str:
     if level == "algebra":
         passes = passes[: passes.index("graph-to-algebra") + 1]
     return ",".join(passes)
+
+
+def place(program: Program) -> Program:
+    """A kernel-level copy of the program with places in memory: what a runtime takes."""
+    from .pipelines import PLACE
+
+    placed = lower_to(program, "kernel")
+    placed = placed.clone() if placed is program else placed
+    run_passes(placed, ",".join(PLACE))
+    return placed

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -21,10 +22,13 @@ Source: TypeAlias = "Array | Callable[[], Array]"
 
 
 class Weights(Mapping[str, Array]):
-    """Named arrays; thunks are called at most once, when first read."""
+    """Named arrays. What a thunk gives is shared while somebody holds it, and made anew after that:
+    a compiled program keeps its own packed copies, so the store must not keep a second one alive.
+    """
 
     def __init__(self, sources: Mapping[str, Source] | None = None):
         self._sources: dict[str, Source] = dict(sources or {})
+        self._alive: WeakValueDictionary[str, Array] = WeakValueDictionary()
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._sources:
@@ -34,9 +38,12 @@ class Weights(Mapping[str, Array]):
                 hint=close or "was the side file left behind?",
             )
         source = self._sources[name]
-        if callable(source):
-            source = self._sources[name] = source()
-        return source
+        if not callable(source):
+            return source
+        array = self._alive.get(name)
+        if array is None:
+            array = self._alive[name] = source()
+        return array
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._sources)

@@ -84,8 +84,8 @@ class FoldPattern(RewritePattern):
                 self.known.update(new.results)
         for new in fold.computing:
             add_provenance(new, [*provenance(before), *provenance(op), RULE])
-        rewriter.replace_op(op, fold.ops, [last])
-        rewriter.erase_op(before)
+        rewriter.replace(op, fold.ops, [last])
+        rewriter.erase(before)
 
     def _foldable(self, before: GraphOp, op: BatchNormOp) -> bool:
         if isinstance(before, MatmulOp) and len(shape_of(op.x)) != 2:

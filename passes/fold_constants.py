@@ -89,7 +89,7 @@ def _fold(root: SSAValue, ctx: Context) -> None:
     new.location = owner.location
     add_provenance(new, [RULE])
     rewriter = PatternRewriter(owner)
-    rewriter.insert_op(new, InsertPoint.before(owner))
+    rewriter.insert(new, InsertPoint.before(owner))
     new.results[0].name_hint = root.name_hint
     root.replace_all_uses_with(new.results[0])
     rewriter.has_done_action = True

@@ -86,8 +86,11 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
         return whole and all(s.is_pointwise for s in kernel.scopes) and _takes_epilogue(producer)
     if whole:
         return True
-    if any(len(loop_extents(s)) > shared + 1 for s in scopes) or not any(s.summation for s in scopes):
+    if any(len(loop_extents(s)) > shared + 1 for s in scopes):
         return False
+    scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
+    if not scalar and not any(s.summation for s in scopes):
+        return False  # nothing is reduced: rows would only lose the freedom to choose the vector
     rows = math.prod(loop_extents(scopes[0])[:shared])
     widest = max(byte_size(tensor_type(s.result)) for s in scopes[:-1])
     return shared > 0 and rows >= LEAST_ROWS and widest // rows <= ROW_BYTES

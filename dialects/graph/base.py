@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import BaseAttr, IRDLOperation, OperandDef, ResultDef, VariadicDef, traits_def
+from xdsl.irdl import BaseAttr, IRDLOperation, OperandDef, OptionalDef, ResultDef, VariadicDef, traits_def
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.pattern_rewriter import RewritePattern
@@ -291,14 +291,16 @@ def _arrange(values: Sequence[SSAValue], definitions: Sequence[tuple[str, Operan
         UserError: fewer operands than the op needs, or more than it takes.
     """
     plain = [name for name, definition in definitions if not isinstance(definition, VariadicDef)]
-    optional = len(definitions) - len(plain)
-    if len(values) < len(plain):
+    count, group = len(plain), [d for _, d in definitions if isinstance(d, VariadicDef)]
+    if len(values) < count:
         missing = plain[len(values)]
-        raise UserError(f"operand '{missing}' is missing", expected=len(plain), found=len(values))
-    if optional == 0 and len(values) > len(plain):
-        raise UserError("too many operands", expected=len(plain), found=len(values))
-    head: list[Any] = list(values[: len(plain)])
-    return [*head, list(values[len(plain) :])] if optional else head
+        raise UserError(f"operand '{missing}' is missing", expected=count, found=len(values))
+    bounded = not group or isinstance(group[0], OptionalDef)
+    most = count + len(group) if bounded else len(values)
+    if len(values) > most:
+        raise UserError("too many operands", expected=f"at most {most}", found=len(values))
+    head: list[Any] = list(values[:count])
+    return [*head, list(values[count:])] if group else head
 
 
 def _arrange_results(

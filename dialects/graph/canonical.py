@@ -35,11 +35,11 @@ class Pattern(RewritePattern):
         if found is None:
             return
         if isinstance(found, SSAValue):
-            rewriter.replace_op(op, (), [found])
+            rewriter.replace(op, (), [found])
             return
         found.location = op.location
         found.attributes |= op.attributes
-        rewriter.replace_op(op, found)
+        rewriter.replace(op, found)
 
 
 def producer(op: GraphOp, cls: type[GraphOp], operand: int = 0) -> GraphOp | None:

@@ -100,8 +100,6 @@ class ConvolutionOp(GraphOp):
 
     def _check_bias(self, result: Tensor) -> Tensor:
         expected = tensor(result.get_shape()[1:2], result.element_type)
-        if len(self.operands) > 3:
-            raise self.fail("too many operands", expected="x, w and bias")
         if len(self.operands) == 3 and self.operand_type(2) != expected:
             raise self.fail(
                 "bias needs one number per output channel",

@@ -12,8 +12,8 @@ from .types import Index, Value
 class Panel:
     """Describe `count` equal panels of output channels, each `vectors` registers wide.
 
-    Units: `first` and `vector` are the panels and the vectors of weights before these, `channel` the
-    output channels before them; all within one group, where groups do not share a panel.
+    Units: `first` and `vector` are the panels and the vectors of weights before these, `channel`
+    the output channels before them; all within one group, where groups do not share a panel.
     `channels` exist in each panel. `groups` is how many convolution groups a panel holds.
     """
 
@@ -40,9 +40,7 @@ def cut_panels(channels: int, vectors: int, lanes: int) -> list[Panel]:
     return ([whole] if full else []) + tail
 
 
-def each_kind(
-    b: Emitter, kinds: list[Panel], panel: Index, work: Callable[[Panel], None]
-) -> None:
+def each_kind(b: Emitter, kinds: list[Panel], panel: Index, work: Callable[[Panel], None]) -> None:
     """Emit `work` for the kind of panel that number `panel` turns out to be."""
     if len(kinds) == 1:
         work(kinds[0])
@@ -89,8 +87,8 @@ def block_loops(
 def block_cycles(rows: int, vectors: int, depth: int) -> float:
     """Model the cycles of one block.
 
-    A step takes as long as its multiply-adds or its loads, two of each a cycle. Too few accumulators
-    leave additions waiting for each other, but `chains_for` sees to that. A block costs a call
-    besides.
+    A step takes as long as its multiply-adds or its loads, two of each a cycle. Too few
+    accumulators leave additions waiting for each other, but `chains_for` sees to that. A block
+    costs a call besides.
     """
     return max(rows * vectors, rows + vectors) / 2 * depth + 20 + rows * vectors

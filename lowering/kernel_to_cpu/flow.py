@@ -1,6 +1,6 @@
 """Write the lines of one LLVM function: instructions, calls, loops and branches."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -84,14 +84,16 @@ class Flow:
         """Call the function that `pointer` points to, and drop what it returns."""
         self.do(f"call {result or 'void'} {pointer.text}({', '.join(map(str, args))})")
 
-    def intrinsic(self, name: str, result: Type, args: Sequence[Value], *, flags: str = "") -> Value:
+    def intrinsic(
+        self, name: str, result: Type, args: Sequence[Value], *, flags: str = ""
+    ) -> Value:
         """Call a pure LLVM intrinsic, named in full but for the `llvm.`."""
         self.module.declare(f"llvm.{name}", result, [arg.type for arg in args])
         listed = ", ".join(map(str, args))
         return self.op(result, f"call {flags}{result} @llvm.{name}({listed})")
 
     @contextmanager
-    def flags(self, text: str) -> Iterator[None]:
+    def flags(self, text: str) -> Generator[None, None, None]:
         """Apply fast-math flags to the arithmetic inside; "" makes it strict.
 
         Raises: ValueError for a flag that would lose an infinity, a NaN or accuracy.
@@ -119,7 +121,7 @@ class Flow:
         initial: Sequence[Value],
         step: int = 1,
         unroll: int | None = None,
-    ) -> Iterator[Fold]:
+    ) -> Generator[Fold, None, None]:
         """Count from `low` while below `high`, carrying values from round to round."""
         header, after, entry = self._label(), self._label(), self._block
         runs = isinstance(low, int) and isinstance(high, int) and low < high
@@ -131,10 +133,10 @@ class Flow:
         self._start(header)
         phis = len(self._lines)
         names = [self._label() for _ in range(len(initial) + 1)]
-        index = Value(f"%{names[0]}", I64)
-        loop = Fold(index, [Value(f"%{n}", v.type) for n, v in zip(names[1:], initial, strict=True)])
+        carried = [Value(f"%{n}", v.type) for n, v in zip(names[1:], initial, strict=True)]
+        loop = Fold(Value(f"%{names[0]}", I64), carried)
         yield loop
-        following = self.op(I64, f"add nuw nsw {index}, {step}", pure=False)
+        following = self.op(I64, f"add nuw nsw {loop.index}, {step}", pure=False)
         again = self._below(following, high)
         hint = self.module.loop_metadata(unroll)
         self.do(f"br {again}, label %{header}, label %{after}{hint}")
@@ -162,13 +164,13 @@ class Flow:
     @contextmanager
     def loop(
         self, low: Index, high: Index, step: int = 1, unroll: int | None = None
-    ) -> Iterator[Value]:
+    ) -> Generator[Value, None, None]:
         """Count from `low` while below `high`."""
         with self.fold(low, high, (), step, unroll) as loop:
             yield loop.index
 
     @contextmanager
-    def when(self, condition: Value) -> Iterator[None]:
+    def when(self, condition: Value) -> Generator[None, None, None]:
         """Run the body only if `condition` (an i1) holds."""
         inside, after = self._label(), self._label()
         self.do(f"br {condition}, label %{inside}, label %{after}")

@@ -286,7 +286,7 @@ def _weights(
 
 
 def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
-    spec, schedule = gemm.spec, gemm.schedule
+    spec = gemm.spec
     numbers = len(spec.batch) + 4
     params = [PTR] * (4 + (gemm.epilogue.extras if gemm.epilogue else 0)) + [I64] * numbers
     with gemm.module.function(name, params, attributes="noinline") as b:

@@ -49,9 +49,9 @@ class GemmSpec:
 class GemmSchedule:
     """Choose a register block (`rows` times `vectors`), cache blocks and the size of an item.
 
-    Units: `depth` is how much of k is done before the next block; an item does `row_blocks` register
-    blocks of rows times `panels` panels of columns. `copy_a` copies an item's rows of A together
-    first, for strides at which they would evict each other.
+    Units: `depth` is how much of k is done before the next block; an item does `row_blocks`
+    register blocks of rows times `panels` panels of columns. `copy_a` copies an item's rows of A
+    together first, for strides at which they would evict each other.
     """
 
     rows: int

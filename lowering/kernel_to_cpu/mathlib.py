@@ -67,10 +67,9 @@ _ERF_LARGE = (
     0.00019821958267129958,
 )
 
-_LIBM = {"tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh"} | {
-    name: name for name in ("cosh", "asinh", "acosh", "atanh", "erf")
-}
-_INTRINSICS = ("exp", "log", "sin", "cos", "exp2", "log2", "log10")
+# LLVM knows some functions by name; the others are called lane by lane.
+_INTRINSICS = frozenset(("exp", "log", "sin", "cos", "exp2", "log2", "log10"))
+_LIBM = frozenset("tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf".split())
 
 
 def exp(b: Emitter, x: Value) -> Value:
@@ -94,45 +93,51 @@ def erf(b: Emitter, x: Value) -> Value:
 
 
 def sigmoid(b: Emitter, x: Value) -> Value:
-    """Compute 1 / (1 + exp(-x))."""
+    """Compute 1 / (1 + exp(-x)); denormal results, below x = -88, become 0."""
     with b.flags(""):
         return b.div(1.0, b.add(exp(b, b.negate(x)), 1.0))
 
 
-def power(b: Emitter, x: Value, y: Value) -> Value:
-    """Compute `x` to the power `y`, as C's pow does."""
+def pow(b: Emitter, x: Value, y: Value) -> Value:
+    """Compute `x` to the power `y`, as C's pow does; 2, 3 and 4 are multiplications."""
     if x.type.element not in (F32, F64):
-        return b.cast(power(b, b.cast(x, F32), b.cast(y, F32)), x.type.element)
+        return b.cast(pow(b, b.cast(x, F32), b.cast(y, F32)), x.type.element)
+    if y in (constant(x.type, n) for n in (2.0, 3.0, 4.0)):
+        square = b.mul(x, x)
+        if y == constant(x.type, 4.0):
+            return b.mul(square, square)
+        return square if y == constant(x.type, 2.0) else b.mul(square, x)
     return b.intrinsic(f"pow.{x.type.suffix}", x.type, [x, y])
 
 
-def library(b: Emitter, name: str, x: Value) -> Value:
-    """Call a function of one operand in the C library: `sin`, `cos`, `tan`, `asinh`, ...
+def libm(b: Emitter, name: str, *args: Value) -> Value:
+    """Call a function of the C library: `sin`, `cos`, `tan`, `asinh`, `atan2`, ...
 
     Raises: KeyError for a name that is not known here.
     """
-    if x.type.element not in (F32, F64):
-        return b.cast(library(b, name, b.cast(x, F32)), x.type.element)
+    dtype = args[0].type
+    if dtype.element not in (F32, F64):
+        return b.cast(libm(b, name, *(b.cast(x, F32) for x in args)), dtype.element)
     if name in _INTRINSICS:
-        return b.intrinsic(f"{name}.{x.type.suffix}", x.type, [x])
-    symbol = _LIBM[name] + ("f" if x.type.element == F32 else "")
-    return _each_lane(b, x, lambda lane: b.call(symbol, lane.type, [lane], declare=True))
+        return b.intrinsic(f"{name}.{dtype.suffix}", dtype, args)
+    if name not in _LIBM:
+        raise KeyError(name)
+    symbol = name + ("f" if dtype.element == F32 else "")
+    if not dtype.lanes:
+        return b.call(symbol, dtype, args, declare=True)
+    result = constant(dtype, 0)
+    for lane in range(dtype.lanes):
+        scalars = [b.extract(x, lane) for x in args]
+        value = b.call(symbol, dtype.element, scalars, declare=True)
+        result = b.insert(result, value, lane)
+    return result
 
 
 def _own(b: Emitter, emit: Callable[[Emitter, Value], Value], name: str, x: Value) -> Value:
     if x.type.element == F64:
-        return library(b, name, x)
+        return libm(b, name, x)
     with b.flags(""):  # the range reductions rely on every rounding
         return b.cast(emit(b, b.cast(x, F32)), x.type.element)
-
-
-def _each_lane(b: Emitter, x: Value, function: Callable[[Value], Value]) -> Value:
-    if not x.type.lanes:
-        return function(x)
-    result = constant(x.type, 0)
-    for lane in range(x.type.lanes):
-        result = b.insert(result, function(b.extract(x, lane)), lane)
-    return result
 
 
 def _polynomial(b: Emitter, x: Value, coefficients: Sequence[float]) -> Value:
@@ -163,7 +168,8 @@ def _exp(b: Emitter, x: Value) -> Value:
     n = b.sub(shifted, _ROUND)
     r = b.fma(n, -_LN2_LOW, b.fma(n, -_LN2_HIGH, x))
     series = b.fma(b.mul(r, r), _polynomial(b, r, _EXP), r)
-    count = b.sub(b.bitcast(shifted, _integers(x)), b.bitcast(constant(x.type, _ROUND), _integers(x)))
+    zero = b.bitcast(constant(x.type, _ROUND), _integers(x))
+    count = b.sub(b.bitcast(shifted, _integers(x)), zero)
     half = b.logic("ashr", count, 1)
     scaled = b.mul(b.add(series, 1.0), _power_of_two(b, half, x.type))
     return b.mul(scaled, _power_of_two(b, b.sub(count, half), x.type))

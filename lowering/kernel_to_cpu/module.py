@@ -1,7 +1,7 @@
 """Collect the functions, declarations and metadata of one LLVM module, in a fixed order."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -66,7 +66,7 @@ class Module:
     @contextmanager
     def function(
         self, name: str, params: Sequence[Type], *, linkage: str = "internal ", attributes: str = ""
-    ) -> Iterator[Emitter]:
+    ) -> Generator[Emitter, None, None]:
         """Define `@name(params)`; pointers are `noalias`, values are `b.parameters`.
 
         It returns nothing unless the body sets `b.result`.

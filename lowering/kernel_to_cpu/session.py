@@ -16,7 +16,6 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, LoopsOp, ViewOp, layout_of, physical
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.reference import evaluate_op
@@ -29,7 +28,7 @@ from ...dialects.types import (
     tensor_type,
     to_numpy,
 )
-from ..algebra_to_kernel.constant import constant_values
+from .constants import Constants
 from .contraction import Argument, Call, lower_conv, lower_gemm
 from .gather import lower_gather
 from .halo import lower_halo
@@ -93,6 +92,7 @@ class CpuSession:
         self._link(segments, ObjectCache() if cache is None else cache)
         self._segments = segments
         self._outputs = self._bind_outputs()
+        self.constants.clear()  # kernels have packed or aligned copies of what they read
         self.pool = Pool(threads)
         self._runner = Runner(self.pool)
 
@@ -286,44 +286,3 @@ class CpuSession:
         steps = [s * dtype.itemsize for s in strides]
         view = np.lib.stride_tricks.as_strided(flat, type_.get_shape(), steps)
         return lambda: view
-
-
-class Constants(dict[SSAValue, Array]):
-    """Weights-only values, evaluated when first needed: float64 in between, then rounded once."""
-
-    def __init__(self, program: Program):
-        super().__init__()
-        self.values = constant_values(program.module)
-        self._weights = program.weights
-
-    def get(self, key: SSAValue, default: Any = None) -> Any:  # type: ignore[override]
-        return self[key] if key in self.values else default
-
-    def __missing__(self, value: SSAValue) -> Array:
-        op = value.owner
-        assert isinstance(op, Operation)
-        match op:
-            case WeightOp():
-                array = self._weights[op.key]
-            case ConstantOp():
-                array = op.array()
-            case _:
-                array = self._evaluate(value).astype(to_numpy(tensor_type(value).element_type))
-        self[value] = np.ascontiguousarray(array)
-        return self[value]
-
-    def _evaluate(self, value: SSAValue) -> Array:
-        """Evaluate in reference arithmetic, through every weights-only op it depends on."""
-        memo: dict[SSAValue, Array] = {}
-        pending = [value]
-        while pending:
-            op = pending[-1].owner
-            assert isinstance(op, Operation)
-            missing = [v for v in op.operands if v not in memo]
-            if missing:
-                pending += missing
-                continue
-            operands = [memo[v] for v in op.operands]
-            memo.update(zip(op.results, evaluate_op(op, operands, self._weights), strict=True))
-            pending.pop()
-        return memo[value]

@@ -146,7 +146,8 @@ def call(importer: Importer, body: FunctionProto, node: Node, scope: Scope) -> l
     )
     nodes = [substitute(n, attributes) for n in in_order(body.node, env)]
     importer.run(needed(nodes, body.output[: len(node.proto.output)]), env, inner)
-    return [_result(env, name, node) for name in body.output][: len(node.proto.output)]
+    wanted = zip(node.proto.output, body.output, strict=False)
+    return [_result(env, name, node) if outer else None for outer, name in wanted]
 
 
 def _result(env: Env, name: str, node: Node) -> Value | None:

@@ -1,0 +1,55 @@
+"""Evaluate weights-only values, once, when a program is compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.graph import ConstantOp, WeightOp
+from ...dialects.program import Program
+from ...dialects.reference import evaluate_op
+from ...dialects.types import Array, tensor_type, to_numpy
+from ..algebra_to_kernel.constant import constant_values
+
+
+class Constants(dict[SSAValue, Array]):
+    """Weights-only values, evaluated when first needed: float64 in between, then rounded once."""
+
+    def __init__(self, program: Program):
+        super().__init__()
+        self.values = constant_values(program.module)
+        self._weights = program.weights
+
+    def get(self, key: SSAValue, default: Any = None) -> Any:  # type: ignore[override]
+        return self[key] if key in self.values else default
+
+    def __missing__(self, value: SSAValue) -> Array:
+        op = value.owner
+        assert isinstance(op, Operation)
+        match op:
+            case WeightOp():
+                array = self._weights[op.key]
+            case ConstantOp():
+                array = op.array()
+            case _:
+                array = self._evaluate(value).astype(to_numpy(tensor_type(value).element_type))
+        self[value] = np.ascontiguousarray(array)
+        return self[value]
+
+    def _evaluate(self, value: SSAValue) -> Array:
+        """Evaluate in reference arithmetic, through every weights-only op it depends on."""
+        memo: dict[SSAValue, Array] = {}
+        pending = [value]
+        while pending:
+            op = pending[-1].owner
+            assert isinstance(op, Operation)
+            missing = [v for v in op.operands if v not in memo]
+            if missing:
+                pending += missing
+                continue
+            operands = [memo[v] for v in op.operands]
+            memo.update(zip(op.results, evaluate_op(op, operands, self._weights), strict=True))
+            pending.pop()
+        return memo[value]
