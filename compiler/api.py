@@ -45,7 +45,7 @@ def load(
     """Load a program: an `.onnx` or `.mlir` file, or `zoo:NAME`.
 
     Args:
-        path_or_name: the weights of an `.mlir` are in the safetensors file it names, if that exists.
+        path_or_name: the weights of an `.mlir` are in the file it names, if that exists.
         shapes: extents for the dynamic dims of an ONNX model's inputs, by input name.
         batch: batch size of a zoo model.
         seed: seed of a zoo model's weights.
@@ -101,7 +101,9 @@ def _check_shape(program: Program, name: str, dims: Sequence[int]) -> None:
     """A static program accepts only the shapes that it has."""
     known = program.inputs
     if name not in known:
-        raise UserError(f"there is no input '{name}'", where="--shape", hint=did_you_mean(name, known))
+        raise UserError(
+            f"there is no input '{name}'", where="--shape", hint=did_you_mean(name, known)
+        )
     if tuple(dims) != known[name].get_shape():
         raise UserError(
             f"input '{name}' has a fixed shape",
@@ -112,12 +114,12 @@ def _check_shape(program: Program, name: str, dims: Sequence[int]) -> None:
 
 
 def save(program: Program, path: str | Path) -> None:
-    """Write a program: IR text with its weights beside it (`.mlir`), or `.onnx`; whole or not at all.
+    """Write a program whole: IR text with its weights beside it (`.mlir`), or `.onnx`.
 
     Only the weights that the module uses are written.
 
     Raises:
-        UserError: the file cannot be written, or an `.onnx` is asked of a program below graph level.
+        UserError: the file cannot be written, or or is `.onnx` and the program below graph level.
     """
     path = Path(path)
     match path.suffix.lower():
@@ -203,6 +205,6 @@ def from_torch(module: Any, args: Any) -> Program:
         path = Path(folder) / "module.onnx"
         export_module(module, args, path)
         program = load(path)
-        program.weights = Weights({name: array for name, array in program.weights.items()})
+        program.weights = Weights(dict(program.weights.items()))
     program.source = type(module).__name__
     return program

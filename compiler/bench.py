@@ -31,7 +31,7 @@ WARM_UP = 2
 def interleave(
     runs: Mapping[str, Run], seconds: float, least: int = 5, most: int = 2000
 ) -> dict[str, list[float]]:
-    """Time each run in turn until `seconds` are spent, at least `least` rounds; times in seconds."""
+    """Time each run in turn until `seconds` are spent, `least` rounds at least; in seconds."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     order = list(runs)
     for name in order * WARM_UP:

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ..dialects.errors import UsageError, UserError, one_line, did_you_mean
+from ..dialects.errors import UsageError, UserError, did_you_mean, one_line
 from .opt_arguments import ArgumentParser
 
 Arguments = argparse.Namespace
@@ -104,7 +104,9 @@ def _parser(subparsers: Any, name: str, help_: str) -> ArgumentParser:
     parser: ArgumentParser = subparsers.add_parser(
         name, help=help_, description=help_, allow_abbrev=False
     )
-    parser.add_argument("--traceback", action="store_true", help="show Python's traceback of errors")
+    parser.add_argument(
+        "--traceback", action="store_true", help="show Python's traceback of errors"
+    )
     return parser
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -52,12 +51,16 @@ def import_command(arguments: Namespace) -> int:
 
 
 def check_command(arguments: Namespace) -> int:
-    """`isoform check MODEL`."""
+    """`isoform check MODEL`; of an ONNX file, dims need not be bound and ops need not be known."""
     from .check import check_model, format_check
 
-    found = check_model(load_model(arguments))
+    path = Path(arguments.model)
+    if path.suffix.lower() == ".onnx" and path.exists():
+        found = check_model(path, dict(arguments.shape))
+    else:
+        found = check_model(load_model(arguments))
     if arguments.json:
-        print_json(found)
+        print_json(found.as_json())
     else:
         print(format_check(found))
     return 0
@@ -246,5 +249,3 @@ def describe(program: Program) -> dict[str, Any]:
         "outputs": {name: str(type_) for name, type_ in program.outputs.items()},
         "ops": dict(sorted(ops.items())),
     }
-
-

@@ -37,9 +37,7 @@ def run_passes(program: Program, passes: str | Sequence[ModulePass]) -> tuple[Pa
 def level_of(program: Program) -> str:
     """The highest level that the program still has ops of."""
     found = {
-        op.name.partition(".")[0]
-        for op in program.main.body.block.ops
-        if op.name not in _NEUTRAL
+        op.name.partition(".")[0] for op in program.main.body.block.ops if op.name not in _NEUTRAL
     }
     return next((level for level in LEVELS if level in found), "graph")
 

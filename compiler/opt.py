@@ -62,9 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the last stop: a bug, in a pass or here, is still one line
         if "--traceback" in arguments:
             traceback.print_exc()
-        notes = [n for n in getattr(error, "__notes__", ()) if "\n" not in n]
-        crash = one_line(f"{type(error).__name__}: {error} {' '.join(notes)}")
-        print(f"error: crash, {crash} (a bug; --traceback shows where)", file=sys.stderr)
+        notes = [f", {n}" for n in getattr(error, "__notes__", ()) if "\n" not in n]
+        crash = one_line(f"{type(error).__name__}: {error}{''.join(notes)}")
+        print(f"error: {crash} (--traceback shows where)", file=sys.stderr)
         return 1
 
 

@@ -44,7 +44,9 @@ def onnxruntime_peer(program: Program, threads: int, feeds: Mapping[str, Array])
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 3
     providers = ["CPUExecutionProvider"]
-    session = _refusing("onnxruntime", ort.InferenceSession, onnx_bytes(program), options, providers)
+    session = _refusing(
+        "onnxruntime", ort.InferenceSession, onnx_bytes(program), options, providers
+    )
     named = dict(feeds)
     return Peer("onnxruntime", ort.__version__, lambda: session.run(program.output_names, named))
 
@@ -85,7 +87,7 @@ def _refusing(name: str, call: Callable[..., Any], *args: Any) -> Any:
     """Call into a runtime; its refusal of the model is the user's business, in one line."""
     try:
         return call(*args)
-    except Exception as error:  # noqa: BLE001 - each runtime has exceptions of its own
+    except Exception as error:
         raise UserError(f"{name} refuses the model: {one_line(str(error))[:300]}") from error
 
 

@@ -46,6 +46,12 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("fold-batch-norm", _pass("passes.fold_batch_norm:FoldBatchNorm")),
     ("fold-constants", _pass("passes.fold_constants:FoldConstants")),
     ("infer-shapes", _pass("passes.infer_shapes:InferShapes")),
+    ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
+    ("algebra-inline-copies", _pass("passes.algebra_inline_copies:AlgebraInlineCopies")),
+    ("algebra-to-kernel", _pass("lowering.algebra_to_kernel:AlgebraToKernel")),
+    ("fuse-kernels", _pass("passes.fuse_kernels:FuseKernels")),
+    ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),
+    ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
 )
 
 UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES))

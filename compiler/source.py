@@ -9,13 +9,14 @@ from typing import NoReturn
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
 from xdsl.ir import Operation
-from xdsl.parser import Parser
+from xdsl.parser import Parser, ParserState
 from xdsl.utils.exceptions import (
     DiagnosticException,
     ParseError,
     UnregisteredConstructException,
 )
-from xdsl.utils.mlir_lexer import MLIRTokenKind
+from xdsl.utils.lexer import Input
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind
 
 from ..dialects.errors import UserError, did_you_mean, one_line
 
@@ -63,6 +64,13 @@ class Places:
         return f"{self.source.name}: {op.location}"
 
 
+class SourceLexer(MLIRLexer):
+    """xDSL's lexer, which takes exponential time on a string that is not closed."""
+
+    # The same language as xDSL's expression, but a run of plain characters is never split again.
+    _unescaped_characters_regex = re.compile(r'"(?:[^"\\\n\v\f]++|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*+"')
+
+
 class SourceParser(Parser):
     """xDSL's parser, with the start of each operation recorded and unknown names explained."""
 
@@ -70,7 +78,8 @@ class SourceParser(Parser):
         self.source = source
         self.places = Places(source)
         self._open: list[int] = []
-        super().__init__(context, source.text, source.name)
+        super().__init__(context, "", source.name)
+        self._resume_from(ParserState(SourceLexer(Input(source.text, source.name))))
 
     def parse_operation(self) -> Operation:
         """Parse one operation and record where it starts."""

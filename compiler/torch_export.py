@@ -24,8 +24,10 @@ def export_module(module: Any, args: Any, path: Path) -> None:
     try:
         with torch.no_grad():
             torch.onnx.export(module, inputs, str(path), opset_version=17, dynamo=False)
-    except Exception as error:  # noqa: BLE001 - the exporter raises whatever it likes
+    except Exception as error:
         message = one_line(str(error))[:300]
-        raise UserError(f"torch cannot export it: {message}", where=type(module).__name__) from error
+        raise UserError(
+            f"torch cannot export it: {message}", where=type(module).__name__
+        ) from error
     finally:
         module.train(training)

@@ -188,34 +188,34 @@ def _verify_scope(op: ScopeOp) -> None:
     rank, sums = len(op.traversal), op.summation
     if op.reduction.data not in REDUCTIONS:
         raise VerifyException(
-            f"algebra.scope: unknown reduction '{op.reduction.data}', "
+            f"unknown reduction '{op.reduction.data}', "
             f"expected one of {', '.join(REDUCTIONS)}"
         )
     if any(n < 0 for n in op.traversal) or any(n < 1 for n in sums):
-        raise VerifyException("algebra.scope: extents must be static, summations at least 1")
+        raise VerifyException("extents must be static, summations at least 1")
     if len(op.iterators) != rank + len(sums) or len(set(op.names)) != len(op.names):
         raise VerifyException(
-            f"algebra.scope: expected {rank + len(sums)} distinct iterator names, "
+            f"expected {rank + len(sums)} distinct iterator names, "
             f"found {list(op.names)}"
         )
     if unreadable := [name for name in op.names if _NAME.fullmatch(name) is None]:
-        raise VerifyException(f"algebra.scope: an iterator cannot be named '{unreadable[0]}'")
+        raise VerifyException(f"an iterator cannot be named '{unreadable[0]}'")
     if len(op.maps) != len(op.inputs) or len(op.outside) != len(op.inputs):
-        raise VerifyException("algebra.scope: one map and one outside value per operand are needed")
+        raise VerifyException("one map and one outside value per operand are needed")
     if len(op.body.block.args) != len(op.inputs):
-        raise VerifyException("algebra.scope: the body needs one argument per operand")
+        raise VerifyException("the body needs one argument per operand")
     for k, (value, arg, map_) in enumerate(
         zip(op.inputs, op.body.block.args, op.maps, strict=True)
     ):
         _verify_read(op, k, value, arg.type, map_.data)
     last = op.body.block.last_op
     if not isinstance(last, YieldOp):
-        raise VerifyException("algebra.scope: the body must end with algebra.yield")
+        raise VerifyException("the body must end with algebra.yield")
     verify_body(op.body.block)
     element = tensor_type(op.result).element_type
     if last.value.type != element:
         raise VerifyException(
-            f"algebra.scope: the body yields {last.value.type}, the result holds {element}"
+            f"the body yields {last.value.type}, the result holds {element}"
         )
 
 
@@ -223,17 +223,17 @@ def _verify_read(op: ScopeOp, k: int, value: SSAValue, arg: Attribute, map_: Aff
     source = tensor_type(value)
     if len(map_.results) != len(source.get_shape()) or map_.num_dims != len(op.iterators):
         raise VerifyException(
-            f"algebra.scope: read {k} has {len(map_.results)} indices over {map_.num_dims} "
+            f"read {k} has {len(map_.results)} indices over {map_.num_dims} "
             f"iterators, expected {len(source.get_shape())} over {len(op.iterators)}"
         )
     if arg != source.element_type:
         raise VerifyException(
-            f"algebra.scope: body argument {k} is {arg}, the operand holds {source.element_type}"
+            f"body argument {k} is {arg}, the operand holds {source.element_type}"
         )
     try:
         op.index_of(k)
     except ValueError as error:
-        raise VerifyException(f"algebra.scope: read {k}: {error}") from error
+        raise VerifyException(f"read {k}: {error}") from error
 
 
 @irdl_op_definition

@@ -197,12 +197,12 @@ def verify_body(block: Block) -> None:
     """
     for op in block.ops:
         if any(value.owner is not block and value.owner.parent is not block for value in op.operands):
-            raise VerifyException(f"algebra.scope: {op.name} in the body reads a value of outside")
+            raise VerifyException(f"{op.name} in the body reads a value of outside")
         known = isinstance(op, (*_CASTS, arith.ConstantOp)) or function_of(op) is not None
         if op is not block.last_op and not known:
-            raise VerifyException(f"algebra.scope: a body may not hold {op.name}")
+            raise VerifyException(f"a body may not hold {op.name}")
         if isinstance(op, arith.ConstantOp) and not isinstance(op.value, FloatAttr | IntegerAttr):
-            raise VerifyException("algebra.scope: a body's constants are scalars")
+            raise VerifyException("a body's constants are scalars")
 
 
 def _read_op(op: Operation, memo: dict[SSAValue, Expr]) -> Expr:
@@ -212,7 +212,7 @@ def _read_op(op: Operation, memo: dict[SSAValue, Expr]) -> Expr:
         return Cast(op.results[0].type, memo[op.operands[0]])
     name = function_of(op)
     if name is None:
-        raise VerifyException(f"algebra.scope: a body may not hold {op.name}")
+        raise VerifyException(f"a body may not hold {op.name}")
     return call(name, *(memo[value] for value in op.operands))
 
 

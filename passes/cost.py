@@ -7,15 +7,16 @@ Theory. A kernel does F operations and moves B bytes, and the slower of the two 
 
 - `peak` is the target's rate for the arithmetic class (f32; f16 on tensor cores; f64 at half f32).
 - `efficiency` is the share of the peak that good code of this class reaches (`EFFICIENCY`).
-- `util` says that small kernels cannot fill a GPU; F_half is 0 for a cpu core.
+- `util` says that small products cannot fill a GPU; F_half is 0 for a cpu core, and for loops
+  without a product, which memory bounds anyway.
 - B_w are the weights read: they come from memory every time, for a model is larger than a cache.
   B_a are the other operands and the results: they move at cache speed where they fit in half of the
   last cache. Summing costs of hot caches would hide what weights cost.
 - `launch` is paid once a kernel: without it merging is never rewarded, with it alone always.
 
-A convolution costs the least of three algorithms where the target has them and they apply: implicit gemm, Winograd
-(3x3, stride 1, dilation 1, ungrouped: Lavin and Gray 2015) and FFT (stride 1, ungrouped: Mathieu,
-Henaff, LeCun 2013). Their operation counts are in `conv_algorithms`.
+A convolution costs the least of three algorithms, where the target has them and they apply:
+implicit gemm, Winograd (3x3, stride 1, dilation 1, ungrouped: Lavin and Gray 2015) and FFT (stride
+1, ungrouped: Mathieu, Henaff, LeCun 2013). `conv_algorithms` has their operation counts.
 
 A fused kernel is the sum of its scopes' operations over the bytes of its operands and result only.
 What depends on weights alone costs nothing: it runs once, before the program does. Shapes under
@@ -49,7 +50,14 @@ from .flops import Work, scope_work, work_of
 from .signature import key, signature
 from .weights_only import is_source, weights_only
 
-EFFICIENCY = {"gemm": 0.85, "conv": 0.85, "winograd": 0.7, "fft": 0.4, "grouped": 0.25, "other": 0.3}
+EFFICIENCY = {
+    "gemm": 0.85,
+    "conv": 0.85,
+    "winograd": 0.7,
+    "fft": 0.4,
+    "grouped": 0.25,
+    "other": 0.3,
+}
 """Share of the peak reached: cpu.md's tiles for gemm and conv; the others labelled estimates."""
 FREE = ("graph.reshape", "graph.broadcast", "kernel.view", "kernel.yield", "func.return")
 WINOGRAD_TILES = (2, 4)
@@ -84,7 +92,9 @@ class Costs:
 
     def __init__(self, target: Target, file: CostFile | None = None) -> None:
         if file is not None and file.target != target.name:
-            raise UserError("the cost file is for another target", expected=target.name, found=file.target)
+            raise UserError(
+                "the cost file is for another target", expected=target.name, found=file.target
+            )
         self.target = target
         self.file = file if file is not None else CostFile(target.name)
         self._memo: dict[tuple[object, ...], Cost] = {}
@@ -140,7 +150,7 @@ class Costs:
     def _seconds(self, estimate: Estimate, op: Operation, weights: int, moved: int) -> float:
         target, flops = self.target, estimate.flops
         rate = _rate(target, op) * EFFICIENCY[estimate.class_]
-        half = target.half_work * target.units / 100
+        half = 0.0 if estimate.class_ == "other" else target.half_work * target.units / 100
         compute = (flops + half) / rate if flops else 0.0
         activations = moved + estimate.extra_bytes
         fits = activations <= target.caches[-1] / 2

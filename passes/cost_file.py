@@ -115,10 +115,10 @@ def _entry(value: object, where: str) -> Measured:
 
 
 def _positive(value: object, where: str) -> float:
-    good = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or value <= 0:
-        raise UserError("a positive number is needed", where=where, found=value)
-    return float(value)
+    number = value if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
+    if math.isfinite(number) and number > 0:
+        return float(number)
+    raise UserError("a positive number is needed", where=where, found=value)
 
 
 def entry_for(op: Any, us: float, p10: float, p90: float, algorithm: str = "") -> Measured:

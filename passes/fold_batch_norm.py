@@ -36,7 +36,7 @@ class FoldBatchNorm(ModulePass):
     Batch norm is y * a + b per channel with a = scale / sqrt(variance + epsilon) and
     b = bias - mean * a, so conv(x, w) * a + b = conv(x, w * a) + b. Applies where the convolution
     has no other user and weights and statistics are known before the program runs. The new weights
-    are graph ops on weights: no data is computed here. Equal as real numbers; float rounding differs.
+    are graph ops on weights: no data is computed here. Equal as real numbers; rounding differs.
 
     Before:
 
@@ -145,7 +145,10 @@ class Fold:
         column = 0 if op.value("transpose_b") else 1
         scaled = self.add(MulOp(op.b, self.spread(factor, shape_of(op.b), [column])))
         values = {name: op.value(name) for name in op.properties}
-        product, bias = MatmulOp(op.a, scaled, **values), self.spread(shift, shape_of(op.result), [1])
+        product, bias = (
+            MatmulOp(op.a, scaled, **values),
+            self.spread(shift, shape_of(op.result), [1]),
+        )
         total = AddOp(self.add(product), bias)
         self.computing += [product, total]
         return self.add(total)

@@ -11,7 +11,7 @@ import hashlib
 from io import StringIO
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.printer import Printer
 
 from ..dialects.algebra import ScopeOp
@@ -21,7 +21,10 @@ _PLACES = ("offset", "offsets")
 
 def signature(op: Operation) -> str:
     """The canonical text of an op, on one line, operand types at the end."""
-    clean = op.clone(clone_name_hints=False)
+    distinct = list(dict.fromkeys(op.operands))
+    stand_ins = Block(arg_types=[value.type for value in distinct]).args
+    mapper: dict[SSAValue, SSAValue] = dict(zip(distinct, stand_ins, strict=True))
+    clean = op.clone(value_mapper=mapper, clone_name_hints=False)
     for nested in clean.walk():
         nested.attributes.clear()
         for name in _PLACES:

@@ -183,12 +183,12 @@ class GraphOp(IRDLOperation, ABC):
         try:
             expected = self._infer()
         except UserError as error:
-            raise VerifyException(str(error)) from error
+            raise VerifyException(str(error).removeprefix(f"{self.name}: ")) from error
         found = [result.type for result in self.results]
         if list(expected) != found:
             raise VerifyException(
-                f"{self.name}: result types do not follow from the operands: expected "
-                f"{_names(expected)}, found {_names(found)}"
+                "result types do not follow from the operands: "
+                f"expected {_names(expected)}, found {_names(found)}"
             )
 
     def print(self, printer: Printer) -> None:
@@ -211,8 +211,7 @@ class GraphOp(IRDLOperation, ABC):
         if not shown:
             return
         printer.print_string(" {")
-        order = type(self).get_irdl_definition().properties
-        names = [name for name in order if name in shown]
+        names = [name for name in property_order(type(self)) if name in shown]
         printer.print_list(names, lambda name: _print_property(printer, name, shown[name]))
         printer.print_string("}")
 
@@ -276,6 +275,14 @@ def _complete(cls: type[GraphOp], given: Mapping[str, Attribute]) -> dict[str, A
             kind = wanted.attr.__name__.removesuffix("Attr")
             raise UserError(f"property '{name}' is of another kind", expected=kind, found=attribute)
     return full
+
+
+@cache
+def property_order(cls: type[GraphOp]) -> Sequence[str]:
+    """Names of the properties as the classes declare them, bases first."""
+    known = cls.get_irdl_definition().properties
+    declared = [name for base in reversed(cls.__mro__) for name in base.__dict__ if name in known]
+    return list(dict.fromkeys(declared))
 
 
 @cache

@@ -24,7 +24,7 @@ Simplify = Callable[[GraphOp], "SSAValue | GraphOp | None"]
 
 @dataclass(frozen=True)
 class Pattern(RewritePattern):
-    """Replace an op by what `simplify` finds: a value, a new op, or None where it does not apply."""
+    """Replace an op by what `simplify` finds: a value, a new op, or None for nothing."""
 
     simplify: Simplify
 
@@ -52,7 +52,7 @@ def producer(op: GraphOp, cls: type[GraphOp], operand: int = 0) -> GraphOp | Non
 
 
 def same_type(op: GraphOp) -> SSAValue | None:
-    """reshape, cast, pad, slice, ... whose result has the operand's type and whose map is identity."""
+    """reshape, cast and the like whose result has the operand's type."""
     return op.operands[0] if op.operands[0].type == op.results[0].type else None
 
 
@@ -69,7 +69,8 @@ def zero_pads(op: GraphOp) -> SSAValue | None:
 def whole_slice(op: GraphOp) -> SSAValue | None:
     """slice of everything, forwards."""
     whole = not any(op.ints("starts")) and all(
-        step == 1 or size == 1 for step, size in zip(op.ints("steps"), op.ints("sizes"), strict=True)
+        step == 1 or size == 1
+        for step, size in zip(op.ints("steps"), op.ints("sizes"), strict=True)
     )
     return same_type(op) if whole else None
 

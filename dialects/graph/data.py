@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -84,7 +85,7 @@ class ConstantOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.data.get_type() != self.result.type:
-            raise VerifyException("graph.constant: the literal's type is not the result's type")
+            raise VerifyException("the literal's type is not the result's type")
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -93,9 +94,12 @@ class ConstantOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:
+        position = parser.pos
         data = parser.parse_attribute()
         if not isinstance(data, DenseIntOrFPElementsAttr):
-            parser.raise_error("graph.constant needs a `dense<...> : tensor<...>` literal")
+            parser.raise_error(
+                "graph.constant needs a `dense<...> : tensor<...>` literal", position, parser.pos
+            )
         attributes = parser.parse_optional_attr_dict_with_keyword()
         op = cls.create(properties={"data": data}, result_types=[data.get_type()])
         op.attributes |= {} if attributes is None else attributes.data
@@ -195,6 +199,12 @@ class OpaqueOp(IRDLOperation):
             },
             result_types=[result_types],
         )
+
+    def verify_(self) -> None:
+        if re.fullmatch(r"([0-9a-f]{2})*", self.node.data) is None:
+            raise VerifyException("the node is not written in hexadecimal")
+        if bad := [e.data for e in self.opset if re.fullmatch(r"[^=]*=\d+", e.data) is None]:
+            raise VerifyException(f"opset entries read 'domain=version', found '{bad[0]}'")
 
 
 DATA_OPS = (WeightOp, ConstantOp, GatherOp, ArgMaxOp, OpaqueOp)

@@ -8,13 +8,23 @@ whatever the reads say, operands stay where they are. Source: EinNet section 5, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import f32
+from xdsl.ir import SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
-from ...dialects.index import FloorDiv, Index, flatten, is_chain, range_of, row_major_strides
+from ...dialects.index import (
+    FloorDiv,
+    Index,
+    flatten,
+    is_chain,
+    iterators,
+    range_of,
+    row_major_strides,
+)
 from ...dialects.scalars import Call, Expr, Read
 from ...dialects.types import element_of, shape_of
 
@@ -63,7 +73,16 @@ def factors(expr: Expr) -> list[Read] | None:
             return None
 
 
-def match_gemm(scope: ScopeOp) -> GemmMatch | None:
+Strides: TypeAlias = Callable[[SSAValue], tuple[Sequence[int], int]]
+"""Element strides per dim of a value's buffer, and the offset of its first element."""
+
+
+def row_major(value: SSAValue) -> tuple[Sequence[int], int]:
+    """The strides of a buffer without a layout."""
+    return row_major_strides(shape_of(value)), 0
+
+
+def match_gemm(scope: ScopeOp, strides: Strides = row_major) -> GemmMatch | None:
     """Match a float32 product of two reads whose groups are strided ranges; None otherwise."""
     reads = factors(scope.expr())
     if reads is None or len(reads) != 2 or scope.reduction.data != "sum" or not scope.summation:
@@ -71,15 +90,13 @@ def match_gemm(scope: ScopeOp) -> GemmMatch | None:
     if any(element_of(r.source) != f32 or not in_bounds(r, scope.extents) for r in reads):
         return None
     rank = len(scope.traversal)
-    out = Index(0)
-    for k, stride in enumerate(row_major_strides(scope.traversal)):
-        out += Index.iterator(k) * stride
-    flats = [flatten(r.index, row_major_strides(shape_of(r.source))) for r in reads]
+    out = flatten(iterators(rank), strides(scope.result)[0])
+    flats = [flatten(r.index, strides(r.source)[0]) + strides(r.source)[1] for r in reads]
     if any(flat.has_floor for flat in flats):
         return None
     used = [k for k, n in enumerate(scope.extents) if n != 1]
     first, second = flats
-    if used and rank and not _touches(second, _innermost(used, rank)):
+    if used and rank and not _touches(second, _innermost(used, rank, out)):
         reads, first, second = [reads[1], reads[0]], second, first
     axes = {
         k: Axis(
@@ -116,9 +133,10 @@ def in_bounds(read: Read, extents: Sequence[int]) -> bool:
     return True
 
 
-def _innermost(used: Sequence[int], rank: int) -> int:
+def _innermost(used: Sequence[int], rank: int, out: Index) -> int:
+    """The traversal whose neighbours are adjacent in the output."""
     traversals = [k for k in used if k < rank]
-    return traversals[-1] if traversals else used[-1]
+    return min(traversals, key=out.coefficient) if traversals else used[-1]
 
 
 def _touches(flat: Index, iterator: int) -> bool:

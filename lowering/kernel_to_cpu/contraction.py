@@ -9,9 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...dialects.errors import UserError
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, physical
-from ...dialects.types import Array, tensor_type
-from ..algebra_to_kernel.match import Axis, ConvMatch, GemmMatch, match_conv, match_gemm
+from ...dialects.program import where
+from ...dialects.types import Array, shape_of, tensor_type
+from ..algebra_to_kernel.match import (
+    Axis,
+    ConvMatch,
+    GemmMatch,
+    Strides,
+    match_conv,
+    match_gemm,
+    row_major,
+)
 from . import conv, gemm
 from .access import Point, Vector
 from .depthwise import emit_depthwise, is_depthwise, pack_depthwise
@@ -105,8 +115,9 @@ def _loop_numbers(op: KernelOp) -> dict[int, int]:
 
 def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
     """The calls that compute a matrix product with its epilogue."""
-    found = match_gemm(op.scopes[0])
-    assert found is not None
+    found = match_gemm(op.scopes[0], strides_in(op))
+    if found is None:
+        raise UserError("the operands' layouts fit no gemm", where=where(op))
     spec = _gemm_spec(found)
     epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
     a, b = (_outer(op, read.source) for read in (found.a, found.b))
@@ -120,6 +131,20 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[C
     left = Argument(a, offset=found.a_offset)
     out = Argument(op.result, offset=physical(op.type)[1])
     return [Call(code, (left, right, *(Argument(v) for v in extras), out))]
+
+
+def strides_in(op: KernelOp) -> Strides:
+    """Physical strides of what a kernel's first scope reads and writes."""
+    arguments = list(op.body.block.args)
+    first = op.scopes[0].result
+
+    def strides(value: SSAValue) -> tuple[Sequence[int], int]:
+        if value in arguments:
+            return physical(tensor_type(op.inputs[arguments.index(value)]))[:2]  # pyright: ignore
+        same = value is first and shape_of(value) == op.type.get_shape()
+        return (physical(op.type)[0], 0) if same else row_major(value)
+
+    return strides
 
 
 def _outer(op: KernelOp, argument: SSAValue) -> SSAValue:

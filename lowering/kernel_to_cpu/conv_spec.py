@@ -18,6 +18,8 @@ class ConvSpec:
     """Describe an f32 convolution of spatial rank 1, 2 or 3.
 
     Units: `in_strides` and `out_strides` are elements per (batch, *spatial).
+
+    Raises: ValueError for sizes that do not fit together, or are not positive.
     """
 
     batch: int
@@ -37,6 +39,9 @@ class ConvSpec:
         ends = {len(self.in_strides), len(self.out_strides)}
         if not 1 <= rank <= 3 or lengths != {rank} or ends != {rank + 1}:
             raise ValueError(f"a convolution of rank 1, 2 or 3 needs as many sizes: {self}")
+        sizes = (self.batch, self.in_channels, self.out_channels, self.groups)
+        if min(*sizes, *self.out_spatial, *self.kernel, *self.strides, *self.dilations) < 1:
+            raise ValueError(f"an empty convolution needs no kernel: {self}")
         if self.in_channels % self.groups or self.out_channels % self.groups:
             raise ValueError(f"{self.groups} groups must divide both channel counts: {self}")
 

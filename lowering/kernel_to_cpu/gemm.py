@@ -48,11 +48,11 @@ def pack_b(
     """
     lanes = isa.lanes(F32)
     packed: list[NDArray[np.float32]] = []
-    for entry in matrix.reshape(-1, spec.k, spec.n):
+    for entry in np.ndindex(matrix.shape[:-2]):
         start = 0
         for panel in cut_panels(spec.n, schedule.vectors, lanes):
             for _ in range(panel.count):
-                part = entry[:, start : start + panel.channels]
+                part = matrix[entry][:, start : start + panel.channels]
                 gap = panel.vectors * lanes - panel.channels
                 packed.append(np.pad(part, ((0, 0), (0, gap))).ravel())
                 start += panel.channels

@@ -21,7 +21,10 @@ class GemmSpec:
     """Describe C[b, m, n] = sum over k of A[b, m, k] * B[b, k, n] in f32.
 
     `batch` holds any number of dimensions. Units: strides are elements per (*batch, row, column) of
-    each operand; any may be 0, but C's columns must be adjacent.
+    each operand; any may be 0, but C's columns must be adjacent. The result is not empty; k may be
+    0.
+
+    Raises: ValueError for sizes or strides that break these rules.
     """
 
     batch: tuple[int, ...]
@@ -36,6 +39,8 @@ class GemmSpec:
         lengths = {len(self.a_strides), len(self.b_strides), len(self.c_strides)}
         if lengths != {len(self.batch) + 2}:
             raise ValueError(f"each operand needs one stride per dimension: {self}")
+        if min(self.m, self.n, *self.batch, 1) < 1 or self.k < 0:
+            raise ValueError(f"an empty product needs no kernel: {self}")
         if self.c_strides[-1] != 1:
             raise ValueError(f"the columns of C must be adjacent: {self}")
 

@@ -69,7 +69,9 @@ _ERF_LARGE = (
 
 # LLVM knows some functions by name; the others are called lane by lane.
 _INTRINSICS = frozenset(("exp", "log", "sin", "cos", "exp2", "log2", "log10"))
-_LIBM = frozenset("tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf".split())
+_TRIGONOMETRIC = ("tan", "asin", "acos", "atan", "atan2")
+_HYPERBOLIC = ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
+_LIBM = frozenset((*_TRIGONOMETRIC, *_HYPERBOLIC, "erf"))
 
 
 def exp(b: Emitter, x: Value) -> Value:

@@ -88,18 +88,28 @@ class Pool:
             self._start()
         return self.address
 
-    def close(self) -> None:
-        """Stop and join the workers; closing twice is fine."""
-        with self.lock:
-            if self._closed:
-                return
-            self._closed = True
-            self._forgotten.detach()
-            if self._process == os.getpid():
-                _native().stop(self.address)
-                for thread in self._threads:
-                    thread.join()
-            self._start()
+    def close(self, patience: float = -1) -> None:
+        """Stop and join the workers once no program runs; closing twice is fine.
+
+        Units: `patience` is how many seconds to wait for a running program; -1 is for ever.
+        """
+        if not self.lock.acquire(timeout=patience):
+            return
+        try:
+            self._close()
+        finally:
+            self.lock.release()
+
+    def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._forgotten.detach()
+        if self._process == os.getpid():
+            _native().stop(self.address)
+            for thread in self._threads:
+                thread.join()
+        self._start()
 
     def renew_lock(self) -> None:
         """Replace the lock, which another thread may have held when this process was forked."""
@@ -118,7 +128,7 @@ _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 def _close_all() -> None:
     """Leave no thread inside native code that the interpreter is about to unload."""
     for pool in list(_pools):
-        pool.close()
+        pool.close(patience=1.0)
 
 
 def _after_fork() -> None:

@@ -177,7 +177,7 @@ def _number(text: str, where: str) -> int:
 def to_proto(array: Array, name: str = "") -> TensorProto:
     """An ONNX tensor of an array (bfloat16 included)."""
     if array.dtype != ml_dtypes.bfloat16:
-        return numpy_helper.from_array(np.ascontiguousarray(array), name)
+        return numpy_helper.from_array(np.asarray(array, order="C"), name)
     return onnx.helper.make_tensor(
-        name, TensorProto.BFLOAT16, array.shape, np.ascontiguousarray(array).tobytes(), raw=True
+        name, TensorProto.BFLOAT16, array.shape, array.tobytes(), raw=True
     )

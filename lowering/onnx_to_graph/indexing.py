@@ -92,6 +92,22 @@ def gather_nd(node: Node) -> list[SSAValue]:
     return [build.gather(node.reshape(x, [rows, *rest]), flat, axis=0)]
 
 
+def reverse_sequence(node: Node) -> list[SSAValue]:
+    """With constant lengths: a gather from the flat operand at constant positions."""
+    lengths = node.known(1)
+    if lengths is None:
+        raise NotNative
+    x, shape = node[0], node.shape(0)
+    time, batch = node.int("time_axis", 0), node.int("batch_axis", 1)
+    if {time, batch} != {0, 1} or len(shape) < 2 or lengths.shape != (shape[batch],):
+        raise UserError("time and batch are the first two dims, one length per batch entry")
+    t, row = np.arange(shape[time])[:, None], np.arange(shape[batch])[None, :]
+    place = np.where(t < lengths[None, :], lengths[None, :] - 1 - t, t)
+    flat = place * shape[batch] + row if time == 0 else (row * shape[time] + place).T
+    merged = node.reshape(x, [shape[0] * shape[1], *shape[2:]])
+    return [node.build.gather(merged, node.data(flat.astype(np.int64), "places"), axis=0)]
+
+
 def compress(node: Node) -> list[SSAValue]:
     """Where the condition is constant: a gather at its true places."""
     condition = node.constant(1, "the condition").ravel()

@@ -12,16 +12,29 @@ from .values import NotNative
 
 
 def batch_normalization(node: Node) -> list[SSAValue]:
-    """The inference form; training forms stay opaque."""
+    """The inference form; from opset 14 on also the training form, by the batch's statistics."""
     if node.version >= 14:
         training = node.flag("training_mode")
     else:
         training = any(node.wants(k) for k in range(1, 5))
-    if training or not node.flag("spatial", True):
+    if (training and node.version < 14) or not node.flag("spatial", True):
         raise NotNative
-    x = node[0]
-    statistics = [node.cast(node[k], element_of(x)) for k in range(1, 5)]
-    return [node.build.batch_norm(x, *statistics, epsilon=node.float("epsilon", 1e-5))]
+    x, build = node[0], node.build
+    scale, bias, mean, variance = (node.cast(node[k], element_of(x)) for k in range(1, 5))
+    epsilon = node.float("epsilon", 1e-5)
+    if not training:
+        return [build.batch_norm(x, scale, bias, mean, variance, epsilon=epsilon)]
+    axes = [k for k in range(len(shape_of(x))) if k != 1]
+    current = build.reduce_mean(x, axes=axes)
+    centred = build.sub(x, build.expand(current, shape_of(x)))
+    spread = build.reduce_mean(build.mul(centred, centred), axes=axes, keep_dims=False)
+    current = node.reshape(current, shape_of(mean))
+    momentum = node.float("momentum", 0.9)
+    running = [
+        build.add(build.mul(old, node.literal(momentum, old)), build.mul(new, node.literal(1 - momentum, new)))
+        for old, new in ((mean, current), (variance, spread))
+    ]
+    return [build.batch_norm(x, scale, bias, current, spread, epsilon=epsilon), *running]
 
 
 def instance_normalization(node: Node) -> list[SSAValue]:

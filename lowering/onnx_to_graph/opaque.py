@@ -20,6 +20,8 @@ from .values import NotConstant, Value
 
 # Operand data are given to shape inference up to this size.
 _SHAPE_DATA = 4096
+# Ops whose number of results depends on data, whatever two runs happen to agree on.
+_DATA_DEPENDENT = frozenset({"Compress", "NonMaxSuppression", "NonZero", "StringSplit", "Unique"})
 
 
 def keep(
@@ -32,6 +34,8 @@ def keep(
             onnx.reference has no implementation of the op.
     """
     _check_operands(node)
+    if node.op_type in _DATA_DEPENDENT and domain == "":
+        raise UserError("the shapes of its results depend on data", where=node.where)
     if not can_run(node, domain, opsets):
         place = f"domain '{domain}'" if domain else "the ONNX domain"
         raise UserError(

@@ -17,6 +17,7 @@ from .values import NotNative
 # Operands: an attribute before these opsets, an input from them on.
 _AXES_AS_INPUT = {"ReduceSum": 13}
 _CUMULATIVE_LIMIT = 4096
+_PRODUCT_LIMIT = 256
 
 
 def axes_of(node: Node) -> list[int] | None:
@@ -123,6 +124,25 @@ def cum_sum(node: Node) -> list[SSAValue]:
     ones = np.triu(np.ones((n, n), dtype=np.float64), 1 if node.flag("exclusive") else 0)
     matrix = ones.T if node.flag("reverse") else ones
     return [along_axis(node, x, axis, matrix.astype(dtype))]
+
+
+def cum_prod(node: Node) -> list[SSAValue]:
+    """Products of prefixes: a reduction of the operand with ones beyond each prefix."""
+    x, build = node[0], node.build
+    shape = shape_of(x)
+    axis = node.axis(node.constant_ints(1, "the axis")[0], len(shape))
+    n = shape[axis]
+    if n > _PRODUCT_LIMIT:
+        raise NotNative
+    mask = np.triu(np.ones((n, n), np.bool_), 1 if node.flag("exclusive") else 0)
+    mask = mask.T if node.flag("reverse") else mask
+    full = [*shape[: axis + 1], n, *shape[axis + 1 :]]
+    dims = [*range(axis + 1), *range(axis + 2, len(full))]
+    spread = build.broadcast(x, shape=full, dims=dims)
+    kept = node.data(mask.reshape([n, n] + [1] * (len(shape) - axis - 1)), "mask")
+    ones = node.literal(1, spread)
+    parts = build.where(build.expand(kept, full), spread, ones)
+    return [build.reduce_prod(parts, axes=[axis], keep_dims=False)]
 
 
 def along_axis(node: Node, x: SSAValue, axis: int, matrix: np.ndarray) -> SSAValue:  # pyright: ignore

@@ -13,9 +13,11 @@ from . import (
     indexing,
     normalisation,
     pooling,
+    recurrent,
     reductions,
     resizing,
     shaping,
+    spectral,
 )
 from .elementwise import Converter, binary, unary, variadic, with_floats
 
@@ -120,7 +122,9 @@ TABLE: dict[str, Converter] = {
     # reductions
     "ArgMax": reductions.arg_extremum(1),
     "ArgMin": reductions.arg_extremum(-1),
+    "CumProd": reductions.cum_prod,
     "CumSum": reductions.cum_sum,
+    "DFT": spectral.dft,
     "ReduceL1": reductions.l1,
     "ReduceL2": reductions.l2,
     "ReduceLogSum": reductions.log_sum,
@@ -131,6 +135,10 @@ TABLE: dict[str, Converter] = {
     "ReduceProd": reductions.plain("reduce_prod"),
     "ReduceSum": reductions.plain("reduce_sum"),
     "ReduceSumSquare": reductions.sum_square,
+    # recurrent
+    "GRU": recurrent.gru,
+    "LSTM": recurrent.lstm,
+    "RNN": recurrent.rnn,
     # data movement
     "CenterCropPad": shaping.center_crop_pad,
     "Compress": indexing.compress,
@@ -148,6 +156,7 @@ TABLE: dict[str, Converter] = {
     "Range": shaping.range_,
     "Reshape": shaping.reshape,
     "Resize": resizing.resize,
+    "ReverseSequence": indexing.reverse_sequence,
     "Slice": shaping.slice_,
     "SpaceToDepth": shaping.space_to_depth,
     "Split": shaping.split,
@@ -164,7 +173,7 @@ ANY_TYPE = frozenset(
     {
         "Cast", "CastLike", "CenterCropPad", "Compress", "Concat", "DepthToSpace", "Dropout", "Expand",
         "EyeLike", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "OneHot", "Pad",
-        "Range", "Reshape", "Resize", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose",
+        "Range", "Reshape", "Resize", "ReverseSequence", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose",
         "Trilu", "Unsqueeze", "Upsample", "Where",
     }
 )  # fmt: skip

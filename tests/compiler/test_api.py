@@ -26,7 +26,10 @@ def conv_net(batch: int = 1) -> Program:
 
     with b.at("layer1"):
         y = b.conv(
-            b.input("x", (batch, 3, 8, 8)), weight("w", 4, 3, 3, 3), strides=[1, 1], pads=[1] * 4,
+            b.input("x", (batch, 3, 8, 8)),
+            weight("w", 4, 3, 3, 3),
+            strides=[1, 1],
+            pads=[1] * 4,
             dilations=[1, 1],
         )
     y = b.batch_norm(y, *(weight(f"bn.{k}", 4) for k in range(4)))
@@ -75,7 +78,7 @@ def test_without_its_weights_a_program_still_optimises(tmp_path: Path) -> None:
     assert better.report["cost"]["kind"] == "modelled"
     assert "weights file is absent" in better.report["message"]
     assert "graph.batch_norm" not in [op.name for op in better.main.body.block.ops]
-    with pytest.raises(UserError, match="weight .* is not in the weights file"):
+    with pytest.raises(UserError, match=r"weight .* is not in the weights file"):
         isoform.compile(program, target="reference")
     api.save(better, tmp_path / "better.mlir")
     assert not (tmp_path / "better.safetensors").exists()
@@ -142,7 +145,7 @@ def test_bad_names_are_one_line_errors(tmp_path: Path) -> None:
     ):
         with pytest.raises(UserError, match=message):
             isoform.load(name)
-    with pytest.raises(UserError, match="FILE.mlir or FILE.onnx"):
+    with pytest.raises(UserError, match=r"FILE.mlir or FILE.onnx"):
         api.save(conv_net(), tmp_path / "x.txt")
 
 
@@ -243,4 +246,6 @@ def test_a_torch_module_is_imported() -> None:
     x = torch.ones(2, 3)
     program = isoform.from_torch(module, x)
     session = isoform.compile(program, target="reference")
-    np.testing.assert_allclose(session(x.numpy())[session.outputs[0].name], module(x).detach(), rtol=1e-5)
+    np.testing.assert_allclose(
+        session(x.numpy())[session.outputs[0].name], module(x).detach(), rtol=1e-5
+    )

@@ -59,7 +59,10 @@ def test_outputs_are_the_callers(session: isoform.Session) -> None:
     [
         ({"x": X}, r"input 'y' is missing: expected y: float32\[2, 3\]"),
         ({"x": X, "y": Y, "z": Y}, r"there is no input 'z' \(inputs are x, y\)"),
-        ({"x": X, "y": Y.astype(np.float64)}, "'y' has another dtype: expected float32, found float64"),
+        (
+            {"x": X, "y": Y.astype(np.float64)},
+            "'y' has another dtype: expected float32, found float64",
+        ),
         ({"x": X[:1], "y": Y}, r"input 'x' has another shape: expected \[2, 3\], found \[1, 3\]"),
     ],
 )
@@ -75,7 +78,7 @@ def test_wrong_calls_are_named(session: isoform.Session) -> None:
         session(X, Y, Y)
     with pytest.raises(UserError, match="given twice"):
         session(X, x=X)
-    with pytest.raises(UserError, match="no output 'prodct'.*did you mean 'product'"):
+    with pytest.raises(UserError, match=r"no output 'prodct'.*did you mean 'product'"):
         session.run(["prodct"], {"x": X, "y": Y})
 
 
@@ -100,7 +103,7 @@ def test_weights_are_checked_when_compiling() -> None:
 def test_targets_that_do_not_run_here_say_so() -> None:
     with pytest.raises(UserError, match="cannot run on 'h100' here"):
         isoform.compile(program(), target="h100")
-    with pytest.raises(UserError, match="unknown target 'cup'.*did you mean 'cpu'"):
+    with pytest.raises(UserError, match=r"unknown target 'cup'.*did you mean 'cpu'"):
         isoform.compile(program(), target="cup")
 
 

@@ -159,7 +159,10 @@ def assert_same(before: Program, after: Program, tolerance: float) -> None:
     assert list(found) == list(expected)
     for name in expected:
         np.testing.assert_allclose(
-            found[name], expected[name], rtol=tolerance, atol=tolerance * np.abs(expected[name]).max(initial=1)
+            found[name],
+            expected[name],
+            rtol=tolerance,
+            atol=tolerance * np.abs(expected[name]).max(initial=1),
         )
 
 

@@ -8,33 +8,6 @@ from isoform.dialects.errors import UserError
 from isoform.passes.flops import program_macs
 
 NAMES = [model.name for model in zoo.MODELS]
-# Sizes at which a model is small enough to evaluate in a second or two.
-SMALL = {
-    "resnet18": {"image": 32},
-    "resnet50": {"image": 32},
-    "resnext50": {"image": 32},
-    "inception-v3": {"image": 75},
-    "squeezenet": {"image": 48},
-    "vgg19": {"image": 32},
-    "mobilenet-v2": {"image": 32},
-    "bert-base": {"sequence": 8, "layers": 2, "vocabulary": 1000},
-    "dcgan": {},
-}
-
-
-def feeds(program, seed=0):
-    rng = np.random.default_rng(seed)
-    made = {}
-    for name, type_ in program.inputs.items():
-        shape = type_.get_shape()
-        if name == "attention_mask":
-            made[name] = (np.arange(shape[1]) < shape[1] - 2) * np.ones(shape, np.int64)
-        elif name == "input_ids":
-            made[name] = rng.integers(0, 1000, shape)
-        else:
-            made[name] = rng.standard_normal(shape, np.float32)
-    return made
-
 
 @pytest.mark.parametrize("model", zoo.MODELS, ids=NAMES)
 def test_parameters_are_exactly_the_published_ones(model: zoo.Model) -> None:
@@ -60,8 +33,8 @@ def test_multiply_adds_grow_with_the_batch(model: zoo.Model) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str) -> None:
-    one, two, other = (zoo.build(name, seed=s, **SMALL[name]) for s in (7, 7, 8))
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str, small_sizes) -> None:
+    one, two, other = (zoo.build(name, seed=s, **small_sizes[name]) for s in (7, 7, 8))
     assert str(one.module) == str(two.module) == str(other.module)
     key = min(one.weights, key=lambda k: k.endswith("weight"))
     for k in (key, *list(one.weights)[:3]):
@@ -70,17 +43,17 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(name: str) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_outputs_have_sane_magnitudes_and_depend_on_the_input(name: str) -> None:
-    program = zoo.build(name, batch=2, **SMALL[name])
-    for array in reference.run(program, feeds(program)).values():
+def test_outputs_are_sane_and_depend_on_the_input(name: str, small_sizes, inputs) -> None:
+    program = zoo.build(name, batch=2, **small_sizes[name])
+    for array in reference.run(program, inputs(program)).values():
         assert np.isfinite(array).all()
         assert 0.2 < array.std() < 10
         assert np.abs(array[0] - array[1]).max() > 0.05
 
 
-def test_masked_positions_do_not_change_the_others() -> None:
-    program = zoo.build("bert-base", **SMALL["bert-base"])
-    given = feeds(program)
+def test_masked_positions_do_not_change_the_others(small_sizes, inputs) -> None:
+    program = zoo.build("bert-base", **small_sizes["bert-base"])
+    given = inputs(program)
     changed = {**given, "input_ids": given["input_ids"].copy()}
     changed["input_ids"][:, -2:] += 1
     a, b = (reference.run(program, g)["last_hidden_state"] for g in (given, changed))

@@ -1,0 +1,210 @@
+"""What isoform makes of a model: `isoform check`. Never fails on unknown ops or unbound dims.
+
+Every node of the model is native (one graph op), composed (several), folded (a shape computation,
+no op left), opaque (kept, run by onnx.reference, no optimisation crosses it) or unsupported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Block
+
+from ..dialects.graph import OpaqueOp
+from ..dialects.program import Program, where
+from ..dialects.types import tensor_type
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ..lowering.onnx_to_graph.importer import Outcome
+    from ..lowering.onnx_to_graph.survey import Survey
+
+KINDS = ("native", "composed", "folded", "opaque", "unsupported")
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """One op type: how many nodes became what, and the graph ops they use."""
+
+    op: str
+    count: int
+    kinds: dict[str, int]
+    graph_ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """A node that no optimisation crosses, or that cannot be converted at all."""
+
+    node: str
+    op: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DynamicInput:
+    """An input with dims that `--shape` must bind; None is a dim without a name."""
+
+    name: str
+    dims: tuple[int | str | None, ...] | None
+
+
+@dataclass(frozen=True)
+class Check:
+    """The answer of `isoform check`."""
+
+    model: str
+    opsets: dict[str, int]
+    ops: tuple[OpRow, ...]
+    dtypes: dict[str, int]
+    dynamic: tuple[DynamicInput, ...] = ()
+    flags: tuple[str, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Nodes of each kind."""
+        return {kind: sum(row.kinds.get(kind, 0) for row in self.ops) for kind in KINDS}
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model can be imported, once its dims are bound."""
+        return not self.problems and self.totals["unsupported"] == 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data; numbers are numbers."""
+        return {**asdict(self), "totals": self.totals, "ok": self.ok}
+
+    def as_text(self) -> str:
+        """A table of the ops, then what there is to know about dims and blockers."""
+        head = ["op", "nodes", *KINDS, "as"]
+        rows = [
+            [row.op, str(row.count), *(str(row.kinds.get(k, 0) or "") for k in KINDS), _short(row.graph_ops)]
+            for row in self.ops
+        ]
+        total = ["total", str(sum(r.count for r in self.ops))]
+        rows.append([*total, *(str(n or "") for n in self.totals.values()), ""])
+        lines = [*_columns([head, *rows]), ""]
+        lines.append("types: " + ", ".join(f"{name} ({n} values)" for name, n in self.dtypes.items()))
+        lines += [f"dynamic: input '{d.name}' has {_dims(d.dims)}" for d in self.dynamic]
+        if self.flags:
+            lines.append(f"to bind them, add: {' '.join(self.flags)}  (1 was assumed here)")
+        lines += [f"{b.kind}: {b.op} '{b.node}'{': ' + b.reason if b.reason else ''}" for b in self.blockers]
+        lines += [f"problem: {text}" for text in self.problems]
+        if not self.blockers and not self.problems:
+            lines.append("nothing blocks optimisation")
+        return "\n".join(lines)
+
+
+def check_model(
+    model: str | os.PathLike[str] | onnx.ModelProto | Program,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Check:
+    """Say what becomes of every node of a model (a file, a parsed model, or a program).
+
+    Raises:
+        UserError: the file cannot be read, or is no valid graph.
+    """
+    if isinstance(model, Program):
+        return _check_program(model)
+    if isinstance(model, str | os.PathLike) and Path(model).suffix.lower() == ".mlir":
+        from .program_file import read_program
+
+        return _check_program(read_program(Path(model)))
+    from ..lowering.onnx_to_graph.loading import load_model
+    from ..lowering.onnx_to_graph.survey import Survey
+
+    survey = Survey(load_model(model))
+    survey.survey(shapes or {})
+    return _check_survey(survey)
+
+
+def format_check(check: Check) -> str:
+    """The text of `isoform check`."""
+    return check.as_text()
+
+
+def _check_survey(survey: Survey) -> Check:
+    return Check(
+        model=survey.model.source,
+        opsets=survey.model.opsets,
+        ops=_rows(survey.outcomes),
+        dtypes=_dtypes(survey.build.block),
+        dynamic=tuple(
+            DynamicInput(entry.name, entry.dims) for entry in survey.inputs if not entry.is_static
+        ),
+        flags=tuple(survey.flags),
+        blockers=tuple(
+            Blocker(o.name, o.op_type, o.kind, o.reason)
+            for o in survey.outcomes
+            if o.kind in ("opaque", "unsupported")
+        ),
+        problems=tuple(survey.problems),
+    )
+
+
+def _rows(outcomes: Sequence[Outcome]) -> tuple[OpRow, ...]:
+    """One row per op type, the most frequent first."""
+    kinds: dict[str, Counter[str]] = {}
+    ops: dict[str, dict[str, None]] = {}
+    for o in outcomes:
+        name = f"{o.domain}::{o.op_type}" if o.domain else o.op_type
+        kinds.setdefault(name, Counter())[o.kind] += 1
+        ops.setdefault(name, {}).update(dict.fromkeys(o.ops))
+    rows = [OpRow(n, sum(k.values()), dict(k), tuple(ops[n])) for n, k in kinds.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.count, row.op)))
+
+
+def _dtypes(block: Block) -> dict[str, int]:
+    """Values of each element type, inputs and weights included."""
+    values = [*block.args, *(r for op in block.ops for r in op.results)]
+    return dict(Counter(str(tensor_type(v).element_type) for v in values).most_common())
+
+
+def _check_program(program: Program) -> Check:
+    """A program is made of graph ops already (or of those below): each is itself."""
+    from ..lowering.onnx_to_graph.importer import Outcome
+
+    outcomes: list[Outcome] = []
+    for op in program.main.body.block.ops:
+        if isinstance(op, ReturnOp):
+            continue
+        if isinstance(op, OpaqueOp):
+            outcomes.append(Outcome(op.op_type.data, "", where(op), "opaque", (op.name,)))
+        else:
+            outcomes.append(Outcome(op.name, "", where(op), "native", (op.name,)))
+    return Check(
+        model=program.source,
+        opsets={},
+        ops=_rows(outcomes),
+        dtypes=_dtypes(program.main.body.block),
+        blockers=tuple(Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind == "opaque"),
+    )
+
+
+def _short(ops: Sequence[str], limit: int = 6) -> str:
+    names = [name.removeprefix("graph.") for name in ops]
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _dims(dims: Sequence[int | str | None] | None) -> str:
+    if dims is None:
+        return "an unknown rank"
+    return "dims [" + ", ".join("?" if d is None else str(d) for d in dims) + "]"

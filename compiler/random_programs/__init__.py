@@ -1,0 +1,29 @@
+"""Random programs, valid by construction, for whoever writes a pass, a lowering or a rule.
+
+    program = random_graph(seed=7, ops=12)
+    inputs = random_inputs(program, seed=7)
+    small = reduce(program, fails)          # fails: Callable[[Program], bool]
+    path = write_reproducer(small, folder)
+
+`random_graph` draws from every family of the graph dialect, `random_scope_program` draws scopes
+that no graph op makes. `Agreement` compares what a target computed with the reference where that
+is possible: not where rounding alone decides the result.
+"""
+
+from .agreement import Agreement, Difference
+from .graphs import FAMILIES, random_graph
+from .inputs import random_inputs, random_weights
+from .reducing import reduce, write_reproducer
+from .scopes import random_scope_program
+
+__all__ = [
+    "FAMILIES",
+    "Agreement",
+    "Difference",
+    "random_graph",
+    "random_inputs",
+    "random_scope_program",
+    "random_weights",
+    "reduce",
+    "write_reproducer",
+]

@@ -1,0 +1,328 @@
+"""Write a graph-level program as an ONNX model.
+
+One writer per graph op, in one table; opaque nodes are put back as they were read. Names of inputs,
+outputs, weights and nodes are kept.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto, helper
+from xdsl.dialects.builtin import NameLoc, TensorType, bf16
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..dialects.errors import UserError
+from ..dialects.files import atomic_write, cannot, write_whole
+from ..dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
+from ..dialects.graph.pooling import AvgPoolOp, PoolOp
+from ..dialects.program import Program, return_of, where
+from ..dialects.types import Array, shape_of, tensor_type, to_numpy
+from .onnx_to_graph.elements import number_of_element, to_proto
+
+OPSET = 17
+# Above this much data the weights go into a file beside the model (a protobuf ends at 2 GiB).
+EXTERNAL_BYTES = 3 << 29
+
+
+def export_onnx(program: Program, path: str | os.PathLike[str]) -> None:
+    """Write the program to `path`; very large weights to `NAME.onnx.data` beside it.
+
+    Raises:
+        UserError: an op is not of the graph level, a weight's data are missing, or the file cannot
+            be written.
+    """
+    path = Path(path)
+    model = Exporter(program).model()
+    sizes = {t.name: _data_size(t) for t in model.graph.initializer if t.name in program.weights}
+    if sum(sizes.values()) > EXTERNAL_BYTES:
+        _write_external(model, program.weights, path)
+    else:
+        _fill(model, program.weights)
+    write_whole(path, model.SerializeToString(deterministic=True))
+
+
+def to_model(program: Program) -> onnx.ModelProto:
+    """The program as an ONNX model in memory, weights inside. Raises UserError as `export_onnx`."""
+    model = Exporter(program).model()
+    _fill(model, program.weights)
+    return model
+
+
+# --- weights ---
+
+
+def _data_size(proto: TensorProto) -> int:
+    return math.prod(proto.dims) * helper.tensor_dtype_to_np_dtype(proto.data_type).itemsize
+
+
+def _weight(weights: Mapping[str, Array], proto: TensorProto) -> Array:
+    """A weight's data in the dtype of its declaration."""
+    array = np.asarray(weights[proto.name])
+    if array.shape != tuple(proto.dims):
+        raise UserError(
+            f"weight '{proto.name}' has another shape", expected=list(proto.dims), found=list(array.shape)
+        )
+    return array.astype(helper.tensor_dtype_to_np_dtype(proto.data_type), copy=False)
+
+
+def _fill(model: onnx.ModelProto, weights: Mapping[str, Array]) -> None:
+    """Put the data of the (so far empty) initialisers inside the model."""
+    for proto in model.graph.initializer:
+        if proto.name in weights and not proto.HasField("raw_data"):
+            proto.CopyFrom(to_proto(_weight(weights, proto), proto.name))
+
+
+def _write_external(model: onnx.ModelProto, weights: Mapping[str, Array], path: Path) -> None:
+    """Write the data to a file beside the model, one weight in memory at a time."""
+    beside = path.with_name(path.name + ".data")
+    try:
+        with atomic_write(beside) as file:
+            for proto in model.graph.initializer:
+                if proto.name not in weights or proto.HasField("raw_data"):
+                    continue
+                data = np.ascontiguousarray(_weight(weights, proto)).tobytes()
+                file.write(b"\0" * (-file.tell() % 64))
+                proto.data_location = TensorProto.EXTERNAL
+                entries = {"location": beside.name, "offset": file.tell(), "length": len(data)}
+                for key, value in entries.items():
+                    proto.external_data.add(key=key, value=str(value))
+                file.write(data)
+    except OSError as error:
+        raise cannot("write", beside, error) from error
+
+
+# --- the model ---
+
+
+class Exporter:
+    """One export: names of values, nodes so far."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.ops = list(program.main.body.block.ops)
+        self.opset = max([OPSET, *(_needed_opset(op) for op in self.ops)])
+        self.domains: dict[str, int] = {"": self.opset}
+        self.nodes: list[NodeProto] = []
+        self.initialisers: list[TensorProto] = []
+        self.names: dict[SSAValue, str] = {}
+        self._taken: set[str] = set()
+        self._node_names: set[str] = set()
+        self._node = ""
+
+    def model(self) -> onnx.ModelProto:
+        """Everything but the weights' data. Raises UserError."""
+        self._name_interface()
+        for op in self.ops:
+            self._op(op)
+        outputs = self._outputs()
+        name = Path(self.program.source).stem or "main"
+        inputs = [
+            helper.make_tensor_value_info(n, number_of_element(t.element_type), t.get_shape())
+            for n, t in self.program.inputs.items()
+        ]
+        graph = helper.make_graph(self.nodes, name, inputs, outputs, self.initialisers)
+        imports = [helper.make_opsetid(d, v) for d, v in sorted(self.domains.items())]
+        model = helper.make_model(graph, opset_imports=imports, producer_name="isoform")
+        model.ir_version = max(8, helper.find_min_ir_version_for(imports, ignore_unknown=True))
+        return model
+
+    def _name_interface(self) -> None:
+        """Inputs, weights and outputs first: their names are kept, the others give way."""
+        for name, arg in zip(
+            self.program.input_names, self.program.main.body.block.args, strict=True
+        ):
+            self.names[arg] = name
+        weights = [op for op in self.ops if isinstance(op, WeightOp)]
+        self._taken |= {*self.program.input_names, *self.program.output_names, *(w.key for w in weights)}
+        for op in self.ops:
+            if isinstance(op, OpaqueOp):
+                self._taken |= _inner_names(_opaque_node(op))
+        for name, value in self._returned():
+            if isinstance(value.owner, GraphOp | OpaqueOp | ConstantOp) and value not in self.names:
+                self.names[value] = name
+
+    def _returned(self) -> list[tuple[str, SSAValue]]:
+        values = return_of(self.program.module).arguments
+        return list(zip(self.program.output_names, values, strict=True))
+
+    def _outputs(self) -> list[onnx.ValueInfoProto]:
+        found: list[onnx.ValueInfoProto] = []
+        for name, value in self._returned():
+            type_ = tensor_type(value)
+            number = number_of_element(type_.element_type)
+            found.append(helper.make_tensor_value_info(name, number, type_.get_shape()))
+            if self.names[value] != name:
+                self.nodes.append(
+                    helper.make_node("Identity", [self.names[value]], [name], f"{name}/Identity")
+                )
+        return found
+
+    # --- what writers use ---
+
+    def name(self, value: SSAValue) -> str:
+        """The ONNX name of a value, made from its SSA name."""
+        if value not in self.names:
+            self.names[value] = self.fresh(value.name_hint or "v")
+        return self.names[value]
+
+    def fresh(self, name: str) -> str:
+        found, k = name, 1
+        while found in self._taken:
+            found, k = f"{name}_{k}", k + 1
+        self._taken.add(found)
+        return found
+
+    def emit(
+        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str] | None = None, **attributes: Any
+    ) -> str:
+        """Add a node; without `outputs` its one result gets a fresh name. Returns the first result."""
+        results = [self.fresh(f"{op_type}_out")] if outputs is None else list(outputs)
+        self.nodes.append(
+            helper.make_node(op_type, list(inputs), results, self._node_name(op_type), **attributes)
+        )
+        return results[0]
+
+    def _node_name(self, op_type: str) -> str:
+        base = self._node or op_type
+        found, k = base, 1
+        while found in self._node_names:
+            found, k = f"{base}/{op_type}_{k}" if self._node else f"{op_type}_{k}", k + 1
+        self._node_names.add(found)
+        return found
+
+    def integers(self, values: Sequence[int], role: str) -> str:
+        """An int64 initialiser."""
+        return self.data(np.asarray(values, np.int64), role)
+
+    def data(self, array: Array, role: str) -> str:
+        name = self.fresh(f"{self._node or 'node'}/{role}")
+        self.initialisers.append(to_proto(array, name))
+        return name
+
+    def scalar(self, value: float, element: Attribute, role: str) -> str:
+        return self.data(np.asarray(value).astype(to_numpy(element)), role)
+
+    # --- ops ---
+
+    def _op(self, op: Operation) -> None:
+        self._node = op.location.desc.data if isinstance(op.location, NameLoc) else ""
+        match op:
+            case WeightOp():
+                self._weight(op)
+            case ConstantOp():
+                self.emit("Constant", [], [self.name(op.result)], value=to_proto(op.array()))
+            case OpaqueOp():
+                self._opaque(op)
+            case ReturnOp():
+                pass
+            case GraphOp():
+                self._graph_op(op)
+            case _:
+                raise UserError(
+                    f"op '{op.name}' is below the graph level",
+                    where=where(op),
+                    hint="-o OUT.onnx is for graph-level programs, use -o OUT.mlir",
+                )
+
+    def _weight(self, op: WeightOp) -> None:
+        self.names[op.result] = op.key
+        if any(t.name == op.key for t in self.initialisers[-1:]):
+            return
+        proto = TensorProto(name=op.key, data_type=number_of_element(op.type.element_type))
+        proto.dims.extend(op.type.get_shape())
+        if op.key not in self.program.weights:
+            raise UserError(f"the data of weight '{op.key}' are missing", hint="was the side file left behind?")
+        self.initialisers.append(proto)
+
+    def _graph_op(self, op: GraphOp) -> None:
+        from .graph_to_onnx_ops import WRITERS
+
+        writer = WRITERS.get(op.name.removeprefix("graph."))
+        if writer is None:
+            raise UserError(f"op '{op.name}' has no ONNX form", where=where(op))
+        writer(self, op, [self.name(v) for v in op.operands], [self.name(r) for r in op.results])
+
+    def _opaque(self, op: OpaqueOp) -> None:
+        """The node as it was read, with the names that its values have now."""
+        node = _opaque_node(op)
+        self._check_version(op, node)
+        operands = iter([self.name(v) for v in op.inputs])
+        results = iter([self.name(r) for r in op.outputs])
+        node.input[:] = [next(operands) if name else "" for name in node.input]
+        node.output[:] = [next(results) if name else "" for name in node.output]
+        node.name = self._node_name(node.op_type)
+        self.nodes.append(node)
+
+    def _check_version(self, op: OpaqueOp, node: NodeProto) -> None:
+        """The node means the same in the model's opset. Raises UserError."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        given = _opsets(op).get(domain, 1)
+        target = self.domains.setdefault(domain, given)
+        if target == given:
+            return
+        old, new = (
+            onnx.defs.get_schema(node.op_type, version, domain).since_version for version in (given, target)
+        )
+        if old != new:
+            raise UserError(
+                f"opaque op '{node.op_type}' of opset {given} has another meaning in opset {target}",
+                where=where(op),
+                hint="convert the original model with onnx.version_converter",
+            )
+
+
+def _opaque_node(op: OpaqueOp) -> NodeProto:
+    return NodeProto.FromString(bytes.fromhex(op.node.data))
+
+
+def _opsets(op: OpaqueOp) -> dict[str, int]:
+    pairs = [entry.data.rpartition("=") for entry in op.opset]
+    return {domain: int(version) for domain, _, version in pairs}
+
+
+def _inner_names(node: NodeProto) -> set[str]:
+    """Names defined inside a node's subgraphs, which outer values must not shadow."""
+    found: set[str] = set()
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            found |= {i.name for i in graph.input} | {t.name for t in graph.initializer}
+            for inner in graph.node:
+                found |= set(inner.output) | _inner_names(inner)
+    return found
+
+
+def _needed_opset(op: Operation) -> int:
+    """The least opset that has what the op needs."""
+    if isinstance(op, OpaqueOp):
+        return _opsets(op).get("", OPSET)
+    if any(isinstance(v.type, TensorType) and v.type.element_type == bf16 for v in op.operands):
+        return 22  # most ops take bfloat16 only since then
+    if isinstance(op, PoolOp):
+        if op.value("ceil_mode") and _rounds_otherwise(op):
+            return 22
+        return 19 if isinstance(op, AvgPoolOp) and set(op.ints("dilations")) != {1} else OPSET
+    return OPSET
+
+
+def _rounds_otherwise(op: PoolOp) -> bool:
+    """Whether a last window that starts in the end pad is dropped, which older opsets keep."""
+    size, out, pads = shape_of(op.operands[0])[2:], shape_of(op.result)[2:], op.ints("pads")
+    properties = zip(op.ints("kernel"), op.ints("strides"), op.ints("dilations"), strict=True)
+    for k, (kernel, stride, dilation) in enumerate(properties):
+        room = size[k] + pads[k] + pads[k + len(size)] - (kernel - 1) * dilation - 1
+        if -(-room // stride) + 1 != out[k]:
+            return True
+    return False
+
+
+Writer: TypeAlias = "Callable[[Exporter, GraphOp, list[str], list[str]], None]"
+
+__all__ = ["Exporter", "Writer", "export_onnx", "to_model"]

@@ -1,0 +1,216 @@
+"""How each graph op is written in ONNX: the table of `graph_to_onnx`."""
+
+from __future__ import annotations
+
+from ..dialects.graph import GraphOp
+from ..dialects.types import is_float, shape_of
+from .graph_to_onnx import Exporter, Writer
+from .onnx_to_graph.elements import number_of_element
+
+_INT64_MIN = -(1 << 63)
+
+
+def plain(op_type: str, *attributes: str) -> Writer:
+    """One node with the same operands; properties of the same name become attributes."""
+
+    def write(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+        e.emit(op_type, inputs, outputs, **{name: op.value(name) for name in attributes})
+
+    return write
+
+
+def cast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    e.emit("Cast", inputs, outputs, to=number_of_element(op.value("to")))
+
+
+def clip(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Infinite bounds are left out."""
+    bounds = [op.value("min"), op.value("max")]
+    element = op.type.element_type
+    names = [
+        "" if abs(v) == float("inf") else e.scalar(v, element, role)
+        for v, role in zip(bounds, ("min", "max"), strict=True)
+    ]
+    while names and not names[-1]:
+        names.pop()
+    e.emit("Clip", [*inputs, *names], outputs)
+
+
+def matmul(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Gemm where a float matrix is read transposed, else MatMul after a Transpose."""
+    flags = [op.value("transpose_a"), op.value("transpose_b")]
+    rank = len(op.type.get_shape())
+    if any(flags) and rank == 2 and is_float(op.type.element_type):
+        e.emit("Gemm", inputs, outputs, transA=int(flags[0]), transB=int(flags[1]))
+        return
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    names = [e.emit("Transpose", [n], perm=perm) if flag else n for n, flag in zip(inputs, flags, strict=True)]
+    e.emit("MatMul", names, outputs)
+
+
+def conv(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Conv; pads that crop come first, as a Pad."""
+    pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
+    if any(p < 0 for p in pads):
+        full = [0, 0, *pads[:spatial], 0, 0, *pads[spatial:]]
+        inputs = [e.emit("Pad", [inputs[0], e.integers(full, "pads")]), *inputs[1:]]
+        pads = [0] * len(pads)
+    e.emit("Conv", inputs, outputs, pads=pads, **_convolution(op))
+
+
+def _convolution(op: GraphOp) -> dict[str, object]:
+    return {
+        "strides": list(op.ints("strides")),
+        "dilations": list(op.ints("dilations")),
+        "group": op.value("groups"),
+        "kernel_shape": list(shape_of(op.operands[1])[2:]),
+    }
+
+
+def conv_transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """ConvTranspose; pads that extend come after it, as a Pad before the bias."""
+    pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
+    settings = {**_convolution(op), "output_padding": list(op.ints("output_padding"))}
+    if all(p >= 0 for p in pads):
+        e.emit("ConvTranspose", inputs, outputs, pads=pads, **settings)
+        return
+    bare = e.emit("ConvTranspose", inputs[:2], pads=[max(p, 0) for p in pads], **settings)
+    extra = [max(-p, 0) for p in pads]
+    full = [0, 0, *extra[:spatial], 0, 0, *extra[spatial:]]
+    if len(inputs) == 2:
+        e.emit("Pad", [bare, e.integers(full, "pads")], outputs)
+        return
+    padded = e.emit("Pad", [bare, e.integers(full, "pads")])
+    bias = e.emit("Reshape", [inputs[2], e.integers([-1, *[1] * spatial], "shape")])
+    e.emit("Add", [padded, bias], outputs)
+
+
+def pool(op_type: str) -> Writer:
+    """MaxPool and AveragePool."""
+
+    def write(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+        attributes: dict[str, object] = {
+            "kernel_shape": list(op.ints("kernel")),
+            "strides": list(op.ints("strides")),
+            "pads": list(op.ints("pads")),
+            "ceil_mode": int(op.value("ceil_mode")),
+        }
+        if op_type == "AveragePool":
+            attributes["count_include_pad"] = int(op.value("count_include_pad"))
+        if op_type == "MaxPool" or set(op.ints("dilations")) != {1}:
+            attributes["dilations"] = list(op.ints("dilations"))
+        e.emit(op_type, inputs, outputs, **attributes)
+
+    return write
+
+
+def reduction(op_type: str) -> Writer:
+    """Axes as an input (ReduceSum; all from opset 18 on) or an attribute; none is Identity."""
+
+    def write(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+        axes, keep = list(op.ints("axes")), int(op.value("keep_dims"))
+        if not axes:
+            e.emit("Identity", inputs, outputs)
+        elif op_type == "ReduceSum" or e.opset >= 18:
+            e.emit(op_type, [*inputs, e.integers(axes, "axes")], outputs, keepdims=keep)
+        else:
+            e.emit(op_type, inputs, outputs, axes=axes, keepdims=keep)
+
+    return write
+
+
+def reshape(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    shape = op.ints("shape")
+    flags = {"allowzero": 1} if 0 in shape else {}
+    e.emit("Reshape", [*inputs, e.integers(shape, "shape")], outputs, **flags)
+
+
+def transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    e.emit("Transpose", inputs, outputs, perm=list(op.ints("perm")))
+
+
+def broadcast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Expand, after a Reshape where the operand's dims are not the last ones."""
+    shape, dims = op.ints("shape"), op.ints("dims")
+    old = shape_of(op.operands[0])
+    source = inputs[0]
+    if list(dims) != list(range(len(shape) - len(old), len(shape))):
+        full = [old[dims.index(k)] if k in dims else 1 for k in range(len(shape))]
+        flags = {"allowzero": 1} if 0 in full else {}
+        source = e.emit("Reshape", [source, e.integers(full, "aligned")], **flags)
+    e.emit("Expand", [source, e.integers(shape, "shape")], outputs)
+
+
+def slice_(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Ends one step past the last element; past the first one downwards needs the least integer."""
+    starts, sizes, steps = op.ints("starts"), op.ints("sizes"), op.ints("steps")
+    ends = [s + n * step for s, n, step in zip(starts, sizes, steps, strict=True)]
+    ends = [_INT64_MIN if end < 0 else end for end in ends]
+    ends = [s if n == 0 else end for s, n, end in zip(starts, sizes, ends, strict=True)]
+    rows = [(starts, "starts"), (ends, "ends"), (list(range(len(starts))), "axes"), (steps, "steps")]
+    if not starts:
+        e.emit("Identity", inputs, outputs)
+        return
+    e.emit("Slice", [*inputs, *(e.integers(values, role) for values, role in rows)], outputs)
+
+
+def split(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    sizes = e.integers(op.ints("sizes"), "sizes")
+    e.emit("Split", [*inputs, sizes], outputs, axis=op.value("axis"))
+
+
+def pad(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    fill, names = op.value("fill"), [*inputs, e.integers(op.ints("pads"), "pads")]
+    if fill != 0:
+        names.append(e.scalar(fill, op.type.element_type, "fill"))
+    e.emit("Pad", names, outputs)
+
+
+def arg_max(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    e.emit("ArgMax", inputs, outputs, axis=op.value("axis"), keepdims=1)
+
+
+_ELEMENTWISE = {
+    "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "and": "And", "asin": "Asin",
+    "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh",
+    "div": "Div", "equal": "Equal", "erf": "Erf", "exp": "Exp", "floor": "Floor", "greater": "Greater",
+    "greater_equal": "GreaterOrEqual", "is_nan": "IsNaN", "less": "Less", "less_equal": "LessOrEqual",
+    "log": "Log", "max": "Max", "min": "Min", "mul": "Mul", "neg": "Neg", "not": "Not", "or": "Or",
+    "pow": "Pow", "reciprocal": "Reciprocal", "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid",
+    "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan",
+    "tanh": "Tanh", "where": "Where", "xor": "Xor",
+}  # fmt: skip
+
+WRITERS: dict[str, Writer] = {
+    **{name: plain(op_type) for name, op_type in _ELEMENTWISE.items()},
+    "leaky_relu": plain("LeakyRelu", "alpha"),
+    "elu": plain("Elu", "alpha"),
+    "hard_sigmoid": plain("HardSigmoid", "alpha", "beta"),
+    "clip": clip,
+    "cast": cast,
+    "matmul": matmul,
+    "conv": conv,
+    "conv_transpose": conv_transpose,
+    "max_pool": pool("MaxPool"),
+    "avg_pool": pool("AveragePool"),
+    "reduce_sum": reduction("ReduceSum"),
+    "reduce_max": reduction("ReduceMax"),
+    "reduce_min": reduction("ReduceMin"),
+    "reduce_prod": reduction("ReduceProd"),
+    "reduce_mean": reduction("ReduceMean"),
+    "softmax": plain("Softmax", "axis"),
+    "log_softmax": plain("LogSoftmax", "axis"),
+    "layer_norm": plain("LayerNormalization", "axis", "epsilon"),
+    "instance_norm": plain("InstanceNormalization", "epsilon"),
+    "batch_norm": plain("BatchNormalization", "epsilon"),
+    "lrn": plain("LRN", "size", "alpha", "beta", "bias"),
+    "reshape": reshape,
+    "transpose": transpose,
+    "broadcast": broadcast,
+    "concat": plain("Concat", "axis"),
+    "slice": slice_,
+    "split": split,
+    "pad": pad,
+    "gather": plain("Gather", "axis"),
+    "arg_max": arg_max,
+}

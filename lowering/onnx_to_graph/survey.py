@@ -1,0 +1,161 @@
+"""Import as far as it goes: what would become of every node, without failing at the first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import onnx
+
+from ...dialects.errors import UserError
+from ...dialects.types import Array
+from . import functions, opaque
+from .binding import Input, bind, declared_inputs, flags
+from .elements import element_of_number, is_supported, tensor_shape
+from .importer import Env, Importer, Outcome, Scope
+from .loading import Model, domain_of, in_order
+from .node import Node
+from .table import TABLE
+from .values import Value
+
+
+class Unknown(Value):
+    """A value whose type is not known, because its node could not be converted."""
+
+    def __init__(self, name: str):
+        super().__init__(name, (), None)
+
+
+class Survey(Importer):
+    """An import that notes failures in `outcomes` and `problems` and goes on."""
+
+    def __init__(self, model: Model):
+        super().__init__(model)
+        self.problems: list[str] = []
+        self.inputs: list[Input] = []
+        self.flags: list[str] = []
+        self._expanding = 0
+
+    def survey(self, shapes: Mapping[str, Sequence[int]]) -> None:
+        """Visit every node; unbound dims count as 1.
+
+        Raises:
+            UserError: the file is no valid graph (a cycle, an undefined value, two definitions).
+        """
+        graph = self.model.proto.graph
+        env: Env = {}
+        self.inputs, unreadable = _readable(graph)
+        self.problems += unreadable.values()
+        self.flags = flags(self.inputs, _given_symbols(self.inputs, shapes), list(shapes))
+        bound = bind(self.inputs, {**dict(map(_parsed, self.flags)), **shapes})
+        for entry in self.inputs:
+            element = element_of_number(entry.number, f"input '{entry.name}'")
+            env[entry.name] = Value.of_ssa(
+                entry.name, self.build.input(entry.name, bound[entry.name], element)
+            )
+        env |= {name: Unknown(name) for name in unreadable}
+        self.initialisers(graph, env)
+        self.run(in_order(graph.node, env), env, Scope(self.model.opsets))
+
+    def _initialiser(self, proto: onnx.TensorProto, where: str) -> Value:
+        try:
+            return super()._initialiser(proto, where)
+        except UserError as error:
+            self.problems.append(str(error))
+            if not is_supported(proto.data_type):
+                return Unknown(proto.name)
+            element, message = element_of_number(proto.data_type, where), str(error)
+
+            def missing() -> Array:
+                _raise(message)
+
+            shape = tensor_shape(proto, where)
+            return Value.of_ssa(
+                proto.name, self.build.weight(self.fresh(proto.name), missing, shape, element)
+            )
+
+    def node(self, proto: onnx.NodeProto, env: Env, scope: Scope) -> None:
+        """Convert one node, or note why not."""
+        if self._expanding:
+            super().node(proto, env, scope)
+            return
+        if any(isinstance(env.get(name), Unknown) for name in proto.input if name):
+            self._assumed(proto, env, scope)
+        else:
+            try:
+                super().node(proto, env, scope)
+                return
+            except UserError as error:
+                domain = domain_of(proto.domain)
+                self.outcomes.append(
+                    Outcome(proto.op_type, domain, proto.name, "unsupported", (), str(error))
+                )
+        env.update({name: Unknown(name) for name in proto.output if name})
+
+    def _assumed(self, proto: onnx.NodeProto, env: Env, scope: Scope) -> None:
+        """Judge a node by its op alone: what it reads has no known type."""
+        domain = domain_of(proto.domain)
+        node = Node(proto, scope.opsets.get(domain, 1), [], self.build, self.fresh)
+        reason = "judged by its op alone: its operands are unknown"
+        try:
+            functions.require_schema(node, domain)
+        except UserError as error:
+            kind, reason = "unsupported", str(error)
+            if functions.key(proto) in self.functions:
+                kind, reason = "composed", "a function of the model"
+        else:
+            schema = onnx.defs.get_schema(proto.op_type, node.version, domain)
+            if domain == "" and proto.op_type in TABLE:
+                kind = "native"
+            elif schema.all_function_opset_versions:
+                kind = "composed"
+            else:
+                kind = "opaque" if opaque.can_run(node, domain, scope.opsets) else "unsupported"
+        self.outcomes.append(Outcome(proto.op_type, domain, proto.name, kind, (), reason))
+
+    def _expand(self, node: Node, domain: str, scope: Scope) -> Sequence[Value | None] | None:
+        self._expanding += 1
+        try:
+            return super()._expand(node, domain, scope)
+        finally:
+            self._expanding -= 1
+
+
+def _raise(message: str) -> NoReturn:
+    raise UserError(message)
+
+
+def _readable(graph: onnx.GraphProto) -> tuple[list[Input], dict[str, str]]:
+    """Inputs whose types isoform has; the others with what is wrong with them."""
+    try:
+        return declared_inputs(graph), {}
+    except UserError:
+        good, bad = onnx.GraphProto(), dict[str, str]()
+        good.initializer.extend(onnx.TensorProto(name=t.name) for t in graph.initializer)
+        for info in graph.input:
+            alone = onnx.GraphProto(input=[info])
+            try:
+                declared_inputs(alone)
+                good.input.append(info)
+            except UserError as error:
+                bad[info.name] = str(error)
+        return declared_inputs(good), bad
+
+
+def _given_symbols(
+    inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]
+) -> dict[str, int]:
+    return {
+        dim: n
+        for entry in inputs
+        for dim, n in zip(entry.dims or (), shapes.get(entry.name, ()), strict=False)
+        if isinstance(dim, str)
+    }
+
+
+def _parsed(flag: str) -> tuple[str, list[int]]:
+    name, _, dims = flag.removeprefix("--shape ").rpartition("=")
+    return name, [int(n) for n in dims.split(",") if n]
+
+
+__all__ = ["Survey"]

@@ -1,0 +1,12 @@
+"""Equivalence of two programs at every output position; see verdict.py for what is claimed."""
+
+from .verdict import (
+    Assumption,
+    Difference,
+    FoldedConstant,
+    Kind,
+    OutputVerdict,
+    Verdict,
+)
+
+__all__ = ["Assumption", "Difference", "FoldedConstant", "Kind", "OutputVerdict", "Verdict"]

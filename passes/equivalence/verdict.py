@@ -1,0 +1,226 @@
+"""What a comparison of two programs says, and how it knows.
+
+Kinds, from the strongest claim to none:
+
+- `equal`: the same function over exact arithmetic, at every output position.
+- `equal-up-to-folding`: the same, once every constant that was computed at compile time is taken
+  for the expression it was computed from; those constants agree with it up to the stated ulps.
+- `equal-up-to-functions`: the same, given the listed identities of real functions.
+- `different`: there is a position, an input and two values.
+- `unknown`: nothing is claimed; `reason` says why.
+
+`error_bound` bounds the probability, over the engine's own random draws, that the verdict claims
+equality of programs that differ. Rounding of floats is never part of a claim.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+Kind: TypeAlias = Literal[
+    "equal", "equal-up-to-folding", "equal-up-to-functions", "different", "unknown"
+]
+EQUAL: Kind = "equal"
+FOLDING: Kind = "equal-up-to-folding"
+FUNCTIONS: Kind = "equal-up-to-functions"
+DIFFERENT: Kind = "different"
+UNKNOWN: Kind = "unknown"
+
+# From the best to the worst; a program's kind is the worst of its outputs'.
+ORDER: tuple[Kind, ...] = (EQUAL, FOLDING, FUNCTIONS, UNKNOWN, DIFFERENT)
+
+
+@dataclass(frozen=True)
+class OutputVerdict:
+    """One output.
+
+    Attributes:
+        methods: how it is known: "structural" (the same expression), "symbolic" (equal monomials),
+            "field" (equal values modulo a prime); each at "full" or "shrunk" size where it matters,
+            as in "symbolic, shrunk".
+        error_bound: probability of a wrong "equal"; 0 for structural and symbolic ones.
+    """
+
+    name: str
+    kind: Kind
+    methods: tuple[str, ...] = ()
+    error_bound: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where two programs differ.
+
+    Attributes:
+        output: name of the output in the first program.
+        position: the first one that differs, in row-major order.
+        values: what each program has there; as float64 where a concrete input shows the difference
+            (`witness` is then true), else residues modulo the prime.
+        positions: how many positions of this output differ, of `elements`.
+        seed: draws the inputs of the witness (`witness.inputs_of`).
+        inside: where the difference begins, as the user knows it, if that is not the output.
+    """
+
+    output: str
+    position: tuple[int, ...]
+    values: tuple[float, float]
+    positions: int
+    elements: int
+    witness: bool
+    seed: int = 0
+    inside: str = ""
+
+
+@dataclass(frozen=True)
+class FoldedConstant:
+    """A constant made at compile time.
+
+    Attributes:
+        name: of the weight.
+        expression: over the source's weights, as fold-constants wrote it.
+        ulps: largest distance of its data from the expression recomputed in float64, in units in
+            the last place of its own element type.
+    """
+
+    name: str
+    expression: str
+    ulps: float
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """An identity of real functions that the verdict rests on."""
+
+    name: str
+    statement: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer of `compare`.
+
+    Attributes:
+        methods: how many values were proved equal by each method.
+        primes: moduli of the field evaluations.
+        lanes: independent evaluations of each.
+        seed: what the engine's random draws came from.
+    """
+
+    kind: Kind
+    outputs: tuple[OutputVerdict, ...]
+    error_bound: float
+    seconds: float
+    seed: int = 0
+    methods: tuple[tuple[str, int], ...] = ()
+    primes: tuple[int, ...] = ()
+    lanes: int = 0
+    difference: Difference | None = None
+    folded: tuple[FoldedConstant, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
+    reason: str = ""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether equality is claimed, be it up to folding or to listed identities."""
+        return self.kind in (EQUAL, FOLDING, FUNCTIONS)
+
+    @property
+    def largest_ulps(self) -> float:
+        """Largest distance of a folded constant from its expression."""
+        return max((c.ulps for c in self.folded), default=0.0)
+
+    def as_json(self) -> dict[str, Any]:
+        """A JSON object; equal inputs and seeds give equal ones but for `seconds`."""
+        return {
+            "kind": self.kind,
+            "error_bound": self.error_bound,
+            "seconds": self.seconds,
+            "seed": self.seed,
+            "primes": list(self.primes),
+            "lanes": self.lanes,
+            "methods": dict(self.methods),
+            "outputs": [_output(output) for output in self.outputs],
+            "difference": None if self.difference is None else _difference(self.difference),
+            "folded": [
+                {"name": c.name, "expression": c.expression, "ulps": c.ulps} for c in self.folded
+            ],
+            "assumptions": [{"name": a.name, "statement": a.statement} for a in self.assumptions],
+            "reason": self.reason,
+        }
+
+    def text(self) -> str:
+        """One paragraph for a reader."""
+        parts = [self._claim()]
+        if self.methods and self.is_equal:
+            counts = ", ".join(f"{count} {name}" for name, count in self.methods)
+            parts.append(f"Values proved equal: {counts}.")
+        if self.is_equal and self.error_bound:
+            parts.append(f"Probability of a wrong answer: at most {self.error_bound:.1e}.")
+        if self.folded:
+            parts.append(
+                f"{len(self.folded)} constants were made at compile time; they are within "
+                f"{self.largest_ulps:.3g} ulp of their expressions."
+            )
+        if self.assumptions:
+            listed = "; ".join(f"{a.name}: {a.statement}" for a in self.assumptions)
+            parts.append(f"Assumed: {listed}.")
+        parts.append(f"({self.seconds:.2f} s)")
+        return " ".join(parts)
+
+    def _claim(self) -> str:
+        match self.kind:
+            case "equal":
+                return "Equal at every output position, over exact arithmetic."
+            case "equal-up-to-folding":
+                return (
+                    "Equal at every output position, over exact arithmetic, taking each folded "
+                    "constant for the expression it was made from."
+                )
+            case "equal-up-to-functions":
+                return "Equal at every output position, given identities of real functions."
+            case "different":
+                return "Different: " + _difference_text(self.difference)
+            case _:
+                return f"Unknown: {self.reason}."
+
+
+def _output(output: OutputVerdict) -> dict[str, Any]:
+    return {
+        "name": output.name,
+        "kind": output.kind,
+        "methods": list(output.methods),
+        "error_bound": output.error_bound,
+        "reason": output.reason,
+    }
+
+
+def _difference(found: Difference) -> dict[str, Any]:
+    return {
+        "output": found.output,
+        "position": list(found.position),
+        "values": [_number(v) for v in found.values],
+        "positions": found.positions,
+        "elements": found.elements,
+        "witness": found.witness,
+        "seed": found.seed,
+        "inside": found.inside,
+    }
+
+
+def _number(value: float) -> float | str:
+    """JSON has no NaN and no infinities."""
+    return value if abs(value) < float("inf") else str(value)
+
+
+def _difference_text(found: Difference | None) -> str:
+    if found is None:
+        return "no position is known."
+    a, b = found.values
+    kind = "" if found.witness else " (modulo a prime)"
+    inside = f"; it begins at {found.inside}" if found.inside else ""
+    return (
+        f"output '{found.output}' at {list(found.position)} is {a:.9g} against {b:.9g}{kind}, "
+        f"{found.positions} of {found.elements} positions differ{inside}."
+    )

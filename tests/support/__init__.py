@@ -1,0 +1,1 @@
+"""What the tests of whole models share. Found through `pythonpath = ["tests"]` in pyproject."""

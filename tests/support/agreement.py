@@ -1,0 +1,107 @@
+"""Run one ONNX model here and in onnxruntime, and compare."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.levels import place
+from isoform.dialects.graph import OpaqueOp
+from isoform.dialects.program import Program
+from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.lowering.onnx_to_graph import import_onnx
+from onnx import TensorProto, helper
+
+TOLERANCE = 1e-4
+Arrays = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What one model did: differences by output, relative to the output's greatest magnitude."""
+
+    differences: dict[str, float]
+    spread: float
+    opaque: list[str]
+    native_calls: int
+
+    def check(self) -> None:
+        """All that issue 2 asks of a model."""
+        assert self.opaque == []
+        assert self.native_calls == 1
+        assert self.spread > 1e-3, "outputs that hardly vary prove nothing"
+        bad = {k: v for k, v in self.differences.items() if not v <= TOLERANCE}
+        assert bad == {}
+
+
+def run_onnxruntime(model: bytes | str, feeds: Mapping[str, np.ndarray]) -> Arrays:
+    """All outputs by name."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 2
+    options.log_severity_level = 3
+    session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return dict(zip([o.name for o in session.get_outputs()], session.run(None, feeds), strict=True))
+
+
+def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """Greatest difference relative to the greatest magnitude; NaN and shapes count as differing."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return float("inf")
+    wide, other = ours.astype(np.float64), theirs.astype(np.float64)
+    if not np.isfinite(other).all():
+        return float("inf")
+    scale = float(np.abs(other).max(initial=0.0)) or 1.0
+    return float(np.abs(wide - other).max(initial=0.0)) / scale
+
+
+def opaque_ops(program: Program) -> list[str]:
+    return [op.op_type.data for op in program.main.body.block.ops if isinstance(op, OpaqueOp)]
+
+
+def agree(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    feeds: Mapping[str, np.ndarray] | None = None,
+    threads: int = 2,
+) -> Agreement:
+    """Import, lower and run a model once, and run it in onnxruntime on the same inputs."""
+    data = model.SerializeToString()
+    program = import_onnx(model, shapes or {})
+    drawn = {**draw_inputs(program), **(feeds or {})}
+    return compare(program, run_onnxruntime(data, drawn), drawn, threads)
+
+
+def compare(
+    program: Program, theirs: Mapping[str, np.ndarray], feeds: Mapping[str, np.ndarray], threads: int = 2
+) -> Agreement:
+    """Run a program once and compare with the outputs of another runtime."""
+    session = CpuSession(place(program), threads)
+    ours = session.run(feeds)
+    calls = session.native_calls
+    session.close()
+    assert list(ours) == list(theirs)
+    return Agreement(
+        {name: difference(ours[name], theirs[name]) for name in ours},
+        max(float(np.std(a.astype(np.float64)) / (np.abs(a).max() or 1)) for a in theirs.values()),
+        opaque_ops(program),
+        calls,
+    )
+
+
+def watch(model: onnx.ModelProto, count: int = 5) -> onnx.ModelProto:
+    """A copy that also returns what its last softmax reads, and `count` intermediate tensors."""
+    watched = onnx.ModelProto()
+    watched.CopyFrom(model)
+    graph = watched.graph
+    present = {o.name for o in graph.output}
+    names = [n.input[0] for n in graph.node if n.op_type == "Softmax"][-1:]
+    middle = [n.output[0] for n in graph.node if n.op_type not in ("Unsqueeze", "Constant")]
+    names += [middle[(k + 1) * len(middle) // (count + 1)] for k in range(count)]
+    for name in dict.fromkeys(names):
+        if name not in present:
+            graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+    return watched

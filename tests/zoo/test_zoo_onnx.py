@@ -1,0 +1,37 @@
+"""The zoo's models leave as ONNX: the checker takes them and onnxruntime computes the same."""
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from isoform.compiler import zoo
+from isoform.dialects import reference
+from isoform.dialects.program import Program
+from isoform.lowering.graph_to_onnx import to_model
+
+NAMES = [model.name for model in zoo.MODELS]
+
+
+def compare(program: Program, feeds) -> None:
+    """onnxruntime agrees with the float64 reference to 1e-4 of each output's maximum."""
+    model = to_model(program)
+    onnx.checker.check_model(model, full_check=True)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    found = session.run(list(program.outputs), dict(feeds))
+    expected = reference.run(program, feeds)
+    for name, array in zip(program.outputs, found, strict=True):
+        limit = 1e-4 * np.abs(expected[name]).max()
+        np.testing.assert_allclose(array, expected[name], rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_small_models_agree_with_onnxruntime(name: str, small_sizes, inputs) -> None:
+    program = zoo.build(name, batch=2, **small_sizes[name])
+    compare(program, inputs(program))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_full_models_agree_with_onnxruntime(name: str, inputs) -> None:
+    program = zoo.build(name)
+    compare(program, inputs(program))
