@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,9 @@ def export_module(module: Any, args: Any, path: Path) -> None:
     training = module.training
     module.eval()
     try:
-        with torch.no_grad():
+        with torch.no_grad(), warnings.catch_warnings():
+            # The exporter without onnxscript is deprecated; it needs nothing that torch lacks.
+            warnings.simplefilter("ignore")
             torch.onnx.export(module, inputs, str(path), opset_version=17, dynamo=False)
     except Exception as error:
         message = one_line(str(error))[:300]

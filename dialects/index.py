@@ -234,7 +234,12 @@ def normalise(index: Index, extents: Sequence[int]) -> Index:
 
 @lru_cache(maxsize=1 << 16)
 def range_of(index: Index, extents: tuple[int, ...]) -> Range:
-    """Smallest and largest value; exact unless floors span over EXACT_RANGE_POINTS points."""
+    """Smallest and largest value; exact unless floors span over EXACT_RANGE_POINTS points.
+
+    An empty iterator counts as its first place only: nothing is read, so any range is true.
+    """
+    if 0 in extents:
+        return range_of(index, tuple(n or 1 for n in extents))
     if not index.has_floor:
         low = high = index.constant
         for atom, c in index.terms:
@@ -353,8 +358,8 @@ def unflatten(flat: Index, shape: Sequence[int]) -> list[Index]:
     strides = row_major_strides(shape)
     coordinates: list[Index] = []
     for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
-        digit = flat // stride
-        coordinates.append(digit if axis == 0 else digit % size)
+        digit = flat // (stride or 1)  # an empty tensor has no places: any expression will do
+        coordinates.append(digit if axis == 0 else digit % (size or 1))
     return coordinates
 
 

@@ -156,7 +156,8 @@ def evaluate_scope(op: ScopeOp, operands: Sequence[Array]) -> Array:
     step = max(1, min(rows, CHUNK_POINTS // max(per_row, 1)))
     for start in range(0, rows, step):
         stop = min(rows, start + step)
-        out[start:stop] = _slab(op, expr, arrays, start, stop)
+        with np.errstate(all="ignore"):
+            out[start:stop] = _slab(op, expr, arrays, start, stop)
     return out
 
 

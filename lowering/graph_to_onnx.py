@@ -115,6 +115,7 @@ class Exporter:
         self.names: dict[SSAValue, str] = {}
         self._taken: set[str] = set()
         self._node_names: set[str] = set()
+        self._counts: dict[str, int] = {}
         self._node = ""
 
     def model(self) -> onnx.ModelProto:
@@ -174,11 +175,8 @@ class Exporter:
         return self.names[value]
 
     def fresh(self, name: str) -> str:
-        found, k = name, 1
-        while found in self._taken:
-            found, k = f"{name}_{k}", k + 1
-        self._taken.add(found)
-        return found
+        """A value name that is not taken."""
+        return _unique(name, self._taken, self._counts)
 
     def emit(
         self, op_type: str, inputs: Sequence[str], outputs: Sequence[str] | None = None, **attributes: Any
@@ -191,12 +189,11 @@ class Exporter:
         return results[0]
 
     def _node_name(self, op_type: str) -> str:
-        base = self._node or op_type
-        found, k = base, 1
-        while found in self._node_names:
-            found, k = f"{base}/{op_type}_{k}" if self._node else f"{op_type}_{k}", k + 1
-        self._node_names.add(found)
-        return found
+        if self._node and self._node not in self._node_names:
+            self._node_names.add(self._node)
+            return self._node
+        base = f"{self._node}/{op_type}" if self._node else op_type
+        return _unique(base, self._node_names, self._counts)
 
     def integers(self, values: Sequence[int], role: str) -> str:
         """An int64 initialiser."""
@@ -277,6 +274,16 @@ class Exporter:
                 where=where(op),
                 hint="convert the original model with onnx.version_converter",
             )
+
+
+def _unique(name: str, taken: set[str], counts: dict[str, int]) -> str:
+    """`name`, or with the first number that makes it new; `counts` remembers where to go on."""
+    found = name
+    while found in taken:
+        counts[name] = counts.get(name, 0) + 1
+        found = f"{name}_{counts[name]}"
+    taken.add(found)
+    return found
 
 
 def _opaque_node(op: OpaqueOp) -> NodeProto:

@@ -105,11 +105,11 @@ class Grower:
         """Data of a weight or constant: normal floats, small integers."""
         dtype = to_numpy(element)
         if is_float(element):
-            return self.data.normal(0.0, 0.7, tuple(shape)).astype(dtype)
+            return np.asarray(self.data.normal(0.0, 0.7, tuple(shape))).astype(dtype)
         if is_bool(element):
-            return self.data.integers(0, 2, tuple(shape)) > 0
+            return np.asarray(self.data.integers(0, 2, tuple(shape)) > 0)
         low = 0 if is_unsigned(element) else -4
-        return self.data.integers(low, 5, tuple(shape)).astype(dtype)
+        return np.asarray(self.data.integers(low, 5, tuple(shape))).astype(dtype)
 
     def input(self, shape: Sequence[int], element: Attribute, prefix: str = "x") -> SSAValue:
         self.made += 1

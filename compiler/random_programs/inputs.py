@@ -33,18 +33,18 @@ def _draw(generator: np.random.Generator, type_: Tensor, arg: SSAValue, special:
     shape, element = type_.get_shape(), type_.element_type
     dtype = to_numpy(element)
     if is_float(element):
-        drawn = generator.normal(size=shape)
+        drawn = np.asarray(generator.normal(size=shape))
         if special:
             odd = generator.random(shape) < special
             drawn = np.where(odd, generator.choice(SPECIAL, shape), drawn)
         return drawn.astype(dtype)
     if is_bool(element):
-        return generator.integers(0, 2, shape) > 0
+        return np.asarray(generator.integers(0, 2, shape) > 0)
     if is_unsigned(element):
-        return generator.integers(0, 10, shape).astype(dtype)
+        return np.asarray(generator.integers(0, 10, shape)).astype(dtype)
     name = arg.name_hint or ""
     bound = index_bound(arg) if name.startswith("index") else 5
-    return generator.integers(-bound, bound, shape).astype(dtype)
+    return np.asarray(generator.integers(-bound, bound, shape)).astype(dtype)
 
 
 def random_weights(program: Program, seed: int) -> Weights:

@@ -33,7 +33,10 @@ from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from ..types import Array, Tensor, is_float, tensor, tensor_type, to_numpy
+from ..xdsl_repairs import install as repair_dense_literals
 from .base import GraphOp
+
+repair_dense_literals()
 
 
 @irdl_op_definition

@@ -6,20 +6,30 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, FloatAttr, IntegerAttr, TensorType
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, FloatAttr, IntegerAttr, TensorType, i64
+from xdsl.ir import Attribute
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from ..index import Index, iterators
 from ..scalars import Expr, call
-from ..scope_builder import ScopeBuilder, Source, exp
+from ..scope_builder import ScopeBuilder, Source, cast, exp
 from ..types import Tensor, is_bool, is_float, is_unsigned, tensor
 from .base import GraphOp
 
 
 def reduce_scope(
-    build: ScopeBuilder, x: Source, axes: Sequence[int], reduction: str, keep: bool
+    build: ScopeBuilder,
+    x: Source,
+    axes: Sequence[int],
+    reduction: str,
+    keep: bool,
+    element: Attribute | None = None,
 ) -> Source:
-    """Reduce `x` along `axes` (sorted); `keep` leaves them at extent 1."""
+    """Reduce `x` along `axes` (sorted); `keep` leaves them at extent 1.
+
+    `element` is the type to reduce in, x's own if None.
+    """
+    element = x.element if element is None else element
     rank = len(x.shape)
     kept = [k for k in range(rank) if k not in axes]
     shape = [1 if k in axes else x.shape[k] for k in range(rank)] if keep else [x.shape[k] for k in kept]
@@ -31,7 +41,8 @@ def reduce_scope(
     for position, axis in enumerate(kept):
         index[axis] = traversal[axis if keep else position]
     extents = [x.shape[axis] for axis in axes]
-    return build.scope(tensor(shape, x.element), x[index], extents, reduction)
+    value = x[index] if element == x.element else cast(element, x[index])
+    return build.scope(tensor(shape, element), value, extents, reduction)
 
 
 def along(x: Source, reduced: Source, axes: Sequence[int]) -> Expr:
@@ -105,11 +116,19 @@ class ReduceMeanOp(ReduceOp):
     name = "graph.reduce_mean"
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        total = super().as_scopes(build, *operands)
-        count = math.prod(operands[0].shape[axis] for axis in self.ints("axes"))
-        scale = 1.0 / count if is_float(total.element) else 1
-        expr = total.here() * scale if is_float(total.element) else total.here() / count
-        return build.pointwise(self.type, expr)
+        (x,) = operands
+        axes, keep = self.ints("axes"), self.value("keep_dims")
+        count = math.prod(x.shape[axis] for axis in axes)
+        if is_float(x.element):
+            total = reduce_scope(build, x, axes, "sum", keep)
+            return build.pointwise(self.type, total.here() * _reciprocal(count))
+        total = reduce_scope(build, x, axes, "sum", keep, i64)  # neither may overflow x's type
+        return build.pointwise(self.type, cast(x.element, total.here() / count))
+
+
+def _reciprocal(count: int) -> float:
+    """1 / count; the mean of nothing is NaN."""
+    return 1.0 / count if count else float("nan")
 
 
 def _softmax_parts(build: ScopeBuilder, x: Source, axis: int) -> tuple[Expr, Source]:
@@ -210,7 +229,7 @@ def normalised(build: ScopeBuilder, x: Source, axes: Sequence[int], epsilon: flo
     """(x - mean) * rsqrt(variance + epsilon), statistics along `axes`."""
     count = math.prod(x.shape[a] for a in axes)
     total = reduce_scope(build, x, axes, "sum", keep=True)
-    mean = build.pointwise(tensor(total.shape, x.element), total.here() * (1.0 / count))
+    mean = build.pointwise(tensor(total.shape, x.element), total.here() * _reciprocal(count))
     centred = build.pointwise(tensor(x.shape, x.element), x.here() - along(x, mean, axes))
     rank = len(x.shape)
     here, sums = iterators(rank), iterators(len(axes), rank)
@@ -218,7 +237,7 @@ def normalised(build: ScopeBuilder, x: Source, axes: Sequence[int], epsilon: flo
     square = build.scope(
         tensor(total.shape, x.element), centred[at] * centred[at], [x.shape[a] for a in axes]
     )
-    variance = square.here() * (1.0 / count) + epsilon
+    variance = square.here() * _reciprocal(count) + epsilon
     inverse = build.pointwise(tensor(total.shape, x.element), call("rsqrt", variance))
     return centred.here() * along(x, inverse, axes)
 

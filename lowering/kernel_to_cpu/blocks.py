@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from .emit import Emitter
+from .isa import Isa
 from .types import Index, Value
 
 
@@ -82,6 +83,13 @@ def block_loops(
         with b.loop(low, high, unroll=1) as number:
             work(number, size, b.add(b.mul(b.sub(number, block), size), first))
         block, first = block + count, first + count * size
+
+
+def register_blocks(isa: Isa) -> list[tuple[int, int]]:
+    """List (rows, vectors) whose accumulators, weights and one input fit the registers."""
+    if isa.registers == 32:
+        return [(14, 2), (9, 3), (6, 4), (13, 2), (12, 2), (8, 3), (14, 1), (28, 1)]
+    return [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
 
 
 def block_cycles(rows: int, vectors: int, depth: int) -> float:

@@ -24,7 +24,6 @@ from ..algebra_to_kernel.match import (
 )
 from . import conv, gemm
 from .access import Point, Vector
-from .depthwise import emit_depthwise, is_depthwise, pack_depthwise
 from .emit import Emitter
 from .epilogue import Epilogue, OutIndex
 from .isa import Isa
@@ -269,13 +268,9 @@ def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: I
     features = op.type.get_shape()[1]
     vector = _loop_numbers(op).get(1, -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, part), vector)
-    if is_depthwise(spec):
-        code = emit_depthwise(spec, isa, epilogue)
-        packed = pack_depthwise(chosen, spec, isa)
-    else:
-        schedule = conv.default_schedule(spec, isa)
-        code = conv.emit_conv(spec, schedule, isa, epilogue)
-        packed = conv.pack_weights(chosen, spec, schedule, isa)
+    schedule = conv.default_schedule(spec, isa)
+    code = conv.emit_conv(spec, schedule, isa, epilogue)
+    packed = conv.pack_weights(chosen, spec, schedule, isa)
     assert features == spec.out_channels
     out_strides, out_offset, _ = physical(op.type)
     in_strides, in_offset, _ = physical(tensor_type(data))

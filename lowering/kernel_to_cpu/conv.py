@@ -23,6 +23,7 @@ from .conv_spec import (
     panels,
     plan_rows,
 )
+from .depthwise import emit_depthwise, is_depthwise
 from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
 from .grouped import shared_groups
@@ -134,6 +135,8 @@ def emit_conv(
     spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None = None
 ) -> KernelCode:
     """Emit the kernel; its arguments are input, packed weights, the epilogue's extras, output."""
+    if is_depthwise(spec):
+        return emit_depthwise(spec, schedule, isa, epilogue)
     conv = _Conv(spec, schedule, isa, epilogue)
     arguments = 3 + (epilogue.extras if epilogue else 0)
     items = spec.batch * conv.panel_count * conv.pixel_items

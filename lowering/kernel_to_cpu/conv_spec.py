@@ -8,7 +8,7 @@ pixel's first tap reads, so padding is the caller's halo of zeros and needs no c
 import math
 from dataclasses import dataclass
 
-from .blocks import Panel, balanced, block_cycles, cut_panels
+from .blocks import Panel, balanced, block_cycles, cut_panels, register_blocks
 from .isa import Isa
 from .types import F32
 
@@ -112,17 +112,14 @@ def panels(spec: ConvSpec, schedule: ConvSchedule, isa: Isa) -> list[Panel]:
 
 def candidates(spec: ConvSpec, isa: Isa) -> list[ConvSchedule]:
     """List schedules worth measuring, best guess first."""
-    lanes = isa.lanes(F32)
-    if groups_together(spec, isa) > 1:
-        rows = {32: (12, 8, 6, 4), 16: (6, 4, 3)}[isa.registers]
-        blocks = [(size, 1) for size in rows]
-    elif isa.registers == 32:
-        blocks = [(14, 2), (9, 3), (6, 4), (13, 2), (12, 2), (8, 3), (14, 1), (28, 1)]
-    else:
-        blocks = [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
-    widest = max(1, -(-spec.group_out // lanes))
-    blocks = [block for block in blocks if block[1] <= widest]
     outside = _rows_outside(spec)
+    if spec.group_in == spec.group_out == 1 < spec.groups:
+        return [ConvSchedule(rows, 1, 1, outside) for rows in (8, 6, 12, 4)]
+    if groups_together(spec, isa) > 1:
+        sizes = (12, 8, 6, 4) if isa.registers == 32 else (6, 4, 3)
+        return [ConvSchedule(rows, 1, 1, outside) for rows in sizes]
+    widest = -(-spec.group_out // isa.lanes(F32))
+    blocks = [block for block in register_blocks(isa) if block[1] <= widest]
     ranked = sorted(blocks, key=lambda block: (_waste(spec, isa, *block), blocks.index(block)))
     return [ConvSchedule(rows, vectors, 1, outside) for rows, vectors in ranked]
 

@@ -1,10 +1,10 @@
 """Describe a batched matrix product and the ways to schedule it; choose among them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from .blocks import balanced, block_cycles, cut_panels
+from .blocks import balanced, block_cycles, cut_panels, register_blocks
 from .isa import Isa
 from .types import F32
 
@@ -71,19 +71,23 @@ class GemmSchedule:
 
 def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedule]:
     """List schedules worth measuring, best guess first; `constant_b` allows packed panels."""
-    if isa.registers == 32:
-        blocks = [(14, 2), (13, 2), (9, 3), (12, 2), (6, 4), (8, 3), (14, 1), (28, 1)]
-    else:
-        blocks = [(6, 2), (4, 3), (5, 2), (12, 1), (7, 1)]
+    blocks = register_blocks(isa)
     if spec.m <= 4:  # every weight is used m times only: wide panels, read straight through
-        blocks = [(spec.m, vectors) for vectors in (4, 2, 6, 1)]
+        across = constant_b or spec.b_strides[-1] == 1
+        blocks = [(spec.m, vectors) for vectors in ((4, 2, 6, 1) if across else (1, 2))]
     widest = -(-spec.n // isa.lanes(F32))
     blocks = [block for block in blocks if block[1] <= widest] or [(spec.m, 1)]
-    ranked = sorted(blocks, key=lambda block: (_waste(spec, isa, *block), blocks.index(block)))
-    return [
+    if spec.m > 4:
+        key = {block: (_waste(spec, isa, *block), i) for i, block in enumerate(blocks)}
+        blocks.sort(key=key.__getitem__)
+    schedules = [
         _schedule(spec, isa, rows, vectors, _right(spec, rows, constant_b))
-        for rows, vectors in ranked
+        for rows, vectors in blocks
     ]
+    first = schedules[0]
+    if first.copy_a:  # whether copying pays depends on how many ways the cache has
+        schedules.insert(1, replace(first, copy_a=False, panels=min(first.panels, 4)))
+    return schedules
 
 
 def default_schedule(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> GemmSchedule:
@@ -104,7 +108,8 @@ def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -
     blocks = len(balanced(spec.m, rows))
     columns = sum(p.count for p in cut_panels(spec.n, vectors, isa.lanes(F32)))
     reused = blocks > 1 or right == "copied"
-    parts = len(balanced(spec.k, 512 if right == "copied" else 1024)) if reused and spec.k else 1
+    most = 512 if right == "copied" else 1024
+    parts = max(1, -(-spec.k // most)) if reused else 1
     depth = max(1, -(-spec.k // parts))
     wanted = max(1, min(_ITEMS, spec.flops // _ITEM_FLOPS) // math.prod(spec.batch))
     row_blocks = max(1, min(blocks, _L2_BYTES // (4 * depth * rows)))

@@ -36,6 +36,7 @@ from .isa import Isa
 from .jit import Library, ObjectCache
 from .loops import emit_loops
 from .runner import ROW, Pool, Runner, Table
+from .tiles import emit_tiles, tile_of
 
 ALIGNMENT = 64
 ARENA = "isoform.arena_bytes"
@@ -184,7 +185,8 @@ class CpuSession:
                 return lower_conv(op, self.constants, self.isa)
             case LoopsOp():
                 arguments = [Argument(value) for value in (*op.inputs, op.result)]
-                return [Call(emit_loops(op, self.isa), tuple(arguments))]
+                emit = emit_loops if tile_of(op) is None else emit_tiles
+                return [Call(emit(op, self.isa), tuple(arguments))]
             case _:
                 raise UserError("this op has no CPU code", where=where(op))
 

@@ -51,7 +51,7 @@ def _declared(info: onnx.ValueInfoProto) -> Input:
         raise UserError("it has no type", where=where)
     if kind != "tensor_type":
         name = kind.removesuffix("_type").replace("_", " ")
-        raise UserError(f"it is a {name}: only tensors are supported", where=where)
+        raise UserError(f"it is no tensor but a value of kind {name}: not supported", where=where)
     tensor = info.type.tensor_type
     element_of_number(tensor.elem_type, where)
     dims = tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None

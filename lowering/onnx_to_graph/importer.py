@@ -19,11 +19,11 @@ from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
-from ...dialects.types import is_unsigned, shape_of
+from ...dialects.types import is_unsigned
 from . import control, folding, functions, opaque
 from .binding import bind, declared_inputs
 from .elements import element_of_number, reader, tensor_shape
-from .loading import Model, domain_of, in_order, load_model, needed, opsets_of
+from .loading import Model, domain_of, in_order, load_model, needed
 from .node import Node, describe
 from .table import ANY_TYPE, TABLE
 from .values import NotConstant, NotNative, Value
@@ -81,7 +81,7 @@ class Importer:
         self.build = GraphBuilder()
         self.functions = functions.local_functions(model.proto)
         self.outcomes: list[Outcome] = []
-        self._weight_names: set[str] = set()
+        self._weight_names: dict[str, int] = {}
         self._visited = 0
 
     # --- the whole program ---
@@ -99,8 +99,7 @@ class Importer:
         self.initialisers(graph, env)
         nodes = in_order(graph.node, env)
         self.run(needed(nodes, [o.name for o in graph.output]), env, Scope(self.model.opsets))
-        self._outputs(graph, env)
-        self._drop_unused()
+        self._drop_unused(self._outputs(graph, env))
         return self.build.build(self.model.source)
 
     def initialisers(self, graph: onnx.GraphProto, env: Env) -> None:
@@ -124,7 +123,8 @@ class Importer:
             return Value(proto.name, tensor_shape(proto, where), None, load=load)
         return Value(proto.name, tensor_shape(proto, where), element, load=load, weight=True)
 
-    def _outputs(self, graph: onnx.GraphProto, env: Env) -> None:
+    def _outputs(self, graph: onnx.GraphProto, env: Env) -> list[SSAValue]:
+        values: list[SSAValue] = []
         seen: set[str] = set()
         for info in graph.output:
             where = f"output '{info.name}'"
@@ -137,24 +137,26 @@ class Importer:
             ssa = value.ssa(self.build, self.fresh, where)
             _check_declared(info, value, where)
             self.build.output(info.name, ssa)
+            values.append(ssa)
+        return values
 
-    def _drop_unused(self) -> None:
+    def _drop_unused(self, outputs: Sequence[SSAValue]) -> None:
         """Remove weights and literals that nothing reads (left by attempts that were undone)."""
+        kept = set(outputs)
         for op in list(self.build.block.ops):
-            if isinstance(op, WeightOp | ConstantOp) and not any(
-                list(r.uses) for r in op.results
-            ):
-                if op.results[0] in [v for _, v in self.build._outputs]:  # pyright: ignore[reportPrivateUsage]
-                    continue
+            if not isinstance(op, WeightOp | ConstantOp) or op.result in kept:
+                continue
+            if op.result.first_use is None:
                 op.detach()
                 op.erase()
 
     def fresh(self, name: str) -> str:
         """A weight name that is not taken: names of functions and branches may repeat."""
-        found, k = name, 1
+        found = name
         while found in self._weight_names:
-            found, k = f"{name}.{k}", k + 1
-        self._weight_names.add(found)
+            self._weight_names[name] += 1
+            found = f"{name}.{self._weight_names[name]}"
+        self._weight_names[found] = 0
         return found
 
     # --- nodes ---
@@ -174,7 +176,6 @@ class Importer:
         node = Node(
             proto, scope.opsets.get(domain, 1), self._operands(proto, env), self.build, self.fresh
         )
-        mark = len(self.outcomes)
         try:
             with self.build.at(name):
                 results = self._results(node, domain, env, scope)
@@ -183,7 +184,6 @@ class Importer:
         except UserError as error:
             raise _located(error, proto) from error
         self._bind(proto, results, env)
-        del mark
 
     def _operands(self, proto: onnx.NodeProto, env: Env) -> list[Value | None]:
         found: list[Value | None] = []
@@ -344,4 +344,4 @@ def _check_declared(info: onnx.ValueInfoProto, value: Value, where: str) -> None
         )
 
 
-__all__ = ["Env", "Importer", "Outcome", "Scope", "import_onnx", "opsets_of", "shape_of"]
+__all__ = ["Env", "Importer", "Outcome", "Scope", "import_onnx"]

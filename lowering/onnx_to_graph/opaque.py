@@ -145,7 +145,7 @@ def _static(proto: onnx.TypeProto, node: Node) -> Tensor | None:
     kind = proto.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         name = str(kind).removesuffix("_type").replace("_", " ")
-        raise UserError(f"its result is a {name}: only tensors are supported", where=node.where)
+        raise UserError(f"its result is no tensor but a value of kind {name}: not supported", where=node.where)
     declared = proto.tensor_type
     if not declared.HasField("shape") or any(not d.HasField("dim_value") for d in declared.shape.dim):
         return None
