@@ -13,17 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
+from ..dialects.algebra import ExternOp
 from ..dialects.errors import UserError
 from ..dialects.files import atomic_write
+from ..dialects.graph import OpaqueOp
 from ..dialects.graph.base import to_python
+from ..dialects.graph.data import GatherOp
+from ..dialects.kernel import CallOp
 from ..dialects.program import Program
-from ..dialects.types import Array, Tensor, is_bool, is_float, shape_of, to_numpy
+from ..dialects.types import Array, Tensor, element_of, is_bool, is_float, shape_of, to_numpy
 from .session import ValueInfo, check_inputs
 
-# Ops through which an index reaches its gather unchanged, or no larger.
-_CARRIERS = ("reshape", "transpose", "broadcast", "slice", "split", "concat", "cast")
+# Ops through which an index may reach its gather; of algebra and kernel those that may be copies.
+_CARRIERS = (
+    *("reshape", "transpose", "broadcast", "slice", "split", "concat", "cast"),
+    *("scope", "loops", "view"),
+)
 
 
 def draw_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
@@ -55,27 +62,34 @@ def index_bound(value: SSAValue) -> int:
             bound = _selected_size(use.operation, use.index)
             if bound is not None:
                 bounds.append(bound)
-            elif use.operation.name.removeprefix("graph.") in _CARRIERS:
-                fresh = [result for result in use.operation.results if result not in seen]
+            elif use.operation.name.partition(".")[2] in _CARRIERS:
+                fresh = [r for r in use.operation.results if r not in seen and not _is_float(r)]
                 seen.update(fresh)
                 stack.extend(fresh)
     return max(1, min(bounds)) if bounds else 2
 
 
-def _selected_size(user: object, operand: int) -> int | None:
-    """The extent an op selects from if its operand number `operand` is an index."""
-    from ..dialects.algebra import ExternOp
-    from ..dialects.graph.data import GatherOp, OpaqueOp
+def _is_float(value: SSAValue) -> bool:
+    return is_float(element_of(value))
 
+
+def _selected_size(user: Operation, operand: int) -> int | None:
+    """The extent an op selects from if its operand number `operand` is an index."""
     match user:
-        case GatherOp() if operand == 1:
-            return shape_of(user.x)[user.value("axis")]
-        case ExternOp() if operand == 1 and user.callee.data == GatherOp.name:
-            return shape_of(user.inputs[0])[to_python(user.config.data["axis"])]
-        case OpaqueOp() if user.op_type.data.startswith("Gather") and operand == 1:
-            return min(shape_of(user.operands[0]), default=1)
+        case GatherOp():
+            callee, axis = user.name, user.value("axis")
+        case ExternOp() | CallOp():
+            callee, axis = user.callee.data, user.config.data.get("axis", 0)
+        case OpaqueOp():
+            callee, axis = f"graph.{user.op_type.data.lower()}", None
         case _:
             return None
+    if operand != 1 or not callee.startswith(GatherOp.name):
+        return None
+    shape = shape_of(user.operands[0])
+    if axis is None:
+        return min(shape, default=1)
+    return shape[to_python(axis) if isinstance(axis, Attribute) else axis]
 
 
 def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:

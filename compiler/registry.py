@@ -51,6 +51,8 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-to-kernel", _pass("lowering.algebra_to_kernel:AlgebraToKernel")),
     ("fuse-kernels", _pass("passes.fuse_kernels:FuseKernels")),
     ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),
+    ("winograd", _pass("passes.winograd:Winograd")),
+    ("tune", _pass("passes.tuning:Tune")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
 )
 

@@ -188,8 +188,10 @@ def _batch_norm(torch: Torch, op: GraphOp, args: Sequence[Any]) -> Any:
     return torch.nn.functional.batch_norm(x, *rest, eps=op.value("epsilon"))
 
 
-_SAME = ("add", "sub", "mul", "div", "neg", "abs", "exp", "log", "sqrt", "tanh", "erf", "floor")
-_SAME += ("ceil", "sin", "cos", "relu", "sigmoid", "reciprocal", "pow", "where")
+_SAME = (
+    *("add", "sub", "mul", "div", "neg", "abs", "exp", "log", "sqrt", "tanh", "erf", "floor"),
+    *("ceil", "sin", "cos", "relu", "sigmoid", "reciprocal", "pow", "where"),
+)
 OPS: dict[str, Step] = {name: _call(name) for name in _SAME} | {
     "max": _call("maximum"),
     "min": _call("minimum"),

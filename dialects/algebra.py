@@ -31,7 +31,7 @@ from xdsl.dialects.builtin import (
     f64,
     i64,
 )
-from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Dialect, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     AnyAttr,
@@ -171,9 +171,8 @@ class ScopeOp(IRDLOperation):
         return scope_text.parse_scope(cls, parser)
 
 
-def iterator_names(
-    rank: int, sums: int, names: Sequence[str] | None
-) -> ArrayAttr[StringAttr]:
+def iterator_names(rank: int, sums: int, names: Sequence[str] | None) -> ArrayAttr[StringAttr]:
+    """The names given, or `i0, i1, ...` for traversals and `k0, k1, ...` for summations."""
     if names is None:
         names = [f"i{k}" for k in range(rank)] + [f"k{k}" for k in range(sums)]
     return ArrayAttr(StringAttr(name) for name in names)
@@ -188,15 +187,13 @@ def _verify_scope(op: ScopeOp) -> None:
     rank, sums = len(op.traversal), op.summation
     if op.reduction.data not in REDUCTIONS:
         raise VerifyException(
-            f"unknown reduction '{op.reduction.data}', "
-            f"expected one of {', '.join(REDUCTIONS)}"
+            f"unknown reduction '{op.reduction.data}', expected one of {', '.join(REDUCTIONS)}"
         )
     if any(n < 0 for n in op.traversal) or any(n < 1 for n in sums):
         raise VerifyException("extents must be static, summations at least 1")
     if len(op.iterators) != rank + len(sums) or len(set(op.names)) != len(op.names):
         raise VerifyException(
-            f"expected {rank + len(sums)} distinct iterator names, "
-            f"found {list(op.names)}"
+            f"expected {rank + len(sums)} distinct iterator names, found {list(op.names)}"
         )
     if unreadable := [name for name in op.names if _NAME.fullmatch(name) is None]:
         raise VerifyException(f"an iterator cannot be named '{unreadable[0]}'")
@@ -214,9 +211,7 @@ def _verify_scope(op: ScopeOp) -> None:
     verify_body(op.body.block)
     element = tensor_type(op.result).element_type
     if last.value.type != element:
-        raise VerifyException(
-            f"the body yields {last.value.type}, the result holds {element}"
-        )
+        raise VerifyException(f"the body yields {last.value.type}, the result holds {element}")
 
 
 def _verify_read(op: ScopeOp, k: int, value: SSAValue, arg: Attribute, map_: AffineMap) -> None:
@@ -262,7 +257,9 @@ class ExternOp(IRDLOperation):
     config = prop_def(DictionaryAttr)
     outputs = var_result_def(TensorType)
     traits = traits_def(Pure())
-    assembly_format = "$callee `(` $inputs `)` $config attr-dict `:` functional-type($inputs, $outputs)"
+    assembly_format = (
+        "$callee `(` $inputs `)` $config attr-dict `:` functional-type($inputs, $outputs)"
+    )
 
     def __init__(
         self,
@@ -279,4 +276,3 @@ class ExternOp(IRDLOperation):
 
 
 ALGEBRA = Dialect("algebra", [ScopeOp, YieldOp, OnesOp, ExternOp], [])
-

@@ -92,7 +92,9 @@ class GraphBuilder:
             name_value(op.results[0], name)
         return op.results[0]
 
-    def op(self, op_name: str, *operands: SSAValue, results: int = 1, **properties: Any) -> SSAValue:
+    def op(
+        self, op_name: str, *operands: SSAValue, results: int = 1, **properties: Any
+    ) -> SSAValue:
         """Append the op `graph.<op_name>`; raises UserError as its inference does."""
         cls = _CLASSES.get(op_name)
         if cls is None:

@@ -179,7 +179,9 @@ class Index:
                 if c == 1
                 else AffineBinaryOpExpr(AffineBinaryOpKind.Mul, base, AffineConstantExpr(c))
             )
-            total = part if total is None else AffineBinaryOpExpr(AffineBinaryOpKind.Add, total, part)
+            total = (
+                part if total is None else AffineBinaryOpExpr(AffineBinaryOpKind.Add, total, part)
+            )
         constant = AffineConstantExpr(self.constant)
         if total is None:
             return constant

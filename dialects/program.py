@@ -80,6 +80,7 @@ def main_of(module: ModuleOp) -> FuncOp:
 
 
 def return_of(module: ModuleOp) -> ReturnOp:
+    """The `func.return` of @main. Raises UserError if it ends otherwise."""
     last = main_of(module).body.block.last_op
     if not isinstance(last, ReturnOp):
         raise UserError("func.func @main does not end with func.return")
@@ -135,10 +136,17 @@ def where(op: Operation) -> str:
 def provenance(op: Operation) -> list[str]:
     """Names of the rules that made this op, in order."""
     rules = op.attributes.get("isoform.rules")
-    return [r.data for r in rules.data if isinstance(r, StringAttr)] if isinstance(rules, ArrayAttr) else []
+    return (
+        [r.data for r in rules.data if isinstance(r, StringAttr)]
+        if isinstance(rules, ArrayAttr)
+        else []
+    )
 
 
 def add_provenance(op: Operation, rules: Sequence[str]) -> None:
+    """Say that these rules, too, made this op."""
     merged = [*provenance(op), *rules]
-    attributes: Mapping[str, Attribute] = {"isoform.rules": ArrayAttr(StringAttr(r) for r in merged)}
+    attributes: Mapping[str, Attribute] = {
+        "isoform.rules": ArrayAttr(StringAttr(r) for r in merged)
+    }
     op.attributes |= attributes

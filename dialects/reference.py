@@ -73,7 +73,9 @@ def run_block(ops: Any, values: Values, weights: Mapping[str, Array]) -> list[Ar
     raise UserError("a block has no terminator")
 
 
-def evaluate_op(op: Operation, operands: Sequence[Array], weights: Mapping[str, Array]) -> Sequence[Array]:
+def evaluate_op(
+    op: Operation, operands: Sequence[Array], weights: Mapping[str, Array]
+) -> Sequence[Array]:
     """The results of one op from its operands' values."""
     match op:
         case WeightOp():
@@ -134,9 +136,10 @@ def run_opaque(op: OpaqueOp, operands: Sequence[Array]) -> list[Array]:
     from .opaque import run_node
 
     types = [tensor_type(v) for v in op.inputs]
-    return [a.astype(reference_dtype(tensor_type(r).element_type)) for a, r in zip(
-        run_node(op, operands, types), op.outputs, strict=True
-    )]
+    return [
+        a.astype(reference_dtype(tensor_type(r).element_type))
+        for a, r in zip(run_node(op, operands, types), op.outputs, strict=True)
+    ]
 
 
 # --- scopes -------------------------------------------------------------------------------------
@@ -176,7 +179,7 @@ def _slab(op: ScopeOp, expr: Expr, arrays: Mapping[Read, Array], start: int, sto
     if not axes:
         return value
     with np.errstate(all="ignore"):
-        return getattr(value, {"sum": "sum", "max": "max", "min": "min", "prod": "prod"}[op.reduction.data])(axis=axes)
+        return getattr(value, op.reduction.data)(axis=axes)  # sum, max, min or prod
 
 
 def _factors(expr: Expr) -> list[Expr] | None:
@@ -222,7 +225,11 @@ def _einsum(
 
 
 def _on_grid(
-    expr: Expr, arrays: Mapping[Read, Array], extents: Sequence[int], start: int, used: Sequence[int]
+    expr: Expr,
+    arrays: Mapping[Read, Array],
+    extents: Sequence[int],
+    start: int,
+    used: Sequence[int],
 ) -> Array:
     """Value of an expression on the grid of the iterators in `used`, one axis each."""
     points = grid(extents, used)
@@ -245,7 +252,9 @@ def _gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
         inside = inside & ((position >= 0) & (position < size))
         clipped.append(np.clip(position, 0, max(size - 1, 0)))
     if array.size == 0:
-        return np.full(np.broadcast_shapes(*(i.shape for i in index)), read.outside).astype(array.dtype)
+        return np.full(np.broadcast_shapes(*(i.shape for i in index)), read.outside).astype(
+            array.dtype
+        )
     value = array[tuple(clipped)] if clipped else array
     if inside is True:
         return value

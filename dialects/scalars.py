@@ -241,6 +241,7 @@ def call(function: str, *args: Scalar) -> Expr:
 
 
 def children(node: Expr) -> Sequence[Expr]:
+    """The direct sub-expressions."""
     match node:
         case Call(_, args):
             return args
@@ -353,7 +354,7 @@ def evaluate(expr: Expr, read: Callable[[Read], Array]) -> Array:
 
 
 def cast_reference(value: Array, element: Attribute) -> Array:
-    """Convert in reference arithmetic; NaN and infinities to integers give 0, as is usual on CPUs."""
+    """Convert in reference arithmetic; NaN and infinities to integers give 0."""
     if is_bool(element):
         return value != 0
     target = reference_dtype(element)

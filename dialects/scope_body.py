@@ -136,7 +136,9 @@ class _Writer:
         if is_bool(target):
             zero = self._add(constant(0, source))
             compare = FUNCTIONS["ne"]
-            return self._add((compare.float_op if is_float(source) else compare.int_op)(value, zero))
+            return self._add(
+                (compare.float_op if is_float(source) else compare.int_op)(value, zero)
+            )
         return self._add(_conversion(source, target)(value, target))
 
     def _add(self, op: Operation) -> SSAValue:
@@ -196,7 +198,9 @@ def verify_body(block: Block) -> None:
         VerifyException: an op is in no table, or reads a value of the outside.
     """
     for op in block.ops:
-        if any(value.owner is not block and value.owner.parent is not block for value in op.operands):
+        if any(
+            value.owner is not block and value.owner.parent is not block for value in op.operands
+        ):
             raise VerifyException(f"{op.name} in the body reads a value of outside")
         known = isinstance(op, (*_CASTS, arith.ConstantOp)) or function_of(op) is not None
         if op is not block.last_op and not known:
@@ -222,5 +226,3 @@ def _literal(op: arith.ConstantOp) -> float | int | bool:
         return value.value.data
     assert isinstance(value, IntegerAttr)
     return bool(value.value.data) if value.type == i1 else value.value.data
-
-

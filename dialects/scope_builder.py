@@ -79,34 +79,42 @@ class ScopeBuilder:
 
 
 def const(value: float | int | bool) -> Expr:
+    """A literal."""
     return Const(value)
 
 
 def cast(element: Attribute, arg: Scalar) -> Expr:
+    """Conversion to an element type."""
     return Cast(element, arg if isinstance(arg, Expr) else Const(arg))
 
 
 def maximum(a: Scalar, b: Scalar) -> Expr:
+    """The greater, or NaN if either is."""
     return call("max", a, b)
 
 
 def minimum(a: Scalar, b: Scalar) -> Expr:
+    """The lesser, or NaN if either is."""
     return call("min", a, b)
 
 
 def select(condition: Scalar, then: Scalar, otherwise: Scalar) -> Expr:
+    """`then` where the condition holds, `otherwise` elsewhere."""
     return call("select", condition, then, otherwise)
 
 
 def exp(x: Scalar) -> Expr:
+    """The exponential."""
     return call("exp", x)
 
 
 def sigmoid(x: Scalar) -> Expr:
+    """1 / (1 + exp(-x))."""
     return 1.0 / (1.0 + exp(call("neg", x)))
 
 
 def neutral_element(reduction: str, element: Attribute) -> float:
+    """What a reduction of nothing gives."""
     match reduction:
         case "max":
             return lowest(element)

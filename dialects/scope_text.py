@@ -43,6 +43,7 @@ _LITERALS = {"inf": float("inf"), "nan": float("nan"), "true": True, "false": Fa
 
 
 def print_scope(op: ScopeOp, printer: Printer) -> None:
+    """Print everything after the op's name."""
     rank = len(op.traversal)
     printer.print_string(" ")
     _print_iterators(printer, op.names[:rank], op.traversal)
@@ -123,6 +124,7 @@ def _print_arguments(printer: Printer, args: Sequence[Expr], names: Sequence[str
 
 
 def parse_scope(cls: type[ScopeOp], parser: Parser) -> ScopeOp:
+    """Parse everything after the op's name."""
     names, traversal = _parse_iterators(parser)
     sum_names: list[str] = []
     sums: list[int] = []

@@ -80,18 +80,22 @@ def from_numpy(dtype: Any) -> Attribute:
 
 
 def is_float(element: Attribute) -> bool:
+    """Whether floating point, of any width."""
     return isinstance(element, Float32Type | Float64Type | Float16Type | BFloat16Type)
 
 
 def is_bool(element: Attribute) -> bool:
+    """Whether i1."""
     return element == i1
 
 
 def is_unsigned(element: Attribute) -> bool:
+    """Whether an unsigned integer."""
     return isinstance(element, IntegerType) and element.signedness.data == Signedness.UNSIGNED
 
 
 def is_signed_int(element: Attribute) -> bool:
+    """Whether a signed integer; i1 is none."""
     return isinstance(element, IntegerType) and not is_unsigned(element) and element != i1
 
 
@@ -105,10 +109,12 @@ def reference_dtype(element: Attribute) -> np.dtype[Any]:
 
 
 def byte_width(element: Attribute) -> int:
+    """Bytes of one element."""
     return to_numpy(element).itemsize
 
 
 def tensor(shape: Sequence[int], element: Attribute = f32) -> Tensor:
+    """A ranked tensor type."""
     return TensorType(element, shape)
 
 
@@ -120,20 +126,25 @@ def tensor_type(value: SSAValue) -> Tensor:
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
+    """Extents of a tensor value."""
     return tensor_type(value).get_shape()
 
 
 def element_of(value: SSAValue) -> Attribute:
+    """Element type of a tensor value."""
     return tensor_type(value).element_type
 
 
 def element_count(type_: Tensor) -> int:
+    """Number of elements."""
     return math.prod(type_.get_shape())
 
 
 def byte_size(type_: Tensor) -> int:
+    """Bytes of all elements, dense."""
     return element_count(type_) * byte_width(type_.element_type)
 
 
 def is_static(type_: Tensor) -> bool:
+    """Whether no extent is dynamic."""
     return DYNAMIC not in type_.get_shape()

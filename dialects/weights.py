@@ -77,7 +77,9 @@ def load_safetensors(path: Path) -> Weights:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise UserError("the weights file is missing", where=str(path), hint="it belongs beside the .mlir")
+        raise UserError(
+            "the weights file is missing", where=str(path), hint="it belongs beside the .mlir"
+        )
     try:
         handle = safe_open(path, framework="numpy")
         names = list(handle.keys())

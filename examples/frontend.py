@@ -1,6 +1,6 @@
 """A frontend in thirty lines: a tiny language of layers, read into an isoform program.
 
-    python examples/frontend.py
+python examples/frontend.py
 """
 
 import numpy as np
@@ -27,7 +27,9 @@ def read(source: str, seed: int = 0) -> isoform.Program:
                 data = rng.standard_normal(shape, np.float32) / np.float32(shape[0]) ** 0.5
                 with build.at(f"layer {number}"):
                     value = build.matmul(value, build.weight(f"layer{number}.weight", data))
-                    value = build.op(activation, value, **({"axis": 1} if activation == "softmax" else {}))
+                    value = build.op(
+                        activation, value, **({"axis": 1} if activation == "softmax" else {})
+                    )
             case _:
                 raise isoform.UserError(f"no such layer: '{line}'", where=f"line {number + 1}")
     build.output("y", value)

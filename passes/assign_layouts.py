@@ -74,7 +74,7 @@ class _Assigner:
                 _set_layout(op.result, _last(op.result))
         for op in block.ops:
             if isinstance(op, ConvOp) and op.result not in self.constants:
-                _grow_halo(op)
+                grow_halo(op)
 
     def _operands(self, op: Operation) -> None:
         """Give the op operands in the layout it needs."""
@@ -82,9 +82,11 @@ class _Assigner:
             return
         wanted = _conv_data(op) if isinstance(op, ConvOp) else None
         for k, value in enumerate(op.operands):
-            if value in self.constants or (isinstance(op, KernelOp) and _epilogue_only(op, k)):
-                continue
             last = k == wanted
+            if value in self.constants and not last:
+                continue
+            if isinstance(op, KernelOp) and _epilogue_only(op, k):
+                continue
             if last != _is_last(value):
                 op.operands[k] = self._copy(value, last, op)
 
@@ -134,7 +136,7 @@ def _epilogue_only(op: KernelOp, position: int) -> bool:
     return all(use.operation is not op.scopes[0] for use in arg.uses)
 
 
-def _grow_halo(op: ConvOp) -> None:
+def grow_halo(op: ConvOp) -> None:
     """Widen the halo of the convolved operand to what this convolution reads."""
     found = match_conv(op.scopes[0])
     assert found is not None

@@ -53,6 +53,7 @@ def bytes_of(op: Operation) -> int:
 
 
 def program_macs(program: Program) -> int:
+    """Multiply-adds of the contractions in a program."""
     return sum(macs_of(op) for op in program.main.body.block.ops)
 
 

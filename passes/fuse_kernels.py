@@ -77,7 +77,7 @@ def _only_user(value: SSAValue, kernel: Operation) -> bool:
 
 
 def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
-    scopes = [*producer.scopes, *_reading(kernel, producer)]
+    scopes = _combined(producer, kernel)[1].scopes  # all of them: reads are looked up among them
     if len(scopes) > MOST_SCOPES:
         return False
     shared = shared_loops(scopes)
@@ -88,7 +88,8 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
         return True
     if any(len(loop_extents(s)) > shared + 1 for s in scopes):
         return False
-    scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
+    made = scopes[: len(producer.scopes)]
+    scalar = all(len(loop_extents(s)) == shared for s in made)
     if not scalar and not any(s.summation for s in scopes):
         return False  # nothing is reduced: rows would only lose the freedom to choose the vector
     rows = math.prod(loop_extents(scopes[0])[:shared])
@@ -102,11 +103,6 @@ def _takes_epilogue(producer: GemmOp | ConvOp) -> bool:
         return True
     found = match_gemm(producer.scopes[0])
     return found is not None and len(found.n.iterators) <= 1
-
-
-def _reading(kernel: LoopsOp, producer: KernelOp) -> list[ScopeOp]:
-    """The kernel's scopes with the producer's result in place of the region argument."""
-    return _combined(producer, kernel)[1].scopes[len(producer.scopes) :]
 
 
 @dataclass

@@ -21,16 +21,19 @@ from isoform.dialects import reference
 from isoform.dialects.program import Program
 
 
-def ops_by_level(program: Program) -> list[list[str]]:
-    """For each level: how many ops, and the five most frequent."""
-    rows: list[list[str]] = []
-    for level in LEVELS:
-        ops = Counter(op.name for op in lower_to(program, level).main.body.block.ops)
-        for name in ("graph.weight", "graph.constant", "func.return"):
-            ops.pop(name, None)
-        common = ", ".join(f"{n} {name.partition('.')[2]}" for name, n in ops.most_common(5))
-        rows.append([level, str(sum(ops.values())), common])
-    return rows
+def ops_by_level(before: Program, after: Program) -> list[list[str]]:
+    """For the input, and the result at each level: how many ops, and the most frequent."""
+    levels = [(level, lower_to(after, level)) for level in LEVELS]
+    return [ops_of(name, program) for name, program in [("graph, as loaded", before), *levels]]
+
+
+def ops_of(name: str, program: Program) -> list[str]:
+    """One row of the table."""
+    ops = Counter(op.name for op in program.main.body.block.ops)
+    for data in ("graph.weight", "graph.constant", "func.return"):
+        ops.pop(data, None)
+    common = ", ".join(f"{n} {op.partition('.')[2]}" for op, n in ops.most_common(5))
+    return [name, str(sum(ops.values())), common]
 
 
 def optimise(program: Program, seconds: float) -> isoform.Program:
@@ -69,7 +72,7 @@ def main() -> None:
     program = isoform.load(arguments.model)
     print(f"== isoform optimize {arguments.model}")
     better = optimise(program, arguments.seconds)
-    print(table(["level", "ops", "most frequent"], ops_by_level(better)))
+    print(table(["level", "ops", "most frequent"], ops_by_level(program, better)))
     print(f"== isoform bench {arguments.model} --against onnxruntime")
     print(format_bench(bench(program, ["onnxruntime"], threads=1, seconds=arguments.seconds)))
     print(f"greatest error against float64: {greatest_error(program):.1e} of the greatest output")

@@ -1,7 +1,7 @@
 """Write the table of ops in docs/graph-dialect.md from the op definitions.
 
-    python scripts/op_table.py            print the table
-    python scripts/op_table.py --write    put it into the document
+python scripts/op_table.py            print the table
+python scripts/op_table.py --write    put it into the document
 """
 
 from __future__ import annotations
@@ -10,11 +10,20 @@ import re
 import sys
 from pathlib import Path
 
-from isoform.dialects.graph import OPS, GraphOp
-from isoform.dialects.graph import contraction, data, elementwise, pooling, reduction, shaping
+from xdsl.irdl import IRDLOperation, OptionalDef, VariadicDef
+
+from isoform.dialects.graph import (
+    OPS,
+    GraphOp,
+    contraction,
+    data,
+    elementwise,
+    pooling,
+    reduction,
+    shaping,
+)
 from isoform.dialects.graph.base import property_order
 from isoform.dialects.scope_text import literal_text
-from xdsl.irdl import IRDLOperation, OptionalDef, VariadicDef
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "graph-dialect.md"
 BEGIN, END = "<!-- op table: made by scripts/op_table.py -->\n", "<!-- end of op table -->\n"
@@ -36,11 +45,15 @@ def op_table() -> str:
 
 
 def family(ops: tuple[type[IRDLOperation], ...]) -> str:
-    head = "| Op | Operands | Properties | Meaning | ONNX | Defined by |\n|---|---|---|---|---|---|\n"
+    """The table of one family."""
+    head = (
+        "| Op | Operands | Properties | Meaning | ONNX | Defined by |\n|---|---|---|---|---|---|\n"
+    )
     return head + "".join(row(op) for op in ops)
 
 
 def row(op: type[IRDLOperation]) -> str:
+    """One line: an op."""
     meaning, onnx = split_docstring(op.__doc__ or "")
     cells = (f"`{op.name}`", operands(op), properties(op), meaning, onnx, origin(op))
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |\n"
@@ -55,6 +68,7 @@ def split_docstring(text: str) -> tuple[str, str]:
 
 
 def operands(op: type[IRDLOperation]) -> str:
+    """Names; `?` may be left out, `...` is any number."""
     names = []
     for name, definition in op.get_irdl_definition().operands:
         optional = isinstance(definition, OptionalDef)
@@ -64,6 +78,7 @@ def operands(op: type[IRDLOperation]) -> str:
 
 
 def properties(op: type[IRDLOperation]) -> str:
+    """Names, with defaults."""
     if not issubclass(op, GraphOp):
         return ", ".join(op.get_irdl_definition().properties)
     return ", ".join(
@@ -73,6 +88,7 @@ def properties(op: type[IRDLOperation]) -> str:
 
 
 def origin(op: type[IRDLOperation]) -> str:
+    """What gives the op its meaning."""
     if not issubclass(op, GraphOp):
         return ""
     return "scopes" if op.has_scopes() else "numpy"
@@ -86,6 +102,7 @@ def insert(document: str) -> str:
 
 
 def main() -> None:
+    """Print or write."""
     if "--write" in sys.argv[1:]:
         DOCUMENT.write_text(insert(DOCUMENT.read_text()))
     else:

@@ -19,9 +19,7 @@ _MASKED = -10000.0
 """What a masked position adds to its attention scores."""
 
 
-def _embeddings(
-    net: Net, ids: SSAValue, hidden: int, vocabulary: int, positions: int
-) -> SSAValue:
+def _embeddings(net: Net, ids: SSAValue, hidden: int, vocabulary: int, positions: int) -> SSAValue:
     b, draw = net.build, normal(0, 0.5)
     batch, sequence = shape_of(ids)
     words = net.weight("embeddings.word_embeddings.weight", [vocabulary, hidden], draw)
@@ -53,9 +51,7 @@ def _split_heads(net: Net, x: SSAValue, batch: int, heads: int) -> SSAValue:
     return net.build.transpose(x, perm=[0, 2, 1, 3])
 
 
-def _attention(
-    net: Net, name: str, x: SSAValue, mask: SSAValue, heads: int
-) -> SSAValue:
+def _attention(net: Net, name: str, x: SSAValue, mask: SSAValue, heads: int) -> SSAValue:
     b = net.build
     rows, hidden = shape_of(x)
     batch = shape_of(mask)[0]
@@ -92,6 +88,7 @@ def bert_base(
     vocabulary: int = 30522,
     positions: int = 512,
 ) -> Program:
+    """Build BERT-base; smaller ones by its sizes, with `heads` dividing `hidden`."""
     net = Net(seed)
     b = net.build
     ids = net.input("input_ids", (batch, sequence), i64)
@@ -103,6 +100,4 @@ def bert_base(
     states = b.reshape(x, shape=[batch, sequence, hidden])
     first = b.slice(states, starts=[0, 0, 0], sizes=[batch, 1, hidden], steps=[1, 1, 1])
     pooled = net.linear("pooler.dense", b.reshape(first, shape=[batch, hidden]), hidden)
-    return net.finish(
-        "zoo:bert-base", last_hidden_state=states, pooler_output=b.tanh(pooled)
-    )
+    return net.finish("zoo:bert-base", last_hidden_state=states, pooler_output=b.tanh(pooled))

@@ -9,6 +9,7 @@ _CHANNELS = (512, 256, 128, 64)
 
 
 def dcgan(batch: int, seed: int, *, latent: int = 100, channels: int = 3) -> Program:
+    """Build the generator: [batch, latent, 1, 1] -> images in (-1, 1)."""
     net = Net(seed)
     x = net.input("latent", (batch, latent, 1, 1))
     for k, width in enumerate(_CHANNELS):

@@ -30,14 +30,17 @@ LINEAR = 1.0
 
 
 def normal(mean: float, deviation: float) -> Draw:
+    """Draw from a normal distribution."""
     return lambda rng, shape: mean + deviation * rng.standard_normal(shape, np.float32)
 
 
 def uniform(low: float, high: float) -> Draw:
+    """Draw uniformly from [low, high)."""
     return lambda rng, shape: low + (high - low) * rng.random(shape, np.float32)
 
 
 def pair(value: Pair) -> list[int]:
+    """Height and width, from both or from one number for both."""
     return [value, value] if isinstance(value, int) else list(value)
 
 

@@ -23,9 +23,7 @@ _STAGES = (
 def _conv_bn_relu6(
     net: Net, name: str, x: SSAValue, channels: int, kernel: int, stride: int = 1, groups: int = 1
 ) -> SSAValue:
-    y = net.conv(
-        f"{name}.0", x, channels, kernel, stride, kernel // 2, groups=groups, gain=RELU
-    )
+    y = net.conv(f"{name}.0", x, channels, kernel, stride, kernel // 2, groups=groups, gain=RELU)
     return net.build.clip(net.batch_norm(f"{name}.1", y), min=0.0, max=6.0)
 
 
@@ -44,6 +42,7 @@ def _inverted_residual(
 
 
 def mobilenet_v2(batch: int, seed: int, *, image: int = 224, classes: int = 1000) -> Program:
+    """Build MobileNetV2; `image` is at least 32."""
     net = Net(seed)
     x = net.input("input", (batch, 3, image, image))
     x = _conv_bn_relu6(net, "features.0", x, 32, 3, 2)

@@ -15,7 +15,7 @@ from ...dialects.types import shape_of
 from .layers import LINEAR, RELU, Net
 
 _BRANCH = 0.2
-"""Variance gain of a residual branch's last convolution: the sum grows by a few per cent a block."""
+"""Variance gain of a branch's last convolution: the sum grows by a few per cent a block."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ def _basic(net: Net, name: str, x: SSAValue, block: _Block) -> SSAValue:
 
 def _bottleneck(net: Net, name: str, x: SSAValue, block: _Block) -> SSAValue:
     y = net.relu(_conv_bn(net, f"{name}.conv1", f"{name}.bn1", x, block.width, 1))
-    y = _conv_bn(
-        net, f"{name}.conv2", f"{name}.bn2", y, block.width, 3, block.stride, block.groups
-    )
+    y = _conv_bn(net, f"{name}.conv2", f"{name}.bn2", y, block.width, 3, block.stride, block.groups)
     return _conv_bn(net, f"{name}.conv3", f"{name}.bn3", net.relu(y), block.out, 1, gain=_BRANCH)
 
 
@@ -96,11 +94,13 @@ def _stages(depths: Sequence[int], expansion: int, width: int, groups: int) -> l
 
 
 def resnet18(batch: int, seed: int, *, image: int = 224, classes: int = 1000) -> Program:
+    """Build ResNet-18: two basic blocks in each of four stages."""
     stages = _stages([2, 2, 2, 2], 1, 64, 1)
     return _resnet("zoo:resnet18", Net(seed), (batch, image), _basic, stages, classes)
 
 
 def resnet50(batch: int, seed: int, *, image: int = 224, classes: int = 1000) -> Program:
+    """Build ResNet-50: 3, 4, 6 and 3 bottlenecks of width 64 and more."""
     stages = _stages([3, 4, 6, 3], 4, 64, 1)
     return _resnet("zoo:resnet50", Net(seed), (batch, image), _bottleneck, stages, classes)
 

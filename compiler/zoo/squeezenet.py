@@ -31,6 +31,7 @@ def _fire(net: Net, name: str, x: SSAValue, squeeze: int, expand: int) -> SSAVal
 
 
 def squeezenet(batch: int, seed: int, *, image: int = 224, classes: int = 1000) -> Program:
+    """Build SqueezeNet 1.1; `image` is at least 17."""
     net = Net(seed)
     x = net.input("input", (batch, 3, image, image))
     x = net.relu(net.conv("features.0", x, 64, 3, 2, bias=True))

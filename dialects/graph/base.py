@@ -1,8 +1,8 @@
 """What every op of the graph dialect shares: construction, inference, text, meaning.
 
-An op is one class: docstring with the ONNX counterpart, `name`, operands, properties, one result (or
-more), `infer` (result types from operand types and properties, raising UserError), and its meaning:
-`as_scopes` (a tensor expression) or, for the few that are none, `reference` (a numpy function).
+An op is one class: docstring with the ONNX counterpart, `name`, operands, properties, one result
+(or more), `infer` (result types from operand types and properties, raising UserError), and its
+meaning: `as_scopes` (a tensor expression) or, for the few that are none, `reference` (numpy).
 """
 
 from __future__ import annotations
@@ -24,10 +24,18 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import BaseAttr, IRDLOperation, OperandDef, OptionalDef, ResultDef, VariadicDef, traits_def
+from xdsl.irdl import (
+    BaseAttr,
+    IRDLOperation,
+    OperandDef,
+    OptionalDef,
+    ResultDef,
+    VariadicDef,
+    traits_def,
+)
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 from xdsl.pattern_rewriter import RewritePattern
+from xdsl.printer import Printer
 from xdsl.traits import HasCanonicalizationPatternsTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
@@ -204,9 +212,7 @@ class GraphOp(IRDLOperation, ABC):
 
     def _print_properties(self, printer: Printer) -> None:
         shown = {
-            k: v
-            for k, v in self.properties.items()
-            if v != default_attributes(type(self)).get(k)
+            k: v for k, v in self.properties.items() if v != default_attributes(type(self)).get(k)
         }
         if not shown:
             return
@@ -291,7 +297,9 @@ def default_attributes(cls: type[GraphOp]) -> Mapping[str, Attribute]:
     return {name: to_attribute(value) for name, value in cls.DEFAULTS.items()}
 
 
-def _arrange(values: Sequence[SSAValue], definitions: Sequence[tuple[str, OperandDef]]) -> list[Any]:
+def _arrange(
+    values: Sequence[SSAValue], definitions: Sequence[tuple[str, OperandDef]]
+) -> list[Any]:
     """Group operands as xDSL wants them: plain ones first, then one optional or variadic group.
 
     Raises:
@@ -361,9 +369,11 @@ def _parse_property(parser: Parser) -> Attribute:
     for word, value in _WORDS:
         if parser.parse_optional_keyword(word) is not None:
             return to_attribute(value)
-    if (numbers := parser.parse_optional_comma_separated_list(
-        parser.Delimiter.SQUARE, parser.parse_number
-    )) is not None:
+    if (
+        numbers := parser.parse_optional_comma_separated_list(
+            parser.Delimiter.SQUARE, parser.parse_number
+        )
+    ) is not None:
         return to_attribute(numbers)
     if parser.parse_optional_punctuation("-") is not None:
         return to_attribute(-_parse_number(parser))
@@ -373,4 +383,6 @@ def _parse_property(parser: Parser) -> Attribute:
 
 
 def _parse_number(parser: Parser) -> float | int:
-    return float("inf") if parser.parse_optional_keyword("inf") is not None else parser.parse_number()
+    return (
+        float("inf") if parser.parse_optional_keyword("inf") is not None else parser.parse_number()
+    )

@@ -1,13 +1,12 @@
-"""Where tensors come from (weights, constants), and ops whose meaning depends on data or on ONNX."""
+"""Where tensors come from (weights, constants); ops whose meaning depends on data or on ONNX."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-import numpy as np
 from typing import ClassVar
 
+import numpy as np
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
@@ -50,9 +49,7 @@ class WeightOp(IRDLOperation):
     assembly_format = "$symbol attr-dict `:` type($result)"
 
     def __init__(self, symbol: str, result_type: Tensor):
-        super().__init__(
-            properties={"symbol": SymbolRefAttr(symbol)}, result_types=[result_type]
-        )
+        super().__init__(properties={"symbol": SymbolRefAttr(symbol)}, result_types=[result_type])
 
     @property
     def key(self) -> str:
@@ -111,7 +108,9 @@ class ConstantOp(IRDLOperation):
     def array(self) -> Array:
         """The literal as a numpy array of its own dtype and shape."""
         values = list(self.data.get_values())
-        return np.array(values, dtype=to_numpy(self.type.element_type)).reshape(self.type.get_shape())
+        return np.array(values, dtype=to_numpy(self.type.element_type)).reshape(
+            self.type.get_shape()
+        )
 
 
 @irdl_op_definition

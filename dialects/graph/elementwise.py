@@ -73,10 +73,14 @@ class ElementwiseOp(GraphOp):
 
 
 class UnaryOp(ElementwiseOp):
+    """One operand."""
+
     x = operand_def(TensorType)
 
 
 class BinaryOp(ElementwiseOp):
+    """Two operands."""
+
     a = operand_def(TensorType)
     b = operand_def(TensorType)
 
@@ -271,7 +275,10 @@ class SignOp(UnaryOp):
 
 @irdl_op_definition
 class CastOp(ElementwiseOp):
-    """Convert the element type; floats to integers truncate. ONNX Cast (saturation is not modelled)."""
+    """Convert the element type; floats to integers truncate. ONNX Cast.
+
+    What happens out of range (saturation) is not modelled.
+    """
 
     name = "graph.cast"
     x = operand_def(TensorType)

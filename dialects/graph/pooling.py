@@ -35,7 +35,9 @@ class PoolOp(GraphOp):
             raise self.fail("operands must be floats or signed integers", found=x)
         self._check_window(spatial)
         n, c, *size = x.get_shape()
-        return tensor([n, c, *(self._out(size[k], k, spatial) for k in range(spatial))], x.element_type)
+        return tensor(
+            [n, c, *(self._out(size[k], k, spatial) for k in range(spatial))], x.element_type
+        )
 
     def _check_window(self, spatial: int) -> None:
         for name, count in (("kernel", 1), ("strides", 1), ("dilations", 1), ("pads", 2)):
@@ -120,7 +122,10 @@ class AvgPoolOp(PoolOp):
         place, tap = iterators(spatial), iterators(spatial, spatial)
         included = self.value("count_include_pad")
         base = [0 if included else pads[k] for k in range(spatial)]
-        size = [x.shape[k + 2] + (pads[k] + pads[k + spatial] if included else 0) for k in range(spatial)]
+        size = [
+            x.shape[k + 2] + (pads[k] + pads[k + spatial] if included else 0)
+            for k in range(spatial)
+        ]
         at = [
             place[k] * self.ints("strides")[k] + tap[k] * self.ints("dilations")[k] - base[k]
             for k in range(spatial)

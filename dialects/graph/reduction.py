@@ -32,7 +32,11 @@ def reduce_scope(
     element = x.element if element is None else element
     rank = len(x.shape)
     kept = [k for k in range(rank) if k not in axes]
-    shape = [1 if k in axes else x.shape[k] for k in range(rank)] if keep else [x.shape[k] for k in kept]
+    shape = (
+        [1 if k in axes else x.shape[k] for k in range(rank)]
+        if keep
+        else [x.shape[k] for k in kept]
+    )
     traversal = iterators(len(shape))
     sums = iterators(len(axes), len(shape))
     index: list[Index] = [Index(0)] * rank
@@ -69,7 +73,9 @@ class ReduceOp(GraphOp):
         if is_unsigned(x.element_type) or is_bool(x.element_type):
             raise self.fail("operands must be floats or signed integers", found=x)
         keep = self.value("keep_dims")
-        shape = [1 if k in axes else n for k, n in enumerate(x.get_shape()) if keep or k not in axes]
+        shape = [
+            1 if k in axes else n for k, n in enumerate(x.get_shape()) if keep or k not in axes
+        ]
         return tensor(shape, x.element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
@@ -297,7 +303,9 @@ class BatchNormOp(GraphOp):
         expected = tensor(x.get_shape()[1:2], x.element_type)
         for k in range(1, 5):
             if self.operand_type(k) != expected:
-                raise self.fail("statistics are per channel", expected=expected, found=self.operand_type(k))
+                raise self.fail(
+                    "statistics are per channel", expected=expected, found=self.operand_type(k)
+                )
         return x
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
@@ -314,7 +322,7 @@ class BatchNormOp(GraphOp):
 
 @irdl_op_definition
 class LrnOp(GraphOp):
-    """x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta. ONNX LRN."""
+    """x / (bias + alpha / size * squares of `size` neighbours, summed) ^ beta. ONNX LRN."""
 
     name = "graph.lrn"
     x = operand_def(TensorType)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-
 from typing import ClassVar
 
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, TensorType
@@ -117,7 +116,9 @@ class ConcatOp(GraphOp):
             raise self.fail(f"axis {axis} is not in [0, {len(first)})")
         for t in types:
             same = len(t.get_shape()) == len(first) and all(
-                a == b for k, (a, b) in enumerate(zip(t.get_shape(), first, strict=True)) if k != axis
+                a == b
+                for k, (a, b) in enumerate(zip(t.get_shape(), first, strict=True))
+                if k != axis
             )
             if not same or t.element_type != types[0].element_type:
                 raise self.fail("operands differ beside the axis", expected=types[0], found=t)
@@ -138,7 +139,11 @@ class ConcatOp(GraphOp):
 
 
 def _pieces(
-    build: ScopeBuilder, operands: tuple[Source, ...], here: list[Index], axis: int, starts: list[int]
+    build: ScopeBuilder,
+    operands: tuple[Source, ...],
+    here: list[Index],
+    axis: int,
+    starts: list[int],
 ) -> Expr:
     """operand j where the point lies in its part; guards are boolean reads of ones."""
     from xdsl.dialects.builtin import i1
@@ -218,7 +223,7 @@ class SplitOp(GraphOp):
 
 @irdl_op_definition
 class PadOp(GraphOp):
-    """Constant padding: `pads` are begins then ends, negative ones crop. ONNX Pad, constant mode."""
+    """Pad with `fill`: `pads` are begins then ends, negative ones crop. ONNX Pad (constant)."""
 
     name = "graph.pad"
     x = operand_def(TensorType)

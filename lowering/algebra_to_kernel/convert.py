@@ -16,7 +16,7 @@ from ...dialects.index import flatten, iterators, normalise, row_major_strides
 from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, LoopsOp, ViewOp, YieldOp, logical
 from ...dialects.program import main_of
 from ...dialects.scalars import Read
-from ...dialects.types import shape_of, tensor_type
+from ...dialects.types import element_count, shape_of, tensor_type
 from .constant import constant_values
 from .match import in_bounds, match_conv, match_gemm
 
@@ -27,7 +27,8 @@ def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     if not isinstance(expr, Read) or isinstance(expr.source.owner, OnesOp):
         return False
     shape = shape_of(expr.source)
-    if tensor_type(expr.source).element_type != tensor_type(scope.result).element_type:
+    source, result = tensor_type(expr.source), tensor_type(scope.result)
+    if source.element_type != result.element_type or element_count(source) != element_count(result):
         return False
     if not in_bounds(expr, scope.extents):
         return False

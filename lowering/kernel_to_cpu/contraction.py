@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, physical
@@ -54,6 +56,7 @@ class Call:
     arguments: tuple[Argument, ...]
 
 
+_Schedule = TypeVar("_Schedule", conv.ConvSchedule, gemm.GemmSchedule)
 Coordinates = Callable[[Emitter, OutIndex], dict[int, Index]]
 
 
@@ -121,7 +124,7 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[C
     epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
     a, b = (_outer(op, read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
-    schedule = gemm.default_schedule(spec, isa, constant_b=matrix is not None)
+    schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
     code = gemm.emit_gemm(spec, schedule, isa, epilogue)
     if matrix is None:
         right = Argument(b, offset=found.b_offset)
@@ -144,6 +147,37 @@ def strides_in(op: KernelOp) -> Strides:
         return (physical(op.type)[0], 0) if same else row_major(value)
 
     return strides
+
+
+def _scheduled(op: KernelOp, candidates: Sequence[_Schedule]) -> _Schedule:
+    """The candidate that the op's schedule names, else the first, which is the default."""
+    wanted = {} if op.schedule is None else op.schedule.data
+    for candidate in candidates:
+        block = {"rows": candidate.rows, "vectors": candidate.vectors}
+        if wanted and all(_number(wanted.get(name)) == n for name, n in block.items()):
+            return candidate
+    return candidates[0]
+
+
+def _number(attribute: Attribute | None) -> int | None:
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+
+
+def conv_schedules(op: ConvOp, isa: Isa) -> list[tuple[int, int]]:
+    """Register blocks (rows, vectors) worth comparing with the default one."""
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    part = _parts(op, found)[0]
+    spec = _conv_spec(op, found, part, _outer(op, found.data.source))
+    return [(c.rows, c.vectors) for c in conv.candidates(spec, isa)[1:]]
+
+
+def gemm_schedules(op: GemmOp, isa: Isa) -> list[tuple[int, int]]:
+    """Register blocks (rows, vectors) worth comparing with the default one."""
+    found = match_gemm(op.scopes[0], strides_in(op))
+    assert found is not None
+    candidates = gemm.candidates(_gemm_spec(found), isa, constant_b=True)
+    return [(c.rows, c.vectors) for c in candidates[1:]]
 
 
 def _outer(op: KernelOp, argument: SSAValue) -> SSAValue:
@@ -268,7 +302,7 @@ def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: I
     features = op.type.get_shape()[1]
     vector = _loop_numbers(op).get(1, -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, part), vector)
-    schedule = conv.default_schedule(spec, isa)
+    schedule = _scheduled(op, conv.candidates(spec, isa))
     code = conv.emit_conv(spec, schedule, isa, epilogue)
     packed = conv.pack_weights(chosen, spec, schedule, isa)
     assert features == spec.out_channels

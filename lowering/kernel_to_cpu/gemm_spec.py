@@ -84,9 +84,8 @@ def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedu
         _schedule(spec, isa, rows, vectors, _right(spec, rows, constant_b))
         for rows, vectors in blocks
     ]
-    first = schedules[0]
-    if first.copy_a:  # whether copying pays depends on how many ways the cache has
-        schedules.insert(1, replace(first, copy_a=False, panels=min(first.panels, 4)))
+    if _conflicts(spec) and spec.m > 4:  # copying pays where a cache has few ways
+        schedules.insert(1, replace(schedules[0], copy_a=True, panels=8))
     return schedules
 
 
@@ -108,7 +107,7 @@ def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -
     blocks = len(balanced(spec.m, rows))
     columns = sum(p.count for p in cut_panels(spec.n, vectors, isa.lanes(F32)))
     reused = blocks > 1 or right == "copied"
-    most = 512 if right == "copied" else 1024
+    most = 512 if right == "copied" or _conflicts(spec) else 1024
     parts = max(1, -(-spec.k // most)) if reused else 1
     depth = max(1, -(-spec.k // parts))
     wanted = max(1, min(_ITEMS, spec.flops // _ITEM_FLOPS) // math.prod(spec.batch))
@@ -117,11 +116,13 @@ def _schedule(spec: GemmSpec, isa: Isa, rows: int, vectors: int, right: Right) -
         row_blocks = max(1, min(row_blocks, blocks * columns // wanted))
     chunks = -(-blocks // row_blocks)
     panels = max(1, columns * chunks // wanted)
-    # Rows at a multiple of a page fall into the same few cache sets; copying pays if it is reused.
-    conflicts = spec.a_strides[-1] == 1 and spec.a_strides[-2] % 1024 == 0 and spec.k >= 256
-    copy_a = conflicts and blocks > 1 and panels >= 8
-    panels = min(panels, 24 if copy_a else 1 if right == "copied" else 4)
-    return GemmSchedule(min(rows, spec.m), vectors, right, depth, row_blocks, panels, copy_a)
+    panels = min(panels, 1 if right == "copied" else max(1, 8 // vectors))
+    return GemmSchedule(min(rows, spec.m), vectors, right, depth, row_blocks, panels)
+
+
+def _conflicts(spec: GemmSpec) -> bool:
+    """Say whether rows of A are multiples of a page apart, and so fall into few cache sets."""
+    return spec.a_strides[-1] == 1 and spec.a_strides[-2] % 1024 == 0 and spec.k >= 512
 
 
 def _waste(spec: GemmSpec, isa: Isa, rows: int, vectors: int) -> float:
@@ -132,4 +133,6 @@ def _waste(spec: GemmSpec, isa: Isa, rows: int, vectors: int) -> float:
         for panel in cut_panels(spec.n, vectors, lanes)
         for sizes in [balanced(spec.m, rows)]
     )
-    return round(cycles / (spec.m * spec.n * max(1, spec.k) / lanes / 2), 2)
+    waste = cycles / (spec.m * spec.n * max(1, spec.k) / lanes / 2)
+    # More rows than a cache set has ways would evict each other.
+    return round(waste * (1.2 if rows > 8 and _conflicts(spec) else 1), 2)

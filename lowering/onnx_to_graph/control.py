@@ -10,9 +10,9 @@ import onnx
 
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, shape_of
-from .loading import in_order, needed
+from .loading import captured, in_order, needed
 from .node import Node
-from .values import Value
+from .values import NotConstant, Value
 
 if TYPE_CHECKING:
     from .importer import Env, Importer, Scope
@@ -62,9 +62,12 @@ def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
     """Unroll `Loop` where count and conditions are constants; None where they depend on data."""
     count = node.known(0) if node.has(0) else np.asarray(MAX_ITERATIONS + 1)
     going = node.known(1) if node.has(1) else np.asarray(True)
+    body = _graph(node.attribute("body"), node)
     if count is None or going is None:
+        if captured(body):  # it cannot stand alone as an opaque node
+            raise NotConstant(node.value(0 if count is None else 1).name, "the loop's count", node.where)
         return None
-    trips, body = int(count.ravel()[0]), _graph(node.attribute("body"), node)
+    trips = int(count.ravel()[0])
     carried: list[Value] = [node.value(k) for k in range(2, len(node.inputs))]
     rows: list[list[Value]] = []
     k = 0

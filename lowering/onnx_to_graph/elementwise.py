@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import reduce
 from typing import TypeAlias
@@ -47,6 +48,8 @@ def operands(node: Node) -> list[SSAValue]:
     a, b = node[0], node[1]
     if node.version >= 7 or not node.flag("broadcast"):
         return node.together(a, b)
+    if math.prod(shape_of(b)) == 1:
+        return node.together(a, node.reshape(b, []))
     lead = len(shape_of(a)) - len(shape_of(b))
     axis = node.axis(node.int("axis", lead), max(len(shape_of(a)), 1)) if lead else 0
     tail = len(shape_of(a)) - axis - len(shape_of(b))

@@ -8,6 +8,7 @@ import pytest
 from xdsl.dialects.builtin import i1, i64
 
 from isoform.compiler.inputs import draw_inputs, read_inputs, write_outputs
+from isoform.compiler.levels import LEVELS, lower_to
 from isoform.compiler.session import ValueInfo
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
@@ -26,8 +27,9 @@ def lookup(rows: int) -> Program:
     return b.build()
 
 
-def test_an_index_stays_below_the_axis_it_selects_from() -> None:
-    ids = draw_inputs(lookup(7))["ids"]
+@pytest.mark.parametrize("level", LEVELS)
+def test_an_index_stays_below_the_axis_it_selects_from(level: str) -> None:
+    ids = draw_inputs(lower_to(lookup(7), level))["ids"]
     assert ids.dtype == np.int64
     assert set(ids.ravel()) <= set(range(7))
     assert ids.max() > 1

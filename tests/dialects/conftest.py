@@ -6,17 +6,18 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 import pytest
-from isoform.dialects import reference
-from isoform.dialects.algebra import ALGEBRA
-from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.graph import GRAPH
-from isoform.dialects.types import from_numpy
 from onnx.reference import ReferenceEvaluator
 from xdsl.context import Context
 from xdsl.dialects import arith, builtin, func, math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+
+from isoform.dialects import reference
+from isoform.dialects.algebra import ALGEBRA
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.graph import GRAPH
+from isoform.dialects.types import from_numpy
 
 DIALECTS = (builtin.Builtin, func.Func, arith.Arith, math.Math, GRAPH, ALGEBRA)
 
@@ -57,9 +58,7 @@ def round_trip() -> Callable[[ModuleOp], str]:
 def run_graph_op(op_name: str, *arrays: np.ndarray, results: int = 1, **properties) -> list:
     """Results of `graph.<op_name>` by its definition, in reference arithmetic."""
     b = GraphBuilder()
-    values = [
-        b.input(f"x{k}", a.shape, from_numpy(a.dtype)) for k, a in enumerate(arrays)
-    ]
+    values = [b.input(f"x{k}", a.shape, from_numpy(a.dtype)) for k, a in enumerate(arrays)]
     first = b.op(op_name, *values, results=results, **properties)
     for k, value in enumerate(first.owner.results):
         b.output(f"y{k}", value)

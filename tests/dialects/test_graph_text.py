@@ -6,6 +6,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+
 from isoform.compiler import zoo
 from isoform.dialects.algebra import ALGEBRA
 from isoform.dialects.builder import GraphBuilder

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+
 from isoform.dialects.index import (
     Index,
     flatten,

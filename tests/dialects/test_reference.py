@@ -6,14 +6,15 @@ import random
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import f32, i1, i64
+from xdsl.ir import Block
+
 from isoform.dialects import reference
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.scalars import Call, Cast, Const, Expr, Read, call
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
-from xdsl.dialects.builtin import f32, i1, i64
-from xdsl.ir import Block
 
 REDUCE = {"sum": sum, "max": max, "min": min, "prod": math.prod}
 SCALAR = {
@@ -72,7 +73,9 @@ def random_body(rng: random.Random, sources, count: int, depth: int) -> Expr:
 
     if depth == 0:
         return read() if rng.random() < 0.8 else Const(rng.choice((0.5, -3.0)))
-    function = rng.choice(("mul", "mul", "add", "sub", "max", "min", "neg", "abs", "select", "cast"))
+    function = rng.choice(
+        ("mul", "mul", "add", "sub", "max", "min", "neg", "abs", "select", "cast")
+    )
     if function == "cast":
         return Cast(f32, read(2))
     arity = {"neg": 1, "abs": 1, "select": 2}.get(function, 2)

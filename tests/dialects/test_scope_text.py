@@ -1,20 +1,23 @@
-"""The text of scopes: what is printed reads back as the same op, and bad text says what is wrong."""
+"""The text of scopes: what is printed reads back the same; bad text says what is wrong."""
 
 import random
 
 import pytest
+from xdsl.dialects.builtin import FunctionType, ModuleOp, bf16, f16, f32, f64, i1, i8, i32, i64
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Region
+from xdsl.utils.exceptions import ParseError
+
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.index import Index
 from isoform.dialects.scalars import FUNCTIONS, Call, Cast, Const, Expr, Read, call
 from isoform.dialects.scope_builder import Source
 from isoform.dialects.types import tensor
-from xdsl.dialects.builtin import ModuleOp, bf16, f16, f32, f64, i1, i8, i32, i64
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.dialects.builtin import FunctionType
-from xdsl.ir import Block, Region
-from xdsl.utils.exceptions import ParseError
 
-HEADER = "func.func @main(%x: tensor<4x6xf32>, %b: tensor<4xi1>, %i: tensor<4xi32>) {\n%y = algebra.scope "
+HEADER = (
+    "func.func @main(%x: tensor<4x6xf32>, %b: tensor<4xi1>, %i: tensor<4xi32>) {\n"
+    "%y = algebra.scope "
+)
 FOOTER = "\nfunc.return\n}"
 
 BODIES = [
@@ -40,7 +43,7 @@ BODIES = [
     "(a: 4) 9.0 * %x[a, 0] + -0.0 : tensor<4xf32>",
     "(a: 0) 1.0 : tensor<0xf32>",
     "(max: 4) max (sum: 2) max(%x[max, sum], %x[max, 0]) : tensor<4xf32>",
-    "(a: 4) erf(%x[a, 0]) attributes {isoform.rules = [\"r\"]} : tensor<4xf32>",
+    '(a: 4) erf(%x[a, 0]) attributes {isoform.rules = ["r"]} : tensor<4xf32>',
 ]
 
 
@@ -88,7 +91,7 @@ BAD = [
 
 @pytest.mark.parametrize(("body", "message"), BAD)
 def test_bad_text_says_what_is_wrong(body: str, message: str, parse) -> None:
-    with pytest.raises(Exception) as error:  # noqa: PT011 - parse or verify error, by its message
+    with pytest.raises(Exception) as error:
         parse(HEADER + body + FOOTER)
     assert message in str(error.value)
 

@@ -46,7 +46,9 @@ def test_reductions_of_integers_are_exact(graph_op) -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
-@pytest.mark.parametrize(("shape", "axis"), [((3, 4), 1), ((2, 3, 4), 0), ((2, 3, 4), 1), ((5,), 0)])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 4), 1), ((2, 3, 4), 0), ((2, 3, 4), 1), ((5,), 0)]
+)
 def test_softmax(name: str, shape, axis, graph_op, onnx_op) -> None:
     x = draw(*shape) * 50
     onnx_name = {"softmax": "Softmax", "log_softmax": "LogSoftmax"}[name]
@@ -93,8 +95,17 @@ def test_lrn(size: int, graph_op) -> None:
         np.testing.assert_allclose(found[:, c], expected, atol=1e-12)
 
 
-RESHAPES = [((2, 3, 4), (4, 6)), ((6,), (2, 3)), ((2, 3), (6,)), ((1,), ()), ((), (1, 1)),
-            ((4, 6), (3, 2, 4)), ((5, 1, 7), (7, 5)), ((0, 3), (3, 0)), ((2, 8, 3), (4, 4, 3))]  # fmt: skip
+RESHAPES = [
+    ((2, 3, 4), (4, 6)),
+    ((6,), (2, 3)),
+    ((2, 3), (6,)),
+    ((1,), ()),
+    ((), (1, 1)),
+    ((4, 6), (3, 2, 4)),
+    ((5, 1, 7), (7, 5)),
+    ((0, 3), (3, 0)),
+    ((2, 8, 3), (4, 4, 3)),
+]
 
 
 @pytest.mark.parametrize(("shape", "to"), RESHAPES)
@@ -104,7 +115,8 @@ def test_reshape(shape, to, graph_op) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "perm"), [((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((2, 3, 4, 5), (0, 2, 3, 1))]
+    ("shape", "perm"),
+    [((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((2, 3, 4, 5), (0, 2, 3, 1))],
 )
 def test_transpose(shape, perm, graph_op) -> None:
     x = draw(*shape)
@@ -128,7 +140,12 @@ def test_broadcast(shape, to, dims, graph_op) -> None:
     np.testing.assert_array_equal(found, np.broadcast_to(x.reshape(placed), to))
 
 
-CONCATS = [([(2, 3), (2, 1), (2, 4)], 1), ([(1, 2, 2), (3, 2, 2)], 0), ([(2, 3)], 0), ([(0, 2), (3, 2)], 0)]
+CONCATS = [
+    ([(2, 3), (2, 1), (2, 4)], 1),
+    ([(1, 2, 2), (3, 2, 2)], 0),
+    ([(2, 3)], 0),
+    ([(0, 2), (3, 2)], 0),
+]
 
 
 @pytest.mark.parametrize(("shapes", "axis"), CONCATS)
@@ -174,7 +191,9 @@ def test_split(axis, sizes, graph_op) -> None:
 
 
 @pytest.mark.parametrize("fill", [0.0, -2.5, -np.inf])
-@pytest.mark.parametrize(("shape", "pads"), [((3,), (2, 1)), ((2, 3), (0, 1, 2, 0)), ((2, 3), (1, 0, 0, 0))])
+@pytest.mark.parametrize(
+    ("shape", "pads"), [((3,), (2, 1)), ((2, 3), (0, 1, 2, 0)), ((2, 3), (1, 0, 0, 0))]
+)
 def test_pad(shape, pads, fill, graph_op, onnx_op) -> None:
     x = draw(*shape)
     (expected,) = onnx_op("Pad", x, np.array(pads), np.array(fill))

@@ -129,9 +129,7 @@ def loop_pool(x, kernel, strides, pads, dilations, out, kind: str, include: bool
                 for p, s, t, d, pad in zip(place, strides, tap, dilations, pads[:rank], strict=True)
             ]
             inside = all(0 <= a < n for a, n in zip(at, x.shape[2:], strict=True))
-            padded = all(
-                -pads[k] <= at[k] < x.shape[k + 2] + pads[k + rank] for k in range(rank)
-            )
+            padded = all(-pads[k] <= at[k] < x.shape[k + 2] + pads[k + rank] for k in range(rank))
             counted += padded if include else inside
             taps += [x[(slice(None), slice(None), *at)]] if inside else []
         window = REDUCERS[kind](np.stack(taps), axis=0)
@@ -147,9 +145,7 @@ def test_pools(case, kind: str, graph_op, onnx_op) -> None:
     flags = {"count_include_pad": True} if include else {}
     windows = {"strides": strides, "pads": pads, "dilations": dilations}
     name = kind[:3]
-    (found,) = graph_op(
-        f"{name}_pool", x, kernel=kernel, ceil_mode=ceil_mode, **flags, **windows
-    )
+    (found,) = graph_op(f"{name}_pool", x, kernel=kernel, ceil_mode=ceil_mode, **flags, **windows)
     expected = loop_pool(x, kernel, strides, pads, dilations, found.shape[2:], name, include)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -174,7 +170,12 @@ def test_max_pool_of_integers_and_nan(graph_op) -> None:
     np.testing.assert_array_equal(y, [[[1.0, np.nan, np.nan, 3.0]]])
 
 
-MATRICES = [((4, 5), (5, 3)), ((2, 4, 5), (2, 5, 3)), ((2, 3, 1, 5), (2, 3, 5, 1)), ((3, 0), (0, 2))]
+MATRICES = [
+    ((4, 5), (5, 3)),
+    ((2, 4, 5), (2, 5, 3)),
+    ((2, 3, 1, 5), (2, 3, 5, 1)),
+    ((3, 0), (0, 2)),
+]
 
 
 @pytest.mark.parametrize("transpose_b", [False, True])

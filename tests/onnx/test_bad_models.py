@@ -374,6 +374,8 @@ def test_functions_that_double_each_other_stop_at_a_bound(monkeypatch: pytest.Mo
         ]
         opsets = [helper.make_opsetid("", 17), helper.make_opsetid("local", 1)]
         proto.functions.append(helper.make_function("local", f"f{k}", ["a"], ["b"], nodes, opsets))
+    last = [helper.make_node("Relu", ["a"], ["b"])]
+    proto.functions.append(helper.make_function("local", "f40", ["a"], ["b"], last, opsets))
     assert "expands to more than 5000 nodes" in refusal(proto)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
+
 from isoform.dialects.program import Program
 
 Feeds = Mapping[str, np.ndarray]

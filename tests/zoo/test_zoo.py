@@ -1,13 +1,15 @@
-"""The zoo is what the papers measured: parameters, multiply-adds, and the same bytes from a seed."""
+"""The zoo is what the papers measured: parameters, multiply-adds, the same bytes from a seed."""
 
 import numpy as np
 import pytest
+
 from isoform.compiler import zoo
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.passes.flops import program_macs
 
 NAMES = [model.name for model in zoo.MODELS]
+
 
 @pytest.mark.parametrize("model", zoo.MODELS, ids=NAMES)
 def test_parameters_are_exactly_the_published_ones(model: zoo.Model) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+
 from isoform.compiler import zoo
 from isoform.dialects import reference
 from isoform.dialects.program import Program

@@ -1,0 +1,77 @@
+"""The ways a kernel can be run: each rewrites it in place and says which ops then do its work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
+from xdsl.ir import Operation
+
+from ...dialects.kernel import ConvOp, GemmOp, KernelOp
+from ...lowering.kernel_to_cpu.contraction import conv_schedules, gemm_schedules
+from ...lowering.kernel_to_cpu.isa import Isa
+from ..winograd import applies, rewrite
+
+DIRECT = "direct"
+EFFORTS = ("quick", "default", "max")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way to run a kernel. `exact` says that it rounds no differently from the direct way."""
+
+    name: str
+    apply: Callable[[KernelOp], Sequence[Operation]]
+    exact: bool = True
+
+
+def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
+    """What to compare for an op, the direct way first.
+
+    Args:
+        effort: "quick" compares nothing, "default" algorithms, "max" algorithms and schedules.
+    """
+    found = [Alternative(DIRECT, lambda op: [op])]
+    if effort == "quick":
+        return found
+    if isinstance(op, ConvOp) and applies(op):
+        for m in (2, 4):
+            found.append(Alternative(f"winograd-f{m}", _winograd(m), exact=False))
+    if effort == "max":
+        found += [Alternative(name, _schedule(values)) for name, values in _schedules(op, isa)]
+    return found
+
+
+def _winograd(m: int) -> Callable[[KernelOp], Sequence[Operation]]:
+    def apply(op: KernelOp) -> Sequence[Operation]:
+        assert isinstance(op, ConvOp)
+        return rewrite(op, m)
+
+    return apply
+
+
+def _schedules(op: KernelOp, isa: Isa) -> list[tuple[str, dict[str, int]]]:
+    """Register blocks beyond the default one, as `direct-ROWSxVECTORS`."""
+    match op:
+        case ConvOp():
+            found = conv_schedules(op, isa)
+        case GemmOp():
+            found = gemm_schedules(op, isa)
+        case _:
+            found = []
+    return [(f"{DIRECT}-{rows}x{vectors}", {"rows": rows, "vectors": vectors}) for rows, vectors in found]
+
+
+def _schedule(values: dict[str, int]) -> Callable[[KernelOp], Sequence[Operation]]:
+    def apply(op: KernelOp) -> Sequence[Operation]:
+        attributes = {name: IntegerAttr(value, i64) for name, value in values.items()}
+        op.properties["schedule"] = DictionaryAttr(attributes)
+        return [op]
+
+    return apply
+
+
+def named(name: str, op: KernelOp, isa: Isa) -> Alternative | None:
+    """The alternative a cost file names, if it (still) exists for the op."""
+    return next((a for a in alternatives(op, isa, "max") if a.name == name), None)

@@ -1,0 +1,189 @@
+"""Measure alternatives of one kernel: the op alone, on random data, interleaved."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Region, SSAValue
+
+from ...dialects.graph import WeightOp
+from ...dialects.algebra import OnesOp
+from ...dialects.kernel import (
+    ConvOp,
+    KernelOp,
+    LayoutAttr,
+    LoopsOp,
+    YieldOp,
+    logical,
+    with_layout,
+)
+from ...dialects.program import Program
+from ...dialects.scope_builder import ScopeBuilder, Source
+from ...dialects.types import Array, Tensor, is_float, tensor_type, to_numpy
+from ...dialects.weights import Weights
+from ...lowering.algebra_to_kernel.convert import enclose
+from ...lowering.kernel_to_cpu.session import CpuSession
+from ..assign_layouts import grow_halo
+from ..plan_memory import PlanMemory
+from .alternatives import Alternative
+
+ROUNDS = 9
+
+
+@dataclass(frozen=True)
+class Result:
+    """Median seconds of one alternative, and its error against the direct way.
+
+    `error` is the largest difference over the largest magnitude, on random data.
+    """
+
+    alternative: Alternative
+    seconds: float
+    low: float
+    high: float
+    error: float
+
+
+def measure(
+    op: KernelOp, constants: set[SSAValue], choices: Sequence[Alternative], threads: int, seed: int
+) -> list[Result]:
+    """Time every alternative of an op in turn, `ROUNDS` times; the first one is the yardstick."""
+    trials = [_trial(op, constants, choice, threads, seed) for choice in choices]
+    inputs = _inputs(trials[0][0], seed)
+    outputs = [session.run(inputs) for _, session, _ in trials]
+    times: list[list[float]] = [[] for _ in trials]
+    for _ in range(ROUNDS):
+        for k, (_, session, ops) in enumerate(trials):
+            times[k].append(session.time(ops))
+    results: list[Result] = []
+    for choice, taken, found in zip(choices, times, outputs, strict=True):
+        low, middle, high = statistics.quantiles(taken, n=4)
+        results.append(Result(choice, middle, low, high, _error(found, outputs[0])))
+    for _, session, _ in trials:
+        session.close()
+    return results
+
+
+def _error(found: dict[str, Array], expected: dict[str, Array]) -> float:
+    worst = 0.0
+    for name, want in expected.items():
+        scale = float(np.max(np.abs(want), initial=0.0)) or 1.0
+        worst = max(worst, float(np.max(np.abs(found[name] - want), initial=0.0)) / scale)
+    return worst
+
+
+def _trial(
+    op: KernelOp, constants: set[SSAValue], choice: Alternative, threads: int, seed: int
+) -> tuple[Program, CpuSession, set[SSAValue]]:
+    program, copy = isolate(op, constants, seed)
+    ops = choice.apply(copy)
+    PlanMemory().apply(Context(), program.module)
+    session = CpuSession(program, threads)
+    return program, session, {result for made in ops for result in made.results}
+
+
+def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
+    """A program of the op's contraction alone: what it reads is an input, or a random weight.
+
+    The epilogue is left out: it costs about the same whatever comes before it, and without it equal
+    contractions are measured once. The layouts' orders stay, halos are just what is read.
+    """
+    block = Block()
+    weights = Weights()
+    values: list[SSAValue] = []
+    used = [k for k, arg in enumerate(op.body.block.args) if _reads(op, arg)]
+    for position, k in enumerate(used):
+        type_ = _without_halo(tensor_type(op.inputs[k]))
+        if op.inputs[k] in constants:
+            weights.add(f"w{position}", _draw(type_, seed + position))
+            block.add_op(source := WeightOp(f"w{position}", logical(type_)))
+            values.append(source.result)
+        else:
+            arg = block.insert_arg(logical(type_), len(block.args))
+            values.append(_copied(block, arg, type_))
+    copy = type(op)(values, _first_scope(op, used), _result_type(op), _schedule(op))
+    block.add_op(copy)
+    if isinstance(copy, ConvOp):
+        grow_halo(copy)
+    result = _copied(block, copy.result, logical(copy.type))
+    block.add_op(ReturnOp(result))
+    kind = FunctionType.from_lists([a.type for a in block.args], [result.type])
+    module = ModuleOp([FuncOp("main", kind, Region(block))])
+    return Program(module, weights), copy
+
+
+def _reads(op: KernelOp, arg: SSAValue) -> bool:
+    return any(use.operation is op.scopes[0] for use in arg.uses)
+
+
+def _first_scope(op: KernelOp, used: Sequence[int]) -> Region:
+    old = [op.body.block.args[k] for k in used]
+    block = Block(arg_types=[arg.type for arg in old])
+    values: dict[SSAValue, SSAValue] = dict(zip(old, block.args, strict=True))
+    for inner in op.body.block.ops:
+        if isinstance(inner, OnesOp) or inner is op.scopes[0]:
+            block.add_op(made := inner.clone(values))
+            values.update(zip(inner.results, made.results, strict=True))
+    block.add_op(YieldOp(values[op.scopes[0].result]))
+    return Region(block)
+
+
+def _without_halo(type_: Tensor) -> Tensor:
+    layout = _layout(type_)
+    return type_ if layout is None else with_layout(logical(type_), LayoutAttr.of(layout.dims))
+
+
+def _result_type(op: KernelOp) -> Tensor:
+    first = tensor_type(op.scopes[0].result)
+    return _without_halo(op.type) if first == logical(op.type) else first
+
+
+def _schedule(op: KernelOp) -> dict[str, Attribute] | None:
+    return None if op.schedule is None else dict(op.schedule.data)
+
+
+def _copied(block: Block, value: SSAValue, type_: Tensor) -> SSAValue:
+    """The value in the layout of `type_`, by a copy where it has another."""
+    if value.type == type_:
+        return value
+    build = ScopeBuilder()
+    scope = build.pointwise(logical(type_), Source(value).here()).value.owner
+    inputs, region = enclose(scope)  # pyright: ignore[reportArgumentType]
+    copy = LoopsOp(inputs, region, with_layout(logical(type_), _layout(type_)))
+    block.add_op(copy)
+    return copy.result
+
+
+def _layout(type_: Tensor) -> LayoutAttr | None:
+    return type_.encoding if isinstance(type_.encoding, LayoutAttr) else None
+
+
+def _draw(type_: Tensor, seed: int) -> Array:
+    """Random data of a type; matrices and kernels scaled so that sums keep their magnitude."""
+    shape, dtype = type_.get_shape(), to_numpy(type_.element_type)
+    random = np.random.default_rng(seed)
+    if not is_float(type_.element_type):
+        return random.integers(0, 2, shape).astype(dtype)
+    fan_in = max(1, int(np.prod(shape[1:])))
+    return (random.standard_normal(shape) / np.sqrt(fan_in)).astype(dtype)
+
+
+def _inputs(program: Program, seed: int) -> dict[str, Array]:
+    return {
+        name: _activations(type_, seed)
+        for name, type_ in program.inputs.items()
+    }
+
+
+
+def _activations(type_: Tensor, seed: int) -> Array:
+    if not is_float(type_.element_type):
+        return _draw(type_, seed)
+    values = np.random.default_rng(seed).standard_normal(type_.get_shape())
+    return values.astype(to_numpy(type_.element_type))
