@@ -88,17 +88,27 @@ class Check:
         """A table of the ops, then what there is to know about dims and blockers."""
         head = ["op", "nodes", *KINDS, "as"]
         rows = [
-            [row.op, str(row.count), *(str(row.kinds.get(k, 0) or "") for k in KINDS), _short(row.graph_ops)]
+            [
+                row.op,
+                str(row.count),
+                *(str(row.kinds.get(k, 0) or "") for k in KINDS),
+                _short(row.graph_ops),
+            ]
             for row in self.ops
         ]
         total = ["total", str(sum(r.count for r in self.ops))]
         rows.append([*total, *(str(n or "") for n in self.totals.values()), ""])
         lines = [*_columns([head, *rows]), ""]
-        lines.append("types: " + ", ".join(f"{name} ({n} values)" for name, n in self.dtypes.items()))
+        lines.append(
+            "types: " + ", ".join(f"{name} ({n} values)" for name, n in self.dtypes.items())
+        )
         lines += [f"dynamic: input '{d.name}' has {_dims(d.dims)}" for d in self.dynamic]
         if self.flags:
             lines.append(f"to bind them, add: {' '.join(self.flags)}  (1 was assumed here)")
-        lines += [f"{b.kind}: {b.op} '{b.node}'{': ' + b.reason if b.reason else ''}" for b in self.blockers]
+        lines += [
+            f"{b.kind}: {b.op} '{b.node}'{': ' + b.reason if b.reason else ''}"
+            for b in self.blockers
+        ]
         lines += [f"problem: {text}" for text in self.problems]
         if not self.blockers and not self.problems:
             lines.append("nothing blocks optimisation")
@@ -187,7 +197,9 @@ def _check_program(program: Program) -> Check:
         opsets={},
         ops=_rows(outcomes),
         dtypes=_dtypes(program.main.body.block),
-        blockers=tuple(Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind == "opaque"),
+        blockers=tuple(
+            Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind == "opaque"
+        ),
     )
 
 

@@ -17,7 +17,7 @@ from ..dialects.program import Program
 from ..dialects.types import Array
 from . import api
 from .inputs import draw_inputs, read_inputs, write_outputs
-from .levels import level_of, lower_to
+from .levels import lower_to
 from .session import Session
 
 
@@ -25,6 +25,13 @@ def load_model(arguments: Namespace) -> Program:
     """The program that MODEL, --shape, --batch and --seed name."""
     shapes = dict(arguments.shape)
     return api.load(arguments.model, shapes, batch=arguments.batch, seed=arguments.seed)
+
+
+def check_folders(*paths: str | None) -> None:
+    """Refuse outputs whose folder is missing before any work is done."""
+    for path in paths:
+        if path is not None and not Path(path).resolve().parent.is_dir():
+            raise UserError("cannot write file: its folder does not exist", where=path)
 
 
 def print_json(value: Mapping[str, Any]) -> None:
@@ -46,6 +53,7 @@ def import_command(arguments: Namespace) -> int:
     """`isoform import MODEL -o OUT.mlir`."""
     if Path(arguments.output).suffix.lower() != ".mlir":
         raise UserError("an import is written as OUT.mlir", where=arguments.output)
+    check_folders(arguments.output)
     api.save(load_model(arguments), arguments.output)
     return 0
 
@@ -71,8 +79,9 @@ def check_command(arguments: Namespace) -> int:
 
 def run_command(arguments: Namespace) -> int:
     """`isoform run MODEL`."""
+    check_folders(arguments.output)
     program = load_model(arguments)
-    if not arguments.reference and not arguments.no_optimize and level_of(program) == "graph":
+    if not arguments.reference and not arguments.no_optimize:
         program = api.improve(program)
     target = "reference" if arguments.reference else arguments.target
     session = api.compile(program, target, arguments.threads)
@@ -133,6 +142,7 @@ def _cell(value: object) -> str:
 def optimize_command(arguments: Namespace) -> int:
     """`isoform optimize MODEL -o OUT`."""
     emit = _emit_level(arguments)
+    check_folders(arguments.output, arguments.report)
     program = load_model(arguments)
     better = api.optimize(
         program,
@@ -194,9 +204,9 @@ def explain(report: Mapping[str, Any]) -> str:
         f"cost ({cost['kind']}): {_milliseconds(before)} -> {_milliseconds(after)}{gain}",
     ]
     counts: dict[str, int] = {}
-    for rewrite in report["rewrites"]:
-        counts[rewrite["rule"]] = counts.get(rewrite["rule"], 0) + 1
-    lines += [f"applied {rule} ({count} times)" for rule, count in counts.items()]
+    for step in report["passes"] if report["rewrites"] else []:
+        counts[step["name"]] = counts.get(step["name"], 0) + step["rewrites"]
+    lines += [f"applied {rule} ({count} times)" for rule, count in counts.items() if count]
     lines += [f"rejected {entry['rule']}: {entry['reason']}" for entry in report["rejected"]]
     if report.get("message"):
         lines.append(report["message"])
@@ -214,6 +224,7 @@ def zoo_command(arguments: Namespace) -> int:
     """`isoform zoo [NAME] [-o OUT]`."""
     from . import zoo
 
+    check_folders(arguments.output)
     if arguments.name is None:
         if arguments.output is not None:
             raise UserError("which model is to be written?", where="-o", hint="isoform zoo NAME -o")

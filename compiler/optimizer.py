@@ -8,7 +8,6 @@ input is never returned: the answer is then the input and the reason.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,10 +70,13 @@ class Trial:
 
 
 def improve(program: Program) -> Program:
-    """Apply the rewrites that never hurt, without measuring; a copy."""
+    """Apply the rewrites that never hurt, without measuring; a copy.
+
+    A program below the graph level comes back as it is.
+    """
     better = program.clone()
-    for name in _applicable(program):
-        run_passes(better, name)
+    if level_of(program) == "graph":
+        run_passes(better, ",".join(_applicable(program)))
     return better
 
 
@@ -98,12 +100,16 @@ def optimize(
     started = time.perf_counter()
     _check_strategy(strategy)
     described = target_named(target)
-    costs = load_costs(described, cost_file)
+    costs = load_costs(
+        described.with_units(threads) if described.runs_here else described, cost_file
+    )
     better = program.clone()
     steps, rewrites = _rewrite(better, costs)
     rejected = _skipped(program)
+    changed = not program.module.is_structurally_equivalent(better.module)
     left = budget - (time.perf_counter() - started)
-    trial = _compare(program, better, described, costs, seed, threads, left)
+    question = Question(described, costs, seed, threads, left)
+    trial = _compare(program, better if changed else program, question)
     slower = trial.after > trial.before
     if slower:
         better = program.clone()
@@ -116,13 +122,13 @@ def optimize(
         "budget_s": budget,
         "threads": threads,
         "elapsed_s": time.perf_counter() - started,
-        "stop_reason": NO_GAIN if slower or not rewrites else FINISHED,
+        "stop_reason": NO_GAIN if slower or not changed else FINISHED,
         "cost": _cost(trial, slower),
         "passes": [vars(step) for step in steps],
         "rewrites": [] if slower else rewrites,
         "rejected": rejected,
         "verdict": {},
-        "message": _message(trial, slower, bool(rewrites)),
+        "message": _message(trial, slower, changed),
     }
     return Optimized(better.module, better.weights, program.source, report)
 
@@ -152,7 +158,7 @@ def _rewrite(program: Program, costs: Costs) -> tuple[list[Step], list[dict[str,
         (run,) = run_passes(program, name)
         delta = costs.program(program).seconds - before
         steps.append(Step(name, run.rewrites, delta))
-        rewrites += _instances(program, known, run.name, delta)
+        rewrites += _instances(program, known, run.name, delta) or _of_step(steps[-1])
     return steps, rewrites
 
 
@@ -169,6 +175,13 @@ def _instances(
     return [{"rule": rule, "place": p, "proof": "exact", "delta": share} for p in places]
 
 
+def _of_step(step: Step) -> list[dict[str, Any]]:
+    """One entry for a pass that rewrites without leaving its name on ops, as canonicalize."""
+    if not step.rewrites:
+        return []
+    return [{"rule": step.name, "place": "main", "proof": "exact", "delta": step.delta}]
+
+
 def _skipped(program: Program) -> list[dict[str, Any]]:
     """Rewrites that could not be tried, with the reason."""
     if level_of(program) != "graph":
@@ -183,21 +196,26 @@ def _skipped(program: Program) -> list[dict[str, Any]]:
 # --- deciding -----------------------------------------------------------------------------------
 
 
-def _compare(
-    before: Program,
-    after: Program,
-    target: Target,
-    costs: Costs,
-    seed: int,
-    threads: int,
-    seconds: float,
-) -> Trial:
+@dataclass(frozen=True)
+class Question:
+    """How two programs are to be compared."""
+
+    target: Target
+    costs: Costs
+    seed: int
+    threads: int
+    seconds: float
+
+
+def _compare(before: Program, after: Program, question: Question) -> Trial:
     """Measure both interleaved where the target runs here, else ask the model."""
-    reason = _why_not_measured(before, target)
+    reason = _why_not_measured(before, question.target)
     if reason is None:
-        first, second = measure_pair(before, after, seed, threads, seconds)
-        return Trial(first, second, "measured")
-    return Trial(costs.program(before).seconds, costs.program(after).seconds, "modelled", reason)
+        rest = (question.seed, question.threads, question.seconds)
+        first, second = measure_pair(before, after, *rest)
+        return Trial(first, first if after is before else second, "measured")
+    first, second = (question.costs.program(p).seconds for p in (before, after))
+    return Trial(first, second, "modelled", reason)
 
 
 def _why_not_measured(program: Program, target: Target) -> str | None:
@@ -217,11 +235,11 @@ def measure_pair(
     from .inputs import draw_inputs
 
     feeds = draw_inputs(before, seed)
-    runs: dict[str, Callable[[], object]] = {}
-    for name, program in (("before", before), ("after", after)):
-        session = api.compile(program, "cpu", threads)
-        runs[name] = lambda session=session: session.run(None, feeds)
-    times = interleave(runs, min(max(seconds, 0.5), 10.0), least=5)
+    first = api.compile(before, "cpu", threads)
+    second = first if after is before else api.compile(after, "cpu", threads)
+    with first, second:
+        runs = {"before": lambda: first.run(None, feeds), "after": lambda: second.run(None, feeds)}
+        times = interleave(runs, min(max(seconds, 0.5), 10.0), least=5)
     return median(times["before"]), median(times["after"])
 
 
@@ -234,11 +252,11 @@ def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
     }
 
 
-def _message(trial: Trial, slower: bool, rewritten: bool) -> str:
+def _message(trial: Trial, slower: bool, changed: bool) -> str:
     """What the user should know beside the numbers."""
     if slower:
         ratio = trial.after / trial.before
         return f"no gain found: the result was {trial.kind} {ratio:.3f}x as slow as the input"
-    if not rewritten:
+    if not changed:
         return "no gain found: no rewrite applies"
     return f"not measured: {trial.note}" if trial.note else ""

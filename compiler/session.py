@@ -104,6 +104,18 @@ class Session:
         outputs = self._run(feeds)
         return [outputs[name] for name in wanted]
 
+    def close(self) -> None:
+        """Stop the runtime's threads and give its memory back; a closed session cannot run."""
+        stop = getattr(self.runner, "close", None)
+        if stop is not None:
+            stop()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         checked = check_inputs(self.inputs, feeds)
         with self._lock:  # one arena

@@ -130,7 +130,7 @@ class ScopeOp(IRDLOperation):
     @property
     def summation(self) -> tuple[int, ...]:
         """Extents of the summation iterators."""
-        return tuple(int(n) for n in self.sums.get_values())
+        return tuple(map(int, self.sums.get_values()))  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def extents(self) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ result type is inferred and bad operands raise UserError at that call.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,9 +29,7 @@ from .types import Array, from_numpy, shape_of, tensor
 from .weights import Weights
 
 _CLASSES: dict[str, type[GraphOp]] = {
-    op.name.removeprefix("graph."): op
-    for op in OPS
-    if isinstance(op, type) and issubclass(op, GraphOp)
+    op.name.removeprefix("graph."): op for op in OPS if issubclass(op, GraphOp)
 }
 
 
@@ -132,7 +130,7 @@ class GraphBuilder:
         return [self.expand(v, shape) for v in values]
 
     @contextmanager
-    def at(self, name: str) -> Iterator[None]:
+    def at(self, name: str) -> Generator[None]:
         """Ops added inside carry `name` as their source location."""
         before, self._location = self._location, name
         try:

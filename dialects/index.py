@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise, product
-from typing import TypeAlias
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
 
 import numpy as np
 from xdsl.ir.affine import (
@@ -29,12 +30,20 @@ from xdsl.ir.affine import (
 EXACT_RANGE_POINTS = 1 << 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FloorDiv:
-    """The atom floor(`numerator` / `divisor`), divisor >= 2."""
+    """The atom floor(`numerator` / `divisor`), divisor >= 2. Interned: equality is identity."""
 
     numerator: Index
     divisor: int
+
+    def __new__(cls, numerator: Index, divisor: int) -> FloorDiv:
+        key = (numerator, divisor)
+        found = _FLOORS.get(key)
+        return _FLOORS.setdefault(key, super().__new__(cls)) if found is None else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FloorDiv, (self.numerator, self.divisor)
 
     @cached_property
     def key(self) -> tuple[object, ...]:
@@ -49,12 +58,23 @@ def _atom_key(atom: Atom) -> tuple[object, ...]:
     return (0, atom) if isinstance(atom, int) else atom.key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Index:
-    """`constant + sum(coefficient * atom)`, atoms in a fixed order, no zero coefficient."""
+    """`constant + sum(coefficient * atom)`, atoms in a fixed order, no zero coefficient.
+
+    Interned: there is one object for each expression, so equality is identity.
+    """
 
     constant: int
     terms: tuple[tuple[Atom, int], ...] = ()
+
+    def __new__(cls, constant: int, terms: tuple[tuple[Atom, int], ...] = ()) -> Index:
+        key = (constant, terms)
+        found = _INDICES.get(key)
+        return _INDICES.setdefault(key, super().__new__(cls)) if found is None else found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Index, (self.constant, self.terms)
 
     @staticmethod
     def make(constant: int, coefficients: Mapping[Atom, int]) -> Index:
@@ -190,6 +210,13 @@ class Index:
         return AffineBinaryOpExpr(AffineBinaryOpKind.Add, total, constant)
 
 
+# What is alive of each class; an entry goes with its object.
+_FLOORS: WeakValueDictionary[tuple[Index, int], FloorDiv] = WeakValueDictionary()
+_INDICES: WeakValueDictionary[tuple[int, tuple[tuple[Atom, int], ...]], Index] = (
+    WeakValueDictionary()
+)
+
+
 @lru_cache(maxsize=1 << 16)
 def from_affine(expr: AffineExpr) -> Index:
     """Read an affine expression over dims only. Raises ValueError on symbols or products."""
@@ -236,7 +263,8 @@ def normalise(index: Index, extents: Sequence[int]) -> Index:
 
 @lru_cache(maxsize=1 << 16)
 def range_of(index: Index, extents: tuple[int, ...]) -> Range:
-    """Smallest and largest value; exact unless floors span over EXACT_RANGE_POINTS points.
+    """Smallest and largest value; exact unless terms that share iterators span over
+    EXACT_RANGE_POINTS points, floors among them.
 
     An empty iterator counts as its first place only: nothing is read, so any range is true.
     """
@@ -249,7 +277,33 @@ def range_of(index: Index, extents: tuple[int, ...]) -> Range:
             reach = c * (extents[atom] - 1)
             low, high = low + min(reach, 0), high + max(reach, 0)
         return low, high
+    low = high = index.constant
+    for part in _independent_parts(index):
+        a, b = _range_of_part(part, extents)
+        low, high = low + a, high + b
+    return low, high
+
+
+def _independent_parts(index: Index) -> list[Index]:
+    """Split the terms so that no two parts share an iterator: ranges of parts add up exactly."""
+    parts: list[tuple[frozenset[int], list[tuple[Atom, int]]]] = []
+    for atom, c in index.terms:
+        used = frozenset((atom,)) if isinstance(atom, int) else atom.numerator.iterators
+        terms = [(atom, c)]
+        apart: list[tuple[frozenset[int], list[tuple[Atom, int]]]] = []
+        for others, their in parts:
+            if used & others:
+                used, terms = used | others, their + terms
+            else:
+                apart.append((others, their))
+        parts = [*apart, (used, terms)]
+    return [Index.make(0, dict(terms)) for _, terms in parts]
+
+
+def _range_of_part(index: Index, extents: tuple[int, ...]) -> Range:
     used = sorted(index.iterators)
+    if len(index.terms) == 1:  # one atom: an iterator, or a floor, which is monotone
+        return _interval(index, extents)
     if math.prod(extents[k] for k in used) <= EXACT_RANGE_POINTS:
         values = np.asarray(index.evaluate(grid(extents, used)))
         return int(values.min()), int(values.max())

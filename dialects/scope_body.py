@@ -135,10 +135,7 @@ class _Writer:
             return value
         if is_bool(target):
             zero = self._add(constant(0, source))
-            compare = FUNCTIONS["ne"]
-            return self._add(
-                (compare.float_op if is_float(source) else compare.int_op)(value, zero)
-            )
+            return self._call("ne", source, (value, zero))
         return self._add(_conversion(source, target)(value, target))
 
     def _add(self, op: Operation) -> SSAValue:

@@ -59,7 +59,7 @@ _NUMPY: tuple[tuple[Attribute, Any], ...] = (
     (_unsigned(64), np.dtype(np.uint64)),
     (i1, np.dtype(np.bool_)),
 )
-_TO_NUMPY = dict(_NUMPY)
+_TO_NUMPY: dict[Attribute, np.dtype[Any]] = dict(_NUMPY)
 _FROM_NUMPY = {dtype: element for element, dtype in _NUMPY}
 
 

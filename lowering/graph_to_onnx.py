@@ -68,7 +68,9 @@ def _weight(weights: Mapping[str, Array], proto: TensorProto) -> Array:
     array = np.asarray(weights[proto.name])
     if array.shape != tuple(proto.dims):
         raise UserError(
-            f"weight '{proto.name}' has another shape", expected=list(proto.dims), found=list(array.shape)
+            f"weight '{proto.name}' has another shape",
+            expected=list(proto.dims),
+            found=list(array.shape),
         )
     return array.astype(helper.tensor_dtype_to_np_dtype(proto.data_type), copy=False)
 
@@ -142,7 +144,11 @@ class Exporter:
         ):
             self.names[arg] = name
         weights = [op for op in self.ops if isinstance(op, WeightOp)]
-        self._taken |= {*self.program.input_names, *self.program.output_names, *(w.key for w in weights)}
+        self._taken |= {
+            *self.program.input_names,
+            *self.program.output_names,
+            *(w.key for w in weights),
+        }
         for op in self.ops:
             if isinstance(op, OpaqueOp):
                 self._taken |= _inner_names(_opaque_node(op))
@@ -179,9 +185,13 @@ class Exporter:
         return _unique(name, self._taken, self._counts)
 
     def emit(
-        self, op_type: str, inputs: Sequence[str], outputs: Sequence[str] | None = None, **attributes: Any
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str] | None = None,
+        **attributes: Any,
     ) -> str:
-        """Add a node; without `outputs` its one result gets a fresh name. Returns the first result."""
+        """Add a node, its one result freshly named unless told; returns the first result."""
         results = [self.fresh(f"{op_type}_out")] if outputs is None else list(outputs)
         self.nodes.append(
             helper.make_node(op_type, list(inputs), results, self._node_name(op_type), **attributes)
@@ -236,7 +246,9 @@ class Exporter:
         proto = TensorProto(name=op.key, data_type=number_of_element(op.type.element_type))
         proto.dims.extend(op.type.get_shape())
         if op.key not in self.program.weights:
-            raise UserError(f"the data of weight '{op.key}' are missing", hint="was the side file left behind?")
+            raise UserError(
+                f"the data of weight '{op.key}' are missing", hint="was the side file left behind?"
+            )
         self.initialisers.append(proto)
 
     def _graph_op(self, op: GraphOp) -> None:
@@ -266,11 +278,12 @@ class Exporter:
         if target == given:
             return
         old, new = (
-            onnx.defs.get_schema(node.op_type, version, domain).since_version for version in (given, target)
+            onnx.defs.get_schema(node.op_type, version, domain).since_version
+            for version in (given, target)
         )
         if old != new:
             raise UserError(
-                f"opaque op '{node.op_type}' of opset {given} has another meaning in opset {target}",
+                f"opaque op '{node.op_type}' of opset {given} means something else in {target}",
                 where=where(op),
                 hint="convert the original model with onnx.version_converter",
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..dialects.graph import GraphOp
 from ..dialects.types import is_float, shape_of
 from .graph_to_onnx import Exporter, Writer
@@ -20,6 +22,7 @@ def plain(op_type: str, *attributes: str) -> Writer:
 
 
 def cast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Cast to the ONNX number of the element type."""
     e.emit("Cast", inputs, outputs, to=number_of_element(op.value("to")))
 
 
@@ -44,7 +47,10 @@ def matmul(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
         e.emit("Gemm", inputs, outputs, transA=int(flags[0]), transB=int(flags[1]))
         return
     perm = [*range(rank - 2), rank - 1, rank - 2]
-    names = [e.emit("Transpose", [n], perm=perm) if flag else n for n, flag in zip(inputs, flags, strict=True)]
+    names = [
+        e.emit("Transpose", [n], perm=perm) if flag else n
+        for n, flag in zip(inputs, flags, strict=True)
+    ]
     e.emit("MatMul", names, outputs)
 
 
@@ -58,7 +64,7 @@ def conv(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> Non
     e.emit("Conv", inputs, outputs, pads=pads, **_convolution(op))
 
 
-def _convolution(op: GraphOp) -> dict[str, object]:
+def _convolution(op: GraphOp) -> dict[str, Any]:
     return {
         "strides": list(op.ints("strides")),
         "dilations": list(op.ints("dilations")),
@@ -89,7 +95,7 @@ def pool(op_type: str) -> Writer:
     """MaxPool and AveragePool."""
 
     def write(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-        attributes: dict[str, object] = {
+        attributes: dict[str, Any] = {
             "kernel_shape": list(op.ints("kernel")),
             "strides": list(op.ints("strides")),
             "pads": list(op.ints("pads")),
@@ -120,12 +126,14 @@ def reduction(op_type: str) -> Writer:
 
 
 def reshape(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Reshape; a 0 in the shape is meant as 0."""
     shape = op.ints("shape")
-    flags = {"allowzero": 1} if 0 in shape else {}
+    flags: dict[str, Any] = {"allowzero": 1} if 0 in shape else {}
     e.emit("Reshape", [*inputs, e.integers(shape, "shape")], outputs, **flags)
 
 
 def transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Transpose."""
     e.emit("Transpose", inputs, outputs, perm=list(op.ints("perm")))
 
 
@@ -136,7 +144,7 @@ def broadcast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -
     source = inputs[0]
     if list(dims) != list(range(len(shape) - len(old), len(shape))):
         full = [old[dims.index(k)] if k in dims else 1 for k in range(len(shape))]
-        flags = {"allowzero": 1} if 0 in full else {}
+        flags: dict[str, Any] = {"allowzero": 1} if 0 in full else {}
         source = e.emit("Reshape", [source, e.integers(full, "aligned")], **flags)
     e.emit("Expand", [source, e.integers(shape, "shape")], outputs)
 
@@ -147,7 +155,12 @@ def slice_(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
     ends = [s + n * step for s, n, step in zip(starts, sizes, steps, strict=True)]
     ends = [_INT64_MIN if end < 0 else end for end in ends]
     ends = [s if n == 0 else end for s, n, end in zip(starts, sizes, ends, strict=True)]
-    rows = [(starts, "starts"), (ends, "ends"), (list(range(len(starts))), "axes"), (steps, "steps")]
+    rows = [
+        (starts, "starts"),
+        (ends, "ends"),
+        (list(range(len(starts))), "axes"),
+        (steps, "steps"),
+    ]
     if not starts:
         e.emit("Identity", inputs, outputs)
         return
@@ -155,11 +168,13 @@ def slice_(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
 
 
 def split(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Split by sizes."""
     sizes = e.integers(op.ints("sizes"), "sizes")
     e.emit("Split", [*inputs, sizes], outputs, axis=op.value("axis"))
 
 
 def pad(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """Constant Pad; a fill of 0 is left out."""
     fill, names = op.value("fill"), [*inputs, e.integers(op.ints("pads"), "pads")]
     if fill != 0:
         names.append(e.scalar(fill, op.type.element_type, "fill"))
@@ -167,18 +182,20 @@ def pad(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None
 
 
 def arg_max(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """ArgMax, extent 1 kept."""
     e.emit("ArgMax", inputs, outputs, axis=op.value("axis"), keepdims=1)
 
 
 _ELEMENTWISE = {
     "abs": "Abs", "acos": "Acos", "acosh": "Acosh", "add": "Add", "and": "And", "asin": "Asin",
-    "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos", "cosh": "Cosh",
-    "div": "Div", "equal": "Equal", "erf": "Erf", "exp": "Exp", "floor": "Floor", "greater": "Greater",
-    "greater_equal": "GreaterOrEqual", "is_nan": "IsNaN", "less": "Less", "less_equal": "LessOrEqual",
-    "log": "Log", "max": "Max", "min": "Min", "mul": "Mul", "neg": "Neg", "not": "Not", "or": "Or",
-    "pow": "Pow", "reciprocal": "Reciprocal", "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid",
-    "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan",
-    "tanh": "Tanh", "where": "Where", "xor": "Xor",
+    "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "ceil": "Ceil", "cos": "Cos",
+    "cosh": "Cosh", "div": "Div", "equal": "Equal", "erf": "Erf", "exp": "Exp", "floor": "Floor",
+    "greater": "Greater", "greater_equal": "GreaterOrEqual", "is_nan": "IsNaN", "less": "Less",
+    "less_equal": "LessOrEqual", "log": "Log", "max": "Max", "min": "Min", "mul": "Mul",
+    "neg": "Neg", "not": "Not", "or": "Or", "pow": "Pow", "reciprocal": "Reciprocal",
+    "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin",
+    "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh", "where": "Where",
+    "xor": "Xor",
 }  # fmt: skip
 
 WRITERS: dict[str, Writer] = {

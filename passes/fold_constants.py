@@ -58,7 +58,7 @@ class FoldConstants(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold the largest such values, then drop what only they used."""
         block = main_of(op).body.block
-        known = weights_only(block.ops)
+        known = weights_only(op for op in block.ops if not op.name.startswith("kernel."))
         for root in _roots(block, known):
             _fold(root, ctx)
         for old in reversed(list(block.ops)):

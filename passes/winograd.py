@@ -126,6 +126,7 @@ def applies(op: ConvOp) -> bool:
         and found.kernel == (TAPS, TAPS)
         and set(found.strides) == set(found.dilations) == {1}
         and found.groups == 1
+        and min(found.channels_per_group, op.type.get_shape()[1]) > 1  # lanes run over channels
         and shape_of(op.scopes[0].result) == op.type.get_shape()
     )
 

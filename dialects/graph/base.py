@@ -78,7 +78,7 @@ def to_python(attribute: Attribute) -> Any:
         case StringAttr():
             return attribute.data
         case DenseArrayBase():
-            return tuple(attribute.get_values())
+            return tuple(attribute.get_values())  # pyright: ignore[reportAttributeAccessIssue]
         case _:
             return attribute
 

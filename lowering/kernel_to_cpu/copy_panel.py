@@ -1,8 +1,12 @@
 """Emit the copies that put a block of a matrix into the order a microkernel reads."""
 
+from dataclasses import dataclass
+from functools import partial
+
 from .blocks import Panel
 from .emit import Emitter
-from .types import F32, Index, Value
+from .module import Module
+from .types import F32, PTR, Index, Value, constant
 
 
 def copy_rows(
@@ -75,19 +79,34 @@ def _copy_transposed(
     """Copy columns that are contiguous in the source: square blocks, then the rows left over."""
     width = panel.vectors * lanes
     whole = b.mul(b.split(depth, lanes)[0], lanes)
-    zero = b.value(0.0, F32.vector(lanes))
     with b.loop(0, whole, lanes, unroll=1) as k:
         for v in range(panel.vectors):
-            columns = range(v * lanes, (v + 1) * lanes)
-            block = [
-                b.load(F32.vector(lanes), source, b.add(k, column * stride))
-                if column < panel.channels
-                else zero
-                for column in columns
-            ]
-            for i, row in enumerate(b.transpose(block)):
-                b.store(row, target, b.add(b.mul(b.add(k, i), width), v * lanes))
+            square = _Square(lanes, stride, width, min(lanes, panel.channels - v * lanes))
+            read = b.address(F32, source, b.add(k, v * lanes * stride))
+            write = b.address(F32, target, b.add(b.mul(k, width), v * lanes))
+            name = b.module.once(str(square), partial(_square, b.module, square))
+            b.call(name, None, [read, write])
     _copy_elements(b, source, target, (1, stride), panel, lanes, whole, depth)
+
+
+@dataclass(frozen=True)
+class _Square:
+    """Describe a square block to transpose; `valid` of its columns exist in the source."""
+
+    lanes: int
+    stride: int
+    width: int
+    valid: int
+
+
+def _square(module: Module, square: _Square, name: str) -> None:
+    vector = F32.vector(square.lanes)
+    with module.function(name, [PTR, PTR], attributes="noinline") as b:
+        source, target = b.parameters
+        columns = [b.load(vector, source, i * square.stride) for i in range(square.valid)]
+        columns += [constant(vector, 0.0)] * (square.lanes - square.valid)
+        for i, row in enumerate(b.transpose(columns)):
+            b.store(row, target, i * square.width)
 
 
 def _copy_elements(

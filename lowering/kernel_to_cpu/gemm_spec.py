@@ -135,4 +135,4 @@ def _waste(spec: GemmSpec, isa: Isa, rows: int, vectors: int) -> float:
     )
     waste = cycles / (spec.m * spec.n * max(1, spec.k) / lanes / 2)
     # More rows than a cache set has ways would evict each other.
-    return round(waste * (1.2 if rows > 8 and _conflicts(spec) else 1), 2)
+    return round(waste * (1.2 if min(rows, spec.m) > 8 and _conflicts(spec) else 1), 2)

@@ -8,13 +8,14 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.types import is_float, element_of, shape_of
+from ...dialects.types import element_of, is_float, shape_of
 from .elementwise import Converter
 from .node import Node
 from .values import NotNative
 
 
 def softplus(node: Node) -> list[SSAValue]:
+    """log(1 + exp(x))."""
     return [_softplus(node, node[0])]
 
 
@@ -26,19 +27,23 @@ def _softplus(node: Node, x: SSAValue) -> SSAValue:
 
 
 def softsign(node: Node) -> list[SSAValue]:
+    """x / (1 + |x|)."""
     build, x = node.build, node[0]
     return [build.div(x, build.add(build.abs(x), node.literal(1.0, x)))]
 
 
 def mish(node: Node) -> list[SSAValue]:
+    """x * tanh(softplus(x))."""
     return [node.build.mul(node[0], node.build.tanh(_softplus(node, node[0])))]
 
 
 def hard_swish(node: Node) -> list[SSAValue]:
+    """x * max(0, min(1, x / 6 + 1 / 2))."""
     return [node.build.mul(node[0], node.build.hard_sigmoid(node[0], alpha=1 / 6, beta=0.5))]
 
 
 def selu(node: Node) -> list[SSAValue]:
+    """gamma * elu(x, alpha)."""
     alpha = node.float("alpha", 1.67326319217681884765625)
     gamma = node.float("gamma", 1.05070102214813232421875)
     y = node.build.elu(node[0], alpha=alpha)
@@ -54,6 +59,7 @@ def celu(node: Node) -> list[SSAValue]:
 
 
 def swish(node: Node) -> list[SSAValue]:
+    """x * sigmoid(alpha * x)."""
     build, x, alpha = node.build, node[0], node.float("alpha", 1.0)
     inner = x if alpha == 1.0 else build.mul(x, node.literal(alpha, x))
     return [build.mul(x, build.sigmoid(inner))]
@@ -69,14 +75,13 @@ def gelu(node: Node) -> list[SSAValue]:
         inner = build.erf(build.mul(x, node.literal(math.sqrt(0.5), x)))
     else:
         cube = build.mul(build.mul(x, x), build.mul(x, node.literal(0.044715, x)))
-        inner = build.tanh(
-            build.mul(build.add(x, cube), node.literal(math.sqrt(2 / math.pi), x))
-        )
+        inner = build.tanh(build.mul(build.add(x, cube), node.literal(math.sqrt(2 / math.pi), x)))
     half = build.mul(x, node.literal(0.5, x))
     return [build.mul(half, build.add(inner, node.literal(1.0, x)))]
 
 
 def thresholded_relu(node: Node) -> list[SSAValue]:
+    """x above alpha, 0 elsewhere."""
     build, x = node.build, node[0]
     above = build.greater(x, node.literal(node.float("alpha", 1.0), x))
     return [build.where(above, x, node.literal(0.0, x))]

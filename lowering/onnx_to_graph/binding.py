@@ -151,7 +151,10 @@ def _unbound(
         entry
         for entry in inputs
         if entry.name not in shapes
-        and (entry.dims is None or not all(isinstance(d, int) for d in _resolve(entry, symbols) or ()))
+        and (
+            entry.dims is None
+            or not all(isinstance(d, int) for d in _resolve(entry, symbols) or ())
+        )
     ]
     first = unknown[0]
     shown = "an unknown rank" if first.dims is None else f"dims {_shown(first.dims)}"

@@ -15,6 +15,7 @@ from .values import NotNative
 
 
 def matmul(node: Node) -> list[SSAValue]:
+    """MatMul of any ranks."""
     return [product(node, node[0], node[1])]
 
 
@@ -97,7 +98,13 @@ def window_pads(
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         raise UserError(f"auto_pad '{mode}' is unknown")
     total = [
-        max(0, (-(-size[k] // strides[k]) - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1 - size[k])
+        max(
+            0,
+            (-(-size[k] // strides[k]) - 1) * strides[k]
+            + (kernel[k] - 1) * dilations[k]
+            + 1
+            - size[k],
+        )
         for k in range(spatial)
     ]
     return split_pads(total, mode)
@@ -123,11 +130,16 @@ def _window(node: Node) -> tuple[list[int], list[int], list[int], list[int]]:
 
 
 def conv(node: Node) -> list[SSAValue]:
+    """Convolution with explicit or automatic pads."""
     size, kernel, strides, dilations = _window(node)
     pads = window_pads(node, size, kernel, strides, dilations)
     return [
         node.build.conv(
-            *node.operands(), strides=strides, pads=pads, dilations=dilations, groups=node.int("group", 1)
+            *node.operands(),
+            strides=strides,
+            pads=pads,
+            dilations=dilations,
+            groups=node.int("group", 1),
         )
     ]
 
@@ -148,11 +160,13 @@ def _shifted_per_channel(node: Node) -> SSAValue:
 
 
 def conv_transpose(node: Node) -> list[SSAValue]:
+    """Transposed convolution, with pads that give the output shape asked for."""
     size, kernel, strides, dilations = _window(node)
     spatial = len(size)
     extra = node.ints("output_padding", [0] * spatial)
     full = [
-        (size[k] - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1 + extra[k] for k in range(spatial)
+        (size[k] - 1) * strides[k] + (kernel[k] - 1) * dilations[k] + 1 + extra[k]
+        for k in range(spatial)
     ]
     return [
         node.build.conv_transpose(
@@ -166,9 +180,7 @@ def conv_transpose(node: Node) -> list[SSAValue]:
     ]
 
 
-def _transposed_pads(
-    node: Node, size: list[int], strides: list[int], full: list[int]
-) -> list[int]:
+def _transposed_pads(node: Node, size: list[int], strides: list[int], full: list[int]) -> list[int]:
     """Pads that give `output_shape`, or size * stride for SAME; negative ones extend."""
     mode = node.string("auto_pad", "NOTSET")
     spatial = len(size)

@@ -65,7 +65,9 @@ def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
     body = _graph(node.attribute("body"), node)
     if count is None or going is None:
         if captured(body):  # it cannot stand alone as an opaque node
-            raise NotConstant(node.value(0 if count is None else 1).name, "the loop's count", node.where)
+            raise NotConstant(
+                node.value(0 if count is None else 1).name, "the loop's count", node.where
+            )
         return None
     trips = int(count.ravel()[0])
     carried: list[Value] = [node.value(k) for k in range(2, len(node.inputs))]
@@ -74,7 +76,10 @@ def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
     while k < trips and bool(going.ravel()[0]):
         if k > MAX_ITERATIONS:
             raise UserError(f"it has more than {MAX_ITERATIONS} iterations")
-        iteration = [Value.of_array(f"{k}", np.asarray(k, np.int64)), Value.of_array("", np.asarray(True))]
+        iteration = [
+            Value.of_array(f"{k}", np.asarray(k, np.int64)),
+            Value.of_array("", np.asarray(True)),
+        ]
         actual = dict(zip([i.name for i in body.input], [*iteration, *carried], strict=True))
         results = run_graph(importer, body, dict(actual), env, scope)
         if not results[0].is_known:

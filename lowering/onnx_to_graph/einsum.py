@@ -15,10 +15,13 @@ from .values import NotNative
 
 
 def einsum(node: Node) -> list[SSAValue]:
+    """Any equation without diagonals: sums, transposes and batched products."""
     terms, result = _parse(node)
     values = node.operands()
     if len(terms) != len(values):
-        raise UserError("the equation has another number of terms", expected=len(values), found=len(terms))
+        raise UserError(
+            "the equation has another number of terms", expected=len(values), found=len(terms)
+        )
     sizes = _sizes(terms, values)
     value, labels = values[0], terms[0]
     for k in range(1, len(values)):
@@ -30,13 +33,15 @@ def einsum(node: Node) -> list[SSAValue]:
 
 
 def _parse(node: Node) -> tuple[list[str], str]:
-    """Labels of each operand and of the result; `...` becomes upper-case digits' stand-ins."""
+    """Labels of each operand and of the result; `...` becomes Greek letters."""
     equation = node.string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(node):
-        raise UserError("the equation has another number of terms", expected=len(node), found=len(terms))
-    spare = [c for c in map(chr, range(0x3B1, 0x3B1 + 24))]
+        raise UserError(
+            "the equation has another number of terms", expected=len(node), found=len(terms)
+        )
+    spare = list(map(chr, range(0x3B1, 0x3B1 + 24)))
     dots = max(
         (len(node.shape(k)) - len(t.replace("...", "")) for k, t in enumerate(terms) if "..." in t),
         default=0,
@@ -46,14 +51,18 @@ def _parse(node: Node) -> tuple[list[str], str]:
     full: list[str] = []
     for k, term in enumerate(terms):
         count = len(node.shape(k)) - len(term.replace("...", ""))
-        full.append(term.replace("...", "".join(spare[dots - count : dots])) if count >= 0 else term)
+        full.append(
+            term.replace("...", "".join(spare[dots - count : dots])) if count >= 0 else term
+        )
         if len(full[-1]) != len(node.shape(k)):
             raise UserError(f"term '{term}' does not fit rank {len(node.shape(k))}")
         if len(set(full[-1])) != len(full[-1]):
             raise NotNative  # a diagonal
     if not arrow:
         letters = "".join(terms).replace("...", "")
-        right = "..." * ("..." in left) + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+        right = "..." * ("..." in left) + "".join(
+            sorted(c for c in set(letters) if letters.count(c) == 1)
+        )
     result = right.replace("...", "".join(spare[:dots]))
     bad = next((c for c in result if c not in "".join(full) or result.count(c) > 1), None)
     if bad is not None or any(c not in string.ascii_letters for c in right.replace("...", "")):
@@ -72,9 +81,7 @@ def _sizes(terms: Sequence[str], values: Sequence[SSAValue]) -> dict[str, int]:
     return sizes
 
 
-def _summed(
-    node: Node, x: SSAValue, labels: str, keep: Iterable[str]
-) -> tuple[SSAValue, str]:
+def _summed(node: Node, x: SSAValue, labels: str, keep: Iterable[str]) -> tuple[SSAValue, str]:
     axes = [k for k, c in enumerate(labels) if c not in keep]
     if not axes:
         return x, labels
@@ -94,8 +101,12 @@ def _pair(
     """Contract two operands: batch labels first, then a product of matrices."""
     a, left = _summed(node, a, left, later | set(right))
     b, right = _summed(node, b, right, later | set(left))
-    a = node.build.expand(a, [sizes[c] if c in right else n for c, n in zip(left, shape_of(a), strict=True)])
-    b = node.build.expand(b, [sizes[c] if c in left else n for c, n in zip(right, shape_of(b), strict=True)])
+    a = node.build.expand(
+        a, [sizes[c] if c in right else n for c, n in zip(left, shape_of(a), strict=True)]
+    )
+    b = node.build.expand(
+        b, [sizes[c] if c in left else n for c, n in zip(right, shape_of(b), strict=True)]
+    )
     batch = [c for c in left if c in right and c in later]
     inner = [c for c in left if c in right and c not in later]
     rows = [c for c in left if c not in right]

@@ -36,7 +36,7 @@ _ELEMENTS: dict[int, Attribute] = {
 _NUMBERS = {element: number for number, element in _ELEMENTS.items()}
 
 # The typed field that holds each element type where raw_data does not, and elements per entry.
-_FIELDS = {
+_FIELDS: dict[int, str] = {
     TensorProto.FLOAT: "float_data",
     TensorProto.DOUBLE: "double_data",
     TensorProto.INT64: "int64_data",
@@ -63,6 +63,7 @@ def number_of_element(element: Attribute) -> int:
 
 
 def is_supported(number: int) -> bool:
+    """Whether isoform has the element type of this number."""
     return number in _ELEMENTS
 
 
@@ -131,7 +132,9 @@ def _external_reader(
     offset = _number(entries.get("offset", "0"), where)
     length = _number(entries.get("length", str(size)), where)
     if length != size:
-        raise UserError("external data have another length", where=where, expected=size, found=length)
+        raise UserError(
+            "external data have another length", where=where, expected=size, found=length
+        )
     if path.stat().st_size < offset + size:
         raise UserError(
             f"external file '{path.name}' is too short",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import reduce
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -28,7 +28,7 @@ def with_floats(op: str, **defaults: float) -> Converter:
     """A unary graph op whose float attributes have ONNX's names and these defaults."""
 
     def convert(node: Node) -> list[SSAValue]:
-        given = {name: node.float(name, value) for name, value in defaults.items()}
+        given: dict[str, Any] = {n: node.float(n, value) for n, value in defaults.items()}
         return [node.build.op(op, node[0], **given)]
 
     return convert
@@ -69,11 +69,13 @@ def variadic(op: str) -> Converter:
 
 
 def mean(node: Node) -> list[SSAValue]:
+    """The mean of any number of operands."""
     (total,) = variadic("add")(node)
     return [node.build.mul(total, node.literal(1.0 / len(node), total))]
 
 
 def identity(node: Node) -> list[SSAValue]:
+    """The operand itself: no op."""
     return [node[0]]
 
 
@@ -120,6 +122,7 @@ def power(node: Node) -> list[SSAValue]:
 
 
 def equal(node: Node) -> list[SSAValue]:
+    """Equality; of booleans as not-xor."""
     a, b = operands(node)
     if is_bool(element_of(a)):
         return [node.build.not_(node.build.xor(a, b))]
@@ -127,6 +130,7 @@ def equal(node: Node) -> list[SSAValue]:
 
 
 def where(node: Node) -> list[SSAValue]:
+    """Condition and both operands broadcast together."""
     return [node.build.where(*node.together(node[0], node[1], node[2]))]
 
 
@@ -142,15 +146,19 @@ def cast(node: Node) -> list[SSAValue]:
 
 
 def cast_like(node: Node) -> list[SSAValue]:
+    """Cast to the type of the second operand, whose data do not matter."""
     source, target = node.value(0).element, node.value(1).element
-    if source is None or target is None or (
-        source != target and (is_unsigned(source) or is_unsigned(target))
+    if (
+        source is None
+        or target is None
+        or (source != target and (is_unsigned(source) or is_unsigned(target)))
     ):
         raise NotNative
     return [node.cast(node[0], target)]
 
 
 def is_inf(node: Node) -> list[SSAValue]:
+    """Equal to either infinity, or to one of them."""
     build, x = node.build, node[0]
     positive, negative = node.flag("detect_positive", True), node.flag("detect_negative", True)
     found: list[SSAValue] = []

@@ -22,7 +22,9 @@ from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, Value
 
 # Ops whose results may be much larger than their operands, with their size from known operands.
 _GROWING: dict[str, Callable[[Node], float]] = {
-    "Expand": lambda n: math.prod(np.broadcast_shapes(n.shape(0), tuple(n.constant_ints(1, "shape")))),
+    "Expand": lambda n: math.prod(
+        np.broadcast_shapes(n.shape(0), tuple(n.constant_ints(1, "shape")))
+    ),
     "Tile": lambda n: math.prod(n.shape(0)) * math.prod(n.constant_ints(1, "repeats")),
     "Range": lambda n: range_size(n),
     "EyeLike": lambda n: math.prod(n.shape(0)),
@@ -76,6 +78,7 @@ def _too_large(node: Node) -> bool:
 
 
 def range_size(node: Node) -> float:
+    """Number of elements of a Range of known bounds. Raises UserError for a step of zero."""
     start, limit, delta = (float(node.constant(k, "bound").ravel()[0]) for k in range(3))
     if delta == 0 or not math.isfinite(start + limit + delta):
         raise UserError("the step is zero or a bound is not finite")
@@ -130,7 +133,11 @@ _RUN: dict[str, Any] = {
 def _shape(node: Node) -> list[Value]:
     """The operand's static shape, whatever its data."""
     shape = node.shape(0)
-    return [Value.of_array(node.proto.output[0], np.asarray(shape[_shape_range(node, len(shape))], np.int64))]
+    return [
+        Value.of_array(
+            node.proto.output[0], np.asarray(shape[_shape_range(node, len(shape))], np.int64)
+        )
+    ]
 
 
 def _shape_range(node: Node, rank: int) -> slice:
@@ -192,7 +199,9 @@ def _constant_of_shape(node: Node) -> list[Value] | None:
         return np.broadcast_to(fill.ravel()[0], shape)
 
     name = node.proto.output[0]
-    return [Value(name, shape, element, load=load, weight=is_float(element) and shape not in ((), (1,)))]
+    return [
+        Value(name, shape, element, load=load, weight=is_float(element) and shape not in ((), (1,)))
+    ]
 
 
 _SPECIAL: dict[str, Callable[[Node], list[Value] | None]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import onnx
 from onnx import AttributeProto, FunctionProto
@@ -53,7 +53,9 @@ def require_schema(node: Node, domain: str) -> None:
     inputs, outputs = len(node.proto.input), len(node.proto.output)
     if not schema.min_input <= inputs <= schema.max_input:
         raise UserError(
-            "wrong number of operands", expected=_range(schema.min_input, schema.max_input), found=inputs
+            "wrong number of operands",
+            expected=_range(schema.min_input, schema.max_input),
+            found=inputs,
         )
     if not schema.min_output <= outputs <= schema.max_output:
         raise UserError(
@@ -81,8 +83,11 @@ def _unknown(node: Node, domain: str) -> UserError:
     place = f"domain '{domain}'" if domain else "the ONNX domain"
     message = f"onnx knows no op '{node.op_type}' in {place}, opset {node.version}"
     if domain == "" and onnx.defs.has(node.op_type, ""):
-        first = min(s.since_version for s in onnx.defs.get_all_schemas_with_history()
-                    if s.domain == "" and s.name == node.op_type)
+        first = min(
+            s.since_version
+            for s in onnx.defs.get_all_schemas_with_history()
+            if s.domain == "" and s.name == node.op_type
+        )
         return UserError(message, hint=f"it exists since opset {first}")
     names = [s.name for s in onnx.defs.get_all_schemas() if s.domain == domain]
     hint = did_you_mean(node.op_type, names) or "add it as a function of the model"
@@ -91,7 +96,7 @@ def _unknown(node: Node, domain: str) -> UserError:
 
 def schema_body(node: Node, domain: str) -> FunctionProto | None:
     """The body ONNX defines this use of the op by, None where it defines none."""
-    schema = onnx.defs.get_schema(node.op_type, node.version, domain)
+    schema: Any = onnx.defs.get_schema(node.op_type, node.version, domain)
     versions = sorted(schema.all_function_opset_versions)
     if not versions:
         return None
@@ -164,9 +169,7 @@ def _actual_attributes(body: FunctionProto, node: Node) -> dict[str, AttributePr
     if onnx.defs.has(node.op_type, domain):
         schema = onnx.defs.get_schema(node.op_type, node.version, domain)
         schema_defaults = {
-            name: a.default_value
-            for name, a in schema.attributes.items()
-            if a.default_value is not None and a.default_value.type
+            name: a.default_value for name, a in schema.attributes.items() if a.default_value.type
         }
     return {**schema_defaults, **found, **node.attributes}
 

@@ -166,7 +166,9 @@ class Importer:
         for proto in nodes:
             self._visited += 1
             if self._visited > MAX_NODES:
-                raise UserError(f"the model expands to more than {MAX_NODES} nodes", where=describe(proto))
+                raise UserError(
+                    f"the model expands to more than {MAX_NODES} nodes", where=describe(proto)
+                )
             self.node(proto, env, scope)
 
     def node(self, proto: onnx.NodeProto, env: Env, scope: Scope) -> None:
@@ -203,9 +205,7 @@ class Importer:
             if name:
                 raise UserError(f"it has no output '{name}'", where=describe(proto))
 
-    def _results(
-        self, node: Node, domain: str, env: Env, scope: Scope
-    ) -> Sequence[Value | None]:
+    def _results(self, node: Node, domain: str, env: Env, scope: Scope) -> Sequence[Value | None]:
         """The node's results, by the first way that fits."""
         called = self.functions.get(functions.key(node.proto))
         if called is not None:
@@ -242,7 +242,9 @@ class Importer:
             self._undo(mark)
             return None
         made = self._since(mark)
-        working = [op for op in made if op not in ("graph.reshape", "graph.broadcast", "graph.constant")]
+        working = [
+            op for op in made if op not in ("graph.reshape", "graph.broadcast", "graph.constant")
+        ]
         self.record(node, "native" if len(working) <= 1 else "composed", tuple(made))
         return self._named(node, results)
 
@@ -333,7 +335,10 @@ def _check_declared(info: onnx.ValueInfoProto, value: Value, where: str) -> None
     if declared.elem_type and element_of_number(declared.elem_type, where) != value.element:
         expected = element_of_number(declared.elem_type, where)
         raise UserError(
-            "declared with another element type", where=where, expected=expected, found=value.element
+            "declared with another element type",
+            where=where,
+            expected=expected,
+            found=value.element,
         )
     if declared.HasField("shape") and len(declared.shape.dim) != len(value.shape):
         raise UserError(

@@ -83,6 +83,7 @@ def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
 
 
 def domain_of(domain: str) -> str:
+    """The domain under the name that everything here uses."""
     return "" if domain == "ai.onnx" else domain
 
 

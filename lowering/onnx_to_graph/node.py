@@ -185,5 +185,7 @@ class Node:
 def describe(proto: onnx.NodeProto) -> str:
     """A node's name, or its first output where it has none, with its op."""
     name = proto.name or next((o for o in proto.output if o), "")
-    op = f"{proto.domain}::{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type
+    op = (
+        f"{proto.domain}::{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type
+    )
     return f"node '{name}' ({op})"

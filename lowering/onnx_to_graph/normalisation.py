@@ -31,13 +31,17 @@ def batch_normalization(node: Node) -> list[SSAValue]:
     current = node.reshape(current, shape_of(mean))
     momentum = node.float("momentum", 0.9)
     running = [
-        build.add(build.mul(old, node.literal(momentum, old)), build.mul(new, node.literal(1 - momentum, new)))
+        build.add(
+            build.mul(old, node.literal(momentum, old)),
+            build.mul(new, node.literal(1 - momentum, new)),
+        )
         for old, new in ((mean, current), (variance, spread))
     ]
     return [build.batch_norm(x, scale, bias, current, spread, epsilon=epsilon), *running]
 
 
 def instance_normalization(node: Node) -> list[SSAValue]:
+    """Per plane, scaled per channel."""
     epsilon = node.float("epsilon", 1e-5)
     return [node.build.instance_norm(node[0], node[1], node[2], epsilon=epsilon)]
 
@@ -52,13 +56,13 @@ def group_normalization(node: Node) -> list[SSAValue]:
     scale, bias = (node.cast(node[k], element_of(x)) for k in (1, 2))
     epsilon = node.float("epsilon", 1e-5)
     if node.version < 21:
-        return [node.reshape(build.instance_norm(grouped, scale, bias, epsilon=epsilon), shape_of(x))]
+        return [
+            node.reshape(build.instance_norm(grouped, scale, bias, epsilon=epsilon), shape_of(x))
+        ]
     one, zero = (build.expand(node.scalar(v, element_of(x)), [groups]) for v in (1.0, 0.0))
     normal = node.reshape(build.instance_norm(grouped, one, zero, epsilon=epsilon), shape_of(x))
     per_channel = [c, *[1] * len(rest)]
-    scale, bias = (
-        build.expand(node.reshape(v, per_channel), shape_of(x)) for v in (scale, bias)
-    )
+    scale, bias = (build.expand(node.reshape(v, per_channel), shape_of(x)) for v in (scale, bias))
     return [build.add(build.mul(normal, scale), bias)]
 
 
@@ -113,6 +117,7 @@ def mean_variance_normalization(node: Node) -> list[SSAValue]:
 
 
 def lrn(node: Node) -> list[SSAValue]:
+    """Local response normalisation across channels."""
     return [
         node.build.lrn(
             node[0],

@@ -57,7 +57,9 @@ def keep(
 
 
 def _check_operands(node: Node) -> None:
-    for name in (n for a in node.attributes.values() for g in (a.g, *a.graphs) for n in captured(g)):
+    for name in (
+        n for a in node.attributes.values() for g in (a.g, *a.graphs) for n in captured(g)
+    ):
         raise UserError(
             f"it depends on data and its subgraph reads '{name}' from outside: not supported",
             where=node.where,
@@ -145,9 +147,13 @@ def _static(proto: onnx.TypeProto, node: Node) -> Tensor | None:
     kind = proto.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         name = str(kind).removesuffix("_type").replace("_", " ")
-        raise UserError(f"its result is no tensor but a value of kind {name}: not supported", where=node.where)
+        raise UserError(
+            f"its result is no tensor but a value of kind {name}: not supported", where=node.where
+        )
     declared = proto.tensor_type
-    if not declared.HasField("shape") or any(not d.HasField("dim_value") for d in declared.shape.dim):
+    if not declared.HasField("shape") or any(
+        not d.HasField("dim_value") for d in declared.shape.dim
+    ):
         return None
     shape = [d.dim_value for d in declared.shape.dim]
     return tensor(shape, element_of_number(declared.elem_type, node.where))
@@ -171,13 +177,15 @@ def _observed(node: Node, opsets: Mapping[str, int]) -> dict[str, Tensor]:
     return {n: tensor(a.shape, _element(a, node)) for n, a in zip(names, first, strict=True)}
 
 
-def _element(array: Array, node: Node):  # noqa: ANN202
+def _element(array: Array, node: Node):
     from ...dialects.types import from_numpy
 
     try:
         return from_numpy(array.dtype)
     except (UserError, TypeError) as error:
-        raise UserError(f"its result has unsupported type {array.dtype}", where=node.where) from error
+        raise UserError(
+            f"its result has unsupported type {array.dtype}", where=node.where
+        ) from error
 
 
 def _zeros(value: Value) -> Array:
@@ -203,7 +211,9 @@ def _run(node: Node, opsets: Mapping[str, int], fill: object) -> list[Array]:
     graph = onnx.helper.make_graph([node.proto], "opaque", inputs, outputs)
     imports = [onnx.helper.make_opsetid(name, version) for name, version in opsets.items()]
     try:
-        results = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=imports)).run(None, feeds)
+        results = ReferenceEvaluator(onnx.helper.make_model(graph, opset_imports=imports)).run(
+            None, feeds
+        )
     except Exception as error:  # whatever a reference implementation raises, the user sees the node
         raise UserError(
             f"op '{node.op_type}' has no converter, and onnx.reference cannot run it ({error})",

@@ -32,10 +32,12 @@ def _window(node: Node) -> dict[str, list[int] | bool]:
 
 
 def max_pool(node: Node) -> list[SSAValue]:
+    """MaxPool without positions."""
     return [node.build.max_pool(node[0], **_window(node))]
 
 
 def average_pool(node: Node) -> list[SSAValue]:
+    """AveragePool of every opset."""
     included = node.flag("count_include_pad")
     return [node.build.avg_pool(node[0], **_window(node), count_include_pad=included)]
 
@@ -66,14 +68,17 @@ def _spatial(node: Node) -> list[int]:
 
 
 def global_average_pool(node: Node) -> list[SSAValue]:
+    """Mean over all spatial dims, kept at extent 1."""
     return [node.build.reduce_mean(node[0], axes=_spatial(node))]
 
 
 def global_max_pool(node: Node) -> list[SSAValue]:
+    """Maximum over all spatial dims, kept at extent 1."""
     return [node.build.reduce_max(node[0], axes=_spatial(node))]
 
 
 def global_lp_pool(node: Node) -> list[SSAValue]:
+    """p-norm over all spatial dims, kept at extent 1."""
     p, x, build = node.int("p", 2), node[0], node.build
     powers = build.mul(x, x) if p == 2 else build.pow(build.abs(x), node.literal(float(p), x))
     return [_root(node, build.reduce_sum(powers, axes=_spatial(node)), p)]

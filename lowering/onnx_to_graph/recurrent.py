@@ -34,7 +34,9 @@ Step = Callable[[Node, Direction, SSAValue, State], State]
 _ACTIVATIONS = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
 
 
-def recurrent(step: Step, gates: int, defaults: Sequence[str], states: int) -> Callable[[Node], list[SSAValue]]:
+def recurrent(
+    step: Step, gates: int, defaults: Sequence[str], states: int
+) -> Callable[[Node], list[SSAValue]]:
     """A converter: `step` maps (hidden[, cell]) to the next, for each direction in turn."""
 
     def convert(node: Node) -> list[SSAValue]:
@@ -52,9 +54,7 @@ def recurrent(step: Step, gates: int, defaults: Sequence[str], states: int) -> C
         finals: list[State] = []
         for d, sign in enumerate(order):
             direction = _direction(node, x, d, gates, hidden, _names(node, d, defaults))
-            state = tuple(
-                _initial(node, k, d, batch, hidden, batch_first) for k in (5, 6)[:states]
-            )
+            state = tuple(_initial(node, k, d, batch, hidden, batch_first) for k in (5, 6)[:states])
             outputs: list[SSAValue] = []
             for t in range(steps)[::sign]:
                 state = step(node, direction, _at(node, direction.inputs, t), state)
@@ -70,7 +70,12 @@ def _require_plain(node: Node, steps: int) -> None:
     """NotNative for what is not modelled: ragged batches, clipping, coupled gates."""
     lengths = node.known(4) if node.has(4) else None
     ragged = node.has(4) and (lengths is None or any(n != steps for n in lengths.ravel()))
-    if ragged or "clip" in node.attributes or node.flag("input_forget") or not 0 < steps <= MAX_STEPS:
+    if (
+        ragged
+        or "clip" in node.attributes
+        or node.flag("input_forget")
+        or not 0 < steps <= MAX_STEPS
+    ):
         raise NotNative
     if "activation_alpha" in node.attributes or "activation_beta" in node.attributes:
         raise NotNative
@@ -118,16 +123,16 @@ def _direction(
     bias = None
     if node.has(3):
         both = _row(node, node[3], d)
-        inputs = build.add(inputs, build.expand(_part(node, both, 0, gates * hidden), shape_of(inputs)))
+        inputs = build.add(
+            inputs, build.expand(_part(node, both, 0, gates * hidden), shape_of(inputs))
+        )
         bias = _part(node, both, 1, gates * hidden)
     peepholes = _row(node, node[7], d) if node.has(7) else None
     inputs = node.reshape(inputs, [steps, batch, gates * hidden])
     return Direction(inputs, _row(node, node[2], d), bias, peepholes, activations, hidden)
 
 
-def _initial(
-    node: Node, k: int, d: int, batch: int, hidden: int, batch_first: bool
-) -> SSAValue:
+def _initial(node: Node, k: int, d: int, batch: int, hidden: int, batch_first: bool) -> SSAValue:
     if not node.has(k):
         element = node.value(0).element
         assert element is not None
@@ -139,10 +144,15 @@ def _initial(
 def _recurrence(node: Node, p: Direction, h: SSAValue) -> SSAValue:
     """h R^T + Rb."""
     product = node.build.matmul(h, p.recurrent, transpose_b=True)
-    return product if p.bias is None else node.build.add(product, node.build.expand(p.bias, shape_of(product)))
+    return (
+        product
+        if p.bias is None
+        else node.build.add(product, node.build.expand(p.bias, shape_of(product)))
+    )
 
 
 def rnn_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
+    """f(x W^T + h R^T + b)."""
     return (node.build.op(p.activations[0], node.build.add(x, _recurrence(node, p, state[0]))),)
 
 
@@ -151,9 +161,7 @@ def gru_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
     build, (h,), n = node.build, state, p.hidden
     f, g = p.activations
     full = _recurrence(node, p, h)
-    z, r = (
-        build.op(f, build.add(_part(node, x, k, n), _part(node, full, k, n))) for k in range(2)
-    )
+    z, r = (build.op(f, build.add(_part(node, x, k, n), _part(node, full, k, n))) for k in range(2))
     if node.flag("linear_before_reset"):
         inner = build.mul(r, _part(node, full, 2, n))
     else:

@@ -54,18 +54,22 @@ def plain(op: str) -> Converter:
 
 
 def l1(node: Node) -> list[SSAValue]:
+    """Sum of magnitudes."""
     return [reduce(node, "reduce_sum", node.build.abs(node[0]))]
 
 
 def l2(node: Node) -> list[SSAValue]:
+    """Square root of the sum of squares."""
     return [node.build.sqrt(reduce(node, "reduce_sum", node.build.mul(node[0], node[0])))]
 
 
 def sum_square(node: Node) -> list[SSAValue]:
+    """Sum of squares."""
     return [reduce(node, "reduce_sum", node.build.mul(node[0], node[0]))]
 
 
 def log_sum(node: Node) -> list[SSAValue]:
+    """Logarithm of the sum."""
     return [node.build.log(reduce(node, "reduce_sum", node[0]))]
 
 
@@ -104,6 +108,7 @@ def arg_extremum(sign: int) -> Converter:
 
 
 def reversed_along(node: Node, x: SSAValue, axis: int) -> SSAValue:
+    """x with the order along one axis reversed."""
     shape = shape_of(x)
     if shape[axis] == 0:
         return x

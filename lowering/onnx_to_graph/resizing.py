@@ -1,4 +1,4 @@
-"""Resize and Upsample: along each axis, positions (nearest) or a constant matrix (linear, cubic)."""
+"""Resize and Upsample: per axis, positions (nearest) or a constant matrix (linear, cubic)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from .values import NotNative
 
 def upsample(node: Node) -> list[SSAValue]:
     """Opset 7 to 9: positions are output / scale, rounded down."""
-    scales = node.attribute("scales") if node.version < 9 else list(node.constant(1, "scales").ravel())
+    scales = (
+        node.attribute("scales") if node.version < 9 else list(node.constant(1, "scales").ravel())
+    )
     if scales is None or len(scales) != len(node.shape(0)):
         raise UserError("one scale per dim is needed", found=scales)
     mode = node.string("mode", "nearest")
@@ -95,13 +97,13 @@ def _kept_ratio(node: Node, axes: list[int], sizes: list[int]) -> tuple[list[flo
 def _roi(node: Node, count: int) -> list[float]:
     roi = [float(v) for v in node.constant(1, "the region").ravel()]
     if len(roi) != 2 * count:
-        raise UserError("the region needs begin and end of each axis", expected=2 * count, found=roi)
+        raise UserError(
+            "the region needs begin and end of each axis", expected=2 * count, found=roi
+        )
     return roi
 
 
-def _places(
-    how: str, n: int, out: int, scale: float, window: tuple[float, float] | None
-) -> Array:
+def _places(how: str, n: int, out: int, scale: float, window: tuple[float, float] | None) -> Array:
     """Position in the operand of each output element along one axis."""
     k = np.arange(out, dtype=np.float64)
     match how:

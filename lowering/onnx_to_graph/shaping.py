@@ -9,7 +9,9 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.types import element_of, shape_of
+from ...dialects.types import shape_of, to_numpy
+from .elements import element_of_number
+from .folding import range_size
 from .node import Node
 from .values import NotNative
 
@@ -34,6 +36,7 @@ def reshape(node: Node) -> list[SSAValue]:
 
 
 def flatten(node: Node) -> list[SSAValue]:
+    """A matrix: dims before `axis`, dims from it on."""
     shape, axis = node.shape(0), node.int("axis", 1)
     rank = len(shape)
     if not -rank <= axis <= rank:
@@ -52,6 +55,7 @@ def _axes(node: Node, rank: int) -> list[int] | None:
 
 
 def squeeze(node: Node) -> list[SSAValue]:
+    """Drop dims of extent 1."""
     shape = node.shape(0)
     axes = _axes(node, len(shape))
     if axes is None:
@@ -62,6 +66,7 @@ def squeeze(node: Node) -> list[SSAValue]:
 
 
 def unsqueeze(node: Node) -> list[SSAValue]:
+    """Insert dims of extent 1; axes count in the result."""
     shape = list(node.shape(0))
     count = len(node.ints("axes")) if node.version < 13 else len(node.constant_ints(1, "axes"))
     for axis in _axes(node, len(shape) + count) or []:
@@ -70,12 +75,14 @@ def unsqueeze(node: Node) -> list[SSAValue]:
 
 
 def transpose(node: Node) -> list[SSAValue]:
+    """Permute dims; reversed where no permutation is given."""
     rank = len(node.shape(0))
     perm = node.ints("perm", range(rank - 1, -1, -1))
     return [node.transpose(node[0], [node.axis(p, rank) for p in perm])]
 
 
 def concat(node: Node) -> list[SSAValue]:
+    """One after another along the axis."""
     values = node.operands()
     axis = node.axis(node.int("axis", 1), len(shape_of(values[0])))
     return values if len(values) == 1 else [node.build.concat(*values, axis=axis)]
@@ -94,13 +101,18 @@ def split(node: Node) -> list[SSAValue]:
         chunk = -(-shape[axis] // count)
         sizes = [max(0, min(chunk, shape[axis] - k * chunk)) for k in range(count)]
         if node.version < 18 and shape[axis] % count != 0:
-            raise UserError(f"dim {axis} does not split into {count} equal parts", found=list(shape))
+            raise UserError(
+                f"dim {axis} does not split into {count} equal parts", found=list(shape)
+            )
     if len(sizes) != len(node.proto.output):
-        raise UserError("sizes and results differ in number", expected=len(node.proto.output), found=sizes)
+        raise UserError(
+            "sizes and results differ in number", expected=len(node.proto.output), found=sizes
+        )
     return node.build.split(node[0], axis, sizes)
 
 
 def slice_(node: Node) -> list[SSAValue]:
+    """Starts, ends, axes and steps with Python's clamping."""
     shape = node.shape(0)
     rank = len(shape)
     if node.version < 10:
@@ -131,17 +143,22 @@ def sliced(
     node: Node, x: SSAValue, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
 ) -> SSAValue:
     """Slice, no op where nothing changes."""
-    if tuple(sizes) == shape_of(x) and all(s == 1 or n <= 1 for s, n in zip(steps, sizes, strict=True)):
+    if tuple(sizes) == shape_of(x) and all(
+        s == 1 or n <= 1 for s, n in zip(steps, sizes, strict=True)
+    ):
         return x
     return node.build.slice(x, starts=list(starts), sizes=list(sizes), steps=list(steps))
 
 
 def expand(node: Node) -> list[SSAValue]:
+    """Broadcast to a constant shape, both ways."""
     shape = node.constant_ints(1, "the shape")
     try:
         full = np.broadcast_shapes(node.shape(0), tuple(shape))
     except ValueError as error:
-        raise UserError("the shapes do not broadcast", found=f"{list(node.shape(0))} and {shape}") from error
+        raise UserError(
+            "the shapes do not broadcast", found=f"{list(node.shape(0))} and {shape}"
+        ) from error
     return [node.build.expand(node[0], full)]
 
 
@@ -157,6 +174,7 @@ def tile(node: Node) -> list[SSAValue]:
 
 
 def tiled(node: Node, x: SSAValue, repeats: Sequence[int]) -> SSAValue:
+    """x repeated along each dim."""
     shape = shape_of(x)
     if all(r == 1 for r in repeats):
         return x
@@ -169,6 +187,7 @@ def tiled(node: Node, x: SSAValue, repeats: Sequence[int]) -> SSAValue:
 
 
 def pad(node: Node) -> list[SSAValue]:
+    """Constant, reflect, edge and wrap modes; negative pads crop."""
     x, rank = node[0], len(node.shape(0))
     mode = node.string("mode", "constant")
     given = node.ints("pads") if node.version < 11 else node.constant_ints(1, "pads")
@@ -203,7 +222,9 @@ def _constant_pad(node: Node, x: SSAValue, pads: list[int]) -> SSAValue:
     inside = node.build.pad(node.literal(1, x), pads=pads)
     zero = node.literal(0, inside)
     fill_everywhere = node.build.expand(node.reshape(node[2], []), shape_of(inside))
-    return node.build.where(node.build.equal(inside, zero), fill_everywhere, node.build.pad(x, pads=pads))
+    return node.build.where(
+        node.build.equal(inside, zero), fill_everywhere, node.build.pad(x, pads=pads)
+    )
 
 
 def _mirrored(node: Node, x: SSAValue, axis: int, before: int, after: int, mode: str) -> SSAValue:
@@ -263,6 +284,7 @@ def _runs(places: list[int]) -> list[tuple[int, int, int]]:
 
 
 def depth_to_space(node: Node) -> list[SSAValue]:
+    """Blocks of channels become blocks of pixels."""
     n, c, h, w = _image(node)
     b, mode = node.int("blocksize", 0), node.string("mode", "DCR")
     if b < 1 or c % (b * b) != 0:
@@ -278,6 +300,7 @@ def depth_to_space(node: Node) -> list[SSAValue]:
 
 
 def space_to_depth(node: Node) -> list[SSAValue]:
+    """Blocks of pixels become channels."""
     n, c, h, w = _image(node)
     b, mode = node.int("blocksize", 0), node.string("mode", "DCR")
     if b < 1 or h % b or w % b:
@@ -306,8 +329,7 @@ def trilu(node: Node) -> list[SSAValue]:
 
 
 def eye_like(node: Node) -> list[SSAValue]:
-    from .elements import element_of_number
-
+    """Ones on a diagonal; the operand gives only the shape."""
     shape = node.shape(0)
     if len(shape) != 2:
         raise UserError("an operand of rank 2 is needed", found=list(shape))
@@ -316,8 +338,6 @@ def eye_like(node: Node) -> list[SSAValue]:
         element = element_of_number(node.int("dtype", 0), node.where)
     if element is None:
         raise NotNative
-    from ...dialects.types import to_numpy
-
     eye = np.eye(*shape, k=node.int("k", 0)).astype(to_numpy(element))
     return [node.data(eye, "eye")]
 
@@ -340,13 +360,7 @@ def center_crop_pad(node: Node) -> list[SSAValue]:
 def range_(node: Node) -> list[SSAValue]:
     """A constant; ranges that depend on data have no static shape."""
     bounds = [node.constant(k, "a bound").ravel()[0] for k in range(3)]
-    from .folding import range_size
-
     if range_size(node) > 1 << 28:
         raise UserError("the range has more than 2^28 elements")
     dtype = node.constant(0, "a bound").dtype
     return [node.data(np.arange(*bounds).astype(dtype), "range")]
-
-
-def element_is(node: Node, k: int, *elements: object) -> bool:
-    return element_of(node[k]) in elements

@@ -36,7 +36,10 @@ def dft(node: Node) -> list[SSAValue]:
     sine = (np.sin(angles) * scale * (1 if inverse else -1)).astype(dtype)
     real, imaginary = _parts(node, x)
     build = node.build
-    out_real, out_imaginary = along_axis(node, real, axis, cosine), along_axis(node, real, axis, sine)
+    out_real, out_imaginary = (
+        along_axis(node, real, axis, cosine),
+        along_axis(node, real, axis, sine),
+    )
     if imaginary is not None:
         out_real = build.sub(out_real, along_axis(node, imaginary, axis, sine))
         out_imaginary = build.add(out_imaginary, along_axis(node, imaginary, axis, cosine))

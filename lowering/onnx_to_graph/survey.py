@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import onnx
 
@@ -104,7 +104,7 @@ class Survey(Importer):
             if functions.key(proto) in self.functions:
                 kind, reason = "composed", "a function of the model"
         else:
-            schema = onnx.defs.get_schema(proto.op_type, node.version, domain)
+            schema: Any = onnx.defs.get_schema(proto.op_type, node.version, domain)
             if domain == "" and proto.op_type in TABLE:
                 kind = "native"
             elif schema.all_function_opset_versions:
@@ -142,9 +142,7 @@ def _readable(graph: onnx.GraphProto) -> tuple[list[Input], dict[str, str]]:
         return declared_inputs(good), bad
 
 
-def _given_symbols(
-    inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]
-) -> dict[str, int]:
+def _given_symbols(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
     return {
         dim: n
         for entry in inputs

@@ -171,10 +171,11 @@ TABLE: dict[str, Converter] = {
 # Ops that only move data, so that unsigned integers are no obstacle.
 ANY_TYPE = frozenset(
     {
-        "Cast", "CastLike", "CenterCropPad", "Compress", "Concat", "DepthToSpace", "Dropout", "Expand",
-        "EyeLike", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "OneHot", "Pad",
-        "Range", "Reshape", "Resize", "ReverseSequence", "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose",
-        "Trilu", "Unsqueeze", "Upsample", "Where",
+        "Cast", "CastLike", "CenterCropPad", "Compress", "Concat", "DepthToSpace", "Dropout",
+        "Expand", "EyeLike", "Flatten", "Gather", "GatherElements", "GatherND", "Identity",
+        "OneHot", "Pad", "Range", "Reshape", "Resize", "ReverseSequence", "Slice",
+        "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Trilu", "Unsqueeze",
+        "Upsample", "Where",
     }
 )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Broken and hostile models get their one-line error, which names the place; odd ones get their answer."""
+"""Broken and hostile models get a one-line error that names the place; odd ones their answer."""
 
 import os
 import time
@@ -233,8 +233,12 @@ def test_an_element_type_without_a_counterpart() -> None:
 
 
 def test_sequences_optionals_and_sparse_tensors() -> None:
-    assert "sequence" in refusal(model("g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }"))
-    assert "optional" in refusal(model("g (optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }"))
+    assert "sequence" in refusal(
+        model("g (seq(float[2]) x) => (seq(float[2]) y) { y = Identity(x) }")
+    )
+    assert "optional" in refusal(
+        model("g (optional(float[2]) x) => (float[2] y) { y = OptionalGetElement(x) }")
+    )
     proto = model("g (float[2] x) => (float[2] y) { y = Add(x, w) }")
     proto.graph.sparse_initializer.add().values.name = "w"
     assert "sparse" in refusal(proto)
@@ -270,7 +274,7 @@ def test_an_attribute_of_the_wrong_type() -> None:
 
 
 def test_an_unbound_dim_prints_the_flag_to_type() -> None:
-    text = "g (int64[batch,128] ids, int64[batch,128] mask) => (int64[batch,128] y) { y = Add(ids, mask) }"
+    text = "g (int64[n,128] ids, int64[n,128] mask) => (int64[n,128] y) { y = Add(ids, mask) }"
     assert "add --shape ids=1,128)" in refusal(model(text))
     program = import_onnx(model(text), {"ids": [3, 128]})
     assert [t.get_shape() for t in program.inputs.values()] == [(3, 128), (3, 128)]
@@ -419,7 +423,9 @@ def test_a_loop_with_a_constant_count_is_unrolled() -> None:
 
 def chain(length: int, ops: list[str]) -> onnx.ModelProto:
     nodes = [
-        helper.make_node(ops[k % len(ops)], [f"v{k}", "b"][: 1 + (ops[k % len(ops)] == "Add")], [f"v{k + 1}"])
+        helper.make_node(
+            ops[k % len(ops)], [f"v{k}", "b"][: 1 + (ops[k % len(ops)] == "Add")], [f"v{k + 1}"]
+        )
         for k in range(length)
     ]
     ends = [helper.make_tensor_value_info(f"v{k}", TensorProto.FLOAT, [4]) for k in (0, length)]
@@ -440,7 +446,7 @@ def test_10000_nodes_import_in_seconds() -> None:
 
 
 def test_odd_names_are_kept_outside_and_made_valid_inside() -> None:
-    proto = model('g (float[2] x) => (float[2] y) { y = Add(x, w) }')
+    proto = model("g (float[2] x) => (float[2] y) { y = Add(x, w) }")
     odd = {"x": "input:0 %q", "w": 'päth/"weight"\n', "y": "0"}
     proto.graph.input[0].name = odd["x"]
     proto.graph.output[0].name = odd["y"]

@@ -1,7 +1,7 @@
-"""ONNX's own node tests: every case is native and right, or stands in not_native.txt with a reason.
+"""ONNX's own node tests: every case is native and right, or in not_native.txt with a reason.
 
-Operands that decide shapes (`axes`, `k`, a reshape's shape) are inputs in those tests; they are made
-initialisers here, as they are in models.
+Operands that decide shapes (`axes`, `k`, a reshape's shape) are inputs in those tests; here they
+are made initialisers, as they are in models.
 """
 
 import warnings

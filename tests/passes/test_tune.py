@@ -1,0 +1,105 @@
+"""tune: choices come from measurements, respect the tolerance, and are kept in the cost file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+
+from isoform.compiler.levels import run_passes
+from isoform.compiler.pipelines import LOWER_TO_KERNEL
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.kernel import ConvOp
+from isoform.dialects.program import Program
+from isoform.passes.tuning import Tune
+from isoform.passes.tuning import tune as tune_module
+from isoform.passes.tuning.measure import Result
+
+
+def program() -> Program:
+    b = GraphBuilder()
+    x = b.input("x", (1, 32, 24, 24))
+    w = b.weight("w", np.random.default_rng(0).standard_normal((32, 32, 3, 3)).astype(np.float32))
+    geometry = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
+    y = b.relu(b.conv(x, w, **geometry))
+    b.output("y", b.conv(y, w, **geometry))
+    built = b.build()
+    for name in LOWER_TO_KERNEL:
+        run_passes(built, name)
+    return built
+
+
+def convolutions(p: Program) -> int:
+    return sum(isinstance(op, ConvOp) for op in p.main.body.block.ops)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float], error: float) -> list[int]:
+    """Replace the clock: what is chosen must follow from the numbers alone. Counts measurements."""
+    calls: list[int] = []
+
+    def measure(op, constants, choices, threads, seed):  # type: ignore[no-untyped-def]
+        calls.append(1)
+        return [Result(c, s := seconds[c.name], s, s, 0.0 if c.exact else error) for c in choices]
+
+    monkeypatch.setattr(tune_module, "measure", measure)
+    return calls
+
+
+FASTER_F4 = {"direct": 3.0, "winograd-f2": 2.0, "winograd-f4": 1.0}
+
+
+def test_the_fastest_allowed_way_is_chosen_once_per_contraction(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = pretend(monkeypatch, FASTER_F4, error=1e-6)
+    first = program()
+    Tune(cost_file=str(tmp_path / "costs.json")).apply(Context(), first.module)
+    assert convolutions(first) == 0
+    assert len(calls) == 1  # both convolutions are the same contraction
+    entries = json.loads((tmp_path / "costs.json").read_text())["ops"]
+    assert [entry["algo"] for entry in entries.values()] == ["winograd-f4"]
+
+
+def test_a_cost_file_makes_the_same_choice_without_measuring(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls = pretend(monkeypatch, FASTER_F4, error=1e-6)
+    file = str(tmp_path / "costs.json")
+    first, second = program(), program()
+    Tune(cost_file=file).apply(Context(), first.module)
+    Tune(cost_file=file).apply(Context(), second.module)
+    assert len(calls) == 1
+    assert str(first.module) == str(second.module)
+
+
+def test_the_tolerance_keeps_inexact_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, FASTER_F4, error=1e-4)
+    found = program()
+    Tune().apply(Context(), found.module)
+    assert convolutions(found) == 2
+
+
+def test_a_gain_within_noise_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(monkeypatch, {"direct": 1.0, "winograd-f2": 0.99, "winograd-f4": 0.98}, error=0.0)
+    found = program()
+    Tune().apply(Context(), found.module)
+    assert convolutions(found) == 2
+
+
+def test_measuring_for_real_gives_times_and_errors() -> None:
+    from isoform.lowering.algebra_to_kernel.constant import constant_values
+    from isoform.lowering.kernel_to_cpu.isa import Isa
+    from isoform.passes.tuning.alternatives import alternatives
+    from isoform.passes.tuning.measure import measure
+
+    p = program()
+    op = next(op for op in p.main.body.block.ops if isinstance(op, ConvOp))
+    choices = alternatives(op, Isa.host(), "default")
+    results = measure(op, constant_values(p.module), choices, threads=1, seed=0)
+    assert [r.alternative.name for r in results] == ["direct", "winograd-f2", "winograd-f4"]
+    assert all(r.seconds > 0 for r in results)
+    assert results[0].error == 0.0
+    assert 0.0 < results[1].error < 1e-5
