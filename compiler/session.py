@@ -72,6 +72,7 @@ class Session:
         self.inputs = tuple(ValueInfo.of(*item) for item in program.inputs.items())
         self.outputs = tuple(ValueInfo.of(*item) for item in program.outputs.items())
         self._lock = threading.Lock()
+        self._closed = False
 
     def __call__(self, /, *arrays: Array, **named: Array) -> dict[str, Array]:
         """Run on arrays in the inputs' order, by name, or both; outputs by name.
@@ -106,9 +107,11 @@ class Session:
 
     def close(self) -> None:
         """Stop the runtime's threads and give its memory back; a closed session cannot run."""
-        stop = getattr(self.runner, "close", None)
-        if stop is not None:
-            stop()
+        with self._lock:
+            stop = None if self._closed else getattr(self.runner, "close", None)
+            self._closed = True
+            if stop is not None:
+                stop()
 
     def __enter__(self) -> Session:
         return self
@@ -119,6 +122,8 @@ class Session:
     def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         checked = check_inputs(self.inputs, feeds)
         with self._lock:  # one arena
+            if self._closed:
+                raise UserError("this session is closed")
             return self.runner.run(checked)
 
 

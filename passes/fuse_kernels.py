@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -15,7 +15,7 @@ from ..dialects.algebra import ScopeOp
 from ..dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ..dialects.program import add_provenance, main_of, provenance
 from ..dialects.types import byte_size, tensor_type
-from ..lowering.algebra_to_kernel.loops import loop_extents, shared_loops
+from ..lowering.algebra_to_kernel.loops import loop_extents, reads_single_places, shared_loops
 from ..lowering.algebra_to_kernel.match import match_gemm
 
 # A row of intermediate values is kept in a buffer on the stack of one thread.
@@ -78,12 +78,14 @@ def _only_user(value: SSAValue, kernel: Operation) -> bool:
 
 def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     scopes = _combined(producer, kernel)[1].scopes  # all of them: reads are looked up among them
-    if len(scopes) > MOST_SCOPES:
+    if len(scopes) > MOST_SCOPES or not reads_single_places(scopes):
         return False
     shared = shared_loops(scopes)
     whole = all(len(loop_extents(s)) == shared for s in scopes)
     if isinstance(producer, GemmOp | ConvOp):
-        return whole and all(s.is_pointwise for s in kernel.scopes) and _takes_epilogue(producer)
+        pointwise = all(s.is_pointwise for s in kernel.scopes)
+        # The templates store what they accumulate: float32.
+        return whole and pointwise and kernel.type.element_type == f32 and _takes_epilogue(producer)
     if whole:
         return True
     if any(len(loop_extents(s)) > shared + 1 for s in scopes):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialects.algebra import ScopeOp
-from ...dialects.index import Index
+from ...dialects.index import Index, range_of
 
 
 def loop_extents(scope: ScopeOp) -> tuple[int, ...]:
@@ -23,6 +23,22 @@ def shared_loops(scopes: list[ScopeOp]) -> int:
             if read.source in made:
                 shared = min(shared, _aligned(scope, read.index, made[read.source]))
     return shared
+
+
+def reads_single_places(scopes: list[ScopeOp]) -> bool:
+    """Whether reads among the scopes stay inside the extent-1 dims of what they read.
+
+    A fused intermediate has no loop there, so code generation cannot see that a read left it.
+    """
+    made = {scope.result: scope for scope in scopes}
+    return all(
+        range_of(e, scope.extents) == (0, 0)
+        for scope in scopes
+        for read in scope.reads()
+        if read.source in made
+        for e, n in zip(read.index, made[read.source].traversal, strict=True)
+        if n == 1
+    )
 
 
 def _aligned(reader: ScopeOp, index: tuple[Index, ...], made: ScopeOp) -> int:

@@ -8,7 +8,7 @@ import operator
 from typing import overload
 
 from .flow import Flow
-from .types import BF16, F16, F32, F64, I1, I32, I64, Index, Operand, Type, Value, constant
+from .types import BF16, F16, F32, F64, I1, I16, I32, I64, Index, Operand, Type, Value, constant
 
 _FOLD = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 _ORDER = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
@@ -204,6 +204,9 @@ class Arithmetic(Flow):
         ends = {x.type.element, target.element}
         if ends in ({BF16, F16}, {BF16, F64}, {F16, F64}):  # no instruction; F32 on the way
             return self.cast(self.cast(x, F32), target.element)
+        if x.type.element == BF16:  # by integers: LLVM crashes on the extension of masked loads
+            bits = self.cast(self.bitcast(x, I16.vector(x.type.lanes)), I32, signed=False)
+            return self.bitcast(self.logic("shl", bits, 16), target)
         name = "fpext" if target.bits > x.type.bits else "fptrunc"
         return self.op(target, f"{name} {x} to {target}")
 

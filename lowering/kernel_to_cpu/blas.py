@@ -52,10 +52,12 @@ def supports(spec: GemmSpec) -> bool:
 def default_gemm(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> GemmSchedule | None:
     """Choose a schedule for `emit_gemm`; None means `emit_blas_gemm` is expected to be faster.
 
-    Measured on Zen 5: packed panels beat OpenBLAS at every size from 1 to 2048, and so do direct
-    ones; but a large product of two activations that share cache sets must copy B, and OpenBLAS
-    does that better (1.1 times at 1024). Where the kernels may not use the vector unit that the
-    machine has ("plain"), OpenBLAS, which looks for itself, wins from small sizes on.
+    Measured on Zen 5, one thread: packed and direct panels are ahead of OpenBLAS nearly everywhere
+    (4 times for a vector, 1.1 to 1.5 from 128 to 2048) and at worst 15% behind (100 cubed, where
+    the last vector is mostly padding). A large product of two activations whose rows share cache
+    sets must copy B, which OpenBLAS does better: 1.1 times at 1024. Where the kernels may not use
+    the vector unit that the machine has ("plain"), OpenBLAS, which looks for itself, wins from
+    small sizes on.
     """
     schedule = default_schedule(spec, isa, constant_b=constant_b)
     if sgemm_address() is None or not supports(spec):

@@ -30,11 +30,6 @@ class Isa:
         """Count the elements of `dtype` that fill one vector register."""
         return max(1, self.vector_bytes // dtype.element.bytes)
 
-    @property
-    def fused(self) -> bool:
-        """Say whether multiply-add is one instruction."""
-        return self.name != "plain" or not _is_x86()
-
     @staticmethod
     def host() -> "Isa":
         """Describe this machine, or the lower level that ISOFORM_ISA names."""

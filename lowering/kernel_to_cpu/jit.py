@@ -100,6 +100,7 @@ class ObjectCache:
     def __init__(self, path: Path | str | None = None, limit: int = _CACHE_BYTES) -> None:
         self._folder = Path(path) if path is not None else default_folder()
         self._limit = limit
+        self._written = limit  # since the last sweep; the first object written sweeps
         self.hits = 0
         self.misses = 0
 
@@ -129,7 +130,10 @@ class ObjectCache:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
-        self._evict(file)
+        self._written += len(data)
+        if self._written > self._limit // 16:
+            self._evict(file)
+            self._written = 0
 
     def _evict(self, newest: Path) -> None:
         found: list[tuple[float, int, Path]] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp, physical
@@ -26,6 +26,7 @@ from .nest import (
     access,
     emit_horizontal,
     emit_scope,
+    interior_at,
     plan_nest,
 )
 from ..algebra_to_kernel.loops import shared_loops
@@ -156,8 +157,9 @@ class _Points:
             with b.loop(0, self.plan.extents[inner[0]]) as index:
                 self._loops(b, buffers, target, point.at({inner[0]: index}), inner[1:], tile)
             return
+        assert self.vector is not None
         if self.tiles == 1:
-            self._range(b, buffers, target, point, 0, self.extent)
+            self._guarded(b, buffers, target, point)
             return
         full = self.extent // self.tile
         start = b.mul(tile, self.tile)
@@ -177,6 +179,21 @@ class _Points:
         else:
             whole()
 
+    def _guarded(self, b: Emitter, buffers: Buffers, target: Access, point: Point) -> None:
+        """The whole vector loop, twice where there are bounds to check: inside, none is checked."""
+        assert self.vector is not None
+        inside = interior_at(b, self.plan, buffers, point, self.vector)
+        if inside is None:
+            self._range(b, buffers, target, point, 0, self.extent)
+            return
+        unchecked = replace(buffers, lanes=self.vector, interior=True)
+
+        def emit(which: Buffers) -> list[Value]:
+            self._range(b, which, target, point, 0, self.extent)
+            return []
+
+        b.if_else(inside, lambda: emit(unchecked), lambda: emit(buffers))
+
     def _range(
         self, b: Emitter, buffers: Buffers, target: Access, point: Point, start: Index, count: int
     ) -> None:
@@ -192,7 +209,7 @@ class _Points:
             self._point(b, buffers, target, point.at({self.vector: b.add(start, whole)}, vector))
 
     def _point(self, b: Emitter, buffers: Buffers, target: Access, point: Point) -> None:
-        here = Buffers(buffers.pointers, buffers.types)
+        here = replace(buffers, values={})
         for scope in self.plan.scopes:
             here.values[scope.op.result] = emit_scope(b, scope, here, point)
         store(b, here.values[self.plan.root.op.result], target, point)

@@ -6,6 +6,7 @@ summations. Extent-1 iterators do not exist here: they are the constant 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,14 +14,18 @@ from xdsl.ir import SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.index import Index as Affine
-from ...dialects.index import normalise, range_of, row_major_strides
+from ...dialects.index import normalise, points, range_of, row_major_strides
 from ...dialects.kernel import layout_of, physical
 from ...dialects.scalars import Read
 from ...dialects.types import Tensor, tensor_type
-from .access import Access, Point, Vector, compute_type, read
+from .access import Access, Point, Vector, compute_type, emit_index, read
 from .emit import Emitter
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
-from .types import Type, Value
+from .types import I64, Type, Value
+
+
+# A window of this many taps or fewer is written out: addresses and bounds then fold.
+UNROLLED = 9
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,32 @@ class Buffers:
         default_factory=dict[SSAValue, tuple[Value, ScopePlan]]
     )
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    lanes: int = -1
+    interior: bool = False
+    """Whether the point is known to be where bounds that no lane decides hold: `interior_at`."""
+
+
+def interior_at(b: Emitter, plan: NestPlan, buffers: Buffers, point: Point, lanes: int) -> Value | None:
+    """Whether every bound that iterator `lanes` has no part in holds for all summations at a point.
+
+    None where there is no such bound, or one is no linear expression of its iterators.
+    """
+    condition: Value | None = None
+    for scope in plan.scopes:
+        for operand in scope.reads:
+            if operand.source in buffers.rows or operand.source not in buffers.types:
+                continue
+            for index, size in access(operand, buffers, plan.extents).guards:
+                if lanes in index.iterators or index.has_floor:
+                    continue
+                sums = [k for k in index.iterators if k in scope.sums]
+                reach = [index.coefficient(k) * (plan.extents[k] - 1) for k in sums]
+                at = point.at({k: 0 for k in sums})
+                low = b.value(emit_index(b, index + sum(min(r, 0) for r in reach), at), I64)
+                high = b.value(emit_index(b, index + sum(max(r, 0) for r in reach), at), I64)
+                inside = b.logic("and", b.compare("ge", low, 0), b.compare("lt", high, size))
+                condition = inside if condition is None else b.logic("and", condition, inside)
+    return condition
 
 
 def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Access:
@@ -135,6 +166,8 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
     for e, stride in zip(operand.index, strides, strict=True):
         flat += e * stride
     guards = guards_of(operand.index, type_.get_shape(), extents, type_, operand.outside)
+    if buffers.interior:
+        guards = tuple(g for g in guards if g[0].has_floor or buffers.lanes in g[0].iterators)
     return Access(buffers.pointers[source], type_.element_type, flat, guards, operand.outside)
 
 
@@ -175,6 +208,11 @@ def _sum(
         total = identity(scope.reduction, dtype)
     if not sums:
         return combine(b, scope.reduction, total, _body(b, scope, buffers, point))
+    if math.prod(point.extents[k] for k in sums) <= UNROLLED:
+        for step in points([point.extents[k] for k in sums]):
+            inner = point.at(dict(zip(sums, step, strict=True)))
+            total = combine(b, scope.reduction, total, _body(b, scope, buffers, inner))
+        return total
     iterator, *rest = sums
     with b.fold(0, point.extents[iterator], [total]) as loop:
         inner = point.at({iterator: loop.index})

@@ -90,6 +90,14 @@ def test_threads_may_share_a_session(session: isoform.Session) -> None:
         assert list(pool.map(call, range(100))) == [k + 1.0 for k in range(100)]
 
 
+def test_a_closed_session_says_so(session: isoform.Session) -> None:
+    with session:
+        session(X, Y)
+    session.close()
+    with pytest.raises(UserError, match="this session is closed"):
+        session(X, Y)
+
+
 def test_weights_are_checked_when_compiling() -> None:
     wrong, missing = program(), program()
     wrong.weights = isoform.dialects.weights.Weights({"w": np.ones(4, np.float32)})

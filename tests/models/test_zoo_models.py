@@ -1,0 +1,51 @@
+"""The nine zoo models: their ONNX export against onnxruntime, small sizes against float64."""
+
+import numpy as np
+import onnx
+import pytest
+from isoform.compiler import zoo
+from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.levels import place
+from isoform.dialects import reference
+from isoform.lowering.graph_to_onnx import to_model
+from isoform.lowering.kernel_to_cpu.session import CpuSession
+from support.agreement import TOLERANCE, compare, difference, run_onnxruntime
+
+NAMES = [model.name for model in zoo.MODELS]
+SMALL = {
+    "resnet18": {"image": 40},
+    "resnet50": {"image": 40},
+    "resnext50": {"image": 40},
+    "inception-v3": {"image": 80},
+    "squeezenet": {"image": 50},
+    "vgg19": {"image": 40},
+    "mobilenet-v2": {"image": 40},
+    "bert-base": {"sequence": 11, "layers": 2, "vocabulary": 1000},
+    "dcgan": {},
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_zoo_model_agrees_with_onnxruntime_at_its_published_size(name: str) -> None:
+    program = zoo.build(name)
+    feeds = draw_inputs(program)
+    theirs = run_onnxruntime(to_model(program).SerializeToString(), feeds)
+    compare(program, theirs, feeds).check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_export_of_a_zoo_model_passes_the_checker(name: str) -> None:
+    model = to_model(zoo.build(name, **SMALL[name]))
+    onnx.checker.check_model(model, full_check=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_small_zoo_model_agrees_with_its_float64_meaning(name: str) -> None:
+    program = zoo.build(name, batch=2, **SMALL[name])
+    feeds = draw_inputs(program, seed=1)
+    session = CpuSession(place(program), threads=2)
+    ours = session.run(feeds)
+    session.close()
+    for key, exact in reference.run(program, feeds).items():
+        assert difference(ours[key], exact.astype(np.float32)) <= TOLERANCE
+    assert session.native_calls == 1

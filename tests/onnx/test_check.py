@@ -1,0 +1,102 @@
+"""`isoform check` answers for every model it can parse."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, numpy_helper
+
+from isoform.compiler.check import check_model
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.errors import UserError
+
+MIXED = """<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
+g (float[batch, 8] x, float[batch, m] mask) => (float[batch, 8] y, float[batch, 2] top) {
+    k = Constant <value: tensor = int64[1] {2}> ()
+    a = Gelu13(x)
+    top, places = TopK(x, k)
+    s = Softplus(x)
+    n = Neg(s)
+    b = com.acme.Fancy(n)
+    y = Relu(b)
+}"""
+
+
+def test_an_unbound_model_with_unknown_ops() -> None:
+    check = check_model(onnx.parser.parse_model(MIXED))
+    assert check.totals == {"native": 2, "composed": 1, "folded": 1, "opaque": 1, "unsupported": 2}
+    assert not check.ok
+    assert check.flags == ("--shape x=1,8", "--shape mask=1,1")
+    assert [(b.op, b.kind) for b in check.blockers] == [
+        ("Gelu13", "unsupported"),
+        ("TopK", "opaque"),
+        ("Fancy", "unsupported"),
+    ]
+    text = check.as_text()
+    assert "add: --shape x=1,8 --shape mask=1,1" in text
+    assert "com.acme::Fancy" in text
+    assert json.loads(json.dumps(check.as_json()))["totals"]["opaque"] == 1
+
+
+def test_given_shapes_need_no_flag() -> None:
+    check = check_model(onnx.parser.parse_model(MIXED), {"x": [4, 8], "mask": [4, 4]})
+    assert check.flags == ()
+
+
+def test_rows_say_which_graph_ops() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2, 3] x) => (float[2, 3] y) { s = Softplus(x) y = Relu(s) }"""
+    rows = {row.op: row for row in check_model(onnx.parser.parse_model(text)).ops}
+    assert rows["Relu"].graph_ops == ("graph.relu",)
+    assert "graph.log" in rows["Softplus"].graph_ops
+
+
+def test_a_missing_external_file_is_a_problem_not_a_failure() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Add(x, w) }'
+    )
+    weight = TensorProto(name="w", dims=[2], data_type=TensorProto.FLOAT)
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="w.bin")
+    proto.graph.initializer.append(weight)
+    check = check_model(proto)
+    assert not check.ok
+    assert "w" in check.problems[0]
+    assert check.totals["native"] == 1
+
+
+def test_inputs_that_are_no_tensors_are_problems() -> None:
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["" : 17]>
+        g (seq(float[2]) s, float[2] x) => (float[2] y) { y = Relu(x) }"""
+    )
+    check = check_model(proto)
+    assert check.totals["native"] == 1
+    assert "sequence" in check.problems[0]
+
+
+def test_a_graph_that_is_none_is_an_error() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Relu(z) }'
+    )
+    with pytest.raises(UserError, match="nothing defines"):
+        check_model(proto)
+
+
+def test_a_program_of_the_builder() -> None:
+    b = GraphBuilder()
+    x = b.input("x", (2,))
+    b.output("y", b.add(x, b.weight("w", np.ones(2, np.float32))))
+    check = check_model(b.build())
+    assert check.ok
+    assert {row.op for row in check.ops} == {"graph.add", "graph.weight"}
+    assert "nothing blocks optimisation" in check.as_text()
+
+
+def test_weights_count_as_values_of_their_type() -> None:
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[2] x) => (float[2] y) { y = Add(x, w) }'
+    )
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    assert check_model(proto).dtypes == {"f32": 3}
