@@ -10,7 +10,7 @@ from ..dialects.context import WeightContext
 from ..dialects.errors import UserError
 from ..dialects.program import Program
 from ..dialects.weights import Weights
-from .pass_manager import PassRun, run_pipeline
+from .pass_manager import AfterPass, PassRun, run_pipeline
 from .registry import make_context
 
 LEVELS = ("graph", "algebra", "kernel")
@@ -25,13 +25,16 @@ def weight_context(weights: Weights) -> WeightContext:
     return WeightContext(**fields, weights=weights)
 
 
-def run_passes(program: Program, passes: str | Sequence[ModulePass]) -> tuple[PassRun, ...]:
-    """Apply passes to a program in place, verified before and after each.
+def run_passes(
+    program: Program, passes: str | Sequence[ModulePass], after_pass: AfterPass | None = None
+) -> tuple[PassRun, ...]:
+    """Apply passes to a program in place, verified before the first and after each.
 
     Raises:
         UserError: a pass refuses the program.
     """
-    return run_pipeline(program.module, passes, weight_context(program.weights))
+    context = weight_context(program.weights)
+    return run_pipeline(program.module, passes, context, after_pass=after_pass)
 
 
 def level_of(program: Program) -> str:

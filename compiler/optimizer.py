@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..dialects.errors import UserError, did_you_mean
@@ -19,6 +20,7 @@ from ..dialects.program import Program, provenance, where
 from ..lowering.targets import Target, target_named
 from ..passes.cost import Costs, load_costs
 from .levels import level_of, run_passes
+from .pass_manager import PassRun
 from .program_file import without_weights
 
 # canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
@@ -152,27 +154,33 @@ def _rewrite(program: Program, costs: Costs) -> tuple[list[Step], list[dict[str,
         return [], []
     steps: list[Step] = []
     rewrites: list[dict[str, Any]] = []
-    for name in _applicable(program):
-        known = {op: len(provenance(op)) for op in program.main.body.block.ops}
-        before = costs.program(program).seconds
-        (run,) = run_passes(program, name)
-        delta = costs.program(program).seconds - before
-        steps.append(Step(name, run.rewrites, delta))
-        rewrites += _instances(program, known, run.name, delta) or _of_step(steps[-1])
+    known, cost = _rules(program), costs.program(program).seconds
+
+    def record(run: PassRun, _: ModuleOp) -> None:
+        nonlocal known, cost
+        before, cost = cost, costs.program(program).seconds
+        steps.append(Step(run.name, run.rewrites, cost - before))
+        rewrites.extend(_instances(program, known, steps[-1]) or _of_step(steps[-1]))
+        known = _rules(program)
+
+    run_passes(program, ",".join(_applicable(program)), record)
     return steps, rewrites
 
 
-def _instances(
-    program: Program, known: dict[Operation, int], rule: str, delta: float
-) -> list[dict[str, Any]]:
+def _rules(program: Program) -> dict[Operation, int]:
+    """How many rules made each op."""
+    return {op: len(provenance(op)) for op in program.main.body.block.ops}
+
+
+def _instances(program: Program, known: dict[Operation, int], step: Step) -> list[dict[str, Any]]:
     """Ops whose provenance a pass ended with its rule; its modelled gain is shared equally."""
     places = [
         where(op)
         for op in program.main.body.block.ops
-        if provenance(op)[-1:] == [rule] and known.get(op, 0) < len(provenance(op))
+        if provenance(op)[-1:] == [step.name] and known.get(op, 0) < len(provenance(op))
     ]
-    share = delta / len(places) if places else 0.0
-    return [{"rule": rule, "place": p, "proof": "exact", "delta": share} for p in places]
+    share = step.delta / len(places) if places else 0.0
+    return [{"rule": step.name, "place": p, "proof": "exact", "delta": share} for p in places]
 
 
 def _of_step(step: Step) -> list[dict[str, Any]]:

@@ -14,4 +14,8 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
 )
 
 # What runs needs places in memory too; text for people is clearer without them.
-PLACE: tuple[str, ...] = ("plan-memory",)
+PLACE: tuple[str, ...] = (
+    # Last of what changes layouts: halos are final (`tune` may widen them), room is only added.
+    "join-buffers",
+    "plan-memory",
+)

@@ -53,6 +53,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),
     ("winograd", _pass("passes.winograd:Winograd")),
     ("tune", _pass("passes.tuning:Tune")),
+    ("join-buffers", _pass("passes.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
 )
 

@@ -20,19 +20,19 @@ Exact arithmetic is meant: coefficients are the exact rationals of the literals.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from itertools import permutations, product
-from typing import TypeAlias
+from functools import cached_property, lru_cache
+from typing import Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from xdsl.ir import Attribute
 
 from .index import Index, iterators, normalise, range_of
-from .scalar_laws import simplify_call
+from .scalar_laws import COMMUTATIVE, OF_A_SET, simplify_call
 
 Extents: TypeAlias = tuple[int, ...]
 # A product before it is normal: coefficient, extents of further sums, factors.
@@ -40,6 +40,8 @@ Product: TypeAlias = "tuple[Fraction, Extents, tuple[Factor, ...]]"
 
 # Past this many orders of tied sums the first one is taken: sound, no longer canonical.
 MOST_ORDERS = 5040
+# A product of sums with more terms than this is left a call of "mul".
+MOST_TERMS = 1024
 ONE = Fraction(1)
 
 
@@ -116,6 +118,22 @@ class Factor:
     def token(self) -> str:
         return render_factor(self, ())
 
+    @cached_property
+    def iterators(self) -> frozenset[int]:
+        """The iterators it depends on, those of its own sums left out."""
+        match self:
+            case Read():
+                return frozenset[int]().union(*(e.iterators for e in self.index))
+            case Guard():
+                return self.index.iterators
+            case Apply():
+                used = frozenset[int]().union(*(a.iterators for a in self.args))
+                return frozenset(k for k in used if k < self.depth)
+            case Reduce():
+                return frozenset(k for k in self.arg.iterators if k < self.depth)
+            case _:
+                return frozenset()
+
 
 @dataclass(frozen=True, eq=False)
 class Read(Factor):
@@ -143,19 +161,24 @@ class Symbol(Factor):
 
 @dataclass(frozen=True, eq=False)
 class Apply(Factor):
-    """A function of expressions over the same iterators; uninterpreted but for scalar_laws.py."""
+    """A function of expressions; uninterpreted but for scalar_laws.py.
+
+    `depth` iterators are free in the arguments; those after them belong to sums inside.
+    """
 
     function: str
     args: tuple[Expr, ...]
+    depth: int
 
 
 @dataclass(frozen=True, eq=False)
 class Reduce(Factor):
-    """max, min or prod of `arg` over further iterators of the given extents."""
+    """max, min or prod of `arg` over the iterators depth, depth + 1, ... of the given extents."""
 
     kind: str
     sums: Extents
     arg: Expr
+    depth: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +204,11 @@ class Expr:
     @cached_property
     def token(self) -> str:
         return "+".join(f"{t.coefficient}{t.body}" for t in self.terms)
+
+    @cached_property
+    def iterators(self) -> frozenset[int]:
+        """Every iterator that occurs, those of sums inside included."""
+        return frozenset[int]().union(*(f.iterators for t in self.terms for f in t.factors))
 
     @property
     def constant(self) -> Fraction | None:
@@ -225,12 +253,18 @@ def render_factor(factor: Factor, names: Sequence[str]) -> str:
             return f"[{render_index(index, names)}<{extent}]"
         case Symbol(value):
             return f"'{value}'"
-        case Apply(function, args):
-            return f"f{digest(function + '(' + ';'.join(render(a, names) for a in args) + ')')}"
-        case Reduce(kind, sums, arg):
-            return f"r{digest(f'{kind}{sums}{render(arg, names)}')}"
+        case Apply(function, args, depth):
+            texts = [render(a, _within(names, depth)) for a in args]
+            texts = sorted(texts) if function in COMMUTATIVE else texts
+            return f"f{digest(f'{function}({depth};{texts})')}"
+        case Reduce(kind, sums, arg, depth):
+            return f"r{digest(f'{kind}{sums}{depth}{render(arg, _within(names, depth))}')}"
         case _:
             raise TypeError(f"not a factor: {factor}")
+
+
+def _within(names: Sequence[str], depth: int) -> Sequence[str]:
+    return names[:depth]
 
 
 def render(expr: Expr, names: Sequence[str]) -> str:
@@ -279,28 +313,33 @@ def multiply(left: Expr, right: Expr, extents: Extents) -> Expr:
         return scale(right, c)
     if (c := right.constant) is not None:
         return scale(left, c)
-    pairs = product(_products(left), _products(right))
-    return collect(t for a, b in pairs for t in normal(_times(a, b, len(extents)), extents))
+    if len(left.terms) * len(right.terms) > MOST_TERMS:
+        args = sorted((left, right), key=lambda e: e.token)
+        return Expr((Term(ONE, (), (Apply("mul", tuple(args), len(extents)),)),))
+    pairs = itertools.product(products(left), products(right))
+    return collect(t for a, b in pairs for t in normal(_join(a, b, extents), extents))
 
 
 def factor(made: Factor, extents: Extents) -> Expr:
     """The expression that is this one factor."""
-    parts = map_factor(made, iterators(len(extents)), extents)
-    return collect(t for part in parts for t in normal(part, extents))
+    return collect(normal((ONE, (), (made,)), extents))
 
 
 def bind(expr: Expr, extents: Extents, sums: Extents) -> Expr:
     """Sum an expression over its last iterators, which run over `sums`."""
-    return collect(
-        term
-        for t in expr.terms
-        for term in normal((t.coefficient, sums + t.sums, t.factors), extents)
-    )
+    bound = [(t.coefficient, sums + t.sums, t.factors) for t in expr.terms]
+    return collect(term for part in bound for term in normal(part, extents))
 
 
 def substitute(expr: Expr, images: Sequence[Index], extents: Extents) -> Expr:
     """Replace iterator k by `images[k]`, an index over iterators of the new extents."""
-    return collect(t for part in expr.terms for t in map_term(part, images, extents))
+    found: list[Term] = []
+    for t in expr.terms:
+        wide = extents + t.sums
+        inner = [*images, *iterators(len(t.sums), len(extents))]
+        for c, sums, factors in expand(t.coefficient, t.factors, inner, wide):
+            found += _finish(c, t.sums + sums, factors, extents)
+    return collect(found)
 
 
 def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
@@ -309,11 +348,41 @@ def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
     if isinstance(known, Fraction):
         return constant(known)
     kept = [constant(k) if isinstance(k, Fraction) else args[k] for k in known]
-    if function in ("max", "min"):
+    if function in OF_A_SET:
         kept = _flat(function, kept)
         if len(kept) == 1:
             return kept[0]
-    return Expr((Term(ONE, (), (Apply(function, tuple(kept)),)),))
+    made = Apply(function, tuple(kept), len(extents))
+    return Expr((Term(ONE, (), (made,)),))
+
+
+def reduce(kind: str, sums: Extents, arg: Expr, extents: Extents) -> Expr:
+    """max, min or prod over the last iterators of `arg`, whose extents are `sums`."""
+    if kind == "sum":
+        return bind(arg, extents, sums)
+    first, value = len(extents), arg.constant
+    if value is not None:
+        return constant(value ** math.prod(sums) if kind == "prod" else value)
+    used = arg.iterators
+    kept = [k for k, n in enumerate(sums) if n != 1 and (kind == "prod" or first + k in used)]
+    extents_of = [sums[k] for k in kept]
+
+    def text(names: Sequence[str]) -> str:
+        every = [f"u{k}" for k in range(first + len(sums))]
+        every[:first] = names[:first]
+        for k, name in zip(kept, names[first:], strict=True):
+            every[first + k] = name
+        return render(arg, every)
+
+    order = [kept[k] for k in _least_order(first, extents_of, text)]
+    new = tuple(sums[k] for k in order)
+    images = [*iterators(first), *(Index(0) for _ in sums)]
+    for place, k in enumerate(order):
+        images[first + k] = Index.iterator(first + place)
+    arg = substitute(arg, images, extents + new)
+    if not new:
+        return arg
+    return Expr((Term(ONE, (), (Reduce(kind, new, arg, first),)),))
 
 
 def _flat(function: str, args: Sequence[Expr]) -> list[Expr]:
@@ -321,64 +390,263 @@ def _flat(function: str, args: Sequence[Expr]) -> list[Expr]:
     found: dict[str, Expr] = {}
     for arg in args:
         only = arg.terms[0] if len(arg.terms) == 1 else None
-        inner = only.factors[0] if only is not None and len(only.factors) == 1 else None
         plain = only is not None and only.coefficient == 1 and not only.sums
-        nested = plain and isinstance(inner, Apply) and inner.function == function
+        inner = only.factors[0] if plain and len(only.factors) == 1 else None
+        nested = isinstance(inner, Apply) and inner.function == function
         for part in inner.args if nested and isinstance(inner, Apply) else (arg,):
             found[part.token] = part
     return [found[name] for name in sorted(found)]
 
 
-def _products(expr: Expr) -> list[Product]:
+def products(expr: Expr) -> list[Product]:
     return [(t.coefficient, t.sums, t.factors) for t in expr.terms]
 
 
-def _times(a: Product, b: Product, depth: int) -> Product:
-    """Multiply; the sums of `b` are numbered after those of `a`."""
+def _join(a: Product, b: Product, extents: Extents) -> Product:
+    """Multiply two products over the extents; the sums of `b` are numbered after those of `a`."""
     factors = b[2]
     if a[1] and b[1]:
-        total = depth + len(a[1])
-        images = [*iterators(depth), *iterators(len(b[1]), total)]
-        factors = tuple(renumber(f, images) for f in factors)
+        wide = extents + a[1] + b[1]
+        shifted = iterators(len(b[1]), len(extents) + len(a[1]))
+        images = [*iterators(len(extents)), *shifted]
+        parts = expand(b[0], factors, images, wide)
+        if not parts:
+            return Fraction(0), (), ()
+        assert len(parts) == 1 and not parts[0][1], "renaming iterators changes no structure"
+        return a[0] * parts[0][0], a[1] + b[1], a[2] + parts[0][2]
     return a[0] * b[0], a[1] + b[1], a[2] + factors
 
 
-def renumber(made: Factor, images: Sequence[Index]) -> Factor:
-    """Rename iterators, extents staying what they are; images are iterators.
+# --- the normal form of a product ---------------------------------------------------------------
 
-    Iterators beyond the images are those of inner sums: they stay the next ones.
-    """
-    shift = max((k for i in images for k in i.iterators), default=-1) + 1
 
-    def inside(expr: Expr) -> Expr:
-        terms = list[Term]()
-        for t in expr.terms:
-            terms.append(Term(t.coefficient, t.sums, tuple(renumber(f, wide(t.sums)) for f in t.factors)))
-        return Expr(tuple(terms))
+def normal(made: Product, extents: Extents) -> list[Term]:
+    """The terms that a product over the extents is."""
+    coefficient, sums, factors = made
+    if coefficient == 0 or 0 in extents:
+        return []
+    wide = extents + sums
+    found: list[Term] = []
+    for c, inner, parts in expand(coefficient, factors, iterators(len(wide)), wide):
+        found += _finish(c, sums + inner, parts, extents)
+    return found
 
-    def wide(sums: Extents) -> list[Index]:
-        return [*images, *iterators(len(sums), shift)]
 
+def expand(
+    coefficient: Fraction, factors: Iterable[Factor], images: Sequence[Index], extents: Extents
+) -> list[Product]:
+    """Map each factor (see `map_factor`) and multiply the results."""
+    done: list[Product] = [(coefficient, (), ())]
+    for f in factors:
+        parts = map_factor(f, images, extents)
+        if not parts:
+            return []
+        if len(parts) == 1 and not parts[0][1]:
+            c, _, new = parts[0]
+            done = [(a * c, sums, old + new) for a, sums, old in done]
+        else:
+            done = [_join(a, b, extents) for a in done for b in parts]
+    return done
+
+
+def map_factor(made: Factor, images: Sequence[Index], extents: Extents) -> list[Product]:
+    """Replace iterators by their images and simplify; the products it becomes, none for zero."""
     match made:
         case Read(source, index, outside):
-            return Read(source, tuple(e.substitute(images) for e in index), outside)
+            at = tuple(normal_index(e.substitute(images), extents) for e in index)
+            return _read(source, at, outside, extents)
         case Guard(index, extent):
-            return Guard(index.substitute(images), extent)
-        case Apply(function, args):
-            return Apply(function, tuple(inside(a) for a in args))
-        case Reduce(kind, sums, arg):
-            nested = [*images, *iterators(len(sums), shift)]
-            terms = tuple(
-                Term(
-                    t.coefficient,
-                    t.sums,
-                    tuple(
-                        renumber(f, [*nested, *iterators(len(t.sums), shift + len(sums))])
-                        for f in t.factors
-                    ),
-                )
-                for t in arg.terms
-            )
-            return Reduce(kind, sums, Expr(terms))
+            form = guard_form(normal_index(index.substitute(images), extents), extent, extents)
+            if form is None:
+                return []
+            return [(ONE, (), () if form is True else (Guard(*form),))]
+        case Apply(function, args, depth):
+            mapped = [substitute(a, images[:depth], extents) for a in args]
+            return products(apply(function, mapped, extents))
+        case Reduce(kind, sums, arg, depth):
+            inner = [*images[:depth], *iterators(len(sums), len(extents))]
+            arg = substitute(arg, inner, extents + sums)
+            return products(reduce(kind, sums, arg, extents))
         case _:
-            return made
+            return [(ONE, (), (made,))]
+
+
+@lru_cache(maxsize=1 << 15)
+def normal_index(index: Index, extents: Extents) -> Index:
+    """`normalise`, remembered."""
+    return normalise(index, extents)
+
+
+def _read(source: Source, at: tuple[Index, ...], outside: float, extents: Extents) -> list[Product]:
+    inside = True
+    for e, size in zip(at, source.shape, strict=True):
+        low, high = range_of(e, extents)
+        if high < 0 or low >= size:
+            symbol = (Symbol(str(outside)),)
+            return [] if outside == 0.0 else [(ONE, (), symbol)]
+        inside = inside and low >= 0 and high < size
+    if isinstance(source, Scope) and not source.expr.terms and (inside or outside == 0.0):
+        return []
+    return [(ONE, (), (Read(source, at, 0.0 if inside else outside),))]
+
+
+def guard_form(
+    index: Index, extent: int, extents: Extents
+) -> tuple[Index, int] | Literal[True] | None:
+    """The one way to write 0 <= index < extent: True if always, None if never."""
+    low, high = range_of(index, extents)
+    if low >= 0 and high < extent:
+        return True
+    if high < 0 or low >= extent:
+        return None
+    if low >= 0:  # the upper side alone: 0 <= extent - 1 - index
+        return _one_sided(extent - 1 - index, extents)
+    if high < extent:
+        return _one_sided(index, extents)
+    return min((index, extent - 1 - index), key=_orientation), extent
+
+
+def _orientation(index: Index) -> tuple[int, list[int], str]:
+    """Choose between an index and its mirror image by what renaming does not change."""
+    return index.constant, sorted(c for _, c in index.terms), render_index(index, ())
+
+
+def _one_sided(index: Index, extents: Extents) -> tuple[Index, int]:
+    """The form of 0 <= index: divided by what divides its coefficients."""
+    common = math.gcd(*(c for _, c in index.terms))
+    if common > 1:
+        parts = tuple((atom, c // common) for atom, c in index.terms)
+        index = Index(index.constant // common, parts)
+    return index, range_of(index, extents)[1] + 1
+
+
+def _finish(c: Fraction, sums: Extents, factors: tuple[Factor, ...], extents: Extents) -> list[Term]:
+    """The terms of a product whose factors are simplified."""
+    if (pinned := _pinned(factors, sums, len(extents))) is not None:
+        return _substitute_pinned(c, sums, factors, extents, *pinned)
+    factors = _needed(factors, extents + sums)
+    first = len(extents)
+    used: set[int] = set()
+    for f in factors:
+        used |= f.iterators
+    kept = [k for k in range(len(sums)) if first + k in used]
+    for k, n in enumerate(sums):
+        c = c if k in kept else c * n
+
+    def text(names: Sequence[str]) -> str:
+        every = [f"u{k}" for k in range(first + len(sums))]
+        every[:first] = names[:first]
+        for k, name in zip(kept, names[first:], strict=True):
+            every[first + k] = name
+        return "*".join(sorted(render_factor(f, every) for f in factors))
+
+    order = [kept[k] for k in _least_order(first, [sums[k] for k in kept], text)]
+    new = tuple(sums[k] for k in order)
+    if order == list(range(len(sums))) and all(_depth(f) in (None, first + len(sums)) for f in factors):
+        return [Term(c, sums, tuple(sorted(factors, key=lambda f: f.token)))]
+    images = [*iterators(first), *(Index(0) for _ in sums)]
+    for place, k in enumerate(order):
+        images[first + k] = Index.iterator(first + place)
+    parts = expand(c, factors, images, extents + new)
+    assert len(parts) <= 1 and all(not part[1] for part in parts), "renaming changes no structure"
+    return [Term(c, new, tuple(sorted(fs, key=lambda f: f.token))) for c, _, fs in parts]
+
+
+def _depth(made: Factor) -> int | None:
+    return made.depth if isinstance(made, Apply | Reduce) else None
+
+
+def _pinned(
+    factors: Iterable[Factor], sums: Extents, first: int
+) -> tuple[Guard, int, Index] | None:
+    """A guard index == 0 that a sum iterator of coefficient 1 or -1 solves, and the solution."""
+    for f in factors:
+        if not isinstance(f, Guard) or f.extent != 1:
+            continue
+        for k in range(len(sums)):
+            sign = f.index.coefficient(first + k)
+            rest = f.index - Index.iterator(first + k) * sign
+            if sign in (1, -1) and first + k not in rest.iterators:
+                return f, k, rest * -sign
+    return None
+
+
+def _substitute_pinned(
+    c: Fraction,
+    sums: Extents,
+    factors: tuple[Factor, ...],
+    extents: Extents,
+    pin: Guard,
+    k: int,
+    solution: Index,
+) -> list[Term]:
+    """sum over i of [i == e] f(i) = [0 <= e < n] f(e)."""
+    first, new = len(extents), sums[:k] + sums[k + 1 :]
+    images = [*iterators(first + k), Index(0), *iterators(len(new) - k, first + k)]
+    images[first + k] = solution.substitute(images)
+    others = [f for f in factors if f is not pin]
+    bound = Guard(Index.iterator(first + k), sums[k])
+    found: list[Term] = []
+    for coefficient, inner, parts in expand(c, [*others, bound], images, extents + new):
+        found += _finish(coefficient, new + inner, parts, extents)
+    return found
+
+
+def _needed(factors: Iterable[Factor], extents: Extents) -> tuple[Factor, ...]:
+    """Drop repeated guards, and those that a read's zero outside says already."""
+    kept = list(factors)
+    if not any(isinstance(f, Guard) for f in kept):
+        return tuple(kept)
+    said: set[tuple[Index, int]] = set()
+    for f in kept:
+        if isinstance(f, Read) and f.outside == 0.0:
+            for e, size in zip(f.index, f.source.shape, strict=True):
+                said |= _sides(e, size, extents)
+    needed: list[Factor] = []
+    for f in kept:
+        if isinstance(f, Guard):
+            if (f.index, f.extent) in said:
+                continue
+            said.add((f.index, f.extent))
+        needed.append(f)
+    return tuple(needed)
+
+
+def _sides(index: Index, size: int, extents: Extents) -> set[tuple[Index, int]]:
+    low, high = range_of(index, extents)
+    forms = [guard_form(index, size, extents)]
+    forms.append(guard_form(index, max(high, 0) + 1, extents))
+    forms.append(guard_form(size - 1 - index, max(size - 1 - low, 0) + 1, extents))
+    return {form for form in forms if form is not None and form is not True}
+
+
+def _least_order(
+    first: int, sums: Sequence[int], text: Callable[[Sequence[str]], str]
+) -> list[int]:
+    """The canonical order of sum iterators: by extent and use, ties by the least text."""
+    if len(sums) < 2:
+        return list(range(len(sums)))
+    outer = [f"i{k}" for k in range(first)]
+
+    def signature(k: int) -> tuple[int, str]:
+        names = [f"~{n}" for n in sums]
+        names[k] = "@"
+        return sums[k], text([*outer, *names])
+
+    groups: dict[tuple[int, str], list[int]] = {}
+    for k in range(len(sums)):
+        groups.setdefault(signature(k), []).append(k)
+    tied = [groups[s] for s in sorted(groups)]
+    orders = math.prod(math.factorial(len(group)) for group in tied)
+    plain = [k for group in tied for k in group]
+    if orders == 1 or orders > MOST_ORDERS:
+        return plain
+
+    def renamed(order: Sequence[int]) -> str:
+        names = [""] * len(sums)
+        for place, k in enumerate(order):
+            names[k] = f"i{first + place}"
+        return text([*outer, *names])
+
+    every = itertools.product(*(itertools.permutations(group) for group in tied))
+    return min(([k for group in choice for k in group] for choice in every), key=renamed)

@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     StringAttr,
     TensorType,
+    i64,
 )
 from xdsl.ir import (
     Attribute,
@@ -63,23 +64,31 @@ from .types import Array, Tensor, element_count, tensor_type
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """Physical layout of a tensor: dims from outermost to innermost, and a zero halo around each.
+    """Physical layout of a tensor: dims from outermost to innermost, and what surrounds the values.
 
     `#kernel.layout<[0, 2, 3, 1], halo [0, 0, 1, 1], [0, 0, 1, 1]>` is channels last, one zero row
-    before and after each spatial dim. The halo is part of the buffer, never of the value.
+    before and after each spatial dim. `room [0, 16, 0, 0], [0, 48, 0, 0]` says that the buffer is
+    shared: 16 channels of other values stand before these, 48 behind (see `kernel.join`). Halo and
+    room are part of the buffer, never of the value.
     """
 
     name = "kernel.layout"
     order: ArrayAttr[IntAttr]
     low: ArrayAttr[IntAttr]
     high: ArrayAttr[IntAttr]
+    before: ArrayAttr[IntAttr]
+    after: ArrayAttr[IntAttr]
 
     @staticmethod
     def of(
-        order: Sequence[int], low: Sequence[int] | None = None, high: Sequence[int] | None = None
+        order: Sequence[int],
+        low: Sequence[int] | None = None,
+        high: Sequence[int] | None = None,
+        before: Sequence[int] | None = None,
+        after: Sequence[int] | None = None,
     ) -> LayoutAttr:
         zeros = [0] * len(order)
-        parts = (order, zeros if low is None else low, zeros if high is None else high)
+        parts = [order, *(zeros if part is None else part for part in (low, high, before, after))]
         return LayoutAttr(*(ArrayAttr(IntAttr(n) for n in part) for part in parts))
 
     @property
@@ -91,18 +100,26 @@ class LayoutAttr(ParametrizedAttribute):
         """(before, after) per logical dim."""
         return tuple((a.data, b.data) for a, b in zip(self.low, self.high, strict=True))
 
+    @property
+    def room(self) -> tuple[tuple[int, int], ...]:
+        """(before, after) per logical dim: what other values take of the buffer."""
+        return tuple((a.data, b.data) for a, b in zip(self.before, self.after, strict=True))
+
     def verify(self) -> None:
         if sorted(self.dims) != list(range(len(self.dims))):
             raise VerifyException(f"kernel.layout: {list(self.dims)} is no order of dims")
-        if len(self.low) != len(self.dims) or len(self.high) != len(self.dims):
+        if any(len(part) != len(self.dims) for part in (self.low, self.high)):
             raise VerifyException("kernel.layout: one halo width per dim is needed")
+        if any(len(part) != len(self.dims) for part in (self.before, self.after)):
+            raise VerifyException("kernel.layout: one width of room per dim is needed")
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_string(str(list(self.dims)))
-            if any(a or b for a, b in self.halo):
-                low, high = zip(*self.halo, strict=True)
-                printer.print_string(f", halo {list(low)}, {list(high)}")
+            for word, widths in (("halo", self.halo), ("room", self.room)):
+                if any(a or b for a, b in widths):
+                    low, high = zip(*widths, strict=True)
+                    printer.print_string(f", {word} {list(low)}, {list(high)}")
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
@@ -111,13 +128,16 @@ class LayoutAttr(ParametrizedAttribute):
 
         with parser.in_angle_brackets():
             order = numbers()
-            low = high = [0] * len(order)
-            if parser.parse_optional_punctuation(",") is not None:
-                parser.parse_keyword("halo")
-                low = numbers()
+            widths = {"halo": [[0] * len(order)] * 2, "room": [[0] * len(order)] * 2}
+            while parser.parse_optional_punctuation(",") is not None:
+                word = parser.parse_identifier()
+                if word not in widths:
+                    parser.raise_error(f"a layout has 'halo' and 'room', found '{word}'")
+                first = numbers()
                 parser.parse_punctuation(",")
-                high = numbers()
-        return [ArrayAttr(IntAttr(n) for n in part) for part in (order, low, high)]
+                widths[word] = [first, numbers()]
+        parts = (order, *widths["halo"], *widths["room"])
+        return [ArrayAttr(IntAttr(n) for n in part) for part in parts]
 
 
 def logical(type_: Attribute) -> Tensor:
@@ -141,12 +161,16 @@ def layout_of(type_: Tensor) -> LayoutAttr:
 def physical(type_: Tensor) -> tuple[tuple[int, ...], int, int]:
     """(element stride per logical dim, offset of the first element, elements of the buffer)."""
     layout, shape = layout_of(type_), type_.get_shape()
-    padded = [n + a + b for n, (a, b) in zip(shape, layout.halo, strict=True)]
+    around = [
+        (a + before, b + after)
+        for (a, b), (before, after) in zip(layout.halo, layout.room, strict=True)
+    ]
+    padded = [n + a + b for n, (a, b) in zip(shape, around, strict=True)]
     in_order = row_major_strides([padded[d] for d in layout.dims])
     strides = [0] * len(shape)
     for stride, dim in zip(in_order, layout.dims, strict=True):
         strides[dim] = stride
-    offset = sum(s * a for s, (a, _) in zip(strides, layout.halo, strict=True))
+    offset = sum(s * a for s, (a, _) in zip(strides, around, strict=True))
     count = 1
     for n in padded:
         count *= n
@@ -322,6 +346,65 @@ class ViewOp(IRDLOperation):
 
 
 @irdl_op_definition
+class JoinOp(IRDLOperation):
+    """The concatenation of values that were written side by side in one buffer: runs no code.
+
+    Every part's layout is the result's, with the other parts' extents along `axis` as room.
+    """
+
+    name = "kernel.join"
+    parts = var_operand_def(TensorType)
+    axis = prop_def(IntegerAttr)
+    offset = opt_prop_def(IntegerAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+    assembly_format = (
+        "$parts `axis` $axis (`offset` $offset^)? attr-dict `:` functional-type($parts, $result)"
+    )
+
+    def __init__(self, parts: Sequence[SSAValue], axis: int, result_type: Tensor):
+        super().__init__(
+            operands=[parts],
+            properties={"axis": IntegerAttr(axis, i64)},
+            result_types=[result_type],
+        )
+
+    def evaluate_reference(
+        self, operands: Sequence[Array], weights: Mapping[str, Any]
+    ) -> list[Array]:
+        """The operands, one after another."""
+        import numpy as np
+
+        return [np.concatenate(list(operands), axis=self.axis.value.data)]
+
+    def verify_(self) -> None:
+        axis, result = self.axis.value.data, tensor_type(self.result)
+        start = 0
+        for part in self.parts:
+            type_ = tensor_type(part)
+            if type_ != slot(result, axis, start, type_.get_shape()[axis]):
+                raise VerifyException(
+                    f"kernel.join: {type_} does not lie at {start} along dim {axis} of {result}"
+                )
+            start += type_.get_shape()[axis]
+        if start != result.get_shape()[axis]:
+            raise VerifyException(f"kernel.join: the parts do not make up dim {axis}")
+
+
+def slot(whole: Tensor, axis: int, start: int, size: int) -> Tensor:
+    """The type of the part [start, start + size) along `axis` of a value, inside its buffer."""
+    layout = layout_of(whole)
+    shape = list(whole.get_shape())
+    before, after = ([width[side] for width in layout.room] for side in (0, 1))
+    before[axis] += start
+    after[axis] += shape[axis] - start - size
+    shape[axis] = size
+    low, high = ([width[side] for width in layout.halo] for side in (0, 1))
+    inside = LayoutAttr.of(layout.dims, low, high, before, after)
+    return with_layout(TensorType(whole.element_type, shape), inside)
+
+
+@irdl_op_definition
 class CallOp(IRDLOperation):
     """Run a named op that no scope expresses (`graph.gather`): natively where the target can."""
 
@@ -365,4 +448,4 @@ def argument_region(
     return Region(Block(arg_types=[logical(value.type) for value in inputs]))
 
 
-KERNEL = Dialect("kernel", [LoopsOp, GemmOp, ConvOp, ViewOp, CallOp, YieldOp], [LayoutAttr])
+KERNEL = Dialect("kernel", [LoopsOp, GemmOp, ConvOp, ViewOp, JoinOp, CallOp, YieldOp], [LayoutAttr])

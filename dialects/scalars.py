@@ -194,7 +194,30 @@ def _keep_hash(node: Expr, value: int) -> None:
     object.__setattr__(node, "_hash", value)
 
 
-@dataclass(frozen=True)
+def _equal(left: object, right: object) -> bool:
+    """Equality of calls and casts, with an explicit stack; each pair of nodes once."""
+    stack, seen = [(left, right)], set[tuple[int, int]]()
+    while stack:
+        a, b = stack.pop()
+        if a is b or (id(a), id(b)) in seen:
+            continue
+        seen.add((id(a), id(b)))
+        match a, b:
+            case Call(), Call() if a.function == b.function and len(a.args) == len(b.args):
+                if hash(a) != hash(b):
+                    return False
+                stack.extend(zip(a.args, b.args, strict=True))
+            case Cast(), Cast() if a.element == b.element:
+                stack.append((a.arg, b.arg))
+            case (Call() | Cast(), _) | (_, Call() | Cast()):
+                return False
+            case _:
+                if a != b:
+                    return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
 class Call(Expr):
     """A function of the table applied to arguments."""
 
@@ -204,6 +227,9 @@ class Call(Expr):
     def __post_init__(self) -> None:
         _keep_hash(self, hash((self.function, self.args)))
 
+    def __eq__(self, other: object) -> bool:
+        return _equal(self, other)
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -211,7 +237,7 @@ class Call(Expr):
         return Call, (self.function, self.args)  # the hash differs from process to process
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Cast(Expr):
     """Conversion to an element type: to integers by truncation, to bool by `!= 0`."""
 
@@ -220,6 +246,9 @@ class Cast(Expr):
 
     def __post_init__(self) -> None:
         _keep_hash(self, hash((self.element, self.arg)))
+
+    def __eq__(self, other: object) -> bool:
+        return _equal(self, other)
 
     def __hash__(self) -> int:
         return self._hash

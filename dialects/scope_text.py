@@ -77,7 +77,7 @@ def _print_region_form(printer: Printer, op: ScopeOp) -> None:
 def _print_read(printer: Printer, read: Read, names: Sequence[str]) -> None:
     printer.print_ssa_value(read.source)
     printer.print_string("[" + ", ".join(e.text(names) for e in read.index) + "]")
-    if read.outside != 0.0:
+    if repr(float(read.outside)) != "0.0":
         printer.print_string(f" else {literal_text(read.outside)}")
 
 

@@ -1,6 +1,6 @@
 """A frontend in thirty lines: a tiny language of layers, read into an isoform program.
 
-python examples/frontend.py
+Run it: `python examples/frontend.py`
 """
 
 import numpy as np
@@ -22,14 +22,13 @@ def read(source: str, seed: int = 0) -> isoform.Program:
         match line.split():
             case ["input", name, rows, columns]:
                 value = build.input(name, (int(rows), int(columns)))
-            case ["dense", units, activation]:
+            case ["dense", units, activation] if value is not None:
                 shape = (value.type.get_shape()[1], int(units))
                 data = rng.standard_normal(shape, np.float32) / np.float32(shape[0]) ** 0.5
                 with build.at(f"layer {number}"):
                     value = build.matmul(value, build.weight(f"layer{number}.weight", data))
-                    value = build.op(
-                        activation, value, **({"axis": 1} if activation == "softmax" else {})
-                    )
+                    properties = {"axis": 1} if activation == "softmax" else {}
+                    value = build.op(activation, value, **properties)
             case _:
                 raise isoform.UserError(f"no such layer: '{line}'", where=f"line {number + 1}")
     build.output("y", value)

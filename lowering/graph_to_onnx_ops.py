@@ -76,7 +76,8 @@ def _convolution(op: GraphOp) -> dict[str, Any]:
 def conv_transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """ConvTranspose; pads that extend come after it, as a Pad before the bias."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
-    settings = _convolution(op) | {"output_padding": list(op.ints("output_padding"))}
+    settings = _convolution(op)
+    settings["output_padding"] = list(op.ints("output_padding"))
     if all(p >= 0 for p in pads):
         e.emit("ConvTranspose", inputs, outputs, pads=pads, **settings)
         return

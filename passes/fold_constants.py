@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 
@@ -59,8 +59,9 @@ class FoldConstants(ModulePass):
         """Fold the largest such values, then drop what only they used."""
         block = main_of(op).body.block
         known = weights_only(op for op in block.ops if not op.name.startswith("kernel."))
+        order = {op: k for k, op in enumerate(block.ops)}
         for root in _roots(block, known):
-            _fold(root, ctx)
+            _fold(root, order, ctx)
         for old in reversed(list(block.ops)):
             unused = all(result.first_use is None for result in old.results)
             if unused and old.results and all(result in known for result in old.results):
@@ -81,10 +82,10 @@ def _under_broadcasts(value: SSAValue) -> SSAValue:
     return value
 
 
-def _fold(root: SSAValue, ctx: Context) -> None:
+def _fold(root: SSAValue, order: Mapping[Operation, int], ctx: Context) -> None:
     owner = root.owner
     assert isinstance(owner, Operation)
-    steps = slice_of(root)
+    steps = slice_of(root, order)
     new = _replacement(root, steps, ctx)
     new.location = owner.location
     add_provenance(new, [RULE])
@@ -115,8 +116,8 @@ def _replacement(root: SSAValue, steps: Sequence[Operation], ctx: Context) -> Op
     return new
 
 
-def slice_of(root: SSAValue) -> list[Operation]:
-    """The ops that a value depends on, in the block's order."""
+def slice_of(root: SSAValue, order: Mapping[Operation, int]) -> list[Operation]:
+    """The ops that a value depends on, in the given order."""
     seen: set[Operation] = set()
     stack = [root]
     while stack:
@@ -124,9 +125,7 @@ def slice_of(root: SSAValue) -> list[Operation]:
         if isinstance(owner, Operation) and owner not in seen:
             seen.add(owner)
             stack.extend(owner.operands)
-    block = next(iter(seen)).parent
-    assert block is not None
-    return [op for op in block.ops if op in seen]
+    return sorted(seen, key=lambda op: order[op])
 
 
 def _standalone(steps: Sequence[Operation], root: SSAValue) -> Block:

@@ -77,10 +77,10 @@ def _only_user(value: SSAValue, kernel: Operation) -> bool:
 
 
 def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
-    scopes = _combined(producer, kernel)[1].scopes  # all of them: reads are looked up among them
-    if len(scopes) > MOST_SCOPES or not reads_single_places(scopes):
+    scopes, names = [*producer.scopes, *kernel.scopes], _names(producer, kernel)
+    if len(scopes) > MOST_SCOPES or not reads_single_places(scopes, names):
         return False
-    shared = shared_loops(scopes)
+    shared = shared_loops(scopes, names)
     whole = all(len(loop_extents(s)) == shared for s in scopes)
     if isinstance(producer, GemmOp | ConvOp):
         pointwise = all(s.is_pointwise for s in kernel.scopes)
@@ -90,8 +90,7 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
         return True
     if any(len(loop_extents(s)) > shared + 1 for s in scopes):
         return False
-    made = scopes[: len(producer.scopes)]
-    scalar = all(len(loop_extents(s)) == shared for s in made)
+    scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
     if not scalar and not any(s.summation for s in scopes):
         return False  # nothing is reduced: rows would only lose the freedom to choose the vector
     rows = math.prod(loop_extents(scopes[0])[:shared])
@@ -107,43 +106,28 @@ def _takes_epilogue(producer: GemmOp | ConvOp) -> bool:
     return found is not None and len(found.n.iterators) <= 1
 
 
-@dataclass
-class _Region:
-    region: Region
-
-    @property
-    def scopes(self) -> list[ScopeOp]:
-        return [op for op in self.region.block.ops if isinstance(op, ScopeOp)]
+def _names(producer: KernelOp, kernel: LoopsOp) -> dict[SSAValue, SSAValue]:
+    """What the kernel's region calls the result of the producer's."""
+    made = _yielded(producer)
+    pairs = zip(kernel.body.block.args, kernel.inputs, strict=True)
+    return {arg: made for arg, value in pairs if value is producer.result}
 
 
-def _combined(producer: KernelOp, kernel: LoopsOp) -> tuple[list[SSAValue], _Region]:
-    """Operands and region of both kernels, one after the other."""
+def _yielded(op: KernelOp) -> SSAValue:
+    last = op.body.block.last_op
+    assert isinstance(last, YieldOp)
+    return last.value
+
+
+def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
+    """One kernel with both regions, one after the other, in place of both."""
     outside = [v for v in kernel.inputs if v is not producer.result]
     inputs = list(dict.fromkeys([*producer.inputs, *outside]))
     block = Block(arg_types=[logical(v.type) for v in inputs])
     arguments: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
-    result = _copy_body(producer, block, arguments)
-    arguments[producer.result] = result
-    block.add_op(YieldOp(_copy_body(kernel, block, arguments)))
-    return inputs, _Region(Region(block))
-
-
-def _copy_body(op: KernelOp, into: Block, arguments: dict[SSAValue, SSAValue]) -> SSAValue:
-    values = {
-        arg: arguments[value] for arg, value in zip(op.body.block.args, op.inputs, strict=True)
-    }
-    for inner in op.body.block.ops:
-        if isinstance(inner, YieldOp):
-            return values[inner.value]
-        copy = inner.clone(values)
-        values.update(zip(inner.results, copy.results, strict=True))
-        into.add_op(copy)
-    raise AssertionError("a kernel's region ends with kernel.yield")
-
-
-def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
-    inputs, region = _combined(producer, kernel)
-    merged = type(producer)(inputs, region.region, kernel.type)
+    arguments[producer.result] = _move_body(producer, block, arguments)
+    block.add_op(YieldOp(_move_body(kernel, block, arguments)))
+    merged = type(producer)(inputs, Region(block), kernel.type)
     merged.location = kernel.location
     merged.result.name_hint = kernel.result.name_hint
     rules = [*provenance(producer), *provenance(kernel)]
@@ -152,3 +136,19 @@ def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
     Rewriter.replace_op(kernel, merged)
     Rewriter.erase_op(producer)
     return merged
+
+
+def _move_body(op: KernelOp, into: Block, arguments: dict[SSAValue, SSAValue]) -> SSAValue:
+    """Move a kernel's scopes to the end of a block, and return what they yielded."""
+    block, result = op.body.block, _yielded(op)
+    for arg, value in zip(block.args, op.inputs, strict=True):
+        if result is arg:
+            result = arguments[value]
+        arg.replace_all_uses_with(arguments[value])
+    for inner in list(block.ops):
+        inner.detach()
+        if isinstance(inner, YieldOp):
+            inner.erase()
+        else:
+            into.add_op(inner)
+    return result

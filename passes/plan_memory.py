@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
-from ..dialects.kernel import CallOp, KernelOp, ViewOp, physical
+from ..dialects.kernel import CallOp, JoinOp, KernelOp, ViewOp, physical
 from ..dialects.program import main_of
 from ..dialects.types import byte_width, tensor_type
 from ..lowering.algebra_to_kernel.constant import constant_values
@@ -49,8 +49,9 @@ class PlanMemory(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         offsets, total = place(lifetimes(op))
+        offsets |= {v: offsets[w] for v, w in buffers(op).items() if w in offsets}
         for kernel in main_of(op).body.block.ops:
-            if isinstance(kernel, KernelOp) and kernel.result in offsets:
+            if isinstance(kernel, KernelOp | JoinOp) and kernel.result in offsets:
                 kernel.properties["offset"] = IntegerAttr(offsets[kernel.result], i64)
             elif isinstance(kernel, CallOp) and all(r in offsets for r in kernel.outputs):
                 places = [IntegerAttr(offsets[r], i64) for r in kernel.outputs]
@@ -69,23 +70,30 @@ def lifetimes(module: ModuleOp) -> list[Lifetime]:
     """Every buffer that the arena must hold, in order of definition."""
     constants = constant_values(module)
     ops = list(main_of(module).body.block.ops)
-    number = {op: k for k, op in enumerate(ops)}
-    root: dict[SSAValue, SSAValue] = {}
+    root = buffers(module)
+    first: dict[SSAValue, int] = {}
     last: dict[SSAValue, int] = {}
     for k, op in enumerate(ops):
         for value in op.operands:
             last[root.get(value, value)] = k
-        if isinstance(op, ViewOp):
-            root[op.result] = root.get(op.source, op.source)
-    found: list[Lifetime] = []
+        if isinstance(op, KernelOp | CallOp):
+            for value in op.results:
+                if value not in constants:
+                    first.setdefault(root.get(value, value), k)
+    return [Lifetime(v, buffer_bytes(v), k, max(k, last.get(v, k))) for v, k in first.items()]
+
+
+def buffers(module: ModuleOp) -> dict[SSAValue, SSAValue]:
+    """For each value that lies in another value's buffer, whose: views, and parts of a join."""
+    ops = list(main_of(module).body.block.ops)
+    whole: dict[SSAValue, SSAValue] = {}
+    for op in reversed(ops):  # an outer join is met before the joins that are its parts
+        if isinstance(op, JoinOp):
+            whole |= {part: whole.get(op.result, op.result) for part in op.parts}
     for op in ops:
-        if not isinstance(op, KernelOp | CallOp):
-            continue
-        for value in op.results:
-            if value not in constants:
-                first = number[op]
-                found.append(Lifetime(value, buffer_bytes(value), first, last.get(value, first)))
-    return found
+        if isinstance(op, ViewOp):
+            whole[op.result] = whole.get(op.source, op.source)
+    return whole
 
 
 def place(buffers: list[Lifetime]) -> tuple[dict[SSAValue, int], int]:

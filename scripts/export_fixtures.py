@@ -5,7 +5,7 @@ Run by hand when an exporter changes, in an environment of its own (CPU builds a
     pip install torch==2.14.1 torchvision==0.29.1 transformers onnx onnxscript
     python scripts/export_fixtures.py [NAME ...]
 
-Both exporters are used: `torchscript` (dynamo=False) and `dynamo`. All dims that can be dynamic are:
+Both exporters are used: `torchscript` (dynamo=False) and `dynamo`. All dims that can be are dynamic:
 tests bind them, as `--shape` does.
 """
 
@@ -45,11 +45,13 @@ class Bert(torch.nn.Module):
 
 
 def bert(**sizes: int) -> tuple[torch.nn.Module, tuple[Any, ...]]:
+    """A BERT with weights drawn by torch, and example inputs."""
     ids = torch.ones(2, 16, dtype=torch.int64)
     return Bert(**sizes), (ids, ids.clone(), torch.zeros_like(ids))
 
 
 def resnet18() -> tuple[torch.nn.Module, tuple[Any, ...]]:
+    """The torchvision model, and example inputs."""
     import torchvision
 
     return torchvision.models.resnet18(), (torch.randn(2, 3, 64, 64),)
@@ -63,7 +65,15 @@ TINY = {
     "intermediate_size": 64,
     "max_position_embeddings": 64,
 }
-MODELS: dict[str, tuple[Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]], Sequence[str], Sequence[str], dict[int, str]]] = {
+MODELS: dict[
+    str,
+    tuple[
+        Callable[[], tuple[torch.nn.Module, tuple[Any, ...]]],
+        Sequence[str],
+        Sequence[str],
+        dict[int, str],
+    ],
+] = {
     "resnet18": (resnet18, ["image"], ["logits"], {0: "batch", 2: "height", 3: "width"}),
     "bert-tiny": (lambda: bert(**TINY), TOKENS, ["hidden", "pooled"], {0: "batch", 1: "sequence"}),
     "bert-base": (lambda: bert(), TOKENS, ["hidden", "pooled"], {0: "batch", 1: "sequence"}),
@@ -83,7 +93,7 @@ def by_torchscript(
         opset_version=17,
         input_names=list(inputs),
         output_names=list(outputs),
-        dynamic_axes={name: axes for name in inputs},
+        dynamic_axes=dict.fromkeys(inputs, axes),
         do_constant_folding=True,
     )
     return onnx.load_from_string(stream.getvalue())

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from xdsl.ir import SSAValue
+
 from ...dialects.algebra import ScopeOp
 from ...dialects.index import Index, range_of
 
@@ -11,13 +16,22 @@ def loop_extents(scope: ScopeOp) -> tuple[int, ...]:
     return tuple(n for n in scope.traversal if n != 1)
 
 
-def shared_loops(scopes: list[ScopeOp]) -> int:
+Names = Mapping[SSAValue, SSAValue]
+"""Other values by which a scope's result is read: a region argument that will stand for it."""
+
+
+def _made(scopes: Sequence[ScopeOp], names: Names) -> dict[SSAValue, ScopeOp]:
+    made = {scope.result: scope for scope in scopes}
+    return made | {name: made[value] for name, value in names.items() if value in made}
+
+
+def shared_loops(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({})) -> int:
     """How many leading loops all scopes share, reads among them being at just these iterators."""
     shared = min(len(loop_extents(s)) for s in scopes)
     first = loop_extents(scopes[0])
     while shared and any(loop_extents(s)[:shared] != first[:shared] for s in scopes):
         shared -= 1
-    made = {scope.result: scope for scope in scopes}
+    made = _made(scopes, names)
     for scope in scopes:
         for read in scope.reads():
             if read.source in made:
@@ -25,12 +39,12 @@ def shared_loops(scopes: list[ScopeOp]) -> int:
     return shared
 
 
-def reads_single_places(scopes: list[ScopeOp]) -> bool:
+def reads_single_places(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({})) -> bool:
     """Whether reads among the scopes stay inside the extent-1 dims of what they read.
 
     A fused intermediate has no loop there, so code generation cannot see that a read left it.
     """
-    made = {scope.result: scope for scope in scopes}
+    made = _made(scopes, names)
     return all(
         range_of(e, scope.extents) == (0, 0)
         for scope in scopes

@@ -21,7 +21,10 @@ from .types import F32, F64, I1, I8, I64, Index, Type, Value, constant
 
 
 def memory_type(element: Attribute) -> Type:
-    """How an element lies in memory: a bool is a byte."""
+    """How an element lies in memory: a bool is a byte, a bfloat its bits.
+
+    LLVM has no code for much of what vectors of bfloats might do, and calls functions instead.
+    """
     match element:
         case Float32Type():
             return F32
@@ -30,7 +33,7 @@ def memory_type(element: Attribute) -> Type:
         case Float16Type():
             return types.F16
         case BFloat16Type():
-            return types.BF16
+            return types.I16
         case IntegerType() if element.width.data == 1:
             return I8
         case IntegerType():
@@ -224,8 +227,12 @@ def store(b: Emitter, value: Value, access: Access, point: Point) -> None:
 
 
 def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:
+    if isinstance(element, BFloat16Type):
+        return b.from_bfloat_bits(value)
     return b.cast(value, compute_type(element))
 
 
 def to_memory(b: Emitter, value: Value, element: Attribute) -> Value:
+    if isinstance(element, BFloat16Type):
+        return b.bfloat_bits(value)
     return b.cast(value, memory_type(element))

@@ -204,17 +204,24 @@ class Arithmetic(Flow):
         ends = {x.type.element, target.element}
         if ends in ({BF16, F16}, {BF16, F64}, {F16, F64}):  # no instruction; F32 on the way
             return self.cast(self.cast(x, F32), target.element)
-        if x.type.element == BF16:  # by integers: LLVM crashes on the extension of masked loads
-            bits = self.cast(self.bitcast(x, I16.vector(x.type.lanes)), I32, signed=False)
-            return self.bitcast(self.logic("shl", bits, 16), target)
         name = "fpext" if target.bits > x.type.bits else "fptrunc"
         return self.op(target, f"{name} {x} to {target}")
 
     def _round_bfloat(self, x: Value, target: Type) -> Value:
-        """Round to nearest even by integers: the instruction flushes denormals, or is missing."""
-        bits = self.bitcast(x, I32.vector(target.lanes))
+        return self.bitcast(self.bfloat_bits(x), target)
+
+    def bfloat_bits(self, x: Value) -> Value:
+        """Round floats to nearest-even bfloats, as the i16 that hold them.
+
+        By integers: the instruction flushes denormals, or is missing.
+        """
+        bits = self.bitcast(x, I32.vector(x.type.lanes))
         odd = self.logic("and", self.logic("lshr", bits, 16), 1)
         rounded = self.logic("lshr", self.add(self.add(bits, odd), 0x7FFF), 16)
         quiet = self.logic("or", self.logic("lshr", bits, 16), 0x40)
-        chosen = self.select(self.compare("ne", x, x), quiet, rounded)
-        return self.bitcast(self.cast(chosen, Type("i16")), target)
+        return self.cast(self.select(self.compare("ne", x, x), quiet, rounded), I16)
+
+    def from_bfloat_bits(self, x: Value) -> Value:
+        """Floats from the i16 that hold bfloats."""
+        bits = self.logic("shl", self.cast(x, I32, signed=False), 16)
+        return self.bitcast(bits, F32.vector(x.type.lanes))

@@ -20,7 +20,7 @@ from ...dialects.errors import UserError
 from ...dialects.kernel import (
     CallOp,
     ConvOp,
-    GemmOp,
+    GemmOp, JoinOp,
     KernelOp,
     LoopsOp,
     ViewOp,
@@ -194,6 +194,9 @@ class CpuSession:
         if isinstance(op, ViewOp):
             self._places[op.result] = self._place(op.source)
             return []
+        if isinstance(op, JoinOp):
+            self._places[op.result] = self._arena_place(op.properties.get("offset"), op)
+            return lower_halo(op.result, self.isa)
         if isinstance(op, KernelOp):
             self._places[op.result] = self._arena_place(op.properties.get("offset"), op)
             halo = lower_halo(op.result, self.isa)

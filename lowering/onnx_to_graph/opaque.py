@@ -21,7 +21,9 @@ from .values import NotConstant, Value
 # Operand data are given to shape inference up to this size.
 _SHAPE_DATA = 4096
 # Ops whose number of results depends on data, whatever two runs happen to agree on.
-_DATA_DEPENDENT = frozenset({"Compress", "NonMaxSuppression", "NonZero", "StringSplit", "Unique"})
+_DATA_DEPENDENT = frozenset(
+    {"Compress", "ImageDecoder", "NonMaxSuppression", "NonZero", "StringSplit", "Unique"}
+)
 
 
 def keep(

@@ -217,3 +217,30 @@ def test_gather(axis, indices, graph_op, onnx_op) -> None:
 def test_arg_max_takes_the_first_of_equals(graph_op) -> None:
     x = np.array([[1.0, 3.0, 3.0], [2.0, 0.0, 1.0]])
     assert graph_op("arg_max", x, axis=1)[0].tolist() == [[1], [0]]
+
+
+EMPTY = [
+    # op, operand shapes, properties, result
+    ("reduce_sum", [(2, 0)], {"axes": [1], "keep_dims": False}, np.zeros(2)),
+    ("reduce_prod", [(2, 0)], {"axes": [1], "keep_dims": False}, np.ones(2)),
+    ("reduce_max", [(2, 0)], {"axes": [1], "keep_dims": False}, np.full(2, -np.inf)),
+    ("reduce_min", [(2, 0)], {"axes": [1], "keep_dims": False}, np.full(2, np.inf)),
+    ("reduce_mean", [(2, 0)], {"axes": [1], "keep_dims": False}, np.full(2, np.nan)),
+    ("reduce_sum", [(0, 3)], {"axes": [1]}, np.zeros((0, 1))),
+    ("softmax", [(2, 0)], {"axis": 1}, np.zeros((2, 0))),
+    ("layer_norm", [(2, 0), (0,)], {"axis": 1}, np.zeros((2, 0))),
+    ("layer_norm", [(0, 3), (3,)], {"axis": 1}, np.zeros((0, 3))),
+    ("instance_norm", [(2, 1, 0), (1,), (1,)], {}, np.zeros((2, 1, 0))),
+    ("batch_norm", [(0, 2), (2,), (2,), (2,), (2,)], {}, np.zeros((0, 2))),
+    ("lrn", [(1, 0, 2)], {"size": 3}, np.zeros((1, 0, 2))),
+    ("concat", [(0, 2), (0, 2)], {"axis": 0}, np.zeros((0, 2))),
+    ("pad", [(0,)], {"pads": [1, 1], "fill": 2.0}, np.full(2, 2.0)),
+    ("broadcast", [(1, 2)], {"shape": [0, 2], "dims": [0, 1]}, np.zeros((0, 2))),
+]
+
+
+@pytest.mark.parametrize(("name", "shapes", "properties", "expected"), EMPTY)
+def test_extents_of_0(name: str, shapes, properties, expected, graph_op) -> None:
+    (found,) = graph_op(name, *(np.ones(shape) for shape in shapes), **properties)
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(found, expected)

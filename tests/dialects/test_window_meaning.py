@@ -1,6 +1,7 @@
 """Convolutions, pools and matrix products against onnx.reference, or loops where that is wrong."""
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -196,3 +197,55 @@ def test_matmul(a, b, transpose_a, transpose_b, graph_op) -> None:
 def test_matmul_of_integers(graph_op) -> None:
     a = np.arange(6).reshape(2, 3)
     assert graph_op("matmul", a, a.T.copy())[0].tolist() == (a @ a.T).tolist()
+
+
+def random_window(rng: random.Random, spatial: int) -> dict:
+    return {
+        "strides": [rng.randint(1, 3) for _ in range(spatial)],
+        "dilations": [rng.randint(1, 3) for _ in range(spatial)],
+        "pads": [rng.randint(0, 2) for _ in range(2 * spatial)],
+    }
+
+
+def random_sizes(rng: random.Random, window: dict) -> tuple[list[int], list[int]]:
+    """A kernel and an image that it fits into."""
+    kernel = [rng.randint(1, 3) for _ in window["strides"]]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, window["dilations"], strict=True)]
+    return kernel, [max(2, r) + rng.randint(0, 3) for r in reach]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_convolutions(seed: int, graph_op) -> None:
+    rng = random.Random(seed)
+    window, groups = random_window(rng, rng.randint(1, 2)), rng.randint(1, 3)
+    kernel, image = random_sizes(rng, window)
+    inputs, outputs = groups * rng.randint(1, 2), groups * rng.randint(1, 2)
+    x = draw(seed, rng.randint(1, 2), inputs, *image)
+    w = draw(seed, outputs, inputs // groups, *kernel)
+    (found,) = graph_op("conv", x, w, groups=groups, **window)
+    parameters = (window["strides"], window["pads"], window["dilations"])
+    np.testing.assert_allclose(found, loop_conv(x, w, *parameters, groups), atol=1e-10)
+
+    window["pads"] = [0] * len(window["pads"])
+    extra = [rng.randint(0, s - 1) for s in window["strides"]]
+    w = draw(seed, inputs, outputs // groups, *kernel)
+    (found,) = graph_op("conv_transpose", x, w, groups=groups, output_padding=extra, **window)
+    parameters = (window["strides"], window["pads"], window["dilations"], extra)
+    np.testing.assert_allclose(found, scatter(x, w, *parameters, groups), atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_pools(seed: int, graph_op) -> None:
+    rng = random.Random(1000 + seed)
+    window = random_window(rng, rng.randint(1, 2))
+    kernel, image = random_sizes(rng, window)
+    spatial = len(kernel)
+    window["dilations"] = [1] * spatial
+    window["pads"] = [min(p, kernel[k % spatial] - 1) for k, p in enumerate(window["pads"])]
+    x, kind, include = draw(seed, 1, 2, *image), rng.choice(("max", "avg")), rng.random() < 0.5
+    flags = {"ceil_mode": rng.random() < 0.5}
+    flags |= {"count_include_pad": include} if kind == "avg" else {}
+    (found,) = graph_op(f"{kind}_pool", x, kernel=kernel, **flags, **window)
+    parameters = (kernel, window["strides"], window["pads"], window["dilations"])
+    expected = loop_pool(x, *parameters, found.shape[2:], kind, include)
+    np.testing.assert_allclose(found, expected, atol=1e-12)

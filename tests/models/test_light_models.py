@@ -1,4 +1,4 @@
-"""The nine classic networks in the onnx wheel, with weights drawn from a seed, against onnxruntime."""
+"""The nine classic networks in the onnx wheel, with drawn weights, against onnxruntime."""
 
 from pathlib import Path
 

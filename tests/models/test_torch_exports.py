@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from isoform.dialects.errors import UserError
-from isoform.lowering.onnx_to_graph import import_onnx
 from support.agreement import agree, watch
 from support.seeded import read_fixture
+
+from isoform.dialects.errors import UserError
+from isoform.lowering.onnx_to_graph import import_onnx
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 EXPORTERS = ["torchscript", "dynamo"]

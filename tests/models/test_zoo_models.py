@@ -3,13 +3,14 @@
 import numpy as np
 import onnx
 import pytest
+from support.agreement import TOLERANCE, compare, difference, run_onnxruntime
+
 from isoform.compiler import zoo
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import place
 from isoform.dialects import reference
 from isoform.lowering.graph_to_onnx import to_model
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from support.agreement import TOLERANCE, compare, difference, run_onnxruntime
 
 NAMES = [model.name for model in zoo.MODELS]
 SMALL = {

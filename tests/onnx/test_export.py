@@ -67,8 +67,8 @@ def program_of(op: str, *shapes: Any, **properties: Any) -> Program:
 
 
 FLOAT = ("abs", "neg", "exp", "sqrt", "tanh", "erf", "floor", "ceil", "round", "sin", "cos", "tan",
-         "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh", "relu", "sigmoid", "sign", "is_nan",
-         "leaky_relu", "elu", "hard_sigmoid", "clip")  # fmt: skip
+         "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh", "relu", "sigmoid", "sign",
+         "is_nan", "leaky_relu", "elu", "hard_sigmoid", "clip")  # fmt: skip
 TWO = ("add", "sub", "mul", "div", "max", "min", "pow", "equal", "less", "less_equal", "greater",
        "greater_equal")  # fmt: skip
 WINDOW = {"strides": [2, 1], "pads": [1, 0, 1, 2], "dilations": [1, 2]}
@@ -91,11 +91,14 @@ CASES: list[tuple[Any, ...]] = [
     ("conv", {**WINDOW, "pads": [-1, 0, 1, 2]}, (1, 4, 7, 8), (6, 4, 3, 2)),
     ("conv", {"strides": [1], "pads": [1, 1], "dilations": [1]}, (1, 4, 7), (6, 4, 3)),
     ("conv_transpose", {**WINDOW, "output_padding": [1, 0]}, (1, 4, 5, 5), (4, 6, 3, 2), (6,)),
-    ("conv_transpose", {**WINDOW, "pads": [-1, 0, 0, -2], "output_padding": [0, 0]}, (1, 4, 5, 5), (4, 6, 3, 2), (6,)),
+    ("conv_transpose", {**WINDOW, "pads": [-1, 0, 0, -2], "output_padding": [0, 0]},
+     (1, 4, 5, 5), (4, 6, 3, 2), (6,)),
     ("max_pool", {**WINDOW, "kernel": [2, 3], "ceil_mode": True}, (1, 2, 7, 8)),
     ("avg_pool", {**WINDOW, "kernel": [2, 3]}, (1, 2, 7, 8)),
-    ("avg_pool", {**WINDOW, "dilations": [1, 1], "kernel": [3, 3], "count_include_pad": True}, (1, 2, 7, 8)),
-    *((f"reduce_{r}", {"axes": [0, 2], "keep_dims": k}, (2, 3, 4)) for r in ("sum", "max", "min", "prod", "mean") for k in (True, False)),
+    ("avg_pool", {**WINDOW, "dilations": [1, 1], "kernel": [3, 3], "count_include_pad": True},
+     (1, 2, 7, 8)),
+    *((f"reduce_{name}", {"axes": [0, 2], "keep_dims": keep}, (2, 3, 4))
+      for name in ("sum", "max", "min", "prod", "mean") for keep in (True, False)),
     ("reduce_sum", {"axes": []}, (2, 3)),
     ("softmax", {"axis": 1}, (2, 3, 4)),
     ("log_softmax", {"axis": 0}, (2, 3, 4)),

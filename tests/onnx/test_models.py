@@ -53,7 +53,8 @@ def test_squeezenet_agrees_with_onnxruntime() -> None:
 def self_attention(heads: int, size: int) -> list[str]:
     """The nodes torch exports for one attention layer, with their shape computations."""
     lines = [
-        "b0 = Shape(h0)", "b = Gather<axis = 0>(b0, zero)", "t0 = Shape(h0)", "t = Gather<axis = 0>(t0, one)",
+        "b0 = Shape(h0)", "b = Gather<axis = 0>(b0, zero)",
+        "t0 = Shape(h0)", "t = Gather<axis = 0>(t0, one)",
         "bu = Unsqueeze(b, axes0)", "tu = Unsqueeze(t, axes0)",
         "split = Concat<axis = 0>(bu, tu, heads, depth)", "merge = Concat<axis = 0>(bu, tu, width)",
     ]  # fmt: skip
@@ -84,8 +85,8 @@ def bert(heads: int = 2, depth: int = 4, vocabulary: int = 11) -> onnx.ModelProt
         n1 = Mul(n0, gamma)  n2 = Add(n1, beta)"""
     feed = """f0 = MatMul(n2, w1)  e0 = Div(f0, root2)  e1 = Erf(e0)  e2 = Add(e1, unit)
         e3 = Mul(f0, e2)  e4 = Mul(e3, half)  y = MatMul(e4, w2)"""
-    mask = """k0 = Unsqueeze(mask, axes12)  k1 = Cast<to = 1>(k0)  k2 = Sub(unit, k1)
-        bias = Mul(k2, lowest)"""
+    mask = """u0 = Unsqueeze(mask, axes12)  u1 = Cast<to = 1>(u0)  u2 = Sub(unit, u1)
+        bias = Mul(u2, lowest)"""
     text = f"""<ir_version: 8, opset_import: ["" : 17]>
     bert (int64[batch, seq] ids, int64[batch, seq] mask) => (float[batch, seq, {size}] y) {{
         p0 = Shape(ids)  p1 = Slice(p0, axes1, axes2, axes0)  p2 = Squeeze(p1, axes0)

@@ -38,7 +38,9 @@ def test_matrices_compute_a_correlation_exactly(m: int) -> None:
         assert total == (1 if s == k + r else 0)
 
 
-def convolution(channels: int, features: int, height: int, width: int, pad: int, batch: int) -> Program:
+def convolution(
+    channels: int, features: int, height: int, width: int, pad: int, batch: int
+) -> Program:
     b = GraphBuilder()
     x = b.input("x", (batch, channels, height, width))
     w = b.weight("w", RANDOM.standard_normal((features, channels, 3, 3)).astype(np.float32))
@@ -76,7 +78,9 @@ def test_same_meaning_and_close_results(
     expected = reference.run(program, {"x": x})["y"]
     np.testing.assert_allclose(reference.run(rewritten, {"x": x})["y"], expected, atol=1e-9)
     session = CpuSession(rewritten)
-    np.testing.assert_allclose(session.run({"x": x})["y"], expected, atol=3e-5 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        session.run({"x": x})["y"], expected, atol=3e-5 * np.abs(expected).max()
+    )
     session.close()
 
 

@@ -1,7 +1,7 @@
 """Weights from a seed: models are kept without their data, which are drawn when they are loaded.
 
-A float tensor that a node reads as a weight gets a distribution by its role (a convolution's kernel,
-a batch norm's variance, ...), so that activations keep a sane size through deep models. Integers,
+A float tensor that a node reads as a weight gets a distribution by its role (a kernel of a
+convolution, a variance, ...), so that activations keep a sane size through deep models. Integers,
 booleans and small tensors (shapes, epsilons, square roots) mean something: they are kept.
 """
 
@@ -146,7 +146,7 @@ def write_fixture(model: onnx.ModelProto, path: Path) -> None:
 def fill_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     """Turn each `ConstantOfShape` of a known shape into a weight and draw it, and the initialisers.
 
-    The models of the onnx wheel hold 0.02 everywhere: their output is one number, which proves little.
+    The models of the onnx wheel hold 0.02 everywhere: their output is one number and proves little.
     """
     graph = model.graph
     shapes = {t.name: numpy_helper.to_array(t) for t in graph.initializer}

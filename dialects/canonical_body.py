@@ -1,0 +1,223 @@
+"""From `algebra.scope` to canonical scopes and back.
+
+`from_op` reads an op; reads of scopes that only move data (copies, pads, literals) are read through.
+`to_op` writes a scope as ops again: one op, but for what one op cannot hold (a reduction inside a
+function), which becomes a scope of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+from xdsl.dialects.builtin import IntegerType, i1
+from xdsl.ir import Attribute, SSAValue
+
+from . import scalars
+from .algebra import ScopeOp
+from .canonical_scope import (
+    ONE,
+    ZERO,
+    Apply,
+    Expr,
+    Extents,
+    Guard,
+    Read,
+    Reduce,
+    Scope,
+    Source,
+    Symbol,
+    Term,
+    add,
+    apply,
+    collect,
+    constant,
+    factor,
+    multiply,
+    normal,
+    reduce,
+    scale,
+    scope,
+    substitute,
+)
+from .index import Index, iterators
+from .scalars import Call, Cast, Const, operand_type
+from .types import element_of, is_bool, is_float
+
+# Literal whole powers up to this one are products.
+MOST_POWER = 8
+_SWAPPED = {"gt": "lt", "ge": "le"}
+_BITWISE = frozenset({"and", "or", "xor"})
+
+
+def from_op(op: ScopeOp, source_of: Callable[[SSAValue], Source]) -> Scope:
+    """The canonical scope of an op whose operands are these sources."""
+    body = op.expr()
+    value = _Reader(op.extents, source_of, body).value(body)
+    rank = len(op.traversal)
+    element = element_of(op.result)
+    kind = op.reduction.data
+    if kind == "sum" and op.summation and is_bool(element):
+        kind = "or"  # a sum of booleans is no sum
+    expr = reduce(kind, op.summation, value, op.traversal) if len(op.extents) > rank else value
+    return scope(op.traversal, element, expr)
+
+
+def read(
+    source: Source, index: Sequence[Index], extents: Extents, outside: float = 0.0
+) -> Expr:
+    """`source[index]` over iterators of the extents, read through what only moves data."""
+    if outside == 0.0 or not math.isfinite(outside):
+        made = factor(Read(source, tuple(index), outside), extents)
+        return _through(made, extents)
+    inside = constant(1)
+    for e, size in zip(index, source.shape, strict=True):
+        inside = multiply(inside, factor(Guard(e, size), extents), extents)
+    value = Fraction(outside)
+    rest = scale(add(constant(1), scale(inside, -1)), value)
+    return add(read(source, index, extents), rest)
+
+
+def _through(made: Expr, extents: Extents) -> Expr:
+    """Read the source's own source, where the source only moves data."""
+    only = made.terms[0].factors[0] if made.terms and made.terms[0].factors else None
+    if not isinstance(only, Read) or not isinstance(only.source, Scope):
+        return made
+    source = only.source
+    if not moves_data(source.expr) or (only.outside != 0.0):
+        return made
+    guards = constant(1)
+    for e, size in zip(only.index, source.shape, strict=True):
+        guards = multiply(guards, factor(Guard(e, size), extents), extents)
+    if guards.constant is None and source.expr.symbolic:
+        return made
+    return multiply(guards, substitute(source.expr, only.index, extents), extents)
+
+
+def moves_data(expr: Expr) -> bool:
+    """Whether an expression is read through: at most one read, no sum, no function."""
+    factors = [f for t in expr.terms for f in t.factors if not isinstance(f, Guard)]
+    if any(t.sums for t in expr.terms) or len(expr.terms) > 3:
+        return False
+    return len(factors) <= 1 and not any(isinstance(f, Apply | Reduce) for f in factors)
+
+
+class _Reader:
+    """Turn a scalar expression into a canonical one over the extents."""
+
+    def __init__(
+        self, extents: Extents, source_of: Callable[[SSAValue], Source], body: scalars.Expr
+    ):
+        self.extents = extents
+        self.source_of = source_of
+        self.types = scalars.element_types(body, lambda r: element_of(r.source))
+
+    def value(self, body: scalars.Expr) -> Expr:
+        values: dict[scalars.Expr, Expr] = {}
+        for node in scalars.postorder(body):
+            match node:
+                case scalars.Read(source, index, outside):
+                    values[node] = read(self.source_of(source), index, self.extents, outside)
+                case Const(literal):
+                    values[node] = literal_value(literal)
+                case Cast(element, arg):
+                    values[node] = self._cast(values[arg], self.types[arg], element)
+                case Call(function, args):
+                    values[node] = self._call(node, function, [values[a] for a in args])
+                case _:
+                    raise TypeError(f"not a scalar expression: {node}")
+        return values[body]
+
+    def _cast(self, value: Expr, source: Attribute | None, target: Attribute) -> Expr:
+        if source is None or source == target or _embeds(source, target):
+            return value
+        if is_bool(target):
+            return apply("ne", [value, ZERO], self.extents)
+        return apply(f"cast.{target}", [value], self.extents)
+
+    def _call(self, node: Call, function: str, args: list[Expr]) -> Expr:
+        kind = operand_type(node, self.types)
+        floats = kind is None or is_float(kind)
+        if function in _BITWISE and is_bool(kind) if kind is not None else False:
+            return self._logic(function, *args)
+        if any(a.symbolic for a in args):
+            return self._opaque(function, args)
+        match function:
+            case "add":
+                return add(*args)
+            case "sub":
+                return add(args[0], scale(args[1], -1))
+            case "neg":
+                return scale(args[0], -1)
+            case "mul":
+                return multiply(args[0], args[1], self.extents)
+            case "select":
+                return self._select(*args)
+            case "div" if floats:
+                return multiply(args[0], self._recip(args[1]), self.extents)
+            case "rsqrt":
+                return self._recip(apply("sqrt", args, self.extents))
+            case "pow":
+                return self._power(args[0], args[1])
+            case _ if function in _SWAPPED:
+                return apply(_SWAPPED[function], args[::-1], self.extents)
+            case _:
+                return apply(function if floats else f"i{function}", args, self.extents)
+
+    def _opaque(self, function: str, args: list[Expr]) -> Expr:
+        """A call on an infinite literal: no law of rings may touch it."""
+        if function in _SWAPPED:
+            function, args = _SWAPPED[function], args[::-1]
+        name = function if function in ("max", "min", "lt", "le", "eq", "ne") else f"raw.{function}"
+        return apply(name, args, self.extents)
+
+    def _recip(self, value: Expr) -> Expr:
+        return apply("recip", [value], self.extents)
+
+    def _select(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
+        """c * a + (1 - c) * b: right for c = 0 and c = 1, and a condition is nothing else."""
+        chosen = multiply(condition, add(then, scale(otherwise, -1)), self.extents)
+        return add(chosen, otherwise)
+
+    def _logic(self, function: str, a: Expr, b: Expr) -> Expr:
+        both = multiply(a, b, self.extents)
+        if function == "and":
+            return both
+        return add(a, b, scale(both, -1 if function == "or" else -2))
+
+    def _power(self, base: Expr, exponent: Expr) -> Expr:
+        power = exponent.constant
+        if power is None or power.denominator != 1 or not 1 <= abs(power) <= MOST_POWER:
+            return apply("pow", [base, exponent], self.extents)
+        value = base
+        for _ in range(abs(int(power)) - 1):
+            value = multiply(value, base, self.extents)
+        return value if power > 0 else self._recip(value)
+
+
+def literal_value(literal: float | int | bool) -> Expr:
+    """The exact rational of a literal, a symbol where it is none."""
+    if isinstance(literal, float) and not math.isfinite(literal):
+        return Expr((Term(ONE, (), (Symbol(str(literal)),)),))
+    return constant(Fraction(literal))
+
+
+def _embeds(source: Attribute, target: Attribute) -> bool:
+    """Whether a conversion changes no number: to a wider type, or to a float (rounding aside)."""
+    if is_bool(source):
+        return not is_bool(target)
+    if is_float(target):
+        return not is_float(source) or _width(source) <= _width(target)
+    return not is_float(source) and not is_bool(target) and _width(source) <= _width(target)
+
+
+def _width(element: Attribute) -> int:
+    if isinstance(element, IntegerType):
+        return element.width.data
+    width = getattr(element, "bitwidth", None)
+    assert isinstance(width, int)
+    return width
+
+
+__all__ = ["from_op", "i1", "iterators", "literal_value", "moves_data", "normal", "read", "collect"]

@@ -1,0 +1,177 @@
+"""The probability that the field check accepts programs that differ: a rigorous bound.
+
+Take one output position at which two programs differ as formal expressions, that is as polynomials
+with rational coefficients in the leaves and in the values of functions, where f(a) and f(b) are one
+variable exactly if a = b formally (and a law like f(0) = 0 makes a value a constant). A lane of
+prime p misses a nonzero difference of two such polynomials in two ways:
+
+- p divides every coefficient, once denominators are cleared. A coefficient of B bits has at most
+  B / log2(least prime) prime divisors in the pool, and p is drawn from the pool: at most `beta`.
+- otherwise the random point is a root: at most d / p, d the degree (Schwartz, Zippel).
+
+So a lane misses with probability at most e = beta + d / p, and all t lanes with e^t, since they are
+drawn independently. The functions under one output have s arguments (elements of sets for max, min,
+prod); if no two formally distinct ones (nor one and the point of a law) meet in all lanes, their
+values are independent and uniform, and the same holds one level up: in all at most
+(s (s + LAWS) / 2 + 1) e^t, over all levels, plus the chance that 128-bit hashes meet.
+No union over output positions is needed: if the programs differ, they differ at some position.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...dialects.canonical_scope import Apply, Expr, Factor, Read, Reduce, Scope, Source, Symbol
+from .field import schedule
+from .residues import LEAST_PRIME, prime_pool
+
+# Points at which a law fixes a function's value, and neutral elements: at most so many a function.
+LAWS = 6
+MOST_LANES = 8
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What the bound needs of an expression.
+
+    Attributes:
+        degree: most leaves and function values in one monomial.
+        worst: the largest degree at any level, arguments included.
+        arguments: function arguments under one point, with multiplicity.
+        denominator: log2 of a common denominator of all coefficients.
+        norm: log2 of the sum of absolute values of all coefficients.
+        bits: largest 2 * denominator + norm at any level.
+        binary: whether every denominator is a power of two, so that one divides the other.
+    """
+
+    degree: int = 0
+    worst: int = 0
+    arguments: float = 0.0
+    denominator: float = 0.0
+    norm: float = 0.0
+    bits: float = 0.0
+    binary: bool = True
+
+
+class Measurer:
+    """Measures of sources over a cut, each made once."""
+
+    def __init__(self, cut: Iterable[str] = ()):
+        self.cut = frozenset(cut)
+        self.memo: dict[str, Measure] = {}
+
+    def source(self, source: Source) -> Measure:
+        for needed in schedule(source, self.cut):
+            if needed.token in self.memo:
+                continue
+            given = not isinstance(needed, Scope) or needed.token in self.cut
+            leaf = Measure(degree=1, worst=1)
+            self.memo[needed.token] = leaf if given else self.expr(needed.expr)
+        return self.memo[source.token]
+
+    def expr(self, expr: Expr) -> Measure:
+        """Sources that the expression reads must be measured, or are leaves."""
+        parts = [self._term(t.factors) for t in expr.terms]
+        norm = arguments = bits = 0.0
+        degree = worst = 0
+        denominators: list[float] = []
+        binary = True
+        for term, part in zip(expr.terms, parts, strict=True):
+            points, below = math.prod(term.sums), term.coefficient.denominator
+            denominators.append(_log2(below) + part.denominator)
+            binary = binary and part.binary and below & (below - 1) == 0
+            size = _log2(abs(term.coefficient.numerator)) - _log2(below)
+            norm = _log_add(norm, size + _log2(points) + part.norm)
+            degree, worst = max(degree, part.degree), max(worst, part.worst)
+            arguments += points * part.arguments
+            bits = max(bits, part.bits)
+        denominator = max(denominators, default=0.0) if binary else sum(denominators)
+        bits = max(bits, 2 * denominator + max(norm, 0.0) + 2)
+        return Measure(
+            degree, max(worst, degree), arguments, denominator, norm, bits, binary
+        )
+
+    def _term(self, factors: Iterable[Factor]) -> Measure:
+        return _product(self._factor(f) for f in factors)
+
+    def _factor(self, factor: Factor) -> Measure:
+        match factor:
+            case Read(source, _, _):
+                return self.memo.get(source.token, Measure(degree=1, worst=1))
+            case Symbol():
+                return Measure(degree=1, worst=1)
+            case Apply("mul", args, _):
+                return _product(self.expr(a) for a in args)
+            case Apply(_, args, _):
+                parts = [self.expr(a) for a in args]
+                worst = max((m.worst for m in parts), default=0)
+                inside = sum(m.arguments for m in parts)
+                bits = max((m.bits for m in parts), default=0.0)
+                return Measure(1, worst, inside + max(1, len(args)), 0.0, 0.0, bits)
+            case Reduce(_, sums, arg, _):
+                m = self.expr(arg)
+                return Measure(1, m.worst, math.prod(sums) * (m.arguments + 1) + 1, bits=m.bits)
+            case _:
+                return Measure()
+
+
+def _product(parts: Iterable[Measure]) -> Measure:
+    total = Measure()
+    for m in parts:
+        total = Measure(
+            total.degree + m.degree,
+            max(total.worst, m.worst),
+            total.arguments + m.arguments,
+            total.denominator + m.denominator,
+            total.norm + m.norm,
+            max(total.bits, m.bits),
+            total.binary and m.binary,
+        )
+    return total
+
+
+def lane_miss(measures: Iterable[Measure], least_prime: int = LEAST_PRIME, pool: int = 0) -> float:
+    """The chance that one lane misses a difference; `pool` 0 means primes of `prime_pool`.
+
+    With another pool (tests use one small prime) the coefficients must not vanish modulo it.
+    """
+    measures = list(measures)
+    degree = max((max(m.worst, m.degree) for m in measures), default=0)
+    bits = max((m.bits for m in measures), default=0.0)
+    beta = 0.0 if pool else math.floor(bits / math.log2(LEAST_PRIME)) / len(prime_pool())
+    return min(1.0, beta + degree / least_prime)
+
+
+def miss(measures: Iterable[Measure], lanes: int, lane: float) -> float:
+    """The chance that all lanes miss a difference, nested functions included."""
+    s = sum(m.arguments for m in measures)
+    pairs = s * (s + LAWS) / 2
+    return min(1.0, (pairs + 1) * lane**lanes + pairs * 2.0**-120)
+
+
+def lanes_for(measures: Iterable[Measure], target: float) -> int | None:
+    """The fewest lanes (two at least) that bring the bound to the target, None if too many."""
+    measures = list(measures)
+    lane = lane_miss(measures)
+    for lanes in range(2, MOST_LANES + 1):
+        if miss(measures, lanes, lane) <= target:
+            return lanes
+    return None
+
+
+def _log2(n: int) -> float:
+    return math.log2(n) if n > 0 else 0.0
+
+
+def _odd(n: int) -> int:
+    while n % 2 == 0:
+        n //= 2
+    return n
+
+
+def _log_add(a: float, b: float) -> float:
+    """log2(2^a + 2^b), never less than either."""
+    high, low = max(a, b), min(a, b)
+    return high + math.log2(1 + 2.0 ** max(low - high, -1000.0))

@@ -1,0 +1,446 @@
+"""Evaluate canonical scopes modulo primes: the randomised check at every position.
+
+Leaves hold random residues, functions are random functions (see residues.py) that keep the laws of
+dialects/scalar_laws.py; max and min are random functions of the set of their operands, a product
+over a reduction of the multiset. What two programs compute is compared at every position.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Extents,
+    Factor,
+    Guard,
+    Leaf,
+    Read,
+    Reduce,
+    Scope,
+    Source,
+    Symbol,
+    Term,
+)
+from ...dialects.index import Index, grid
+from ...dialects.scalar_laws import OF_A_SET, POINTS
+from .residues import Lanes, Residues, Words, mix
+
+# An array over some iterators (ascending), after the lane axis.
+Part: TypeAlias = "tuple[Lanes, tuple[int, ...]]"
+
+# Elements of one array, all lanes; larger work is cut along a traversal iterator.
+MOST_ELEMENTS = 1 << 24
+_NEUTRAL = {"max": "-inf", "min": "inf"}
+
+
+class TooLargeError(Exception):
+    """An intermediate array would not fit the memory bound."""
+
+
+class Evaluator:
+    """Values of sources, each computed once.
+
+    Args:
+        cut: tokens of scopes that are taken as given, like leaves.
+        check: called now and then; raises to stop.
+    """
+
+    def __init__(
+        self,
+        field: Residues,
+        cut: Iterable[str] = (),
+        check: Callable[[], None] = lambda: None,
+        given: Mapping[str, Lanes] | None = None,
+    ):
+        self.field = field
+        self.cut = frozenset(cut)
+        self.check = check
+        self.memo: dict[str, Lanes] = dict(given or {})
+
+    def value(self, source: Source) -> Lanes:
+        """All lanes of a source, [lane, *shape]."""
+        for needed in schedule(source, self.cut):
+            if needed.token not in self.memo:
+                self.check()
+                self.memo[needed.token] = self._compute(needed)
+        return self.memo[source.token]
+
+    def _compute(self, source: Source) -> Lanes:
+        if isinstance(source, Scope) and source.token not in self.cut:
+            return self.everywhere(source.expr, source.shape)
+        return self.field.draw(source.token, source.shape)
+
+    def everywhere(self, expr: Expr, extents: Extents) -> Lanes:
+        """An expression at every point of the extents."""
+        value, used = self.expr(expr, extents, range(len(extents)))
+        shape = [extents[k] if k in used else 1 for k in range(len(extents))]
+        full = (self.field.lanes, *extents)
+        return np.broadcast_to(value.reshape(self.field.lanes, *shape), full)
+
+    def expr(self, expr: Expr, extents: Extents, free: Iterable[int]) -> Part:
+        """An expression over the free iterators that it uses."""
+        used = tuple(k for k in free if k in expr.iterators and extents[k] != 1)
+        shape = tuple(extents[k] for k in used)
+        if math.prod(shape) * self.field.lanes > MOST_ELEMENTS * 4:
+            raise TooLargeError(f"{math.prod(shape)} values of an expression")
+        total = np.zeros((self.field.lanes, *[1] * len(used)))
+        for term in expr.terms:
+            value, its = self._term(term, extents)
+            total = self.field.reduce(total + _spread(value, its, used))
+        return np.broadcast_to(total, (self.field.lanes, *shape)), used
+
+    # --- terms ---
+
+    def _term(self, term: Term, extents: Extents) -> Part:
+        wide = extents + term.sums
+        first = len(extents)
+        if (k := _to_cut(term, wide, first, self.field.lanes)) is not None:
+            return self._in_pieces(term, extents, k)
+        parts = [self._factor(f, wide) for f in term.factors]
+        value, used = self._contract(parts, wide, first)
+        return self.field.scale(value, term.coefficient), used
+
+    def _in_pieces(self, term: Term, extents: Extents, k: int) -> Part:
+        """Evaluate for a range of iterator k at a time."""
+        worst = _largest(term, extents + term.sums) * self.field.lanes
+        step = max(1, extents[k] * MOST_ELEMENTS // worst)
+        pieces: list[Lanes] = []
+        used: tuple[int, ...] = ()
+        for start in range(0, extents[k], step):
+            self.check()
+            size = min(step, extents[k] - start)
+            narrow = extents[:k] + (size,) + extents[k + 1 :]
+            moved = _shift_term(term, k, start, len(extents) + len(term.sums))
+            parts = [self._factor(f, narrow + term.sums) for f in moved.factors]
+            value, used = self._contract(parts, narrow + term.sums, len(extents))
+            if k not in used:  # a range of one
+                used = tuple(sorted((*used, k)))
+                value = np.expand_dims(value, 1 + used.index(k))
+            pieces.append(value)
+        value = np.concatenate(pieces, axis=1 + used.index(k))
+        return self.field.scale(value, term.coefficient), used
+
+    def _contract(self, parts: Sequence[Part], wide: Extents, first: int) -> Part:
+        """Multiply and sum over what is at or after `first`, the smallest results first."""
+        left = list(parts)
+        if not left:
+            return np.ones((self.field.lanes,)), ()
+        while len(left) > 1:
+            pairs = [(i, j) for i in range(len(left)) for j in range(i + 1, len(left))]
+            i, j = min(pairs, key=lambda p: _result_size(left, p, wide, first))
+            rest = {k for n, part in enumerate(left) if n not in (i, j) for k in part[1]}
+            made = self._pair(left[i], left[j], rest, wide, first)
+            left = [part for n, part in enumerate(left) if n not in (i, j)] + [made]
+        value, used = left[0]
+        return self._sum_out(value, used, set(), first)
+
+    def _sum_out(self, value: Lanes, used: Sequence[int], rest: set[int], first: int) -> Part:
+        """Sum over the summation iterators that nothing else reads."""
+        dead = tuple(1 + n for n, k in enumerate(used) if k >= first and k not in rest)
+        if dead:
+            value = self.field.reduce(value.sum(axis=dead))
+        return value, tuple(k for k in used if k < first or k in rest)
+
+    def _pair(self, a: Part, b: Part, rest: set[int], wide: Extents, first: int) -> Part:
+        x, xs = self._sum_out(*a, rest | set(b[1]), first)
+        y, ys = self._sum_out(*b, rest | set(xs), first)
+        kept = {k for k in (*xs, *ys) if k < first or k in rest}
+        batch = [k for k in xs if k in ys and k in kept]
+        inner = [k for k in xs if k in ys and k not in kept]
+        rows, columns = [k for k in xs if k not in ys], [k for k in ys if k not in xs]
+        if not inner:
+            used = tuple(sorted(kept))
+            return self.field.reduce(_spread(x, xs, used) * _spread(y, ys, used)), used
+        size = {k: wide[k] for k in kept | set(inner)}
+        left = _blocks(x, xs, (batch, rows, inner), size)
+        right = _blocks(y, ys, (batch, inner, columns), size)
+        made = self.field.matmul(left, right)
+        order = [*batch, *rows, *columns]
+        made = made.reshape(self.field.lanes, *(size[k] for k in order))
+        used = tuple(sorted(order))
+        return made.transpose(0, *(1 + order.index(k) for k in used)), used
+
+    # --- factors ---
+
+    def _factor(self, factor: Factor, extents: Extents) -> Part:
+        used = tuple(k for k in sorted(factor.iterators) if extents[k] != 1)
+        match factor:
+            case Read(source, index, outside):
+                fill = None if outside == 0.0 else self.symbol(str(outside))
+                return self._gather(self.memo[source.token], index, fill, extents), used
+            case Guard(index, extent):
+                at = np.asarray(index.evaluate(grid_over(extents, used)))
+                inside = ((at >= 0) & (at < extent)).astype(np.float64)
+                shape = [extents[k] for k in used]
+                return np.broadcast_to(inside, (self.field.lanes, *shape)), used
+            case Symbol(value):
+                return self.symbol(value), ()
+            case Apply(function, args, depth):
+                parts = [self.expr(a, extents[:depth], used) for a in args]
+                spread = [_spread(value, its, used) for value, its in parts]
+                return self.apply(function, spread, [extents[k] for k in used]), used
+            case Reduce(kind, sums, arg, depth):
+                return self._reduction(kind, sums, arg, extents[:depth], used)
+            case _:
+                raise TypeError(f"not a factor: {factor}")
+
+    def symbol(self, name: str) -> Lanes:
+        return self.field.draw(f"symbol {name}", ())
+
+    def _gather(
+        self, array: Lanes, index: Sequence[Index], fill: Lanes | None, extents: Extents
+    ) -> Lanes:
+        """The array at the indices, over the iterators they use in ascending order."""
+        uses = [e.iterators for e in index]
+        plain = [d for d, e in enumerate(index) if _is_plain(e, d, uses, array.shape[1:], extents)]
+        others = [d for d in range(len(index)) if d not in plain]
+        their = [k for d in plain for k in uses[d]]
+        cuts = [slice(0, extents[k]) for k in their]
+        array = array.transpose(0, *(1 + d for d in others), *(1 + d for d in plain))
+        array = array[(slice(None), *[slice(None)] * len(others), *cuts)]
+        used = sorted(k for k in frozenset[int]().union(*(uses[d] for d in others)) if extents[k] != 1)
+        if others:
+            array = self._take(array, [index[d] for d in others], used, fill, extents)
+        order = [*used, *(k for k in their if extents[k] != 1)]
+        array = array.reshape(self.field.lanes, *(extents[k] for k in order))
+        return array.transpose(0, *(1 + order.index(k) for k in sorted(order)))
+
+    def _take(
+        self,
+        array: Lanes,
+        index: Sequence[Index],
+        used: Sequence[int],
+        fill: Lanes | None,
+        extents: Extents,
+    ) -> Lanes:
+        """Index the leading dims of [lane, *dims, *rest]: [lane, *used, *rest]."""
+        shape, count = [extents[k] for k in used], len(index)
+        values = grid_over(extents, used)
+        dims, rest = array.shape[1 : 1 + count], array.shape[1 + count :]
+        flat: Any = 0
+        inside: Any = True
+        for e, size in zip(index, dims, strict=True):
+            at = np.asarray(e.evaluate(values))
+            if at.min(initial=0) < 0 or at.max(initial=0) >= size:
+                inside = inside & ((at >= 0) & (at < size))
+                at = np.clip(at, 0, max(size - 1, 0))
+            flat = flat * size + at
+        flat = np.broadcast_to(flat, shape).reshape(-1)
+        total = math.prod(dims)
+        lines = array.reshape(self.field.lanes, total, *rest)
+        if inside is not True:
+            row = np.zeros((self.field.lanes, 1, *rest))
+            if fill is not None:
+                row = row + fill.reshape(-1, *[1] * (len(rest) + 1))
+            lines = np.concatenate([lines, row], axis=1)
+            flat = np.where(np.broadcast_to(inside, shape).reshape(-1), flat, total)
+        return np.take(lines, flat, axis=1).reshape(self.field.lanes, *shape, *rest)
+
+    # --- functions ---
+
+    def apply(self, function: str, args: Sequence[Lanes], shape: Sequence[int]) -> Lanes:
+        """A function of arrays that broadcast to the shape."""
+        full = (self.field.lanes, *shape)
+        if function == "mul":
+            product = args[0]
+            for arg in args[1:]:
+                product = self.field.reduce(product * arg)
+            return np.broadcast_to(product, full)
+        args = [np.broadcast_to(a, full) for a in args]
+        if function in OF_A_SET:
+            return self._of_a_set(function, np.stack(args, axis=1))
+        value = self.field.values(*self.field.words(function, args))
+        for point, result in POINTS.get(function, {}).items():
+            there = np.all(args[0] == float(point), axis=0)
+            value = np.where(there, float(result), value)
+        return value
+
+    def _reduction(
+        self, kind: str, sums: Extents, arg: Expr, extents: Extents, used: Sequence[int]
+    ) -> Part:
+        """A reduction over the free iterators `used`."""
+        wide = extents + sums
+        every = (*used, *range(len(extents), len(wide)))
+        if math.prod(wide[k] for k in every) * self.field.lanes > MOST_ELEMENTS * 4:
+            raise TooLargeError("the operands of a reduction")
+        value, its = self.expr(arg, wide, every)
+        kept = tuple(k for k in every if wide[k] != 1)
+        value = np.broadcast_to(
+            _spread(value, its, kept), (self.field.lanes, *(wide[k] for k in kept))
+        )
+        shape = [wide[k] for k in used]
+        value = value.reshape(self.field.lanes, *shape, -1)
+        value = np.moveaxis(value, -1, 1)
+        return self._of_a_set(kind, value), tuple(used)
+
+    def _of_a_set(self, kind: str, values: Lanes) -> Lanes:
+        """A random function of the set (for prod: multiset) of values along axis 1."""
+        first, second = self.field.words("element", [values])
+        counts = np.ones(first.shape, bool)
+        if kind != "prod":
+            order = np.argsort(first, axis=0, kind="stable")
+            first = np.take_along_axis(first, order, axis=0)
+            second = np.take_along_axis(second, order, axis=0)
+            values = np.take_along_axis(values, order[None], axis=1)
+            counts[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+        if kind in _NEUTRAL:
+            neutral = self.symbol(_NEUTRAL[kind]).reshape(-1, *[1] * (values.ndim - 1))
+            counts &= ~np.all(values == neutral, axis=0)
+        made = self._combined(kind, first, second, counts)
+        number = counts.sum(axis=0)
+        place = np.argmax(counts, axis=0)[None, None]
+        single = np.take_along_axis(values, place, axis=1)[:, 0]
+        return np.where(number <= 1, single, made)
+
+    def _combined(
+        self, kind: str, first: Words, second: Words, counts: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> Lanes:
+        with np.errstate(over="ignore"):
+            one = np.where(counts, mix(first), np.uint64(0)).sum(axis=0, dtype=np.uint64)
+            two = np.where(counts, mix(second), np.uint64(0)).sum(axis=0, dtype=np.uint64)
+        a, b = self.field.words(kind, [])
+        return self.field.values(mix(one ^ a), mix(two ^ b))
+
+
+# --- helpers ------------------------------------------------------------------------------------
+
+
+def sources_of(expr: Expr) -> list[Source]:
+    """The distinct sources an expression reads, in order."""
+    found: dict[str, Source] = {}
+    stack: list[Expr] = [expr]
+    while stack:
+        for term in stack.pop().terms:
+            for f in term.factors:
+                if isinstance(f, Read):
+                    found.setdefault(f.source.token, f.source)
+                elif isinstance(f, Apply):
+                    stack.extend(f.args)
+                elif isinstance(f, Reduce):
+                    stack.append(f.arg)
+    return list(found.values())
+
+
+def schedule(source: Source, cut: frozenset[str] = frozenset()) -> list[Source]:
+    """What a source needs, itself last, each after what it reads; nothing below the cut."""
+    order: dict[str, Source] = {}
+    stack = [(source, False)]
+    while stack:
+        node, ready = stack.pop()
+        if node.token in order:
+            continue
+        below = isinstance(node, Scope) and node.token not in cut
+        if ready or not below:
+            order[node.token] = node
+            continue
+        assert isinstance(node, Scope)
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(sources_of(node.expr)))
+    return list(order.values())
+
+
+def grid_over(extents: Sequence[int], used: Sequence[int]) -> list[np.ndarray[Any, Any] | int]:
+    """Values of iterators: arrays for the used ones, 0 for the others (of extent 1)."""
+    return grid(extents, used)
+
+
+def _spread(value: Lanes, its: Sequence[int], used: Sequence[int]) -> Lanes:
+    """Give an array over `its` one axis for each of `used`, a superset in ascending order."""
+    at = {k: value.shape[1 + n] for n, k in enumerate(its)}
+    return value.reshape(value.shape[0], *(at.get(k, 1) for k in used))
+
+
+def _blocks(
+    value: Lanes, its: Sequence[int], groups: Sequence[Sequence[int]], size: Mapping[int, int]
+) -> Lanes:
+    """Merge groups of axes into one axis each."""
+    its = list(its)
+    order = [1 + its.index(k) for group in groups for k in group]
+    shape = [math.prod(size[k] for k in group) for group in groups]
+    return value.transpose(0, *order).reshape(value.shape[0], *shape)
+
+
+def _result_size(
+    parts: Sequence[Part], pair: tuple[int, int], wide: Extents, first: int
+) -> tuple[int, int]:
+    rest = {k for n, part in enumerate(parts) if n not in pair for k in part[1]}
+    both = {*parts[pair[0]][1], *parts[pair[1]][1]}
+    kept = [k for k in both if k < first or k in rest]
+    return math.prod(wide[k] for k in kept), math.prod(wide[k] for k in both)
+
+
+def _is_plain(
+    index: Index,
+    dim: int,
+    uses: Sequence[frozenset[int]],
+    shape: Sequence[int],
+    extents: Extents,
+) -> bool:
+    """Whether a dim is indexed by an iterator of its own that stays inside."""
+    if len(index.terms) != 1 or index.constant != 0 or index.terms[0][1] != 1:
+        return False
+    k = index.terms[0][0]
+    alone = isinstance(k, int) and not any(k in use for d, use in enumerate(uses) if d != dim)
+    return alone and isinstance(k, int) and 1 < extents[k] <= shape[dim]
+
+
+def _largest(term: Term, wide: Extents) -> int:
+    """Elements of the largest factor of a term, a lane."""
+    sizes = [math.prod(wide[k] for k in f.iterators) for f in term.factors]
+    for f in term.factors:
+        if isinstance(f, Reduce):
+            sizes.append(math.prod(wide[k] for k in f.iterators) * math.prod(f.sums))
+    return max(sizes, default=1)
+
+
+def _to_cut(term: Term, wide: Extents, first: int, lanes: int) -> int | None:
+    """The traversal iterator to cut a term along, None where it fits the memory bound."""
+    if _largest(term, wide) * lanes <= MOST_ELEMENTS:
+        return None
+    sizes = {
+        k: wide[k]
+        for f in term.factors
+        if math.prod(wide[j] for j in f.iterators) * lanes > MOST_ELEMENTS // 8
+        or isinstance(f, Reduce)
+        for k in f.iterators
+        if k < first and wide[k] > 1
+    }
+    return max(sizes, key=lambda k: (sizes[k], -k)) if sizes else None
+
+
+def _shift_term(term: Term, k: int, start: int, count: int) -> Term:
+    """Replace iterator k by k + start, without normalising (extents are about to change)."""
+    images = [Index.iterator(j) for j in range(count)]
+    images[k] = images[k] + start
+    return Term(term.coefficient, term.sums, tuple(_shift(f, images) for f in term.factors))
+
+
+def _shift(factor: Factor, images: Sequence[Index]) -> Factor:
+    def inside(expr: Expr, depth: int) -> Expr:
+        terms: list[Term] = []
+        for t in expr.terms:
+            most = max((max(f.iterators, default=0) for f in t.factors), default=0)
+            wide = [*images[:depth], *(Index.iterator(j) for j in range(depth, most + 1))]
+            terms.append(Term(t.coefficient, t.sums, tuple(_shift(f, wide) for f in t.factors)))
+        return Expr(tuple(terms))
+
+    match factor:
+        case Read(source, index, outside):
+            return Read(source, tuple(e.substitute(images) for e in index), outside)
+        case Guard(index, extent):
+            return Guard(index.substitute(images), extent)
+        case Apply(function, args, depth):
+            return Apply(function, tuple(inside(a, depth) for a in args), depth)
+        case Reduce(kind, sums, arg, depth):
+            return Reduce(kind, sums, inside(arg, depth), depth)
+        case _:
+            return factor
+
+
+__all__ = ["Evaluator", "Leaf", "TooLargeError", "schedule", "sources_of"]

@@ -1,0 +1,98 @@
+"""One expression for a whole sub-program: read through scopes down to the values at a cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Extents,
+    Factor,
+    Guard,
+    Read,
+    Reduce,
+    Scope,
+    add,
+    apply,
+    bind,
+    constant,
+    factor,
+    multiply,
+    reduce,
+    scale,
+    substitute,
+)
+from ...dialects.index import Index
+from .field import schedule
+
+# An expression with more terms than this is not worth having.
+MOST_TERMS = 256
+
+
+class TooManyTermsError(Exception):
+    """Distribution made too many terms."""
+
+
+class Inliner:
+    """Expressions of scopes over what lies at the cut (tokens) and leaves; each made once."""
+
+    def __init__(self, cut: frozenset[str] = frozenset()):
+        self.cut = cut
+        self.memo: dict[str, Expr] = {}
+
+    def whole(self, source: Scope) -> Expr:
+        """The expression of a scope. Raises TooManyTermsError."""
+        for needed in schedule(source, self.cut - {source.token}):
+            if needed.token in self.memo or not isinstance(needed, Scope):
+                continue
+            if needed.token not in self.cut or needed is source:
+                self.memo[needed.token] = self.expr(needed.expr, needed.shape)
+        return self.memo[source.token]
+
+    def expr(self, expr: Expr, extents: Extents) -> Expr:
+        """The expression with reads replaced."""
+        total: list[Expr] = []
+        count = 0
+        for term in expr.terms:
+            wide = extents + term.sums
+            value = constant(term.coefficient)
+            for f in term.factors:
+                value = multiply(value, self._factor(f, wide), wide)
+                self._check(value)
+            total.append(bind(value, extents, term.sums) if term.sums else value)
+            count += len(total[-1].terms)
+            if count > MOST_TERMS:
+                raise TooManyTermsError
+        return add(*total)
+
+    def _check(self, expr: Expr) -> None:
+        if len(expr.terms) > MOST_TERMS:
+            raise TooManyTermsError
+
+    def _factor(self, made: Factor, extents: Extents) -> Expr:
+        match made:
+            case Read(source, index, outside) if source.token in self.memo:
+                if outside == 0.0:
+                    return self._read(self.memo[source.token], source.shape, index, extents)
+            case Apply(function, args, depth):
+                inner = [self.expr(a, extents[:depth]) for a in args]
+                return apply(function, inner, extents)
+            case Reduce(kind, sums, arg, depth):
+                inner = self.expr(arg, extents[:depth] + sums)
+                return reduce(kind, sums, inner, extents[:depth])
+            case _:
+                pass
+        return factor(made, extents)
+
+    def _read(
+        self, expr: Expr, shape: Sequence[int], index: Sequence[Index], extents: Extents
+    ) -> Expr:
+        guards = constant(1)
+        for e, size in zip(index, shape, strict=True):
+            guards = multiply(guards, factor(Guard(e, size), extents), extents)
+        value = substitute(expr, index, extents)
+        constant_guard = guards.constant
+        if constant_guard is not None:
+            return scale(value, constant_guard)
+        return multiply(guards, value, extents)
