@@ -19,7 +19,7 @@ from xdsl.utils.hints import isa, type_repr
 from ..dialects.errors import UserError, did_you_mean, one_line
 from .registry import PassFactory, multiverse
 from .rewrite_limit import rewrite_limit
-from .verify import PlaceOf, no_place, verify_module
+from .verify import PlaceOf, Verified, no_place, verify_module
 
 Passes = Mapping[str, PassFactory]
 
@@ -64,13 +64,14 @@ def run_pipeline(
     """
     if isinstance(pipeline, str):
         pipeline = make_passes(pipeline, passes)
+    verified = Verified()
     if verify:
-        verify_module(module, place_of)
+        verify_module(module, place_of, verified)
     runs: list[PassRun] = []
     for pass_ in pipeline:
         runs.append(apply_pass(module, pass_, context, max_rewrites=max_rewrites))
         if verify:
-            _verify_after(module, pass_, place_of)
+            _verify_after(module, pass_, place_of, verified)
         if after_pass is not None:
             after_pass(runs[-1], module)
     return tuple(runs)
@@ -105,9 +106,11 @@ def default_limit(module: ModuleOp) -> int:
     return max(100_000, 100 * sum(1 for _ in module.walk()))
 
 
-def _verify_after(module: ModuleOp, pass_: ModulePass, place_of: PlaceOf) -> None:
+def _verify_after(
+    module: ModuleOp, pass_: ModulePass, place_of: PlaceOf, verified: Verified
+) -> None:
     try:
-        verify_module(module, place_of)
+        verify_module(module, place_of, verified)
     except UserError as error:
         error.message += f" [after pass '{pass_.name}']"
         raise

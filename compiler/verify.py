@@ -26,14 +26,64 @@ def no_place(_: Operation) -> None:
     """Know no operation's place."""
 
 
-def verify_module(module: ModuleOp, place_of: PlaceOf = no_place) -> None:
-    """Check the whole module.
+class Verified:
+    """Remembers which operations verified, and as what, so that only changed ones are checked anew.
+
+    Give one to each verification of the same module: between two passes most of it is unchanged.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[Operation, tuple[object, ...]] = {}
+        self._now: dict[Operation, tuple[object, ...]] = {}
+        self._checked: set[Operation] = set()
+
+    def is_new(self, op: Operation) -> bool:
+        """Say whether an operation must be checked; ask for inner operations first."""
+        state = self._now[op] = _state(op)
+        inside = (child for region in op.regions for block in region.blocks for child in block.ops)
+        if self._states.get(op) == state and self._checked.isdisjoint(inside):
+            return False
+        self._checked.add(op)
+        return True
+
+    def finish(self) -> None:
+        """All that was asked for verified; forget the rest."""
+        self._states, self._now = self._now, {}
+        self._checked.clear()
+
+
+def _state(op: Operation) -> tuple[object, ...]:
+    """All that the rules of an operation may look at, inner operations by identity."""
+    return (
+        op.parent,
+        op.next_op is None,
+        tuple(op.operands),
+        tuple(value.type for value in op.operands),
+        tuple(result.type for result in op.results),
+        dict(op.properties),
+        dict(op.attributes),
+        tuple(op.successors),
+        tuple(
+            (block, tuple(arg.type for arg in block.args), tuple(block.ops))
+            for region in op.regions
+            for block in region.blocks
+        ),
+    )
+
+
+def verify_module(
+    module: ModuleOp, place_of: PlaceOf = no_place, verified: Verified | None = None
+) -> None:
+    """Check the whole module, or what is new in it since `verified` was last given.
 
     Raises: UserError naming the first operation at fault and, if `place_of` knows it, its place.
     """
+    verified = Verified() if verified is None else verified
     verify_dominance(module, place_of)
     for op in module.walk(region_first=True):
-        _verify_op(op, place_of)
+        if verified.is_new(op):
+            _verify_op(op, place_of)
+    verified.finish()
 
 
 def _verify_op(op: Operation, place_of: PlaceOf) -> None:

@@ -11,7 +11,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from ..dialects.algebra import ScopeOp
 from ..dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ..dialects.program import add_provenance, main_of, provenance
 from ..dialects.types import byte_size, tensor_type

@@ -6,8 +6,7 @@ code (`kernel.call` of an opaque node) split it, and then run on the host betwee
 
 from __future__ import annotations
 
-import threading
-import time
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,15 +41,15 @@ from ...dialects.types import (
 )
 from .constants import Constants
 from .contraction import Argument, Call, lower_conv, lower_gemm
+from .execute import Execution, Input, Patch, View, aligned
 from .gather import lower_gather
 from .halo import lower_halo
 from .isa import Isa
 from .jit import Library, ObjectCache
 from .loops import emit_loops
-from .runner import ROW, Pool, Runner, Table
+from .runner import ROW, Pool, Table
 from .tiles import emit_tiles, tile_of
 
-ALIGNMENT = 64
 ARENA = "isoform.arena_bytes"
 
 
@@ -90,28 +89,40 @@ class CpuSession:
         """Compile. Raises UserError where an op has no CPU code or a weight is missing."""
         self.isa = Isa.host() if isa is None else isa
         self._program = program
-        self._lock = threading.Lock()
-        self._kept: list[Array] = []
-        self.packed_bytes = 0
-        self._packed: dict[bytes, int] = {}
-        self._arena = self._allocate_arena()
-        self.arena_bytes = self._arena.size
+        self.arena = self._allocate_arena()
+        self.kept: dict[bytes, Array] = {}
         self.constants = Constants(program)
         self._places: dict[SSAValue, Place] = {}
-        self._inputs: list[tuple[str, Tensor]] = list(program.inputs.items())
         for k, arg in enumerate(program.main.body.block.args):
             self._places[arg] = Place(input=k)
-        segments = self._lower()
-        self._link(segments, ObjectCache() if cache is None else cache)
-        self._segments = segments
-        self._outputs = self._bind_outputs()
+        self.patches: list[Patch] = []
+        self.tables: dict[int, Array] = {}
+        inputs = [_input(name, type_) for name, type_ in program.inputs.items()]
+        self.execution = Execution(inputs, self.patches, threads)
+        self.segments = self._lower()
+        self._link(ObjectCache() if cache is None else cache)
+        self.execution.outputs = self._outputs()
         self.constants.clear()  # kernels have packed or aligned copies of what they read
-        self.pool = Pool(threads)
-        self._runner = Runner(self.pool)
 
     @property
     def native_calls(self) -> int:
-        return self._runner.calls
+        """Count native calls so far; one per run unless opaque nodes split the program."""
+        return self.execution.calls
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of all intermediate buffers together."""
+        return self.arena.nbytes
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of constants and packed weights."""
+        return sum(array.nbytes for array in self.kept.values())
+
+    @property
+    def pool(self) -> Pool:
+        """The threads that the program runs on."""
+        return self.execution.pool
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Run once. Inputs by name, of the exact shapes and dtypes.
@@ -119,34 +130,22 @@ class CpuSession:
         Raises:
             UserError: an input is missing or has another shape or dtype.
         """
-        arrays = [self._check(name, type_, inputs) for name, type_ in self._inputs]
-        with self._lock:
-            self._bind_inputs(arrays)
-            for segment in self._segments:
-                if segment.table is not None:
-                    self._runner.run(segment.table)
-                elif segment.host is not None:
-                    segment.host()
-            return {name: read().copy() for name, read in self._outputs}
+        return self.execution.run(inputs)
 
     def time(self, values: set[SSAValue]) -> float:
         """Seconds that the kernels making these values take, on what the last run left behind."""
         rows = [
             row
-            for segment in self._segments
+            for segment in self.segments
             if segment.table is not None
             for call, row in zip(segment.calls, segment.table.rows, strict=True)
             if call.arguments[-1].value in values
         ]
-        table = Table(np.array(rows, ROW))
-        with self._lock:
-            started = time.perf_counter()
-            self._runner.run(table)
-            return time.perf_counter() - started
+        return self.execution.time(Table(np.array(rows, ROW)))
 
     def close(self) -> None:
         """Stop the worker threads."""
-        self.pool.close()
+        self.execution.close()
 
     # --- building ---
 
@@ -154,28 +153,15 @@ class CpuSession:
         size = self._program.module.attributes.get(ARENA)
         if not isinstance(size, IntegerAttr):
             raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
-        return self._aligned(np.zeros(max(1, size.value.data), np.uint8))
-
-    def _aligned(self, array: Array) -> Array:
-        """A copy that starts at a multiple of the alignment."""
-        flat = np.ascontiguousarray(array)
-        room = np.empty(flat.nbytes + ALIGNMENT, np.uint8)
-        start = -room.ctypes.data % ALIGNMENT
-        target = room[start : start + flat.nbytes].view(flat.dtype).reshape(flat.shape)
-        target[...] = flat
-        self._kept.append(room)
-        return target
+        return aligned(np.zeros(max(1, size.value.data), np.uint8))
 
     def _keep(self, array: Array) -> int:
         """Address of a constant that lives as long as the session; equal ones are kept once."""
-        import hashlib
-
-        digest = hashlib.blake2b(np.ascontiguousarray(array).view(np.uint8), digest_size=16).digest()
-        if digest not in self._packed:
-            copy = self._aligned(array)
-            self.packed_bytes += copy.nbytes
-            self._packed[digest] = copy.ctypes.data
-        return self._packed[digest]
+        flat = np.ascontiguousarray(array)
+        digest = hashlib.blake2b(flat.view(np.uint8), digest_size=16).digest()
+        if digest not in self.kept:
+            self.kept[digest] = aligned(flat)
+        return self.kept[digest].ctypes.data
 
     def _lower(self) -> list[Segment]:
         segments = [Segment()]
@@ -224,7 +210,7 @@ class CpuSession:
     def _arena_place(self, offset: Any, op: Operation) -> Place:
         if not isinstance(offset, IntegerAttr):
             raise UserError("an op has no place in memory", where=where(op), hint="run plan-memory")
-        return Place(self._arena.ctypes.data + offset.value.data)
+        return Place(self.arena.ctypes.data + offset.value.data)
 
     def _place(self, value: SSAValue) -> Place:
         if value in self.constants.values and value not in self._places:
@@ -232,19 +218,23 @@ class CpuSession:
             self._places[value] = Place(self._keep(data))
         return self._places[value]
 
-    def _link(self, segments: Sequence[Segment], cache: ObjectCache) -> None:
-        codes = {call.code.symbol: call.code for s in segments for call in s.calls}
-        self._library = Library(cache.object(code.ir, self.isa) for code in codes.values())
-        self._patches: list[tuple[Array, int, int, int]] = []
-        for segment in segments:
-            if segment.calls:
-                segment.table = Table(self._rows(segment.calls))
+    def _link(self, cache: ObjectCache) -> None:
+        calls = [call for segment in self.segments for call in segment.calls]
+        codes = {call.code.symbol: call.code for call in calls}
+        self.objects = cache.objects([code.ir for code in codes.values()], self.isa)
+        self._library = Library(self.objects)
+        for segment in self.segments:
+            if segment.host is not None:
+                self.execution.steps.append(segment.host)
+                continue
+            segment.table = Table(self._rows(segment.calls))
+            self.execution.steps.append(segment.table)
 
     def _rows(self, calls: Sequence[Call]) -> Any:
         rows = np.zeros(len(calls), ROW)
         for row, call in zip(rows, calls, strict=True):
             table = np.zeros(len(call.arguments), np.uint64)
-            self._kept.append(table)
+            self.tables[table.ctypes.data] = table
             for position, argument in enumerate(call.arguments):
                 self._fill(table, position, argument)
             row["fn"] = self._library.address(call.code.symbol)
@@ -263,63 +253,43 @@ class CpuSession:
         if place.input is None:
             table[position] = place.address + shift
         else:
-            self._patches.append((table, position, place.input, shift))
+            self.patches.append(Patch(table, position, place.input, shift))
 
     def _host(self, op: Operation) -> Callable[[], None]:
         """Run an op by its reference meaning, between native segments."""
-        reads = [self._reader(value) for value in op.operands]
-        writes = [self._reader(value) for value in op.results]
+        reads = [self._view(value) for value in op.operands]
+        writes = [self._view(value) for value in op.results]
 
         def run() -> None:
             operands = [
-                read().astype(reference_dtype(tensor_type(v).element_type))
-                for read, v in zip(reads, op.operands, strict=True)
+                self.execution.read(view).astype(reference_dtype(tensor_type(v).element_type))
+                for view, v in zip(reads, op.operands, strict=True)
             ]
-            for write, array in zip(writes, evaluate_op(op, operands, {}), strict=True):
-                write()[...] = array
+            for view, array in zip(writes, evaluate_op(op, operands, {}), strict=True):
+                self.execution.read(view)[...] = array
 
         return run
 
-    # --- running ---
-
-    def _check(self, name: str, type_: Tensor, inputs: Mapping[str, Array]) -> Array:
-        if name not in inputs:
-            raise UserError(f"input '{name}' is missing", found=", ".join(inputs) or "none")
-        array = np.asarray(inputs[name])
-        dtype = to_numpy(type_.element_type)
-        if array.shape != type_.get_shape() or array.dtype != dtype:
-            raise UserError(
-                f"input '{name}' does not fit",
-                expected=f"{dtype}{list(type_.get_shape())}",
-                found=f"{array.dtype}{list(array.shape)}",
-            )
-        return np.ascontiguousarray(array)
-
-    def _bind_inputs(self, arrays: Sequence[Array]) -> None:
-        self._bound = arrays  # alive for as long as their addresses are in the tables
-        for table, position, number, shift in self._patches:
-            table[position] = arrays[number].ctypes.data + shift
-
-    def _bind_outputs(self) -> list[tuple[str, Callable[[], Array]]]:
+    def _outputs(self) -> dict[str, View]:
         values = return_of(self._program.module).arguments
         names = self._program.output_names
-        return [(n, self._reader(v)) for n, v in zip(names, values, strict=True)]
+        return {n: self._view(v) for n, v in zip(names, values, strict=True)}
 
-    def _reader(self, value: SSAValue) -> Callable[[], Array]:
-        """A view of a value's elements, as it is when called."""
+    def _view(self, value: SSAValue) -> View:
+        """Where a value's elements are."""
         type_ = tensor_type(value)
-        dtype = to_numpy(type_.element_type)
+        dtype, shape = to_numpy(type_.element_type), shape_of(value)
         place = self._place(value)
         if place.input is not None:
-            number = place.input
-            return lambda: self._bound[number].reshape(shape_of(value))
+            return View(dtype, shape, input=place.input)
         strides, offset, count = physical(type_)
-        assert layout_of(type_) is not None
-        memory = (np.ctypeslib.ctypes.c_char * (count * dtype.itemsize)).from_address(place.address)
-        flat = np.frombuffer(memory, dtype)[offset:]
-        steps = [s * dtype.itemsize for s in strides]
-        view = np.lib.stride_tricks.as_strided(flat, type_.get_shape(), steps)
-        return lambda: view
+        steps = tuple(s * dtype.itemsize for s in strides)
+        width = dtype.itemsize
+        return View(dtype, shape, steps, place.address, offset * width, count * width)
+
+
+def _input(name: str, type_: Tensor) -> Input:
+    return Input(name, to_numpy(type_.element_type), type_.get_shape())
 
 
 def _laid_out(array: Array, type_: Tensor) -> Array:

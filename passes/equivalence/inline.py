@@ -18,6 +18,7 @@ from ...dialects.canonical_scope import (
     bind,
     constant,
     factor,
+    leaf,
     multiply,
     reduce,
     scale,
@@ -72,9 +73,11 @@ class Inliner:
 
     def _factor(self, made: Factor, extents: Extents) -> Expr:
         match made:
-            case Read(source, index, outside) if source.token in self.memo:
-                if outside == 0.0:
-                    return self._read(self.memo[source.token], source.shape, index, extents)
+            case Read(source, index, outside) if source.token in self.cut:
+                given = leaf(f"cut {source.token}", source.shape, source.element)
+                return factor(Read(given, index, outside), extents)
+            case Read(source, index, outside) if source.token in self.memo and outside == 0.0:
+                return self._read(self.memo[source.token], source.shape, index, extents)
             case Apply(function, args, depth):
                 inner = [self.expr(a, extents[:depth]) for a in args]
                 return apply(function, inner, extents)

@@ -29,12 +29,13 @@ from ...dialects.canonical_scope import (
     Read,
     Reduce,
     Source,
-    Term,
+    add,
     apply,
-    collect,
+    bind,
+    constant,
+    factor,
     leaf,
-    normal,
-    products,
+    multiply,
     reduce,
 )
 from ...dialects.index import Index
@@ -229,29 +230,16 @@ class _Rebuilder:
         return ("sum", self.sums)
 
     def expr(self, expr: Expr, env: list[Node], old: Extents, new: Extents) -> Expr:
-        found: list[Term] = []
+        found: list[Expr] = []
         for term in expr.terms:
             sums = [self._fresh() for _ in term.sums]
-            wide = [*env, *sums]
-            sizes = tuple(self.size(node) for node in sums)
-            extents = new + sizes
-            done = [(term.coefficient, (), ())]
+            wide, sizes = [*env, *sums], tuple(self.size(node) for node in sums)
+            value = constant(term.coefficient)
             for f in term.factors:
-                done = self._times(done, f, wide, old + term.sums, extents)
-            for c, inner, factors in done:
-                found += normal((c, sizes + inner, factors), new)
-        return collect(found)
-
-    def _times(
-        self,
-        done: list,  # pyright: ignore
-        f: Factor,
-        env: list[Node],
-        old: Extents,
-        new: Extents,
-    ) -> list:  # pyright: ignore
-        parts = products(self._factor(f, env, old, new))
-        return [(a * b, x + y, p + q) for a, x, p in done for b, y, q in parts]
+                made = self._factor(f, wide, old + term.sums, new + sizes)
+                value = multiply(value, made, new + sizes)
+            found.append(bind(value, new, sizes))
+        return add(*found)
 
     def _factor(self, f: Factor, env: list[Node], old: Extents, new: Extents) -> Expr:
         match f:
@@ -260,7 +248,7 @@ class _Rebuilder:
                 small = source
                 if tuple(shape) != source.shape:
                     small = leaf(f"shrunk {source.token}", shape, source.element)
-                return Expr((Term(Fraction(1), (), (Read(small, index, outside),)),))
+                return factor(Read(small, index, outside), new)
             case Apply(function, args, depth):
                 parts = [self.expr(a, env[:depth], old[:depth], new[:depth]) for a in args]
                 return apply(function, parts, new)
@@ -269,4 +257,4 @@ class _Rebuilder:
                 part = self.expr(arg, [*env[:depth], *inner], old[:depth] + sums, new[:depth] + sums)
                 return reduce(kind, sums, part, new[:depth])
             case _:
-                return Expr((Term(Fraction(1), (), (f,)),))
+                return factor(f, new)

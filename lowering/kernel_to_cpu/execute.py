@@ -1,0 +1,172 @@
+"""Run a linked program: bind the inputs' addresses, make the native calls, copy the outputs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...dialects.errors import UserError
+from ...dialects.types import Array
+from .runner import Pool, Runner, Table
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Input:
+    """Name, dtype and shape of an input."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A place in an argument table that holds an input's address, `shift` bytes further on."""
+
+    table: Array
+    position: int
+    input: int
+    shift: int
+
+
+@dataclass(frozen=True)
+class View:
+    """A value's elements: all of input number `input`, or bytes that never move.
+
+    Units: `strides`, `offset` (of the first element) and `size` (of the buffer) are bytes.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    address: int = 0
+    offset: int = 0
+    size: int = 0
+    input: int | None = None
+
+    def array(self) -> Array:
+        """The elements where they are; the buffer must outlive the array."""
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype)
+        memory = (ctypes.c_char * self.size).from_address(self.address)
+        flat = np.frombuffer(memory, np.uint8)[self.offset :]
+        flat = flat[: flat.size // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype)
+        return np.lib.stride_tricks.as_strided(flat, self.shape, self.strides)
+
+
+Step = Table | Callable[[], None]
+
+
+class Execution:
+    """A linked program on a pool of threads. Calls from several threads take turns."""
+
+    def __init__(self, inputs: Sequence[Input], patches: Sequence[Patch], threads: int) -> None:
+        self.inputs = inputs
+        self.steps: list[Step] = []
+        self.outputs: dict[str, View] = {}
+        self.pool = Pool(threads)
+        self._patches = patches
+        self._runner = Runner(self.pool)
+        self._bound: Sequence[Array] = ()
+        self._lock = threading.Lock()
+        _executions.add(self)
+
+    @property
+    def calls(self) -> int:
+        """Count the native calls made so far."""
+        return self._runner.calls
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run once. Inputs by name, of the exact shapes and dtypes.
+
+        Raises:
+            UserError: an input is missing or has another shape or dtype.
+        """
+        arrays = [checked(wanted, inputs) for wanted in self.inputs]
+        with self._lock:
+            # Held for as long as their addresses are in the tables.
+            self._bound = arrays
+            for patch in self._patches:
+                patch.table[patch.position] = arrays[patch.input].ctypes.data + patch.shift
+            for step in self.steps:
+                if isinstance(step, Table):
+                    self._runner.run(step)
+                else:
+                    step()
+            return {name: self.read(view).copy() for name, view in self.outputs.items()}
+
+    def read(self, view: View) -> Array:
+        """A value's elements as they are now."""
+        if view.input is not None:
+            return self._bound[view.input].reshape(view.shape)
+        return view.array()
+
+    def time(self, table: Table) -> float:
+        """Seconds that a table takes on what the last run left behind."""
+        with self._lock:
+            started = time.perf_counter()
+            self._runner.run(table)
+            return time.perf_counter() - started
+
+    def close(self) -> None:
+        """Stop the worker threads."""
+        self.pool.close()
+
+    def renew_lock(self) -> None:
+        """Replace the lock, which another thread may have held when this process was forked."""
+        self._lock = threading.Lock()
+
+
+_executions: weakref.WeakSet[Execution] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for execution in list(_executions):
+        execution.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def checked(wanted: Input, inputs: Mapping[str, Array]) -> Array:
+    """The array for an input, contiguous.
+
+    Raises:
+        UserError: it is missing or has another shape or dtype.
+    """
+    if wanted.name not in inputs:
+        raise UserError(f"input '{wanted.name}' is missing", found=", ".join(inputs) or "none")
+    array = np.asarray(inputs[wanted.name])
+    if array.shape != wanted.shape or array.dtype != wanted.dtype:
+        raise UserError(
+            f"input '{wanted.name}' does not fit",
+            expected=f"{wanted.dtype}{list(wanted.shape)}",
+            found=f"{array.dtype}{list(array.shape)}",
+        )
+    return np.ascontiguousarray(array)
+
+
+def aligned(array: Array) -> Array:
+    """A copy that starts at a multiple of the alignment."""
+    flat = np.ascontiguousarray(array)
+    target = room(flat.nbytes).view(flat.dtype).reshape(flat.shape)
+    target[...] = flat
+    return target
+
+
+def room(size: int) -> Array:
+    """Bytes that start at a multiple of the alignment, not initialised."""
+    space = np.empty(size + ALIGNMENT, np.uint8)
+    start = -space.ctypes.data % ALIGNMENT
+    return space[start : start + size]

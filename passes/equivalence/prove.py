@@ -1,0 +1,176 @@
+"""Prove two sources equal over the values at a cut: structure, monomials, then the field."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...dialects.canonical_scope import Expr, Extents, Scope, Source, scope, substitute
+from ...dialects.index import Index
+from . import symbolic
+from .bound import Measurer, lane_miss, lanes_for, miss
+from .field import Evaluator, TooLargeError, schedule
+from .inline import Inliner, TooManyTermsError
+from .residues import BadPrimeError, Residues, draw_primes
+from .shrink import shrink
+
+# What one field check may miss with; a comparison of programs makes few of them.
+TARGET = 1e-15
+_TRIES = 4
+
+STRUCTURAL, SYMBOLIC, FIELD = "structural", "symbolic", "field"
+
+
+class OutOfTimeError(Exception):
+    """The time budget is spent."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The answer for one pair.
+
+    Attributes:
+        equal: None where it is not known.
+        method: "structural", "symbolic", "field", and of the last two whether sizes were shrunk.
+        bound: the probability that `equal` is wrongly True.
+    """
+
+    equal: bool | None
+    method: str = ""
+    bound: float = 0.0
+    reason: str = ""
+    primes: tuple[int, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass
+class Prover:
+    """Settings of all proofs of one comparison.
+
+    Attributes:
+        deadline: of time.monotonic.
+        most_work: multiplications (all lanes) that one field check may take.
+    """
+
+    seed: int = 0
+    deadline: float = math.inf
+    most_work: float = 4e10
+    target: float = TARGET
+
+    def check(self) -> None:
+        """Raise OutOfTimeError past the deadline."""
+        if time.monotonic() > self.deadline:
+            raise OutOfTimeError
+
+    def prove(self, a: Source, b: Source, cut: Iterable[str] = ()) -> Proof:
+        """Whether two sources of one shape are equal for all values at the cut."""
+        if a is b:
+            return Proof(True, STRUCTURAL)
+        if a.shape != b.shape or not isinstance(a, Scope) or not isinstance(b, Scope):
+            return Proof(None, reason="calls of different operands are not compared")
+        cut = frozenset(cut) - {a.token, b.token}
+        try:
+            inliner = Inliner(cut)
+            first, second = inliner.whole(a), inliner.whole(b)
+        except TooManyTermsError:
+            return self.by_field(a, b, cut)
+        return self.expressions(first, second, a.shape, (a, b, cut))
+
+    def expressions(
+        self,
+        a: Expr,
+        b: Expr,
+        shape: Extents,
+        whole: tuple[Scope, Scope, frozenset[str]] | None = None,
+    ) -> Proof:
+        """Whether two expressions over leaves are equal; `whole` is what they were inlined from."""
+        if a.token == b.token:
+            return Proof(True, SYMBOLIC)
+        self.check()
+        small_a, small_b, small = shrink(a, b, shape)
+        shrunk = small_a is not a
+        size = "shrunk" if shrunk else "full"
+        if small_a.token == small_b.token:
+            return Proof(True, f"{SYMBOLIC}, {size}")
+        answer = symbolic.compare(small_a, small_b, small)
+        if answer is not None:
+            return Proof(answer, f"{SYMBOLIC}, {size}")
+        element = whole[0].element if whole is not None else None
+        return self._small(small_a, small_b, small, element, size, whole)
+
+    def _small(
+        self,
+        a: Expr,
+        b: Expr,
+        shape: Extents,
+        element: Any,
+        size: str,
+        whole: tuple[Scope, Scope, frozenset[str]] | None,
+    ) -> Proof:
+        """The field check: first at one position, which rejects most, then at all."""
+        point = self._at_a_point(a, b, shape, element)
+        if point.equal is False:
+            return replace(point, method=f"{FIELD}, {size}")
+        if size == "full" and whole is not None:
+            return self.by_field(*whole)
+        found = self.by_field(scope(shape, element, a), scope(shape, element, b), frozenset())
+        return replace(found, method=f"{FIELD}, {size}")
+
+    def _at_a_point(self, a: Expr, b: Expr, shape: Extents, element: Any) -> Proof:
+        rng = np.random.default_rng((self.seed, 0xA7))
+        images = [Index(int(rng.integers(0, n))) if n > 1 else Index(0) for n in shape]
+        ones = (1,) * len(shape)
+        made = [scope(ones, element, substitute(e, images, ones)) for e in (a, b)]
+        return self.by_field(made[0], made[1], frozenset())
+
+    def by_field(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
+        """Evaluate both over random values at the cut, in as many lanes as the bound needs."""
+        measurer = Measurer(cut)
+        measures = [measurer.source(a), measurer.source(b)]
+        lanes = lanes_for(measures, self.target)
+        if lanes is None:
+            return Proof(None, FIELD, reason="the error bound cannot be made small enough")
+        if work(a, b, cut) * lanes > self.most_work:
+            return Proof(None, FIELD, reason="the field check would take too long")
+        for attempt in range(_TRIES):
+            primes = draw_primes(lanes, self.seed + 7919 * attempt)
+            try:
+                field = Residues(primes, self.seed)
+                evaluator = Evaluator(field, cut, self.check)
+                same = bool(field.equal(evaluator.value(a), evaluator.value(b)).all())
+            except BadPrimeError:
+                continue
+            except (TooLargeError, MemoryError):
+                return Proof(None, FIELD, reason="the field check would take too much memory")
+            bound = miss(measures, lanes, lane_miss(measures))
+            return Proof(same, f"{FIELD}, full", bound if same else 0.0, primes=primes)
+        return Proof(None, FIELD, reason="no prime fits the coefficients")
+
+
+def work(a: Source, b: Source, cut: frozenset[str]) -> float:
+    """Multiplications of evaluating both, about."""
+    nodes = {n.token: n for s in (a, b) for n in schedule(s, cut)}
+    total = 0.0
+    for node in nodes.values():
+        total += math.prod(node.shape)
+        if isinstance(node, Scope) and node.token not in cut:
+            total += expression_work(node.expr, node.shape)
+    return total
+
+
+def expression_work(expr: Expr, extents: Extents) -> float:
+    """Points of all terms, each over the iterators it uses."""
+    total = 0.0
+    for term in expr.terms:
+        wide = extents + term.sums
+        used = frozenset[int]().union(*(f.iterators for f in term.factors))
+        total += float(math.prod(wide[k] for k in used))
+    return total
+
+
+Check = Callable[[], None]

@@ -1,0 +1,280 @@
+"""Compare two expressions exactly: their monomials at every output position, with coefficients.
+
+A monomial is an output position and the sorted addresses of what is multiplied. Functions are
+variables: two calls are one variable if their arguments are equal by this same check. The answer is
+True or False for certain, or None where it is not known: too many monomials, or a call that could
+not be compared.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ...dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Extents,
+    Factor,
+    Guard,
+    Read,
+    Reduce,
+    Symbol,
+    Term,
+    substitute,
+)
+from ...dialects.index import Index, grid
+from ...dialects.scalar_laws import COMMUTATIVE
+
+# Points enumerated for one expression, over all its terms.
+MOST_POINTS = 1 << 21
+_MOST_KEY = 1 << 62
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call met before: what it computes over the iterators it uses, and its first address."""
+
+    function: str
+    extents: Extents
+    args: tuple[Expr, ...]
+    sums: Extents
+    start: int
+
+
+class _GiveUpError(Exception):
+    """The answer is not known."""
+
+
+class Variables:
+    """Addresses of everything that is multiplied: elements of leaves, values of calls."""
+
+    def __init__(self) -> None:
+        self.count = 1
+        self.starts: dict[str, int] = {}
+        self.calls: list[_Call] = []
+        self.uncertain = False
+
+    def block(self, name: str, size: int) -> int:
+        """First address of a named block of variables."""
+        if name not in self.starts:
+            self.starts[name] = self.count
+            self.count += size
+        return self.starts[name]
+
+    def call(self, f: Apply | Reduce, extents: Extents) -> tuple[int, Sequence[int]]:
+        """First address of a call's values, and the order of its iterators there."""
+        used = sorted(f.iterators)
+        made = _abstract(f, used, extents)
+        for known in self.calls:
+            if (order := self._same(known, made)) is not None:
+                return known.start, [used[k] for k in order]
+        start = self.count
+        self.count += math.prod(made.extents)
+        self.calls.append(_Call(made.function, made.extents, made.args, made.sums, start))
+        if any(c.function == made.function for c in self.calls[:-1]):
+            self.uncertain = True
+        return start, used
+
+    def _same(self, known: _Call, made: _Call) -> Sequence[int] | None:
+        """The order of iterators in which two calls are the same, if they are found to be."""
+        if known.function != made.function or len(known.args) != len(made.args):
+            return None
+        for order in itertools.permutations(range(len(made.extents))):
+            if tuple(made.extents[k] for k in order) != known.extents:
+                continue
+            args = _permuted(made, order)
+            if self._equal_args(known, args):
+                return order
+        return None
+
+    def _equal_args(self, known: _Call, args: Sequence[Expr]) -> bool:
+        extents = known.extents + known.sums
+        if len(args) == 2 and known.function in COMMUTATIVE:
+            choices = [list(args), list(args)[::-1]]
+        else:
+            choices = [list(args)]
+        for choice in choices:
+            pairs = list(zip(known.args, choice, strict=True))
+            if all(a.token == b.token for a, b in pairs):
+                return True
+            if not known.sums and all(self._equal(a, b, extents) for a, b in pairs):
+                return True
+            if known.sums and self._equal_sets(known, choice[0]):
+                return True
+        return False
+
+    def _equal(self, a: Expr, b: Expr, extents: Extents) -> bool:
+        return a.token == b.token or compare(a, b, extents, self) is True
+
+    def _equal_sets(self, known: _Call, arg: Expr) -> bool:
+        """Whether two reductions range over the same multiset of single reads, point by point."""
+        lists: list[Integers] = []
+        for expr in (known.args[0], arg):
+            only = expr.terms[0] if len(expr.terms) == 1 else None
+            if only is None or only.coefficient != 1 or only.sums or len(only.factors) != 1:
+                return False
+            if not isinstance(only.factors[0], Read):
+                return False
+            bound = Term(Fraction(1), known.sums, only.factors)
+            rows = _rows(bound, known.extents, self, keep_outside=True)
+            lists.append(rows[np.lexsort(rows.T[::-1])])
+        return lists[0].shape == lists[1].shape and bool((lists[0] == lists[1]).all())
+
+
+def _abstract(f: Apply | Reduce, used: Sequence[int], extents: Extents) -> _Call:
+    """The call over the iterators it uses, numbered from 0."""
+    own = tuple(extents[k] for k in used)
+    images = [Index(0)] * len(extents)
+    for place, k in enumerate(used):
+        images[k] = Index.iterator(place)
+    if isinstance(f, Apply):
+        args = tuple(substitute(a, images[: f.depth], own) for a in f.args)
+        return _Call(f.function, own, args, (), 0)
+    inner = [*images[: f.depth], *(Index.iterator(len(own) + k) for k in range(len(f.sums)))]
+    arg = substitute(f.arg, inner, own + f.sums)
+    return _Call(f"reduce {f.kind} {f.sums}", own, (arg,), f.sums, 0)
+
+
+def _permuted(made: _Call, order: Sequence[int]) -> list[Expr]:
+    """Arguments with iterator order[k] renamed k."""
+    extents = tuple(made.extents[k] for k in order) + made.sums
+    images = [Index(0)] * len(order)
+    for place, k in enumerate(order):
+        images[k] = Index.iterator(place)
+    images += [Index.iterator(len(order) + k) for k in range(len(made.sums))]
+    if list(order) == sorted(order):
+        return list(made.args)
+    return [substitute(a, images, extents) for a in made.args]
+
+
+def compare(
+    a: Expr, b: Expr, extents: Extents, variables: Variables | None = None
+) -> bool | None:
+    """Whether two expressions have the same value at every point of the extents, as polynomials."""
+    if a.token == b.token:
+        return True
+    variables = Variables() if variables is None else variables
+    common = math.lcm(*(t.coefficient.denominator for e in (a, b) for t in e.terms))
+    try:
+        first = _monomials(a, extents, variables, common)
+        second = _monomials(b, extents, variables, common)
+    except _GiveUpError:
+        return None
+    same = first.keys() == second.keys() and all(
+        np.array_equal(x, y) for d in first for x, y in zip(first[d], second[d], strict=True)
+    )
+    return True if same else (None if variables.uncertain else False)
+
+
+def _monomials(
+    expr: Expr, extents: Extents, variables: Variables, common: int
+) -> dict[int, tuple[Integers, Integers]]:
+    """By degree, the distinct monomials, sorted, and their coefficients times `common`."""
+    total = sum(math.prod(extents + t.sums) for t in expr.terms)
+    if total > MOST_POINTS:
+        raise _GiveUpError
+    rows: dict[int, list[tuple[Integers, int]]] = {}
+    for term in expr.terms:
+        made = _rows(term, extents, variables)
+        rows.setdefault(made.shape[1], []).append((made, int(term.coefficient * common)))
+    found: dict[int, tuple[Integers, Integers]] = {}
+    for degree in sorted(rows):
+        keys, coefficients = _summed(rows[degree])
+        if len(keys):
+            found[degree] = keys, coefficients
+    return found
+
+
+def _summed(parts: Sequence[tuple[Integers, int]]) -> tuple[Integers, Integers]:
+    """The distinct rows and the sum of their coefficients, zeros left out."""
+    keys = np.concatenate([rows for rows, _ in parts])
+    if not len(keys):
+        return keys, np.zeros(0, np.int64)
+    small = sum(len(rows) * abs(c) for rows, c in parts) < _MOST_KEY
+    kind = np.int64 if small else object
+    values = np.concatenate([np.full(len(rows), c, kind) for rows, c in parts])
+    order = _sorted_order(keys)
+    keys, values = keys[order], values[order]
+    new = np.ones(len(keys), bool)
+    new[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    total = np.add.reduceat(values, np.flatnonzero(new))
+    kept = total != 0
+    return keys[new][kept], total[kept]
+
+
+def _sorted_order(keys: Integers) -> Integers:
+    """Rows in lexicographic order, by one packed key where it fits."""
+    spans = [int(column.max()) + 1 for column in keys.T]
+    if math.prod(spans) < _MOST_KEY:
+        packed = keys[:, 0].copy()
+        for column, span in zip(keys.T[1:], spans[1:], strict=True):
+            packed = packed * span + column
+        return np.argsort(packed, kind="stable")
+    return np.lexsort(keys.T[::-1])
+
+
+def _rows(
+    term: Term, extents: Extents, variables: Variables, keep_outside: bool = False
+) -> Integers:
+    """One row a point where the product is not 0: output address, sorted variable addresses."""
+    wide = extents + term.sums
+    values = grid(wide, range(len(wide)))
+    out: Any = np.zeros([1] * len(wide), np.int64)
+    for k, n in enumerate(extents):
+        out = out * n + values[k]
+    columns: list[Any] = [out]
+    inside: Any = np.ones([1] * len(wide), bool)
+    for f in term.factors:
+        address, ok = _address(f, wide, values, variables, keep_outside)
+        if address is not None:
+            columns.append(address)
+        if ok is not None:
+            inside = inside & ok
+    mask = np.broadcast_to(inside, wide).reshape(-1)
+    flat = [np.broadcast_to(c, wide).reshape(-1)[mask] for c in columns]
+    rows = np.stack(flat, axis=1).astype(np.int64)
+    rows[:, 1:].sort(axis=1)
+    return rows
+
+
+def _address(
+    f: Factor, wide: Extents, values: Sequence[Any], variables: Variables, keep_outside: bool
+) -> tuple[Any, Any]:
+    """Variable address of a factor at each point (None for a guard), and where it is not 0."""
+    match f:
+        case Read(source, index, outside):
+            start = variables.block(source.token, math.prod(source.shape))
+            at: Any = 0
+            ok: Any = True
+            for e, size in zip(index, source.shape, strict=True):
+                value = np.asarray(e.evaluate(values))
+                ok = ok & ((value >= 0) & (value < size))
+                at = at * size + value
+            if outside != 0.0 and not np.all(ok):
+                if not keep_outside:
+                    raise _GiveUpError
+                special = variables.block(f"symbol {outside}", 1)
+                return np.where(ok, start + at, special), None
+            return start + np.where(ok, at, 0), ok
+        case Guard(index, extent):
+            value = np.asarray(index.evaluate(values))
+            return None, (value >= 0) & (value < extent)
+        case Symbol(value):
+            return np.asarray(variables.block(f"symbol {value}", 1)), None
+        case Apply() | Reduce():
+            start, order = variables.call(f, wide)
+            at = 0
+            for k in order:
+                at = at * wide[k] + values[k]
+            return np.asarray(start + at), None
+        case _:
+            raise _GiveUpError

@@ -1,0 +1,215 @@
+"""A program of any level, or of several at once, as canonical scopes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import Func, ReturnOp
+from xdsl.dialects.math import Math
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.parser import Parser
+
+from ...dialects.algebra import ALGEBRA, ExternOp, OnesOp, ScopeOp
+from ...dialects.canonical_body import from_op, literal_value
+from ...dialects.canonical_body import read as read_through
+from ...dialects.canonical_scope import Source, constant, leaf, scope
+from ...dialects.errors import UserError
+from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
+from ...dialects.index import flatten, iterators, normalise, row_major_strides, unflatten
+from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
+from ...dialects.program import Program, main_of, return_of, where
+from ...dialects.scope_builder import ScopeBuilder
+from ...dialects.scope_builder import Source as Operand
+from ...dialects.types import element_of, is_float, is_static, shape_of, tensor_type
+
+Merge = Callable[[Source, Operation], Source]
+
+# ONNX nodes whose results no input decides.
+RANDOM_NODES = frozenset(
+    {
+        "Bernoulli",
+        "Dropout",
+        "Multinomial",
+        "RandomNormal",
+        "RandomNormalLike",
+        "RandomUniform",
+        "RandomUniformLike",
+    }
+)
+
+
+def _keep(source: Source, op: Operation) -> Source:
+    return source
+
+
+@dataclass
+class Translator:
+    """Turn ops into sources, in order.
+
+    Attributes:
+        weight: the source of a weight.
+        merge: told of each scope with the op it comes from; returns what stands for it from now on.
+        side: distinguishes the programs where nothing else may (random nodes).
+    """
+
+    weight: Callable[[WeightOp], Source]
+    merge: Merge = _keep
+    side: str = ""
+    values: dict[SSAValue, Source] = field(default_factory=dict[SSAValue, Source])
+    random: int = 0
+
+    def program(self, program: Program, input_names: Sequence[str]) -> list[Source]:
+        """The sources of the outputs.
+
+        Raises:
+            UserError: a shape is dynamic, or an op is of no known dialect.
+        """
+        main = main_of(program.module)
+        for name, arg in zip(input_names, main.body.block.args, strict=True):
+            if not is_static(tensor_type(arg)):
+                raise UserError("equivalence needs static shapes", where=name, found=arg.type)
+            self.values[arg] = leaf(f"input {name}", shape_of(arg), element_of(arg), label=name)
+        for op in main.body.block.ops:
+            if not isinstance(op, ReturnOp):
+                self.op(op, op)
+        return [self.values[v] for v in return_of(program.module).arguments]
+
+    def op(self, op: Operation, owner: Operation) -> None:
+        """Add the results of one op; `owner` is the op of the program that it belongs to."""
+        match op:
+            case WeightOp():
+                self.values[op.result] = self.weight(op)
+            case ConstantOp():
+                self.values[op.result] = literal(op)
+            case OnesOp():
+                shape = shape_of(op.result)
+                self.values[op.result] = scope(shape, element_of(op.result), constant(1))
+            case ScopeOp():
+                made = from_op(op, self.values.__getitem__)
+                self.values[op.result] = self.merge(made, owner)
+            case KernelOp():
+                self._region(op)
+            case ViewOp():
+                self.values[op.result] = self._view(op)
+            case ExternOp() | CallOp():
+                self._extern(op, op.callee.data, op.config)
+            case GraphOp() if type(op).has_scopes():
+                self._graph_op(op)
+            case GraphOp() | OpaqueOp():
+                self._extern(op, op.name, DictionaryAttr(dict(op.properties)))
+            case _:
+                raise UserError("this op has no meaning for equivalence", where=where(op))
+
+    def _graph_op(self, op: GraphOp) -> None:
+        build = ScopeBuilder()
+        found = op.as_scopes(build, *(Operand(v) for v in op.operands))
+        results = [found] if isinstance(found, Operand) else list(found)
+        for step in build.ops:
+            self.op(step, op)
+        for result, made in zip(op.results, results, strict=True):
+            self.values[result] = self.values[made.value]
+        for step in reversed(build.ops):
+            for result in step.results:
+                del self.values[result]
+            step.drop_all_references()
+
+    def _region(self, op: KernelOp) -> None:
+        block = op.body.block
+        for arg, value in zip(block.args, op.inputs, strict=True):
+            self.values[arg] = self.values[value]
+        last = block.last_op
+        assert last is not None
+        for step in block.ops:
+            if step is not last:
+                self.op(step, op)
+        self.values[op.result] = self.values[last.operands[0]]
+
+    def _view(self, op: ViewOp) -> Source:
+        """A reshape: the same elements in row-major order."""
+        old, new = shape_of(op.source), shape_of(op.result)
+        flat = flatten(iterators(len(new)), row_major_strides(new))
+        index = [normalise(e, new) for e in unflatten(flat, old)]
+        value = read_through(self.values[op.source], index, tuple(new))
+        return scope(new, element_of(op.result), value)
+
+    def _extern(self, op: Operation, callee: str, config: DictionaryAttr) -> None:
+        """An op no scope expresses: its results are whatever it makes of these operands."""
+        operands = [self.values[v] for v in op.operands]
+        identity = f"{callee} {_config(callee, config)}"
+        node = config.data.get("op_type")
+        if isinstance(node, StringAttr) and node.data in RANDOM_NODES:
+            self.random += 1
+            identity += f" random {self.side} {self.random}"
+        for k, result in enumerate(op.results):
+            made = f"call {identity} result {k}"
+            shape, element = shape_of(result), element_of(result)
+            self.values[result] = leaf(made, shape, element, operands, label=where(op))
+
+
+def _config(callee: str, config: DictionaryAttr) -> str:
+    """Properties in a fixed order; of an ONNX node what is not its own or its tensors' names."""
+    parts = {name: str(value) for name, value in config.data.items()}
+    node = config.data.get("node")
+    if callee == OpaqueOp.name and isinstance(node, StringAttr):
+        import onnx
+
+        proto = onnx.NodeProto.FromString(bytes.fromhex(node.data))
+        given = [bool(name) for name in proto.input]
+        for name in ("name", "doc_string", "input", "output"):
+            proto.ClearField(name)
+        parts["node"] = f"{given} {proto.SerializeToString(deterministic=True).hex()}"
+    return str(sorted(parts.items()))
+
+
+def literal(op: ConstantOp) -> Source:
+    """A literal: one number everywhere is a coefficient, anything else a tensor of its own."""
+    array, element = op.array(), op.type.element_type
+    if array.size and (array == array.flat[0]).all():
+        number = array.flat[0]
+        value = float(number) if is_float(element) else int(number)
+        return scope(array.shape, element, literal_value(value))
+    data = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return leaf(f"literal {data}", array.shape, element, label="literal")
+
+
+# --- expressions of folded constants ------------------------------------------------------------
+
+_STATEMENT = re.compile(r"; (?=%[\w$.-]+(?:, %[\w$.-]+)* = )")
+
+
+def _context() -> Context:
+    context = Context()
+    for dialect in (Builtin, Func, Arith, Math, GRAPH, ALGEBRA, KERNEL):
+        context.load_dialect(dialect)
+    return context
+
+
+def parse_expression(text: str, result: Attribute) -> ModuleOp:
+    """A program without inputs that returns what fold-constants wrote as `isoform.expression`.
+
+    Raises:
+        UserError: the text is no expression of that type.
+    """
+    from xdsl.utils.exceptions import ParseError, VerifyException
+
+    steps = _STATEMENT.split(text)
+    last = re.match(r"(%[\w$.-]+) = ", steps[-1])
+    if last is None:
+        raise UserError("a folded constant's expression cannot be read", found=steps[-1][:80])
+    lines = "\n".join(steps)
+    program = (
+        f"func.func @main() -> {result} {{\n{lines}\nfunc.return {last[1]} : {result}\n}}\n"
+    )
+    try:
+        module = Parser(_context(), program).parse_module()
+        module.verify()
+    except (ParseError, VerifyException, UserError) as error:
+        raise UserError(f"a folded constant's expression cannot be read ({error})") from error
+    return module
