@@ -147,6 +147,7 @@ def logical(type_: Attribute) -> Tensor:
 
 
 def with_layout(type_: Tensor, layout: LayoutAttr | None) -> Tensor:
+    """The tensor type with a layout; None is row-major."""
     encoding = NoneAttr() if layout is None else layout
     return TensorType(type_.element_type, type_.get_shape(), encoding)
 
@@ -226,7 +227,9 @@ class KernelOp(IRDLOperation):
         """The scopes of the region, in order; the last one is the result."""
         return [op for op in self.body.block.ops if isinstance(op, ScopeOp)]
 
-    def evaluate_reference(self, operands: Sequence[Array], weights: Mapping[str, Any]) -> list[Array]:
+    def evaluate_reference(
+        self, operands: Sequence[Array], weights: Mapping[str, Any]
+    ) -> list[Array]:
         """The meaning, as dialects/reference.py wants it of an op."""
         from .reference import run_block
 
@@ -239,7 +242,8 @@ class KernelOp(IRDLOperation):
         for k, (arg, value) in enumerate(zip(block.args, self.inputs, strict=False)):
             if arg.type != logical(value.type):
                 raise VerifyException(
-                    f"{self.name}: region argument {k} is {arg.type}, expected {logical(value.type)}"
+                    f"{self.name}: region argument {k} is {arg.type}, "
+                    f"expected {logical(value.type)}"
                 )
         if len(block.args) != len(self.inputs):
             raise VerifyException(f"{self.name}: the region needs one argument per operand")
@@ -248,7 +252,9 @@ class KernelOp(IRDLOperation):
                 raise VerifyException(f"{self.name}: a kernel may not hold {op.name}")
         last = block.last_op
         if not isinstance(last, YieldOp) or last.value.type != logical(self.result.type):
-            raise VerifyException(f"{self.name}: the region must yield a value of the result's type")
+            raise VerifyException(
+                f"{self.name}: the region must yield a value of the result's type"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" (")
@@ -290,7 +296,10 @@ class KernelOp(IRDLOperation):
         body = parser.parse_region(arguments)
         parser.parse_punctuation(":")
         op = cls.create(
-            operands=values, properties=properties, regions=[body], result_types=[parser.parse_type()]
+            operands=values,
+            properties=properties,
+            regions=[body],
+            result_types=[parser.parse_type()],
         )
         op.attributes |= {} if attributes is None else attributes.data
         return op

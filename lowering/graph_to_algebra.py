@@ -65,5 +65,3 @@ def _extern(op: Operation) -> ExternOp:
     types = [tensor_type(result) for result in op.results]
     config = DictionaryAttr(dict(op.properties))
     return ExternOp(op.name, list(op.operands), config, types)
-
-

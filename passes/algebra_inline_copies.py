@@ -58,7 +58,9 @@ def copied(scope: ScopeOp) -> Read | None:
 def _read_through(scope: ScopeOp, copies: dict[SSAValue, Read]) -> ScopeOp:
     if not any(value in copies for value in scope.inputs):
         return scope
-    changed = {read: new for read in scope.reads() if (new := _through(scope, read, copies)) != read}
+    changed = {
+        read: new for read in scope.reads() if (new := _through(scope, read, copies)) != read
+    }
     if not changed:
         return scope
     expr = map_reads(scope.expr(), lambda read: changed.get(read, read))
@@ -90,5 +92,3 @@ def _erase_unused(module: ModuleOp, copies: dict[SSAValue, Read]) -> None:
         if isinstance(op, ScopeOp) and op.result in copies and not op.result.uses:
             op.detach()
             op.erase()
-
-

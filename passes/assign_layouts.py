@@ -44,7 +44,8 @@ class AssignLayouts(ModulePass):
 
         %2 = kernel.loops (%0 = %x) { ... } : tensor<1x3x6x6xf32, #kernel.layout<[0, 2, 3, 1], halo
                [0, 0, 1, 1], [0, 0, 1, 1]>>
-        %3 = kernel.conv (%0 = %2, %1 = %w) { ... } : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
+        %3 = kernel.conv (%0 = %2, %1 = %w) { ... }
+               : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
         %y = kernel.loops (%0 = %3) { ... } : tensor<1x8x6x6xf32>
     """
 
@@ -55,6 +56,7 @@ class AssignLayouts(ModulePass):
 
 
 def channels_last(rank: int) -> tuple[int, ...]:
+    """Dims in memory order: batch, spatial dims, channels."""
     return (0, *range(2, rank), 1)
 
 

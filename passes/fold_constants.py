@@ -21,9 +21,9 @@ from ..dialects.context import weights_of
 from ..dialects.errors import UserError
 from ..dialects.graph import ConstantOp, WeightOp
 from ..dialects.graph.shaping import BroadcastOp
-from ..dialects.program import add_provenance, main_of, where
+from ..dialects.program import add_provenance, main_of, return_of, where
 from ..dialects.reference import run_block
-from ..dialects.types import Array, element_count, tensor_type, to_numpy
+from ..dialects.types import Array, element_count, is_float, tensor_type, to_numpy
 from ..dialects.weights import Weights
 from .weights_only import is_source, weights_only
 
@@ -38,7 +38,8 @@ class FoldConstants(ModulePass):
     """Replace each value that depends on weights alone by a new weight, once and for all.
 
     The value is the reference's, in float64, rounded once to the element type; it is computed when
-    the weight is first read. The expression stays as the attribute `isoform.expression`. A
+    the weight is first read. The expression stays as the attribute `isoform.expression`, over the
+    weights of the program as it came: what was folded before is written out. A
     broadcast before its user stays: it is an index, and would only make the weight larger.
 
     Before:
@@ -100,14 +101,17 @@ def _replacement(root: SSAValue, steps: Sequence[Operation], ctx: Context) -> Op
     """A literal for a small value of literals alone, else a weight."""
     type_ = tensor_type(root)
     body = _standalone(steps, root)
+    text = expression_text(_standalone(steps, root, expand=True))
     named = [step for step in steps if isinstance(step, WeightOp)]
     if not named and element_count(type_) <= INLINE_ELEMENTS:
-        return ConstantOp(evaluate(body, Weights()), type_.element_type)
+        literal = ConstantOp(evaluate(body, Weights()), type_.element_type)
+        if is_float(type_.element_type):  # integers and booleans are exact
+            literal.attributes[EXPRESSION] = StringAttr(text)
+        return literal
     weights = weights_of(ctx)
     for step in named:
         if step.key not in weights:
             raise UserError(f"weight '{step.key}' is not at hand", where=where(step))
-    text = expression_text(body)
     name = f"folded.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     if name not in weights:
         weights.add(name, lambda: evaluate(body, weights))
@@ -128,16 +132,38 @@ def slice_of(root: SSAValue, order: Mapping[Operation, int]) -> list[Operation]:
     return sorted(seen, key=lambda op: order[op])
 
 
-def _standalone(steps: Sequence[Operation], root: SSAValue) -> Block:
-    """A copy of the ops without names and notes, returning the value."""
+def _standalone(steps: Sequence[Operation], root: SSAValue, expand: bool = False) -> Block:
+    """A copy of the ops without names and notes, returning the value.
+
+    Where `expand`, what was folded before stands as the expression it was made from.
+    """
     mapper: dict[SSAValue, SSAValue] = {}
     block = Block()
     for step in steps:
+        text = step.attributes.get(EXPRESSION)
+        if expand and isinstance(text, StringAttr):
+            mapper[step.results[0]] = _inline(text.data, step.results[0], block)
+            continue
         copy = step.clone(value_mapper=mapper, clone_name_hints=False)
         copy.attributes.clear()
         block.add_op(copy)
     block.add_op(ReturnOp(mapper[root]))
     return block
+
+
+def _inline(text: str, folded: SSAValue, block: Block) -> SSAValue:
+    """Append the ops of an expression to a block; the value that it gives."""
+    from .equivalence.translate import parse_expression  # which itself knows this file
+
+    module = parse_expression(text, folded.type)
+    (found,) = return_of(module).arguments
+    for op in list(main_of(module).body.block.ops):
+        op.detach()
+        if isinstance(op, ReturnOp):
+            op.erase()
+        else:
+            block.add_op(op)
+    return found
 
 
 def expression_text(block: Block) -> str:

@@ -30,7 +30,7 @@ class FuseKernels(ModulePass):
     """Merge a kernel into the only kernel that reads it, where they share loops.
 
     Two kernels share loops when the leading traversal iterators of all their scopes have equal
-    extents (extent-1 dims aside) and the reader reads the intermediate at just these iterators. Over
+    extents (extent-1 dims aside) and the reader reads the intermediate at these iterators. Over
     all iterators this is an epilogue, which gemm and conv take too; over some of them it is a row:
     softmax and layer norm become one kernel. A merged kernel computes each point once, as before.
 
@@ -66,7 +66,11 @@ def _absorb_one(kernel: LoopsOp) -> KernelOp | None:
     """Merge the first producer that may be merged; None when there is none."""
     for value in kernel.inputs:
         producer = value.owner
-        if isinstance(producer, KernelOp) and _only_user(value, kernel) and _legal(producer, kernel):
+        if (
+            isinstance(producer, KernelOp)
+            and _only_user(value, kernel)
+            and _legal(producer, kernel)
+        ):
             return _merge(producer, kernel)
     return None
 

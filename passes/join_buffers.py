@@ -36,7 +36,7 @@ class JoinBuffers(ModulePass):
 
     Before:
 
-        %c = kernel.loops (%0 = %a, %1 = %b) { ... select(%ones[c], %0[..], %1[.., c - 16, ..]) ... }
+        %c = kernel.loops (%0 = %a, %1 = %b) { ... select(%ones[c], %0[..], %1[.., c - 16, ..]) }
              : tensor<1x64x8x8xf32, #kernel.layout<[0, 2, 3, 1]>>
 
     After (%a and %b have room for each other in their layouts):

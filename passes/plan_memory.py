@@ -118,6 +118,4 @@ def place(buffers: list[Lifetime]) -> tuple[dict[SSAValue, int], int]:
 def largest_live_set(buffers: list[Lifetime]) -> int:
     """Bytes that must be held at once: no plan can need less."""
     steps = {b.first for b in buffers}
-    return max(
-        (sum(b.size for b in buffers if b.first <= k <= b.last) for k in steps), default=0
-    )
+    return max((sum(b.size for b in buffers if b.first <= k <= b.last) for k in steps), default=0)

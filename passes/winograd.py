@@ -55,13 +55,19 @@ def matrices(m: int) -> Matrices:
     points = POINTS[m]
     a = m + TAPS - 1
     at = [[Fraction(p) ** k for p in points] + [Fraction(int(k == m - 1))] for k in range(m)]
-    g = [[Fraction(p) ** k for k in range(TAPS)] for p in points] + [[Fraction(0)] * (TAPS - 1) + [Fraction(1)]]
+    g = [[Fraction(p) ** k for k in range(TAPS)] for p in points] + [
+        [Fraction(0)] * (TAPS - 1) + [Fraction(1)]
+    ]
     divisors = [_norm(points, i) for i in range(len(points))] + [Fraction(1)]
-    bt = [_without(points, i) + [Fraction(0)] for i in range(len(points))]
+    bt = [[*_without(points, i), Fraction(0)] for i in range(len(points))]
     bt.append(_polynomial(points))
     assert all(len(row) == a for row in bt)
-    as_array = [np.array([[float(x) for x in row] for row in part], np.float32) for part in (at, g, bt)]
-    return Matrices(as_array[0], as_array[1], np.array([float(d) for d in divisors], np.float32), as_array[2])
+    as_array = [
+        np.array([[float(x) for x in row] for row in part], np.float32) for part in (at, g, bt)
+    ]
+    return Matrices(
+        as_array[0], as_array[1], np.array([float(d) for d in divisors], np.float32), as_array[2]
+    )
 
 
 def _norm(points: Sequence[int], i: int) -> Fraction:
@@ -90,9 +96,9 @@ def _without(points: Sequence[int], i: int) -> list[Fraction]:
 class Winograd(ModulePass):
     """Replace direct 3x3 convolutions of stride 1 by Winograd's F(m, 3) in both spatial dims.
 
-    Exact in real arithmetic; in floating point the error grows with m, and infinities and NaN spread
-    over a tile. So nothing applies it unasked: `tune` chooses it, per convolution, where it is
-    measured faster and `--tolerance` allows it. `only` names one result (its SSA name), else all.
+    Exact in real arithmetic; in floating point the error grows with m, and infinities and NaN
+    spread over a tile. So nothing applies it unasked: `tune` chooses it, per convolution, where it
+    is measured faster and `--tolerance` allows it. `only` names one result by its SSA name.
 
     Before:
 
@@ -164,7 +170,9 @@ class _Steps:
         self.g, self.divisors = ConstantOp(made.g, f32), ConstantOp(made.divisors, f32)
 
     def build(self) -> list[Operation]:
-        self.data = grow_halo(self.data, self.found, self.rows * self.m + 2, self.columns * self.m + 2)
+        self.data = grow_halo(
+            self.data, self.found, self.rows * self.m + 2, self.columns * self.m + 2
+        )
         data, weights = self._data_transform(), self._weight_transform()
         product = self._product(data.result, weights.result)
         inverse = self._inverse(product.result)
@@ -186,7 +194,7 @@ class _Steps:
         return kernel.loops(full, with_layout(tensor(shape), layout), [1, 1, 1, 1, self.a, self.a])
 
     def _weight_transform(self) -> LoopsOp:
-        """U[f, c, i, j] = sum_r sum_s G[i, r] G[j, s] w[f, c, r, s] / (d[i] d[j]); at compile time."""
+        """U[f, c, i, j] = sum_r sum_s G[i, r] G[j, s] w[f, c, r, s] / (d[i] d[j]); a constant."""
         kernel = _Kernel([self.weights, self.g.result, self.divisors.result])
         w, g, d = kernel.sources
         f, c, i, j, r, s = iterators(6)
@@ -208,7 +216,7 @@ class _Steps:
         return GemmOp(kernel.inputs, Region(kernel.block), with_layout(shape, layout))
 
     def _inverse(self, product: SSAValue) -> LoopsOp:
-        """Y[n, f, m t + y, m u + z] = sum_i sum_j AT[y, i] AT[z, j] M[n, f, t, u, i, j]; epilogue."""
+        """Y[n, f, mt + y, mu + z] = sum_i sum_j AT[y, i] AT[z, j] M[n, f, t, u, i, j]; epilogue."""
         arguments = list(self.op.body.block.args)
         gone = {self.found.data.source, self.found.weights.source}
         read_later = {r.source for s in self.op.scopes[1:] for r in s.reads()}
@@ -280,5 +288,3 @@ def grow_halo(value: SSAValue, found: ConvMatch, rows: int, columns: int) -> SSA
     return Rewriter.replace_value_with_new_type(
         value, with_layout(logical(type_), LayoutAttr.of(layout.dims, low, high))
     )
-
-

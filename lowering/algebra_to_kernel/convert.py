@@ -86,7 +86,9 @@ class AlgebraToKernel(ModulePass):
                 _replace(old, _kernel(old, constants), constants)
             elif isinstance(old, ExternOp):
                 types = [result.type for result in old.outputs]
-                _replace(old, CallOp(old.callee.data, list(old.inputs), old.config, types), constants)
+                _replace(
+                    old, CallOp(old.callee.data, list(old.inputs), old.config, types), constants
+                )
         for old in list(block.ops):
             if isinstance(old, OnesOp) and not old.result.uses:
                 Rewriter.erase_op(old)

@@ -21,7 +21,7 @@ Names = Mapping[SSAValue, SSAValue]
 
 
 def _made(scopes: Sequence[ScopeOp], names: Names) -> dict[SSAValue, ScopeOp]:
-    made = {scope.result: scope for scope in scopes}
+    made: dict[SSAValue, ScopeOp] = {scope.result: scope for scope in scopes}
     return made | {name: made[value] for name, value in names.items() if value in made}
 
 

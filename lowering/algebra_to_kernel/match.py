@@ -3,7 +3,7 @@
 A contraction is a sum of a product of two reads (and, for transposed convolution, a guard). Its
 iterators fall into groups by where they occur: batch (both operands and the output), m, n (one
 operand and the output), k (both operands, summed). Matches are made modulo layout: strides are
-whatever the reads say, operands stay where they are. Source: EinNet section 5, algebra.md section 7.
+whatever the reads say, operands stay where they are. Source: EinNet section 5.
 """
 
 from __future__ import annotations
@@ -266,9 +266,7 @@ def _is_plain(index: Index, iterator: int, extents: Sequence[int]) -> bool:
     return index == Index(0) and extents[iterator] == 1
 
 
-def _channel(
-    index: Index, rank: int, extents: Sequence[int]
-) -> tuple[int | None, int, int] | None:
+def _channel(index: Index, rank: int, extents: Sequence[int]) -> tuple[int | None, int, int] | None:
     """(channel iterator, features per group, channels per group) of `(f // size) * per + c`."""
     if index.constant != 0:
         return None
@@ -299,6 +297,7 @@ def _place(
         atom, coefficient = index.terms[0]
         if coefficient != 1 or index.constant != 0:
             return None
+        assert isinstance(atom, FloorDiv)
         floor, stride, index = True, atom.divisor, atom.numerator
     tap: int | None = None
     dilation, p_coefficient = 1, None
@@ -335,7 +334,9 @@ def _weight_dims(
         elif c is not None and index == Index.iterator(c) and size == extents[c]:
             dims.append("c")
         elif any(tap is not None and index == Index.iterator(tap) for tap in taps):
-            tap = next(k for k, tap in enumerate(taps) if tap is not None and index == Index.iterator(tap))
+            tap = next(
+                k for k, tap in enumerate(taps) if tap is not None and index == Index.iterator(tap)
+            )
             dims.append(tap)
         elif len(index.terms) == 1 and index.constant == 0 and size == 1:
             dims.append("one")
@@ -366,6 +367,8 @@ def _guards_fit(
     found = [index for guard in guards for index in guard.index]
     sizes = [n for guard in guards for n in shape_of(guard.source)]
     assert rank >= 3
-    return len(found) == len(wanted) and all(n == 1 for n in sizes) and all(
-        index in wanted for index in found
+    return (
+        len(found) == len(wanted)
+        and all(n == 1 for n in sizes)
+        and all(index in wanted for index in found)
     )

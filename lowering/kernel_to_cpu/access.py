@@ -6,7 +6,7 @@ over the lanes of a vector: it is then at `start`, `start + 1`, ... in the lanes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
@@ -172,8 +172,12 @@ def _read_scalar(b: Emitter, access: Access, point: Point) -> Value:
     place = emit_index(b, access.flat, point)
     if condition is not None:  # an address that is not valid is replaced before the load
         place = b.select(condition, b.value(place, I64), constant(I64, 0))
-    value = to_compute(b, b.load(memory_type(access.element), access.pointer, place), access.element)
-    return value if condition is None else b.select(condition, value, constant(target, access.outside))
+    value = to_compute(
+        b, b.load(memory_type(access.element), access.pointer, place), access.element
+    )
+    return (
+        value if condition is None else b.select(condition, value, constant(target, access.outside))
+    )
 
 
 def _inside(b: Emitter, index: Value, size: int) -> Value:
@@ -227,12 +231,14 @@ def store(b: Emitter, value: Value, access: Access, point: Point) -> None:
 
 
 def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:
+    """Convert what was loaded to the type it is computed with."""
     if isinstance(element, BFloat16Type):
         return b.from_bfloat_bits(value)
     return b.cast(value, compute_type(element))
 
 
 def to_memory(b: Emitter, value: Value, element: Attribute) -> Value:
+    """Convert what was computed to the type that is stored."""
     if isinstance(element, BFloat16Type):
         return b.bfloat_bits(value)
     return b.cast(value, memory_type(element))

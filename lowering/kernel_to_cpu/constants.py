@@ -19,11 +19,11 @@ class Constants(dict[SSAValue, Array]):
 
     def __init__(self, program: Program):
         super().__init__()
-        self.values = constant_values(program.module)
+        self.known = constant_values(program.module)
         self._weights = program.weights
 
     def get(self, key: SSAValue, default: Any = None) -> Any:  # type: ignore[override]
-        return self[key] if key in self.values else default
+        return self[key] if key in self.known else default
 
     def __missing__(self, value: SSAValue) -> Array:
         op = value.owner

@@ -323,9 +323,7 @@ def _conv_spec(op: ConvOp, found: ConvMatch, part: _Part, data: SSAValue) -> con
     in_strides, _, _ = physical(tensor_type(data))
     out_strides, _, _ = physical(op.type)
     n, features, *size = op.type.get_shape()
-    out = tuple(
-        -(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size))
-    )
+    out = tuple(-(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size)))
     # A dim without taps reads one place only: its element stride is 0.
     moves = [1 if s else 0 for s in part.stride]
     return conv.ConvSpec(
@@ -368,5 +366,3 @@ def _conv_coordinates(op: ConvOp, part: _Part) -> Coordinates:
         return values
 
     return coordinates
-
-

@@ -55,5 +55,3 @@ def lower_gather(op: CallOp, isa: Isa) -> list[Call]:
 
     code = kernel(Module(), 3, outer * count, body)
     return [Call(code, (Argument(x), Argument(indices), Argument(op.outputs[0])))]
-
-

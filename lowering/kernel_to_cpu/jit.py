@@ -5,7 +5,7 @@ import ctypes.util
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -106,17 +106,28 @@ class ObjectCache:
 
     def object(self, ir_text: str, isa: Isa) -> bytes:
         """Give the object for a module, compiling it only if the folder lacks it."""
-        file = self._folder / f"{_key(ir_text, isa)}.o" if self._folder else None
-        data = _read(file) if file else None
-        if data is not None:
-            self.hits += 1
-            return data
-        self.misses += 1
-        data = compile_object(ir_text, isa)
-        if file:
-            with contextlib.suppress(OSError):
-                self._write(file, data)
-        return data
+        return self.objects([ir_text], isa)[0]
+
+    def objects(self, ir_texts: Sequence[str], isa: Isa) -> list[bytes]:
+        """Give the objects for modules, compiling side by side those that the folder lacks."""
+        from .parallel import compile_objects
+
+        files = [self._folder / f"{_key(text, isa)}.o" if self._folder else None for text in ir_texts]
+        found = [read_checked(file) if file else None for file in files]
+        missing = [k for k, data in enumerate(found) if data is None]
+        self.hits += len(found) - len(missing)
+        self.misses += len(missing)
+
+        def keep(number: int, data: bytes) -> None:
+            file = files[missing[number]]
+            if file:
+                with contextlib.suppress(OSError):
+                    self._write(file, data)
+
+        made = compile_objects([ir_texts[k] for k in missing], isa, keep) if missing else []
+        for k, data in zip(missing, made, strict=True):
+            found[k] = data
+        return [data for data in found if data is not None]
 
     def _write(self, file: Path, data: bytes) -> None:
         """Write aside, then rename, so that no reader sees half a file."""
@@ -180,7 +191,7 @@ def _version() -> str:
         return "source"
 
 
-def _read(file: Path) -> bytes | None:
+def read_checked(file: Path) -> bytes | None:
     """Read an object whose checksum holds, and mark it as used."""
     try:
         content = file.read_bytes()

@@ -12,9 +12,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from xdsl.ir import SSAValue
+
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp, physical
 from ...dialects.types import Tensor, tensor_type
+from ..algebra_to_kernel.loops import shared_loops
 from .access import Access, Point, Vector, compute_type, memory_type, store
 from .emit import Emitter
 from .isa import Isa
@@ -29,7 +32,6 @@ from .nest import (
     interior_at,
     plan_nest,
 )
-from ..algebra_to_kernel.loops import shared_loops
 from .types import I64, Index, Type, Value
 
 # Enough slices for a few threads to share evenly; more only cost index arithmetic.
@@ -93,7 +95,9 @@ def _flats(plan: NestPlan, op: LoopsOp) -> list[Affine]:
         for operand in scope.reads:
             if operand.source in types:
                 strides = physical(types[operand.source])[0]  # pyright: ignore
-                flats.append(sum((e * s for e, s in zip(operand.index, strides, strict=True)), Affine(0)))
+                flats.append(
+                    sum((e * s for e, s in zip(operand.index, strides, strict=True)), Affine(0))
+                )
     return flats
 
 
@@ -151,7 +155,13 @@ class _Points:
             self._loops(b, buffers, target, point, inner, tile)
 
     def _loops(
-        self, b: Emitter, buffers: Buffers, target: Access, point: Point, inner: list[int], tile: Index
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        target: Access,
+        point: Point,
+        inner: list[int],
+        tile: Index,
     ) -> None:
         if inner:
             with b.loop(0, self.plan.extents[inner[0]]) as index:
@@ -227,7 +237,7 @@ class _Rows:
         self.items = max(1, math.prod(self.plan.extents[: self.plan.shared]))
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
-        rows = {
+        rows: dict[SSAValue, tuple[Value, ScopePlan]] = {
             scope.op.result: (self._reserve(b, scope), scope)
             for scope in self.plan.scopes[:-1]
             if scope.own
@@ -322,8 +332,7 @@ def split_item(
 
 
 def _power_of_two(extent: int, lanes: int) -> int:
-    """Lanes for a loop: the full width, or for a short loop the least power of two that holds it."""
+    """Lanes for a loop: the full width, or the least power of two that holds a short loop."""
     while lanes > 1 and lanes // 2 >= extent:
         lanes //= 2
     return max(lanes, 1)
-

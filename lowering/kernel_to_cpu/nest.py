@@ -23,7 +23,6 @@ from .emit import Emitter
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
 from .types import I64, Type, Value
 
-
 # A window of this many taps or fewer is written out: addresses and bounds then fold.
 UNROLLED = 9
 
@@ -87,10 +86,10 @@ def plan_nest(scopes: Sequence[ScopeOp], shared: int) -> NestPlan:
             extents.append(n)
         numbered.append((scope, images, tuple(own), tuple(sums)))
     plan = NestPlan(shared, tuple(extents))
-    for scope, images, own, sums in numbered:
-        reads = tuple(_operand(r, images, plan.extents) for r in scope.reads())
-        here = tuple(images[: len(scope.traversal)])
-        plan.scopes.append(ScopePlan(scope, own, sums, reads, here))
+    for scope, image, inside, summed in numbered:
+        reads = tuple(_operand(r, image, plan.extents) for r in scope.reads())
+        here = tuple(image[: len(scope.traversal)])
+        plan.scopes.append(ScopePlan(scope, inside, summed, reads, here))
     return plan
 
 
@@ -100,7 +99,11 @@ def _operand(read_: Read, images: Sequence[Affine], extents: tuple[int, ...]) ->
 
 
 def guards_of(
-    index: Sequence[Affine], shape: Sequence[int], extents: tuple[int, ...], type_: Tensor | None, outside: float
+    index: Sequence[Affine],
+    shape: Sequence[int],
+    extents: tuple[int, ...],
+    type_: Tensor | None,
+    outside: float,
 ) -> tuple[tuple[Affine, int], ...]:
     """The bounds a read must check: none where the range, or the zero halo, makes it safe."""
     halo = layout_of(type_).halo if type_ is not None and outside == 0.0 else [(0, 0)] * len(shape)
@@ -127,7 +130,9 @@ class Buffers:
     """Whether the point is known to be where bounds that no lane decides hold: `interior_at`."""
 
 
-def interior_at(b: Emitter, plan: NestPlan, buffers: Buffers, point: Point, lanes: int) -> Value | None:
+def interior_at(
+    b: Emitter, plan: NestPlan, buffers: Buffers, point: Point, lanes: int
+) -> Value | None:
     """Whether every bound that iterator `lanes` has no part in holds for all summations at a point.
 
     None where there is no such bound, or one is no linear expression of its iterators.
@@ -142,7 +147,7 @@ def interior_at(b: Emitter, plan: NestPlan, buffers: Buffers, point: Point, lane
                     continue
                 sums = [k for k in index.iterators if k in scope.sums]
                 reach = [index.coefficient(k) * (plan.extents[k] - 1) for k in sums]
-                at = point.at({k: 0 for k in sums})
+                at = point.at(dict.fromkeys(sums, 0))
                 low = b.value(emit_index(b, index + sum(min(r, 0) for r in reach), at), I64)
                 high = b.value(emit_index(b, index + sum(max(r, 0) for r in reach), at), I64)
                 inside = b.logic("and", b.compare("ge", low, 0), b.compare("lt", high, size))
@@ -279,5 +284,3 @@ def _partial(
         value = b.select(mask, value, identity(scope.reduction, value.type))
         total = combine(b, scope.reduction, total, value)
     return total
-
-

@@ -35,7 +35,9 @@ def _remainder(b: Emitter, args: Sequence[Value]) -> Value:
     if x.type.is_float:
         return b.rem(x, y)
     trivial = b.logic("or", b.compare("eq", y, 0), b.compare("eq", y, -1))
-    return b.select(trivial, constant(x.type, 0), b.rem(x, b.select(trivial, constant(y.type, 1), y)))
+    return b.select(
+        trivial, constant(x.type, 0), b.rem(x, b.select(trivial, constant(y.type, 1), y))
+    )
 
 
 def _absolute(b: Emitter, args: Sequence[Value]) -> Value:

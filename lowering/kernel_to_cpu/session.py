@@ -55,10 +55,11 @@ ARENA = "isoform.arena_bytes"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value's buffer starts: an input, or an address that never changes."""
+    """Where a value's buffer starts: an input, or an address in the arena or a constant."""
 
     address: int = 0
     input: int | None = None
+    constant: bytes | None = None
 
 
 @dataclass
@@ -74,9 +75,10 @@ class CpuSession:
     """A compiled program. Calls from several threads take turns.
 
     Attributes:
-        native_calls: native calls made so far; one per run unless opaque nodes split the program.
-        arena_bytes: bytes of all intermediate buffers together.
-        packed_bytes: bytes of constants and packed weights.
+        arena, kept: intermediate buffers; constants and packed weights by the hash of their bytes.
+        segments: native tables and host work, in order.
+        tables, places: argument tables by address, and what stands at a position of one.
+        objects: compiled kernels.
     """
 
     def __init__(
@@ -97,11 +99,13 @@ class CpuSession:
             self._places[arg] = Place(input=k)
         self.patches: list[Patch] = []
         self.tables: dict[int, Array] = {}
+        self.places: dict[tuple[int, int], tuple[Place, int]] = {}
         inputs = [_input(name, type_) for name, type_ in program.inputs.items()]
         self.execution = Execution(inputs, self.patches, threads)
         self.segments = self._lower()
         self._link(ObjectCache() if cache is None else cache)
-        self.execution.outputs = self._outputs()
+        self.outputs = self._outputs()
+        self.execution.outputs = {name: self._view(value) for name, value in self.outputs.items()}
         self.constants.clear()  # kernels have packed or aligned copies of what they read
 
     @property
@@ -155,18 +159,18 @@ class CpuSession:
             raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
         return aligned(np.zeros(max(1, size.value.data), np.uint8))
 
-    def _keep(self, array: Array) -> int:
-        """Address of a constant that lives as long as the session; equal ones are kept once."""
+    def _keep(self, array: Array) -> Place:
+        """Place of a constant that lives as long as the session; equal ones are kept once."""
         flat = np.ascontiguousarray(array)
         digest = hashlib.blake2b(flat.view(np.uint8), digest_size=16).digest()
         if digest not in self.kept:
             self.kept[digest] = aligned(flat)
-        return self.kept[digest].ctypes.data
+        return Place(self.kept[digest].ctypes.data, constant=digest)
 
     def _lower(self) -> list[Segment]:
         segments = [Segment()]
         for op in main_of(self._program.module).body.block.ops:
-            if not op.results or op.results[0] in self.constants.values:
+            if not op.results or op.results[0] in self.constants.known:
                 continue
             calls = self._calls(op)
             if calls is None:
@@ -178,7 +182,7 @@ class CpuSession:
     def _calls(self, op: Operation) -> list[Call] | None:
         """The native calls of one op, its results placed; None if the host must run it."""
         if isinstance(op, ViewOp):
-            self._places[op.result] = self._place(op.source)
+            self._places[op.result] = self.place(op.source)
             return []
         if isinstance(op, JoinOp):
             self._places[op.result] = self._arena_place(op.properties.get("offset"), op)
@@ -212,10 +216,11 @@ class CpuSession:
             raise UserError("an op has no place in memory", where=where(op), hint="run plan-memory")
         return Place(self.arena.ctypes.data + offset.value.data)
 
-    def _place(self, value: SSAValue) -> Place:
-        if value in self.constants.values and value not in self._places:
+    def place(self, value: SSAValue) -> Place:
+        """Where a value's buffer is; a constant is evaluated when first asked for."""
+        if value in self.constants.known and value not in self._places:
             data = _laid_out(self.constants[value], tensor_type(value))
-            self._places[value] = Place(self._keep(data))
+            self._places[value] = self._keep(data)
         return self._places[value]
 
     def _link(self, cache: ObjectCache) -> None:
@@ -244,12 +249,13 @@ class CpuSession:
 
     def _fill(self, table: Array, position: int, argument: Argument) -> None:
         if argument.data is not None:
-            table[position] = self._keep(argument.data)
-            return
-        value = argument.value
-        assert value is not None
-        shift = argument.offset * byte_width(tensor_type(value).element_type)
-        place = self._place(value)
+            place, shift = self._keep(argument.data), 0
+        else:
+            value = argument.value
+            assert value is not None
+            shift = argument.offset * byte_width(tensor_type(value).element_type)
+            place = self.place(value)
+        self.places[table.ctypes.data, position] = place, shift
         if place.input is None:
             table[position] = place.address + shift
         else:
@@ -270,16 +276,15 @@ class CpuSession:
 
         return run
 
-    def _outputs(self) -> dict[str, View]:
+    def _outputs(self) -> dict[str, SSAValue]:
         values = return_of(self._program.module).arguments
-        names = self._program.output_names
-        return {n: self._view(v) for n, v in zip(names, values, strict=True)}
+        return dict(zip(self._program.output_names, values, strict=True))
 
     def _view(self, value: SSAValue) -> View:
         """Where a value's elements are."""
         type_ = tensor_type(value)
         dtype, shape = to_numpy(type_.element_type), shape_of(value)
-        place = self._place(value)
+        place = self.place(value)
         if place.input is not None:
             return View(dtype, shape, input=place.input)
         strides, offset, count = physical(type_)

@@ -43,7 +43,7 @@ def tile_of(op: LoopsOp) -> tuple[int, ...] | None:
 
 @dataclass
 class _Scope:
-    """One scope: `unrolled` iterators inside a tile, `here` and `reads` over the nest's iterators."""
+    """One scope: `unrolled` iterators inside a tile; `here` and `reads` in the nest's iterators."""
 
     op: ScopeOp
     unrolled: tuple[int, ...]
@@ -77,7 +77,11 @@ class _Tiling:
         bounds = tuple(self.extents)
         for scope, (own, sums, image) in zip(self.op.scopes, images, strict=True):
             reads = tuple(
-                Operand(r.source, tuple(normalise(e.substitute(image), bounds) for e in r.index), r.outside)
+                Operand(
+                    r.source,
+                    tuple(normalise(e.substitute(image), bounds) for e in r.index),
+                    r.outside,
+                )
                 for r in scope.reads()
             )
             product = factors(scope.expr()) if scope.reduction.data == "sum" else None
@@ -139,7 +143,9 @@ class _Tiles:
         self.lanes = isa.lanes(compute_type(op.type.element_type))
         inner = [d for d in tiling.loops if strides[d] == 1]
         if len(inner) != 1 or tiling.tile[inner[0]] != 1:
-            raise UserError("a tiled kernel's innermost dim must not be tiled", where="kernel.loops")
+            raise UserError(
+                "a tiled kernel's innermost dim must not be tiled", where="kernel.loops"
+            )
         self.vector = tiling.loops[inner[0]]
         by_stride = sorted(tiling.loops, key=lambda d: -strides[d] * tiling.tile[d])
         self.order = [tiling.loops[d] for d in by_stride if tiling.loops[d] != self.vector]
@@ -164,7 +170,9 @@ class _Tiles:
         for scope in self.tiling.scopes:
             for place in points([self.extents[k] for k in scope.unrolled]):
                 known = dict(zip(scope.unrolled, place, strict=True))
-                values[scope.op.result, place] = self._value(b, scope, buffers, point, known, values)
+                values[scope.op.result, place] = self._value(
+                    b, scope, buffers, point, known, values
+                )
         root = self.tiling.scopes[-1]
         for place in points([self.extents[k] for k in root.unrolled]):
             known = dict(zip(root.unrolled, place, strict=True))
@@ -179,7 +187,7 @@ class _Tiles:
         condition = self._inside(b, here, point)
         if condition is None:
             store(b, value, target, point)
-        elif isinstance(condition, Value):
+        else:
             with b.when(condition):
                 store(b, value, target, point)
 
@@ -284,5 +292,3 @@ def _vector(b: Emitter, value: Value | float, point: Point, operand: Operand) ->
         return value
     element = tensor_type(operand.source).element_type
     return constant(compute_type(element).vector(point.lanes), value)
-
-

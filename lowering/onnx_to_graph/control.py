@@ -27,16 +27,10 @@ def branch(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value
         return None
     if condition.size != 1:
         raise UserError("the condition is no single boolean", found=list(condition.shape))
-    taken = node.attribute("then_branch" if condition.ravel()[0] else "else_branch")
-    results = run_graph(importer, _graph(taken, node), {}, env, scope)
+    taken = node.graph("then_branch" if condition.ravel()[0] else "else_branch")
+    results = run_graph(importer, taken, {}, env, scope)
     importer.record(node, "folded")
     return list(results)
-
-
-def _graph(graph: object, node: Node) -> onnx.GraphProto:
-    if not isinstance(graph, onnx.GraphProto):
-        raise UserError("a subgraph is missing", where=node.where)
-    return graph
 
 
 def run_graph(
@@ -58,17 +52,28 @@ def run_graph(
     return found
 
 
+def _bound(body: onnx.GraphProto, values: Sequence[Value]) -> Env:
+    """A subgraph's inputs with their values. Raises UserError where the numbers differ."""
+    if len(body.input) != len(values):
+        raise UserError(
+            "the subgraph has another number of inputs", expected=len(body.input), found=len(values)
+        )
+    return {info.name: value for info, value in zip(body.input, values, strict=True)}
+
+
 def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None] | None:
     """Unroll `Loop` where count and conditions are constants; None where they depend on data."""
     count = node.known(0) if node.has(0) else np.asarray(MAX_ITERATIONS + 1)
     going = node.known(1) if node.has(1) else np.asarray(True)
-    body = _graph(node.attribute("body"), node)
+    body = node.graph("body")
     if count is None or going is None:
         if captured(body):  # it cannot stand alone as an opaque node
             raise NotConstant(
                 node.value(0 if count is None else 1).name, "the loop's count", node.where
             )
         return None
+    if count.size != 1 or going.size != 1:
+        raise UserError("count and condition are single numbers")
     trips = int(count.ravel()[0])
     carried: list[Value] = [node.value(k) for k in range(2, len(node.inputs))]
     rows: list[list[Value]] = []
@@ -80,8 +85,10 @@ def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
             Value.of_array(f"{k}", np.asarray(k, np.int64)),
             Value.of_array("", np.asarray(True)),
         ]
-        actual = dict(zip([i.name for i in body.input], [*iteration, *carried], strict=True))
-        results = run_graph(importer, body, dict(actual), env, scope)
+        actual = _bound(body, [*iteration, *carried])
+        results = run_graph(importer, body, actual, env, scope)
+        if len(results) < 1 + len(carried):
+            raise UserError("the subgraph has too few outputs", found=len(results))
         if not results[0].is_known:
             return None
         going = results[0].array()
@@ -98,15 +105,22 @@ def scan(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
     """Unroll `Scan` (opset 9 on): its count is a static dim."""
     if node.version < 9:
         return None
-    body, scanned = _graph(node.attribute("body"), node), node.int("num_scan_inputs", 1)
+    body, scanned = node.graph("body"), node.int("num_scan_inputs", 1)
     states = len(node.inputs) - scanned
+    if not 0 < scanned <= len(node.inputs) or len(body.output) < states:
+        raise UserError("operands, results and num_scan_inputs do not fit each other")
     in_axes = node.ints("scan_input_axes", [0] * scanned)
     in_directions = node.ints("scan_input_directions", [0] * scanned)
     carried = [node.value(k) for k in range(states)]
     sources = [node[states + k] for k in range(scanned)]
-    in_axes = [node.axis(a, len(shape_of(x))) for a, x in zip(in_axes, sources, strict=True)]
-    trips = shape_of(sources[0])[in_axes[0]]
     outs = len(body.output) - states
+    if {len(in_axes), len(in_directions)} != {scanned}:
+        raise UserError("one axis and direction per scan input are needed", expected=scanned)
+    in_axes = [node.axis(a, len(shape_of(x))) for a, x in zip(in_axes, sources, strict=True)]
+    counts = {shape_of(x)[axis] for x, axis in zip(sources, in_axes, strict=True)}
+    if len(counts) != 1:
+        raise UserError("the scan inputs have different lengths", found=sorted(counts))
+    (trips,) = counts
     rows: list[list[Value]] = []
     if trips > MAX_ITERATIONS or trips == 0:
         return None
@@ -115,16 +129,19 @@ def scan(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
             _row(node, x, axis, trips - 1 - k if backward else k)
             for x, axis, backward in zip(sources, in_axes, in_directions, strict=True)
         ]
-        actual = dict(zip([i.name for i in body.input], [*carried, *slices], strict=True))
-        results = run_graph(importer, body, dict(actual), env, scope)
+        actual = _bound(body, [*carried, *slices])
+        results = run_graph(importer, body, actual, env, scope)
         carried = results[:states]
         rows.append(results[states:])
     directions = node.ints("scan_output_directions", [0] * outs)
+    out_axes = node.ints("scan_output_axes", [0] * outs)
+    if {len(directions), len(out_axes)} != {outs}:
+        raise UserError("one axis and direction per scan output are needed", expected=outs)
     columns = [[row[j] for row in rows] for j in range(outs)]
     columns = [c[::-1] if directions[j] else c for j, c in enumerate(columns)]
     importer.record(node, "composed")
     rows = [list(row) for row in zip(*columns, strict=True)]
-    return [*carried, *_stacked(importer, node, rows, node.ints("scan_output_axes", [0] * outs))]
+    return [*carried, *_stacked(importer, node, rows, out_axes)]
 
 
 def _row(node: Node, x: object, axis: int, position: int) -> Value:

@@ -79,7 +79,7 @@ def _too_large(node: Node) -> bool:
 
 def range_size(node: Node) -> float:
     """Number of elements of a Range of known bounds. Raises UserError for a step of zero."""
-    start, limit, delta = (float(node.constant(k, "bound").ravel()[0]) for k in range(3))
+    start, limit, delta = (float(node.constant_number(k, "a bound")) for k in range(3))
     if delta == 0 or not math.isfinite(start + limit + delta):
         raise UserError("the step is zero or a bound is not finite")
     return max(0.0, (limit - start) / delta)
@@ -158,18 +158,20 @@ def _constant(node: Node) -> list[Value]:
     if len(node.attributes) != 1:
         raise UserError("a constant needs exactly one value", found=sorted(node.attributes))
     ((attribute, proto),) = node.attributes.items()
-    if attribute == "value":
-        return [_literal(proto.t, name, node.where)]
-    data = node.attribute(attribute)
     match attribute:
+        case "value" if (tensor := node.tensor("value")) is not None:
+            return [_literal(tensor, name, node.where)]
         case "value_float" | "value_floats":
-            return [Value.of_array(name, np.asarray(data, np.float32))]
+            data = np.asarray(
+                node.floats(attribute) if attribute[-1] == "s" else proto.f, np.float32
+            )
         case "value_int" | "value_ints":
-            return [Value.of_array(name, np.asarray(data, np.int64))]
+            data = np.asarray(node.ints(attribute) if attribute[-1] == "s" else proto.i, np.int64)
         case "value_string" | "value_strings":
-            return [Value.of_array(name, np.asarray(data, dtype=object))]
+            data = np.asarray(node.strings(attribute) if attribute[-1] == "s" else proto.s, object)
         case _:
             raise UserError(f"a constant of kind '{attribute}' is not supported")
+    return [Value.of_array(name, data)]
 
 
 def _literal(proto: onnx.TensorProto, name: str, where: str) -> Value:
@@ -188,7 +190,7 @@ def _constant_of_shape(node: Node) -> list[Value] | None:
     shape = tuple(node.constant_ints(0, "the shape"))
     if any(n < 0 for n in shape):
         raise UserError("a dim is negative", found=list(shape))
-    proto: onnx.TensorProto | None = node.attribute("value")
+    proto = node.tensor("value")
     fill = np.zeros(1, np.float32) if proto is None else reader(proto, None, node.where)()
     number = onnx.TensorProto.FLOAT if proto is None else proto.data_type
     element = element_of_number(number, node.where)

@@ -101,12 +101,15 @@ def schema_body(node: Node, domain: str) -> FunctionProto | None:
     if not versions:
         return None
     version = max((v for v in versions if v <= node.version), default=versions[0])
-    if version in schema.context_dependent_function_opset_versions:
-        data = schema.get_context_dependent_function_with_opset_version(
-            version, node.proto.SerializeToString(), [_type(v) for v in node.inputs]
-        )
-    else:
-        data = schema.get_function_with_opset_version(version)
+    try:
+        if version in schema.context_dependent_function_opset_versions:
+            data = schema.get_context_dependent_function_with_opset_version(
+                version, node.proto.SerializeToString(), [_type(v) for v in node.inputs]
+            )
+        else:
+            data = schema.get_function_with_opset_version(version)
+    except (RuntimeError, ValueError, onnx.defs.SchemaError):
+        return None  # onnx builds no body for these operands
     if not data:
         return None
     body = FunctionProto.FromString(data)

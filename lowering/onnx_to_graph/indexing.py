@@ -121,7 +121,7 @@ def compress(node: Node) -> list[SSAValue]:
 def one_hot(node: Node) -> list[SSAValue]:
     """values[1] where the new axis' position is the index, values[0] elsewhere."""
     indices, build = node[0], node.build
-    depth = node.constant_ints(1, "the depth")[0]
+    depth = node.constant_int(1, "the depth")
     if depth < 1:
         raise UserError("the depth is not positive", found=depth)
     if not is_signed_int(element_of(indices)):

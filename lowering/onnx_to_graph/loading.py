@@ -64,6 +64,7 @@ def _check(model: Model) -> None:
         raise UserError("the file holds no ONNX graph", where=model.source)
     if not graph.output:
         raise UserError("the graph has no output", where=model.source)
+    _require_text(model)
     version = model.opsets.get("")
     newest = onnx.defs.onnx_opset_version()
     if version is None and not model.opsets:
@@ -75,6 +76,24 @@ def _check(model: Model) -> None:
             expected=f"at most {newest}",
             hint="pip install --upgrade onnx",
         )
+
+
+def _require_text(model: Model) -> None:
+    """Every name is text: protobuf hands out bytes where a name is not UTF-8."""
+    waiting = [model.proto.graph]
+    nodes = [node for function in model.proto.functions for node in function.node]
+    while waiting or nodes:
+        if not nodes:
+            graph = waiting.pop()
+            names = [v.name for v in (*graph.input, *graph.output, *graph.initializer)]
+            nodes = list(graph.node)
+        else:
+            node = nodes.pop()
+            names = [node.name, node.op_type, node.domain, *node.input, *node.output]
+            names += [a.name for a in node.attribute]
+            waiting += [g for a in node.attribute for g in (a.g, *a.graphs) if g.node or g.output]
+        if not all(isinstance(name, str) for name in names):
+            raise UserError("a name in the graph is not UTF-8 text", where=model.source)
 
 
 def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:

@@ -88,12 +88,58 @@ class Node:
     def constant_ints(self, k: int, what: str) -> list[int]:
         return [int(v) for v in self.constant(k, what).ravel()]
 
+    def constant_number(self, k: int, what: str) -> Any:
+        """Data of operand `k`, which must be one known number. Raises UserError."""
+        array = self.constant(k, what)
+        if array.size != 1:
+            raise UserError(
+                f"{what} is no single number", where=self.where, found=list(array.shape)
+            )
+        return array.ravel()[0]
+
+    def constant_int(self, k: int, what: str) -> int:
+        return int(self.constant_number(k, what))
+
+    def of_rank(self, k: int, *ranks: int) -> tuple[int, ...]:
+        """The shape of operand `k`. Raises UserError where it has none of these ranks."""
+        shape = self.shape(k)
+        if len(shape) not in ranks:
+            expected = " or ".join(map(str, ranks))
+            raise UserError(
+                f"operand {k} has the wrong rank",
+                where=self.where,
+                expected=expected,
+                found=list(shape),
+            )
+        return shape
+
     # --- attributes ---
 
-    def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute as a Python value (a list, number, bytes or proto), or `default`."""
+    def typed(self, name: str, kind: int) -> AttributeProto | None:
+        """An attribute of this kind, None where it is missing. Raises UserError for another kind."""
         proto = self.attributes.get(name)
-        return default if proto is None else onnx.helper.get_attribute_value(proto)
+        if proto is not None:
+            self._check(proto, kind)
+        return proto
+
+    def tensor(self, name: str) -> onnx.TensorProto | None:
+        proto = self.typed(name, AttributeProto.TENSOR)
+        return None if proto is None else proto.t
+
+    def graph(self, name: str) -> onnx.GraphProto:
+        """A subgraph. Raises UserError where it is missing."""
+        proto = self.typed(name, AttributeProto.GRAPH)
+        if proto is None:
+            raise UserError(f"subgraph '{name}' is missing", where=self.where)
+        return proto.g
+
+    def floats(self, name: str) -> list[float] | None:
+        proto = self.typed(name, AttributeProto.FLOATS)
+        return None if proto is None else list(proto.floats)
+
+    def strings(self, name: str) -> list[str]:
+        proto = self.typed(name, AttributeProto.STRINGS)
+        return [] if proto is None else [s.decode(errors="replace") for s in proto.strings]
 
     def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         """A list of integers. Raises UserError where it is missing and has no default."""

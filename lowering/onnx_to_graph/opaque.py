@@ -141,7 +141,14 @@ def _inferred(node: Node, domain: str, opsets: Mapping[str, int]) -> dict[str, T
         found = onnx.shape_inference.infer_node_outputs(
             schema, node.proto, types, data, opset_imports=imports
         )
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, KeyError):
+    except (
+        onnx.shape_inference.InferenceError,
+        onnx.checker.ValidationError,
+        RuntimeError,
+        ValueError,
+        KeyError,
+        TypeError,
+    ):
         return {}
     static = {name: _static(proto, node) for name, proto in found.items()}
     return {name: type_ for name, type_ in static.items() if type_ is not None}

@@ -40,6 +40,7 @@ def recurrent(
     """A converter: `step` maps (hidden[, cell]) to the next, for each direction in turn."""
 
     def convert(node: Node) -> list[SSAValue]:
+        _require_ranks(node)
         x, batch_first = node[0], node.flag("layout")
         if batch_first:
             x = node.transpose(x, [1, 0, 2])
@@ -66,6 +67,13 @@ def recurrent(
     return convert
 
 
+def _require_ranks(node: Node) -> None:
+    """Every operand has its rank. Raises UserError."""
+    for k, rank in enumerate((3, 3, 3, 2, 1, 3, 3, 2)):
+        if node.has(k):
+            node.of_rank(k, rank)
+
+
 def _require_plain(node: Node, steps: int) -> None:
     """NotNative for what is not modelled: ragged batches, clipping, coupled gates."""
     lengths = node.known(4) if node.has(4) else None
@@ -82,7 +90,7 @@ def _require_plain(node: Node, steps: int) -> None:
 
 
 def _names(node: Node, d: int, defaults: Sequence[str]) -> list[str]:
-    given = [a.decode().lower() for a in node.attribute("activations", [])]
+    given = [name.lower() for name in node.strings("activations")]
     names = given[d * len(defaults) : (d + 1) * len(defaults)] or list(defaults)
     if len(names) != len(defaults) or any(n not in _ACTIVATIONS for n in names):
         raise NotNative

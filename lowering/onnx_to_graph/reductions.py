@@ -121,7 +121,7 @@ def cum_sum(node: Node) -> list[SSAValue]:
     """A product with a triangular matrix of ones along the axis."""
     x = node[0]
     shape = shape_of(x)
-    axis = node.axis(node.constant_ints(1, "the axis")[0], len(shape))
+    axis = node.axis(node.constant_int(1, "the axis"), len(shape))
     n = shape[axis]
     if n > _CUMULATIVE_LIMIT or not shape:
         raise NotNative
@@ -135,7 +135,7 @@ def cum_prod(node: Node) -> list[SSAValue]:
     """Products of prefixes: a reduction of the operand with ones beyond each prefix."""
     x, build = node[0], node.build
     shape = shape_of(x)
-    axis = node.axis(node.constant_ints(1, "the axis")[0], len(shape))
+    axis = node.axis(node.constant_int(1, "the axis"), len(shape))
     n = shape[axis]
     if n > _PRODUCT_LIMIT:
         raise NotNative

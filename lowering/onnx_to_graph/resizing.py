@@ -17,9 +17,7 @@ from .values import NotNative
 
 def upsample(node: Node) -> list[SSAValue]:
     """Opset 7 to 9: positions are output / scale, rounded down."""
-    scales = (
-        node.attribute("scales") if node.version < 9 else list(node.constant(1, "scales").ravel())
-    )
+    scales = node.floats("scales") if node.version < 9 else list(node.constant(1, "scales").ravel())
     if scales is None or len(scales) != len(node.shape(0)):
         raise UserError("one scale per dim is needed", found=scales)
     mode = node.string("mode", "nearest")

@@ -321,7 +321,7 @@ def trilu(node: Node) -> list[SSAValue]:
     x, shape = node[0], node.shape(0)
     if len(shape) < 2:
         raise UserError("an operand of rank at least 2 is needed", found=list(shape))
-    k = node.constant_ints(1, "the diagonal")[0] if node.has(1) else 0
+    k = node.constant_int(1, "the diagonal") if node.has(1) else 0
     ones = np.ones(shape[-2:], np.bool_)
     mask = np.triu(ones, k) if node.flag("upper", True) else np.tril(ones, k)
     kept = node.build.expand(node.data(mask, "mask"), shape)
@@ -359,7 +359,7 @@ def center_crop_pad(node: Node) -> list[SSAValue]:
 
 def range_(node: Node) -> list[SSAValue]:
     """A constant; ranges that depend on data have no static shape."""
-    bounds = [node.constant(k, "a bound").ravel()[0] for k in range(3)]
+    bounds = [node.constant_number(k, "a bound") for k in range(3)]
     if range_size(node) > 1 << 28:
         raise UserError("the range has more than 2^28 elements")
     dtype = node.constant(0, "a bound").dtype

@@ -23,7 +23,7 @@ def dft(node: Node) -> list[SSAValue]:
     if len(shape) < 2 or shape[-1] not in (1, 2) or not is_float(element_of(x)):
         raise UserError("the last dim holds one or two numbers", found=list(shape))
     axis = _axis(node, len(shape))
-    length = node.constant_ints(1, "the length")[0] if node.has(1) else shape[axis]
+    length = node.constant_int(1, "the length") if node.has(1) else shape[axis]
     inverse, one_sided = node.flag("inverse"), node.flag("onesided")
     if length > MAX_LENGTH or length < 1 or (inverse and one_sided):
         raise NotNative
@@ -49,7 +49,7 @@ def dft(node: Node) -> list[SSAValue]:
 def _axis(node: Node, rank: int) -> int:
     if node.version < 20:
         return node.axis(node.int("axis", 1), rank)
-    return node.axis(node.constant_ints(2, "the axis")[0] if node.has(2) else -2, rank)
+    return node.axis(node.constant_int(2, "the axis") if node.has(2) else -2, rank)
 
 
 def _resized(node: Node, x: SSAValue, axis: int, length: int) -> SSAValue:

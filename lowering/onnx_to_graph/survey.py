@@ -13,7 +13,7 @@ from . import functions, opaque
 from .binding import Input, bind, declared_inputs, flags
 from .elements import element_of_number, is_supported, tensor_shape
 from .importer import Env, Importer, Outcome, Scope
-from .loading import Model, domain_of, in_order
+from .loading import Model, domain_of, in_order, reads
 from .node import Node
 from .table import TABLE
 from .values import Value
@@ -79,7 +79,7 @@ class Survey(Importer):
         if self._expanding:
             super().node(proto, env, scope)
             return
-        if any(isinstance(env.get(name), Unknown) for name in proto.input if name):
+        if any(isinstance(env.get(name), Unknown) for name in reads(proto)):
             self._assumed(proto, env, scope)
         else:
             try:

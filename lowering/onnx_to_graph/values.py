@@ -117,8 +117,8 @@ class Value:
         self, build: GraphBuilder, fresh: Callable[[str], str], where: str
     ) -> SSAValue:
         if self.element is None:
-            dtype = self.array().dtype
-            kind = "string" if dtype.kind in "OUS" else str(dtype)
+            dtype = None if self._load is None else self.array().dtype
+            kind = "string" if dtype is None or dtype.kind in "OUS" else str(dtype)
             raise UserError(f"operand '{self.name}' has unsupported type {kind}", where=where)
         assert self._load is not None
         if not self._weight and math.prod(self.shape) <= LITERAL:

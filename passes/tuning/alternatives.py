@@ -60,7 +60,10 @@ def _schedules(op: KernelOp, isa: Isa) -> list[tuple[str, dict[str, int]]]:
             found = gemm_schedules(op, isa)
         case _:
             found = []
-    return [(f"{DIRECT}-{rows}x{vectors}", {"rows": rows, "vectors": vectors}) for rows, vectors in found]
+    return [
+        (f"{DIRECT}-{rows}x{vectors}", {"rows": rows, "vectors": vectors})
+        for rows, vectors in found
+    ]
 
 
 def _schedule(values: dict[str, int]) -> Callable[[KernelOp], Sequence[Operation]]:

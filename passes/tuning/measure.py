@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from ...dialects.graph import WeightOp
 from ...dialects.algebra import OnesOp
+from ...dialects.graph import WeightOp
 from ...dialects.kernel import (
     ConvOp,
     KernelOp,
@@ -175,11 +175,7 @@ def _draw(type_: Tensor, seed: int) -> Array:
 
 
 def _inputs(program: Program, seed: int) -> dict[str, Array]:
-    return {
-        name: _activations(type_, seed)
-        for name, type_ in program.inputs.items()
-    }
-
+    return {name: _activations(type_, seed) for name, type_ in program.inputs.items()}
 
 
 def _activations(type_: Tensor, seed: int) -> Array:

@@ -29,8 +29,8 @@ MARGIN = 0.97
 class Tune(ModulePass):
     """Measure how each convolution and product runs fastest on this machine, and rewrite it so.
 
-    Options: `effort` quick (measure nothing), default (direct against Winograd F(2,3) and F(4,3)) or
-    max (register blocks too); `tolerance` bounds the error, relative to the largest magnitude on
+    Options: `effort` quick (measure nothing), default (direct against Winograd F(2,3) and F(4,3))
+    or max (register blocks too); `tolerance` bounds the error, relative to the largest magnitude on
     random data, that an inexact algorithm may add; `cost-file` holds what was measured before, and
     receives what is measured now: with it, the same choices are made again.
 
@@ -53,7 +53,9 @@ class Tune(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         if self.effort not in EFFORTS:
-            raise UserError(f"unknown effort '{self.effort}'", where="tune", expected=", ".join(EFFORTS))
+            raise UserError(
+                f"unknown effort '{self.effort}'", where="tune", expected=", ".join(EFFORTS)
+            )
         isa = Isa.host()
         constants = constant_values(op)
         kernels = [
@@ -89,7 +91,9 @@ class Tune(ModulePass):
         results = measure(op, constants, choices, self.threads, self.seed)
         best = self._best(results)
         known.add(
-            Measured(text, best.seconds * 1e6, best.low * 1e6, best.high * 1e6, best.alternative.name)
+            Measured(
+                text, best.seconds * 1e6, best.low * 1e6, best.high * 1e6, best.alternative.name
+            )
         )
         return best.alternative
 
@@ -101,7 +105,7 @@ class Tune(ModulePass):
 
 
 def core_signature(op: KernelOp, constants: set[SSAValue]) -> str:
-    """What a kernel's choice depends on: its contraction, layouts and which operands are constant."""
+    """What a kernel's choice depends on: its contraction, layouts, which operands are constant."""
     program, core = isolate(op, constants, 0)
     text = signature(core)
     program.module.drop_all_references()

@@ -1,0 +1,246 @@
+"""Keep compiled programs on disk whole: kernels, packed weights and the table of calls.
+
+A file is a magic number, the header's checksum and size, the header (JSON), and then the bytes that
+the header names by offset and size: objects, and constants as the kernels read them. Addresses
+stand in it as pairs (buffer, offset); the buffers are the inputs, the arena and the constants.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...dialects.errors import UserError
+from ...dialects.files import atomic_write
+from ...dialects.types import Array
+from .execute import ALIGNMENT, Execution, Input, Patch, View, room
+from .cache_folder import CacheFolder
+from .jit import Library
+from .runner import ROW, Pool, Table
+from .session import CpuSession, Place
+
+MAGIC = b"isoform\x01"
+_HEAD = len(MAGIC) + 4 + 8  # then checksum and size of the header
+ARENA, INPUT = -1, -2
+# A stored program may take this share of the cache; larger ones are compiled each time.
+SHARE = 4
+
+# (buffer, offset): a constant's number, or `ARENA` and an offset; `INPUT - k` is input number k.
+Pair: TypeAlias = "tuple[int, int]"
+
+
+class StoredSession:
+    """A program that was compiled before, by this or another process.
+
+    Attributes:
+        notes: what `save` was given to keep beside it.
+    """
+
+    def __init__(self, header: Mapping[str, Any], data: Array, threads: int) -> None:
+        self.notes = header["notes"]
+        self._data = data  # the constants are in it
+        self._arena = room(header["arena"])
+        self._arena[...] = 0  # what no kernel writes reads as it does in a fresh session
+        self._constants = [data[start : start + size] for start, size in header["constants"]]
+        objects = [data[start : start + size].tobytes() for start, size in header["objects"]]
+        self._library = Library(objects)
+        self._patches: list[Patch] = []
+        self._tables: list[Array] = []
+        inputs = [Input(n, np.dtype(d), tuple(shape)) for n, d, shape in header["inputs"]]
+        self.execution = Execution(inputs, self._patches, threads)
+        self.execution.steps.append(self._table(header["rows"]))
+        self.execution.outputs = {name: self._view(view) for name, *view in header["outputs"]}
+
+    @property
+    def native_calls(self) -> int:
+        """Count native calls so far, one per run."""
+        return self.execution.calls
+
+    @property
+    def arena_bytes(self) -> int:
+        """Bytes of all intermediate buffers together."""
+        return self._arena.nbytes
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of constants and packed weights."""
+        return sum(constant.nbytes for constant in self._constants)
+
+    @property
+    def pool(self) -> Pool:
+        """The threads that the program runs on."""
+        return self.execution.pool
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run once. Inputs by name, of the exact shapes and dtypes.
+
+        Raises:
+            UserError: an input is missing or has another shape or dtype.
+        """
+        return self.execution.run(inputs)
+
+    def close(self) -> None:
+        """Stop the worker threads."""
+        self.execution.close()
+
+    def _table(self, lines: Sequence[tuple[str, int, Sequence[Pair]]]) -> Table:
+        rows = np.zeros(len(lines), ROW)
+        for row, (symbol, items, arguments) in zip(rows, lines, strict=True):
+            table = np.zeros(len(arguments), np.uint64)
+            self._tables.append(table)
+            for position, (buffer, offset) in enumerate(arguments):
+                if buffer <= INPUT:
+                    self._patches.append(Patch(table, position, INPUT - buffer, offset))
+                else:
+                    table[position] = self._address(buffer) + offset
+            row["fn"] = self._library.address(symbol)
+            row["args"] = table.ctypes.data
+            row["items"] = items
+        return Table(rows)
+
+    def _address(self, buffer: int) -> int:
+        return (self._arena if buffer == ARENA else self._constants[buffer]).ctypes.data
+
+    def _view(self, saved: Sequence[Any]) -> View:
+        dtype, shape, strides, (buffer, start), offset, size = saved
+        known = np.dtype(dtype)
+        if buffer <= INPUT:
+            return View(known, tuple(shape), input=INPUT - buffer)
+        address = self._address(buffer) + start
+        return View(known, tuple(shape), tuple(strides), address, offset, size)
+
+
+class ProgramStore:
+    """Stored programs in the cache folder; one that cannot be read, or written, is not there."""
+
+    def __init__(self, folder: CacheFolder | None = None) -> None:
+        self.folder = CacheFolder() if folder is None else folder
+
+    def load(self, key: str, threads: int) -> StoredSession | None:
+        """The program stored under a key, ready to run; None if there is none that is whole."""
+        file = self.folder.file(f"{key}.program")
+        if file is None:
+            return None
+        found = _read(file)
+        if found is None:
+            return None
+        self.folder.touch(file)
+        return StoredSession(*found, threads)
+
+    def save(self, key: str, session: CpuSession, notes: Any = None) -> bool:
+        """Store a program, if it is one native call and takes no more than its share."""
+        file = self.folder.file(f"{key}.program")
+        size = session.packed_bytes + sum(map(len, session.objects))
+        if file is None or size > self.folder.limit // SHARE:
+            return False
+        lines = _lines(session)
+        if lines is None:
+            return False
+        with contextlib.suppress(OSError, UserError):
+            self.folder.prepare()
+            _write(file, session, lines, notes)
+            self.folder.written(file)
+            return True
+        return False
+
+
+# --- describing a session -----------------------------------------------------------------------
+
+
+def _lines(session: CpuSession) -> list[tuple[str, int, list[Pair]]] | None:
+    """The rows of the one native table; None if there is host work."""
+    if len(session.segments) != 1 or session.segments[0].table is None:
+        return None
+    (segment,) = session.segments
+    assert segment.table is not None
+    lines: list[tuple[str, int, list[Pair]]] = []
+    for call, row in zip(segment.calls, segment.table.rows, strict=True):
+        address = int(row["args"])
+        places = [session.places[address, k] for k in range(len(session.tables[address]))]
+        pairs = [_pair(session, place, shift) for place, shift in places]
+        lines.append((call.code.symbol, call.code.items, pairs))
+    return lines
+
+
+def _pair(session: CpuSession, place: Place, shift: int = 0) -> Pair:
+    if place.input is not None:
+        return INPUT - place.input, shift
+    if place.constant is not None:
+        return list(session.kept).index(place.constant), shift
+    return ARENA, place.address - session.arena.ctypes.data + shift
+
+
+def _outputs(session: CpuSession) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = []
+    for name, view in session.execution.outputs.items():
+        pair = _pair(session, session.place(session.outputs[name]))
+        found.append((name, view.dtype.name, view.shape, view.strides, pair, view.offset, view.size))
+    return found
+
+
+# --- the file -----------------------------------------------------------------------------------
+
+
+def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) -> None:
+    objects = [np.frombuffer(data, np.uint8) for data in dict.fromkeys(session.objects)]
+    constants = [a.reshape(-1).view(np.uint8) for a in session.kept.values()]
+    places: list[tuple[int, int]] = []
+    start, checksum = 0, 0
+    for part in (*constants, *objects):
+        places.append((start, part.nbytes))
+        start += -(-part.nbytes // ALIGNMENT) * ALIGNMENT
+    for part in _padded([*constants, *objects]):
+        checksum = zlib.crc32(part, checksum)
+    header = json.dumps(
+        {
+            "notes": notes,
+            "arena": session.arena.nbytes,
+            "inputs": [(i.name, i.dtype.name, i.shape) for i in session.execution.inputs],
+            "outputs": _outputs(session),
+            "rows": lines,
+            "constants": places[: len(constants)],
+            "objects": places[len(constants) :],
+            "size": start,
+            "checksum": checksum,
+        }
+    ).encode()
+    with atomic_write(file) as out:
+        out.write(MAGIC + zlib.crc32(header).to_bytes(4, "little"))
+        out.write(len(header).to_bytes(8, "little") + header)
+        for part in _padded([*constants, *objects]):
+            out.write(part)
+
+
+def _padded(parts: Sequence[Array]) -> list[Any]:
+    """The parts, each followed by what fills it up to a multiple of the alignment."""
+    padded: list[Any] = []
+    for part in parts:
+        padded += [memoryview(part), bytes(-part.nbytes % ALIGNMENT)]
+    return padded
+
+
+def _read(file: Path) -> tuple[Mapping[str, Any], Array] | None:
+    """Header and bytes of a stored program whose checksums hold."""
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(_HEAD)
+            if len(head) < _HEAD or not head.startswith(MAGIC):
+                return None
+            checksum = int.from_bytes(head[len(MAGIC) : len(MAGIC) + 4], "little")
+            size = int.from_bytes(head[len(MAGIC) + 4 :], "little")
+            text = stream.read(min(size, file.stat().st_size))
+            if zlib.crc32(text) != checksum:
+                return None
+            header = json.loads(text)
+            data = room(header["size"])
+            if stream.readinto(memoryview(data)) != len(data):  # pyright: ignore
+                return None
+    except OSError:
+        return None
+    return (header, data) if zlib.crc32(memoryview(data)) == header["checksum"] else None

@@ -1,0 +1,337 @@
+"""Identities of real functions: what may be assumed when plain equality fails, each by its name.
+
+They hold for real numbers where both sides are defined; rounding, overflow and NaN aside. A verdict
+lists the ones that were used. Rewriting goes one way, from the inside out, so it ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+
+from ...dialects.canonical_scope import (
+    ONE,
+    Apply,
+    Expr,
+    Extents,
+    Factor,
+    Reduce,
+    Scope,
+    Source,
+    Term,
+    add,
+    apply,
+    bind,
+    constant,
+    factor,
+    multiply,
+    reduce,
+    scale,
+)
+from .inline import Inliner, TooManyTermsError
+from .prove import Proof, Prover
+
+STATEMENTS: dict[str, str] = {
+    "tanh-by-exp": "tanh(x) = 1 - 2 / (1 + exp(2 x))",
+    "logistic-symmetry": "1 / (1 + exp(x)) = 1 - 1 / (1 + exp(-x))",
+    "reciprocal-of-product": "1 / (a b) = (1 / a) (1 / b), 1 / (1 / a) = a",
+    "cancel": "a / a = 1",
+    "exp-of-sum": "exp(a + b) = exp(a) exp(b), exp(-a) = 1 / exp(a)",
+    "odd-function": "f(-x) = -f(x) for erf, sin, tan, asin, atan, sinh, asinh, atanh",
+    "even-function": "f(-x) = f(x) for abs, cos, cosh",
+    "power-of-half": "pow(x, 1/2) = sqrt(x), pow(x, -1/2) = 1 / sqrt(x)",
+    "square-of-root": "sqrt(x) sqrt(x) = x",
+    "rounded-literal": "a literal that is a rational p/q or sqrt(p/q) rounded stands for it",
+}
+_ODD = frozenset({"erf", "sin", "tan", "asin", "atan", "sinh", "asinh", "atanh"})
+_EVEN = frozenset({"abs", "cos", "cosh"})
+# Rationals that a rounded literal may stand for.
+_MOST_DENOMINATOR = 4096
+_MOST_RADICAND = 64
+
+
+def prove_up_to_functions(
+    prover: Prover, a: Source, b: Source, cut: Iterable[str]
+) -> Proof:
+    """Compare two scopes once both are rewritten by the identities."""
+    if not isinstance(a, Scope) or not isinstance(b, Scope):
+        return Proof(None)
+    try:
+        inliner = Inliner(frozenset(cut) - {a.token, b.token})
+        rewriter = Rewriter()
+        first = rewriter.expr(inliner.whole(a), a.shape)
+        second = rewriter.expr(inliner.whole(b), b.shape)
+    except TooManyTermsError:
+        return Proof(None)
+    proof = prover.expressions(first, second, a.shape)
+    return replace(proof, assumptions=tuple(sorted(rewriter.used)))
+
+
+@dataclass
+class Rewriter:
+    """Rewrite expressions; `used` collects the names of the identities applied."""
+
+    used: set[str] = field(default_factory=set[str])
+
+    def expr(self, expr: Expr, extents: Extents) -> Expr:
+        """The expression in the identities' normal form."""
+        total: list[Expr] = []
+        for term in expr.terms:
+            wide = extents + term.sums
+            value = self._literal(term.coefficient, wide)
+            for f in term.factors:
+                value = multiply(value, self._factor(f, wide), wide)
+            value = self._products(value, wide)
+            total.append(bind(value, extents, term.sums) if term.sums else value)
+            if sum(len(e.terms) for e in total) > 256:
+                raise TooManyTermsError
+        return add(*total)
+
+    def _factor(self, f: Factor, extents: Extents) -> Expr:
+        match f:
+            case Apply(function, args, depth):
+                inner = [self.expr(a, extents[:depth]) for a in args]
+                return self.call(function, inner, extents)
+            case Reduce(kind, sums, arg, depth):
+                return reduce(kind, sums, self.expr(arg, extents[:depth] + sums), extents[:depth])
+            case _:
+                return factor(f, extents)
+
+    def call(self, function: str, args: Sequence[Expr], extents: Extents) -> Expr:
+        """A call whose arguments are rewritten."""
+        rule = _RULES.get(function)
+        found = rule(self, args, extents) if rule is not None else None
+        return apply(function, args, extents) if found is None else found
+
+    # --- one rule a function ---
+
+    def tanh(self, args: Sequence[Expr], extents: Extents) -> Expr:
+        self.used.add("tanh-by-exp")
+        exp = self.call("exp", [scale(args[0], 2)], extents)
+        quotient = self.call("recip", [add(constant(1), exp)], extents)
+        return add(constant(1), scale(quotient, -2))
+
+    def exp(self, args: Sequence[Expr], extents: Extents) -> Expr | None:
+        """A product of exponentials of positive multiples, one a term."""
+        value = constant(1)
+        if len(args[0].terms) == 1 and args[0].terms[0].coefficient > 0:
+            return None
+        for term in args[0].terms:
+            self.used.add("exp-of-sum")
+            alone = Expr((Term(abs(term.coefficient), term.sums, term.factors),))
+            one = apply("exp", [alone], extents)
+            one = one if term.coefficient > 0 else self.call("recip", [one], extents)
+            value = multiply(value, one, extents)
+        return value
+
+    def recip(self, args: Sequence[Expr], extents: Extents) -> Expr | None:
+        arg = args[0]
+        if len(arg.terms) != 1:
+            return self._recip_of_sum(arg, extents)
+        term = arg.terms[0]
+        wide = extents + term.sums
+        outside = [f for f in term.factors if not _uses_sums(f, extents, wide)]
+        inside = tuple(f for f in term.factors if f not in outside)
+        if term.coefficient == 1 and (len(outside) + (1 if inside else 0)) <= 1:
+            only = outside[0] if outside else None
+            if not isinstance(only, Apply) or only.function != "recip":
+                return None
+            self.used.add("reciprocal-of-product")
+            return only.args[0]
+        self.used.add("reciprocal-of-product")
+        value = constant(1 / term.coefficient)
+        for f in outside:
+            value = multiply(value, self.call("recip", [factor(f, extents)], extents), extents)
+        if inside:
+            rest = bind(_product(inside, wide), extents, term.sums)
+            value = multiply(value, apply("recip", [rest], extents), extents)
+        return value
+
+    def _recip_of_sum(self, arg: Expr, extents: Extents) -> Expr | None:
+        if not arg.terms:
+            return None
+        if (exponent := _one_plus_exp(arg)) is not None:
+            return self._logistic(exponent, extents)
+        first = arg.terms[0].coefficient
+        if first == 1:
+            return None
+        self.used.add("reciprocal-of-product")
+        return scale(self.call("recip", [scale(arg, 1 / first)], extents), 1 / first)
+
+    def _logistic(self, exponential: Factor, extents: Extents) -> Expr | None:
+        """1 / (1 + 1 / exp(x)) = 1 - 1 / (1 + exp(x))."""
+        if not isinstance(exponential, Apply) or exponential.function != "recip":
+            return None
+        self.used.add("logistic-symmetry")
+        positive = apply("recip", [add(constant(1), exponential.args[0])], extents)
+        return add(constant(1), scale(positive, -1))
+
+    def odd(self, function: str, args: Sequence[Expr], extents: Extents) -> Expr | None:
+        if not args[0].terms or args[0].terms[0].coefficient > 0:
+            return None
+        even = function in _EVEN
+        self.used.add("even-function" if even else "odd-function")
+        return scale(apply(function, [scale(args[0], -1)], extents), 1 if even else -1)
+
+    def power(self, args: Sequence[Expr], extents: Extents) -> Expr | None:
+        exponent = args[1].constant
+        if exponent not in (Fraction(1, 2), Fraction(-1, 2)):
+            return None
+        self.used.add("power-of-half")
+        root = apply("sqrt", args[:1], extents)
+        return root if exponent is not None and exponent > 0 else self.call("recip", [root], extents)
+
+    # --- products and literals ---
+
+    def _products(self, value: Expr, extents: Extents) -> Expr:
+        """Cancel a / a and join sqrt(x) sqrt(x) in each term."""
+        total: list[Expr] = []
+        for term in value.terms:
+            left, made = self._cancelled(list(term.factors), extents + term.sums)
+            if len(left) == len(term.factors):
+                total.append(Expr((term,)))
+                continue
+            product = multiply(_product(left, extents + term.sums), made, extents + term.sums)
+            product = scale(product, term.coefficient)
+            total.append(bind(product, extents, term.sums) if term.sums else product)
+        return add(*total)
+
+    def _cancelled(self, factors: list[Factor], extents: Extents) -> tuple[list[Factor], Expr]:
+        made = constant(1)
+        changed = True
+        while changed:
+            changed = False
+            by_token = {f.token: k for k, f in enumerate(factors)}
+            for k, f in enumerate(factors):
+                other = by_token.get(_inverse(f))
+                if other is not None and other != k:
+                    self.used.add("cancel")
+                    factors = [g for n, g in enumerate(factors) if n not in (k, other)]
+                    changed = True
+                    break
+                twin = next((n for n in range(k + 1, len(factors)) if factors[n].token == f.token), None)
+                if twin is not None and (root := _root(f)) is not None:
+                    self.used.add("square-of-root")
+                    made = multiply(made, self._squared(root, f, extents), extents)
+                    factors = [g for n, g in enumerate(factors) if n not in (k, twin)]
+                    changed = True
+                    break
+        return factors, made
+
+    def _squared(self, root: Expr, f: Factor, extents: Extents) -> Expr:
+        assert isinstance(f, Apply)
+        return root if f.function == "sqrt" else self.call("recip", [root], extents)
+
+    def _literal(self, value: Fraction, extents: Extents) -> Expr:
+        found = nearest_simple(value)
+        if found is None:
+            return constant(value)
+        self.used.add("rounded-literal")
+        rational, radicand = found
+        if radicand == 1:
+            return constant(rational)
+        return scale(apply("sqrt", [constant(radicand)], extents), rational)
+
+
+Rule = Callable[[Rewriter, Sequence[Expr], Extents], "Expr | None"]
+
+
+def _symmetric(function: str) -> Rule:
+    return lambda rewriter, args, extents: rewriter.odd(function, args, extents)
+
+
+_RULES: dict[str, Rule] = {
+    "tanh": Rewriter.tanh,
+    "exp": Rewriter.exp,
+    "recip": Rewriter.recip,
+    "pow": Rewriter.power,
+    **{name: _symmetric(name) for name in sorted(_ODD | _EVEN)},
+}
+
+
+def _product(factors: Iterable[Factor], extents: Extents) -> Expr:
+    value = constant(1)
+    for f in factors:
+        value = multiply(value, factor(f, extents), extents)
+    return value
+
+
+def _uses_sums(f: Factor, extents: Extents, wide: Extents) -> bool:
+    return any(k >= len(extents) for k in f.iterators) and len(wide) > len(extents)
+
+
+def _single(expr: Expr) -> Factor | None:
+    """The factor that an expression is, if it is one."""
+    term = expr.terms[0] if len(expr.terms) == 1 else None
+    plain = term is not None and term.coefficient == 1 and not term.sums
+    return term.factors[0] if plain and term is not None and len(term.factors) == 1 else None
+
+
+def _inverse(f: Factor) -> str | None:
+    """The token of what f is the reciprocal of."""
+    if not isinstance(f, Apply) or f.function != "recip":
+        return None
+    inner = _single(f.args[0])
+    return None if inner is None else inner.token
+
+
+def _root(f: Factor) -> Expr | None:
+    """x, if the factor is sqrt(x) or its reciprocal."""
+    if isinstance(f, Apply) and f.function == "recip":
+        inner = _single(f.args[0])
+        return _root(inner) if isinstance(inner, Apply) and inner.function == "sqrt" else None
+    return f.args[0] if isinstance(f, Apply) and f.function == "sqrt" else None
+
+
+def _one_plus_exp(arg: Expr) -> Factor | None:
+    """e, if the sum is 1 + e for one call e."""
+    if len(arg.terms) != 2 or any(t.coefficient != 1 or t.sums for t in arg.terms):
+        return None
+    counts = sorted(arg.terms, key=lambda t: len(t.factors))
+    if counts[0].factors or len(counts[1].factors) != 1:
+        return None
+    return counts[1].factors[0]
+
+
+def nearest_simple(value: Fraction) -> tuple[Fraction, Fraction] | None:
+    """(q, r) with q sqrt(r) what a rounded literal stands for; None if it is what it says.
+
+    The literal, or the reciprocal that division by it made, must be the nearest float32 or float64.
+    """
+    if value.denominator <= _MOST_DENOMINATOR or value == 0:
+        return None
+    size = abs(value)
+    for x, turn in ((size, False), (1 / size, True)):
+        for kind in (np.float64, np.float32):
+            if Fraction(float(kind(float(x)))) != x:
+                continue
+            found = _rational(x, kind) or _radical(x, kind)
+            if found is not None:
+                rational, radicand = found
+                if turn:
+                    rational = ONE / (rational * radicand)
+                return (rational if value > 0 else -rational), radicand
+    return None
+
+
+def _rational(x: Fraction, kind: type[np.floating]) -> tuple[Fraction, Fraction] | None:
+    simple = x.limit_denominator(_MOST_DENOMINATOR)
+    same = float(kind(simple.numerator / simple.denominator)) == float(x)
+    return (simple, ONE) if same and simple != x else None
+
+
+def _radical(x: Fraction, kind: type[np.floating]) -> tuple[Fraction, Fraction] | None:
+    square = (x * x).limit_denominator(_MOST_RADICAND)
+    if square == 0 or square.numerator > _MOST_RADICAND:
+        return None
+    root = math.sqrt(square.numerator / square.denominator)
+    near = abs(root - float(x)) <= 2 * float(np.spacing(kind(root)))
+    if not near:
+        return None
+    product = square.numerator * square.denominator
+    whole = max(k for k in range(1, math.isqrt(product) + 1) if product % (k * k) == 0)
+    return Fraction(whole, square.denominator), Fraction(product // (whole * whole))

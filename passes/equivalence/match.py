@@ -1,0 +1,109 @@
+"""Match the values of two programs from the inputs on, so that proofs stay local.
+
+The first program is translated; while the second one is, each of its scopes that is a scope of the
+first is found by identity, and the others are compared with scopes of the first that depend on the
+same leaves and have the same shape. A scope proved equal is replaced by its counterpart, so that what
+reads it is found by identity again. Proofs are over the values matched so far, taken as arbitrary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation
+
+from ...dialects.canonical_body import moves_data
+from ...dialects.canonical_scope import Scope, Source
+from .field import schedule, sources_of
+from .identities import prove_up_to_functions
+from .prove import STRUCTURAL, Proof, Prover
+
+# Candidates tried for one scope, and times that a proof is repeated over an earlier cut.
+MOST_CANDIDATES = 6
+MOST_WIDENINGS = 4
+
+
+@dataclass
+class Matcher:
+    """The values of the first program, and which of them the second one is known to compute."""
+
+    prover: Prover
+    first: dict[str, Source] = field(default_factory=dict[str, Source])
+    origin: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    matched: dict[str, Proof] = field(default_factory=dict[str, Proof])
+    proofs: list[Proof] = field(default_factory=list[Proof])
+    unmatched: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    leaves: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    by_shape: dict[object, list[Scope]] = field(default_factory=dict[object, list[Scope]])
+    functions: bool = False
+
+    def add(self, source: Source, op: Operation) -> Source:
+        """Take a scope of the first program."""
+        if isinstance(source, Scope) and source.token not in self.first:
+            self.first[source.token] = source
+            self.origin[source.token] = op
+            key = (source.shape, source.element, self.leaves_of(source))
+            self.by_shape.setdefault(key, []).append(source)
+        return source
+
+    def merge(self, source: Source, op: Operation) -> Source:
+        """Take a scope of the second program and return what stands for it."""
+        if not isinstance(source, Scope) or moves_data(source.expr):
+            return source
+        if source.token in self.first:
+            if source.token not in self.matched:
+                self._note(source, Proof(True, STRUCTURAL))
+            return source
+        for candidate in self._candidates(source):
+            proof = self.compare(candidate, source)
+            if proof.equal:
+                self._note(candidate, proof)
+                return candidate
+        self.unmatched[source.token] = op
+        return source
+
+    def _note(self, source: Source, proof: Proof) -> None:
+        self.matched[source.token] = proof
+        self.proofs.append(proof)
+
+    def _candidates(self, source: Scope) -> list[Scope]:
+        key = (source.shape, source.element, self.leaves_of(source))
+        free = [s for s in self.by_shape.get(key, ()) if s.token not in self.matched]
+        return free[:MOST_CANDIDATES]
+
+    def compare(self, a: Source, b: Source) -> Proof:
+        """Prove a pair over the matched values, then over earlier ones where that fails."""
+        cut = frozenset(self.matched)
+        proof = Proof(None)
+        for _ in range(MOST_WIDENINGS):
+            proof = self._prove(a, b, cut)
+            if proof.equal:
+                return proof
+            only = self._frontier(a, cut) ^ self._frontier(b, cut)
+            if not only:
+                return proof
+            cut -= only
+        return proof
+
+    def _prove(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
+        proof = self.prover.prove(a, b, cut)
+        if proof.equal or not self.functions:
+            return proof
+        found = prove_up_to_functions(self.prover, a, b, cut)
+        return found if found.equal else proof
+
+    def _frontier(self, source: Source, cut: frozenset[str]) -> frozenset[str]:
+        nodes = schedule(source, cut - {source.token})
+        return frozenset(n.token for n in nodes if n.token in cut)
+
+    def leaves_of(self, source: Source) -> frozenset[str]:
+        """Tokens of the leaves that a source depends on."""
+        for node in schedule(source, frozenset(self.leaves)):
+            if node.token in self.leaves:
+                continue
+            if not isinstance(node, Scope):
+                self.leaves[node.token] = frozenset((node.token,))
+                continue
+            below = [self.leaves[s.token] for s in sources_of(node.expr)]
+            self.leaves[node.token] = frozenset[str]().union(*below)
+        return self.leaves[source.token]

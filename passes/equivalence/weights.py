@@ -1,0 +1,158 @@
+"""Which weights of two programs are the same tensor, and constants made at compile time.
+
+A weight is its content: two weights are one tensor if their bytes, shape and type are equal. Where
+data is absent on a side, or both programs share one store, a weight is its name. A weight that
+carries `isoform.expression` stands for that expression over the source's weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
+
+from ...dialects.canonical_scope import Source, leaf
+from ...dialects.errors import UserError
+from ...dialects.graph import ConstantOp, WeightOp
+from ...dialects.program import Program, main_of, return_of
+from ...dialects.reference import run_block
+from ...dialects.types import Array, is_float, tensor_type, to_numpy
+from ..fold_constants import EXPRESSION
+from .translate import Translator, parse_expression
+from .verdict import FoldedConstant
+
+# A constant further than this from its expression was not made from it.
+MOST_ULPS = 8.0
+
+
+@dataclass
+class Weights:
+    """Identities of the weights of two programs.
+
+    Attributes:
+        by_name: whether names had to be trusted because data is absent.
+        folded: constants whose expression was put in their place, by name.
+        wrong: constants that are not what their expression says.
+    """
+
+    a: Program
+    b: Program
+    by_name: bool = False
+    folded: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
+    wrong: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
+    _hashes: dict[tuple[int, str], str] = field(default_factory=dict[tuple[int, str], str])
+    _expressions: dict[tuple[str, str], Source] = field(
+        default_factory=dict[tuple[str, str], Source]
+    )
+
+    def __post_init__(self) -> None:
+        self.shared = self.a.weights is self.b.weights
+        used = [(p, op.key) for p in (self.a, self.b) for op in _weights(p)]
+        self.by_name = not self.shared and any(key not in p.weights for p, key in used)
+        own = (self.a, self.b)
+        self._plain = [
+            {self.identity(op, p) for op in _weights(p) if _expression(op) is None} for p in own
+        ]
+        self._all = [{self.identity(op, p) for op in _weights(p)} for p in own]
+
+    def identity(self, op: WeightOp, program: Program) -> str:
+        """What makes two weights one tensor."""
+        if self.shared or self.by_name:
+            return f"name {op.key}"
+        key = (id(program), op.key)
+        if key not in self._hashes:
+            array = np.ascontiguousarray(program.weights[op.key])
+            digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
+            digest.update(array.reshape(-1).view(np.uint8).data)
+            self._hashes[key] = digest.hexdigest()
+        return self._hashes[key]
+
+    def source(self, op: WeightOp, program: Program) -> Source:
+        """The source of a weight: its expression, unless the other program has the data as it is."""
+        text, identity = _expression(op), self.identity(op, program)
+        other = self._all[1 if program is self.a else 0]
+        if text is not None and identity not in other:
+            return self._substituted(op, text, program)
+        return leaf(f"weight {identity}", op.type.get_shape(), op.type.element_type, label=op.key)
+
+    def literal(self, op: ConstantOp, program: Program) -> Source | None:
+        """The expression of a literal that fold-constants made, if it keeps one."""
+        text = _expression(op)
+        return None if text is None else self._substituted(op, text, program)
+
+    def _substituted(self, op: WeightOp | ConstantOp, text: str, program: Program) -> Source:
+        key = (text, str(op.type))
+        if key not in self._expressions:
+            module = parse_expression(text, op.type)
+            inner = Translator(lambda w: self._inner(w, program))
+            found = inner.program(Program(module), [])
+            self._expressions[key] = found[0]
+        self._check(op, text, program)
+        return self._expressions[key]
+
+    def _inner(self, op: WeightOp, program: Program) -> Source:
+        """A weight inside an expression: the source's, by name where the source has it."""
+        if op.key in self.a.weights and program is not self.a:
+            return self.source(op, self.a)
+        return self.source(op, program)
+
+    def _check(self, op: WeightOp | ConstantOp, text: str, program: Program) -> None:
+        """Recompute a folded constant in float64 and measure how far its data is from it."""
+        name = op.key if isinstance(op, WeightOp) else f"literal {op.type}"
+        name = name if name not in self.folded or isinstance(op, WeightOp) else f"{name} {text[:40]}"
+        if name in self.folded or name in self.wrong:
+            return
+        data = program.weights[op.key] if isinstance(op, WeightOp) else op.array()
+        module = parse_expression(text, op.type)
+        stores: Mapping[str, Array] = _Both(self.a.weights, program.weights)
+        (exact,) = run_block(main_of(module).body.block.ops, {}, stores)
+        wanted = tensor_type(return_of(module).arguments[0]).element_type
+        made = FoldedConstant(name, text, ulps(data, exact, is_float(wanted)))
+        (self.folded if made.ulps <= MOST_ULPS else self.wrong)[name] = made
+
+
+class _Both(dict[str, Array]):
+    """Weights of the source, then of the program that was made from it."""
+
+    def __init__(self, first: Mapping[str, Array], second: Mapping[str, Array]):
+        super().__init__()
+        self.stores = (first, second)
+
+    def __getitem__(self, name: str) -> Array:
+        for store in self.stores:
+            if name in store:
+                return store[name]
+        raise UserError(f"weight '{name}' of a folded constant's expression is not at hand")
+
+
+def ulps(data: Array, exact: Array, floats: bool) -> float:
+    """Largest distance from exact values, in units in the last place of the data's own type."""
+    if not data.size:
+        return 0.0
+    if not floats:
+        return 0.0 if np.array_equal(data, exact) else float("inf")
+    ours, exact = data.astype(np.float64), exact.astype(np.float64)
+    finite = np.isfinite(ours) & np.isfinite(exact)
+    if not np.array_equal(ours[~finite], exact[~finite], equal_nan=True):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    nearest = exact[finite].astype(data.dtype)
+    unit = np.spacing(np.abs(nearest)).astype(np.float64)
+    return float((np.abs(ours[finite] - exact[finite]) / unit).max())
+
+
+def _weights(program: Program) -> list[WeightOp]:
+    return [op for op in program.main.body.block.ops if isinstance(op, WeightOp)]
+
+
+def _expression(op: Operation) -> str | None:
+    text = op.attributes.get(EXPRESSION)
+    return text.data if isinstance(text, StringAttr) else None
+
+
+__all__ = ["MOST_ULPS", "Weights", "to_numpy", "ulps"]
