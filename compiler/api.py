@@ -17,10 +17,9 @@ from typing import Any
 from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program
 from ..dialects.weights import Weights
-from .levels import place
 from .optimizer import Optimized, improve
 from .optimizer import optimize as _optimize
-from .program_file import parse, read_program, save_mlir
+from .program_file import check_weights, parse, read_program, save_mlir
 from .session import ReferenceRunner, Runner, Session, usable_cores
 
 Shapes = Mapping[str, Sequence[int]]
@@ -141,6 +140,8 @@ def optimize(
     seed: int = 0,
     cost_file: str | Path | None = None,
     threads: int = 1,
+    effort: str = "default",
+    tolerance: float = 1e-5,
 ) -> Optimized:
     """Return a faster program that computes the same, or the same program and why.
 
@@ -151,6 +152,7 @@ def optimize(
         seed: of the inputs that are drawn to measure.
         cost_file: measured costs (docs/costs.md).
         threads: for the measurement.
+        effort, tolerance: as `compile` takes them; the result is measured as it will run.
 
     Returns:
         A program with `.report`, as docs/commands.md lists it.
@@ -158,29 +160,44 @@ def optimize(
     Raises:
         UserError: unknown target or strategy, broken cost file.
     """
-    return _optimize(program, target, strategy, budget, seed, cost_file, threads)
+    more = (threads, effort, tolerance)
+    return _optimize(program, target, strategy, budget, seed, cost_file, *more)
 
 
-def compile(program: Program, target: str = "cpu", threads: int | None = None) -> Session:
-    """Make a program ready to run.
+def compile(
+    program: Program,
+    target: str = "cpu",
+    threads: int | None = None,
+    effort: str = "default",
+    tolerance: float = 1e-5,
+    cost_file: str | Path | None = None,
+) -> Session:
+    """Make a program ready to run. What was compiled before comes from the cache folder.
 
     Args:
         target: `cpu`, or `reference` for the float64 meaning (slow, for checks).
-        threads: threads of the cpu target; None takes what the process may use.
+        threads: threads of the cpu target; None takes the cores that the process may use.
+        effort: how much is measured to choose kernels: `quick` nothing, `default` algorithms (direct
+            convolution or Winograd), `max` also register blocks.
+        tolerance: relative error that an inexact algorithm (Winograd) may add; 0 admits none.
+        cost_file: measured choices to use and to add to, instead of the cache folder's.
 
     Raises:
-        UserError: the target cannot run here, or weights are missing.
+        UserError: the target cannot run here, weights are missing, an option is wrong.
     """
-    return Session(program, _runner(program, target, threads))
+    if target != "cpu":
+        return Session(program, _other_runner(program, target))
+    from .cpu import CpuOptions, compile_cpu
+
+    threads = usable_cores() if threads is None else threads
+    chosen = None if cost_file is None else str(cost_file)
+    return Session(program, compile_cpu(program, CpuOptions(threads, effort, tolerance, chosen)))
 
 
-def _runner(program: Program, target: str, threads: int | None) -> Runner:
+def _other_runner(program: Program, target: str) -> Runner:
     if target == "reference":
+        check_weights(program)
         return ReferenceRunner(program)
-    if target == "cpu":
-        from ..lowering.kernel_to_cpu.session import CpuSession
-
-        return CpuSession(place(program), threads=usable_cores() if threads is None else threads)
     from ..lowering.targets import target_named
 
     found = target_named(target)

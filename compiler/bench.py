@@ -96,12 +96,15 @@ def bench(
     seconds: float,
     seed: int = 0,
     improve: bool = True,
+    effort: str = "default",
+    tolerance: float = 1e-5,
 ) -> dict[str, Any]:
     """Time a program, and the same model in other runtimes.
 
     Args:
         against: names of `peers.PEERS`.
         seconds: for the timed runs of all together.
+        effort, tolerance: as `api.compile` takes them.
         improve: whether the rewrites that never hurt are applied first.
 
     Raises:
@@ -115,7 +118,8 @@ def bench(
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         os.environ.pop(name, None)
     feeds = draw_inputs(program, seed)
-    session = api.compile(api.improve(program) if improve else program, "cpu", threads)
+    better = api.improve(program) if improve else program
+    session = api.compile(better, "cpu", threads, effort, tolerance)
     ours = Peer("isoform", package_version("isoform"), lambda: session.run(None, feeds))
     peers, absent = open_peers(program, against, threads, feeds)
     everyone = [ours, *peers]
@@ -125,6 +129,7 @@ def bench(
         "model": program.source,
         "threads": threads,
         "machine": machine(),
+        "algorithms": session.algorithms,
         "results": [_result(peer, times[peer.name], base, threads) for peer in everyone],
         "absent": absent,
         "differences": {p.name: difference(ours.run(), p.run()) for p in peers},
@@ -188,6 +193,8 @@ def bench_command(arguments: Namespace) -> int:
         arguments.seconds,
         arguments.seed,
         not arguments.no_optimize,
+        arguments.effort,
+        arguments.tolerance,
     )
     if arguments.json:
         print_json(found)

@@ -56,6 +56,14 @@ def _command(name: str) -> Command:
         from .bench import bench_command
 
         return bench_command
+    if name == "verify":
+        from .verify_command import verify_command
+
+        return verify_command
+    if name == "bisect":
+        from .bisect_command import bisect_command
+
+        return bisect_command
     from . import commands
 
     return cast(Command, getattr(commands, f"{name}_command"))
@@ -112,6 +120,11 @@ def _parser(subparsers: Any, name: str, help_: str) -> ArgumentParser:
 
 def _model(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="FILE.onnx, FILE.mlir or zoo:NAME")
+    _binding(parser)
+
+
+def _binding(parser: ArgumentParser) -> None:
+    """What decides the program that MODEL names."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -132,6 +145,22 @@ def _threads(parser: ArgumentParser, default: int | None, text: str) -> None:
     parser.add_argument("--threads", type=_positive, default=default, metavar="N", help=text)
 
 
+def _measuring(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--effort",
+        choices=("quick", "default", "max"),
+        default="default",
+        help="how much is measured: nothing, algorithms, or register blocks too (default)",
+    )
+    parser.add_argument(
+        "--tolerance",
+        type=_tolerance,
+        default=1e-5,
+        metavar="E",
+        help="relative error that an inexact algorithm may add (1e-5); 0 admits none",
+    )
+
+
 def _target(parser: ArgumentParser) -> None:
     parser.add_argument("--target", default="cpu", help="what the program is for (cpu)")
 
@@ -146,6 +175,16 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"expected a positive whole number, found '{text}'")
     return int(text)
+
+
+def _tolerance(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a relative error, found '{text}'")
+    return value
 
 
 def _seconds(text: str) -> float:
@@ -190,12 +229,14 @@ def _add_optimize(subparsers: Any, name: str) -> ArgumentParser:
     _json(parser)
     _target(parser)
     _threads(parser, 1, "threads of the measurement (1)")
+    _measuring(parser)
     add = parser.add_argument
     add("-o", "--output", metavar="OUT.{mlir,onnx}", help="where the program is written")
     add("--strategy", default="optimize", help="which system searches (optimize: all there are)")
     add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds in all (60)")
     add("--cost-file", metavar="F.json", help="measured costs (docs/costs.md)")
     add("--report", metavar="R.json", help="write what was done and why")
+    add("--certificate", metavar="C.json", help="compare OUT with MODEL and write what that proved")
     add(
         "--emit",
         choices=("graph", "algebra", "kernel"),
@@ -210,6 +251,7 @@ def _add_run(subparsers: Any, name: str) -> ArgumentParser:
     _json(parser)
     _target(parser)
     _threads(parser, None, "threads (all cores)")
+    _measuring(parser)
     add = parser.add_argument
     add("--inputs", metavar="I.npz", help="arrays under the inputs' names")
     add("--output", metavar="O.npz", help="write the outputs under their names")
@@ -223,6 +265,7 @@ def _add_bench(subparsers: Any, name: str) -> ArgumentParser:
     _model(parser)
     _json(parser)
     _threads(parser, 1, "threads of every runtime (1)")
+    _measuring(parser)
     add = parser.add_argument
     add(
         "--against",
@@ -252,6 +295,36 @@ def _add_explain(subparsers: Any, name: str) -> ArgumentParser:
     return parser
 
 
+def _add_verify(subparsers: Any, name: str) -> ArgumentParser:
+    text = "say whether two programs compute the same, or check a certificate again"
+    parser = _parser(subparsers, name, text)
+    parser.usage = "isoform verify [flags] A B | isoform verify [flags] CERTIFICATE.json"
+    add = parser.add_argument
+    add("files", nargs="+", metavar="FILE", help="two of FILE.onnx, FILE.mlir, zoo:NAME; or one C.json")
+    add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds for the comparison (60)")
+    _binding(parser)
+    _json(parser)
+    return parser
+
+
+def _add_bisect(subparsers: Any, name: str) -> ArgumentParser:
+    text = "find the first pass, and in it the first rewrite, after which a program differs"
+    parser = _parser(subparsers, name, text)
+    _model(parser)
+    _json(parser)
+    add = parser.add_argument
+    add(
+        "result",
+        nargs="?",
+        metavar="B",
+        help="what optimize made of MODEL (or its report or certificate): its passes are run again",
+    )
+    add("-p", "--passes", metavar="PIPELINE", help="the passes to run")
+    add("--plugin", action="append", default=[], metavar="FILE.py", help="adds passes (repeatable)")
+    add("--budget", type=_seconds, default=20.0, metavar="S", help="seconds for one comparison (20)")
+    return parser
+
+
 COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "check": _add_check,
     "import": _add_import,
@@ -260,6 +333,8 @@ COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "bench": _add_bench,
     "zoo": _add_zoo,
     "explain": _add_explain,
+    "verify": _add_verify,
+    "bisect": _add_bisect,
 }
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -11,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dialects.errors import UserError
+from ..dialects.errors import UsageError, UserError
 from ..dialects.files import read_whole, write_whole
-from ..dialects.program import Program
+from ..dialects.program import Program, pipeline_of
 from ..dialects.types import Array
 from . import api
 from .inputs import draw_inputs, read_inputs, write_outputs
@@ -84,7 +85,8 @@ def run_command(arguments: Namespace) -> int:
     if not arguments.reference and not arguments.no_optimize:
         program = api.improve(program)
     target = "reference" if arguments.reference else arguments.target
-    session = api.compile(program, target, arguments.threads)
+    how = (arguments.threads, arguments.effort, arguments.tolerance)
+    session = api.compile(program, target, *how)
     feeds = _feeds(arguments, session)
     started = time.perf_counter()
     outputs = dict(zip([o.name for o in session.outputs], session.run(None, feeds), strict=True))
@@ -142,7 +144,9 @@ def _cell(value: object) -> str:
 def optimize_command(arguments: Namespace) -> int:
     """`isoform optimize MODEL -o OUT`."""
     emit = _emit_level(arguments)
-    check_folders(arguments.output, arguments.report)
+    check_folders(arguments.output, arguments.report, arguments.certificate)
+    if arguments.certificate is not None and arguments.output is None:
+        raise UsageError("a certificate is of a written result", hint="say where with -o OUT")
     program = load_model(arguments)
     better = api.optimize(
         program,
@@ -152,9 +156,13 @@ def optimize_command(arguments: Namespace) -> int:
         seed=arguments.seed,
         cost_file=arguments.cost_file,
         threads=arguments.threads,
+        effort=arguments.effort,
+        tolerance=arguments.tolerance,
     )
     if arguments.output is not None:
         api.save(lower_to(better, emit), arguments.output)
+    if arguments.certificate is not None:
+        _certify(arguments, better, emit)
     if arguments.report is not None:
         write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
     if arguments.json:
@@ -162,6 +170,19 @@ def optimize_command(arguments: Namespace) -> int:
     else:
         print(explain(better.report))
     return 0
+
+
+def _certify(arguments: Namespace, better: api.Optimized, emit: str) -> None:
+    """Compare what was written with the source and write the certificate."""
+    from .certificate import Model, Work, certify
+
+    source = Model(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
+    pipeline = pipeline_of(lower_to(better, emit).module)
+    work = Work(pipeline, better.report["rewrites"], arguments.seed)
+    verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate))
+    better.report["verdict"] = verdict.as_json()
+    if not verdict.is_equal:
+        print(f"isoform: {arguments.certificate}: {verdict.text()}", file=sys.stderr)
 
 
 def _emit_level(arguments: Namespace) -> str:
@@ -207,10 +228,21 @@ def explain(report: Mapping[str, Any]) -> str:
     for step in report["passes"] if report["rewrites"] else []:
         counts[step["name"]] = counts.get(step["name"], 0) + step["rewrites"]
     lines += [f"applied {rule} ({count} times)" for rule, count in counts.items() if count]
+    lines += algorithm_lines(report["rewrites"])
     lines += [f"rejected {entry['rule']}: {entry['reason']}" for entry in report["rejected"]]
     if report.get("message"):
         lines.append(report["message"])
     return "\n".join(lines)
+
+
+def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which convolutions run by another algorithm, what it gains, and its measured error."""
+    found = [entry for entry in rewrites if "error" in entry]
+    return [
+        f"{entry['rule']} for {entry['place']}: {_milliseconds(entry['delta'])} measured, "
+        f"relative error {entry['error']:.1e}"
+        for entry in found
+    ]
 
 
 def _milliseconds(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Compare what a program computes before the first pass and after each one (`--check`).
+"""Compare what a program computes before and after a pass, on drawn inputs (`--check`).
 
 Both programs are evaluated by the reference (numpy, float64) on the same inputs and weights, drawn
 from a seed by name: no weights file is needed, and a wrong pass is found whatever the weights are.
@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from ..dialects.errors import UserError
 from ..dialects.graph import WeightOp
-from ..dialects.program import Program
+from ..dialects.program import Program, expression_of
 from ..dialects.reference import run
 from ..dialects.types import Array, Tensor, is_bool, is_float, is_static
 from ..dialects.weights import Weights
@@ -37,16 +37,34 @@ def differential_check(module: ModuleOp, seed: int = 0) -> AfterPass:
     return check
 
 
-def evaluate(module: ModuleOp, seed: int = 0) -> dict[str, Array]:
-    """Evaluate @main on inputs and weights drawn from the seed and their names.
+def evaluate(
+    module: ModuleOp, seed: int = 0, weights: Mapping[str, Array] | None = None
+) -> dict[str, Array]:
+    """Evaluate @main on inputs drawn from the seed and their names.
+
+    Weights are `weights`, what is not there is drawn too. A constant made at compile time is
+    evaluated as the expression it was made from, so that its rounding is no difference.
 
     Raises: UserError
     """
-    weights = {op.key: op.type for op in module.walk() if isinstance(op, WeightOp)}
-    drawn = {name: draw(name, type_, seed) for name, type_ in weights.items()}
-    program = Program(module, Weights(drawn))
+    given = {} if weights is None else weights
+    found: dict[str, Array] = {}
+    for op in module.walk():
+        if isinstance(op, WeightOp):
+            found[op.key] = _weight(op, seed, given)
+    program = Program(module, Weights(found))
     inputs = {name: draw(name, type_, seed) for name, type_ in program.inputs.items()}
     return run(program, inputs)
+
+
+def _weight(op: WeightOp, seed: int, given: Mapping[str, Array]) -> Array:
+    """A weight by its expression, or as given, or drawn."""
+    if (text := expression_of(op)) is not None:
+        from ..passes.equivalence.translate import parse_expression  # only where one was folded
+
+        (value,) = evaluate(parse_expression(text, op.type), seed, given).values()
+        return value
+    return given[op.key] if op.key in given else draw(op.key, op.type, seed)
 
 
 def draw(name: str, type_: Tensor, seed: int) -> Array:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from xdsl.passes import ModulePass
 
 from ..dialects.context import WeightContext
 from ..dialects.errors import UserError
-from ..dialects.program import Program
+from ..dialects.program import Program, add_pipeline
 from ..dialects.weights import Weights
 from .pass_manager import AfterPass, PassRun, run_pipeline
 from .registry import make_context
+from .rewrite_limit import Observer
+
+if TYPE_CHECKING:
+    from .cpu import CpuOptions
 
 LEVELS = ("graph", "algebra", "kernel")
 # Weights, constants and weights-only work stay graph ops at every level, at cost 0.
@@ -26,7 +31,10 @@ def weight_context(weights: Weights) -> WeightContext:
 
 
 def run_passes(
-    program: Program, passes: str | Sequence[ModulePass], after_pass: AfterPass | None = None
+    program: Program,
+    passes: str | Sequence[ModulePass],
+    after_pass: AfterPass | None = None,
+    observer: Observer | None = None,
 ) -> tuple[PassRun, ...]:
     """Apply passes to a program in place, verified before the first and after each.
 
@@ -34,7 +42,9 @@ def run_passes(
         UserError: a pass refuses the program.
     """
     context = weight_context(program.weights)
-    return run_pipeline(program.module, passes, context, after_pass=after_pass)
+    return run_pipeline(
+        program.module, passes, context, after_pass=after_pass, observer=observer
+    )
 
 
 def level_of(program: Program) -> str:
@@ -60,6 +70,7 @@ def lower_to(program: Program, level: str) -> Program:
         raise UserError(f"the program is at the {here} level already", where=f"--emit {level}")
     lowered = program.clone()
     run_passes(lowered, _pipeline(level))
+    add_pipeline(lowered.module, _pipeline(level))
     return lowered
 
 
@@ -73,11 +84,36 @@ def _pipeline(level: str) -> str:
     return ",".join(passes)
 
 
-def place(program: Program) -> Program:
-    """A kernel-level copy of the program with places in memory: what a runtime takes."""
+def place(program: Program, options: CpuOptions | None = None) -> Program:
+    """A kernel-level copy of the program with places in memory: what a runtime takes.
+
+    Args:
+        options: how its kernels are tuned; None measures nothing.
+    """
     from .pipelines import PLACE
 
-    placed = lower_to(program, "kernel")
+    placed = tuned(program, options)
     placed = placed.clone() if placed is program else placed
     run_passes(placed, ",".join(PLACE))
     return placed
+
+
+def tuned(program: Program, options: CpuOptions | None) -> Program:
+    """The program at the kernel level, its kernels chosen by measurement on this machine."""
+    lowered = lower_to(program, "kernel")
+    if options is None:
+        return lowered
+    from ..passes.tuning import Tune
+    from ..passes.tuning.database import database_path
+
+    lowered = lowered.clone() if lowered is program else lowered
+    shared = None if options.cost_file is not None else database_path()
+    choose = Tune(
+        effort=options.effort,
+        tolerance=options.tolerance,
+        threads=options.threads,
+        cost_file=options.cost_file,
+        database=None if shared is None else str(shared),
+    )
+    run_passes(lowered, (choose,))
+    return lowered

@@ -37,6 +37,7 @@ from .pass_help import help_pass, list_passes
 from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
 from .plugin import extend, load_plugin
 from .registry import UNIVERSE, make_context, multiverse
+from .rewrite_recorder import RewriteRecorder
 from .source import Places, Source, parse_source
 from .verify import verify_module
 
@@ -94,6 +95,7 @@ class IsoformOpt(xDSLOptMain):
         self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
         self.target = _choice("-t", self.args.target, self.available_targets)
         self.passes = make_passes(self.args.passes, self.available_passes)
+        self.recorder = RewriteRecorder()
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
         """Add xDSL's flags and ours."""
@@ -116,6 +118,7 @@ class IsoformOpt(xDSLOptMain):
         if self.args.help_pass is not None:
             sys.stdout.write(help_pass(self.args.help_pass, self.available_passes))
             return 0
+        self.check_certificate_flags()
         try:
             with unverified_attributes(self.args.disable_verify):
                 status = self.run_chunks(self.read_chunks())
@@ -127,7 +130,29 @@ class IsoformOpt(xDSLOptMain):
         if self.args.shrink:
             print("Failure, can't shrink")
             return 1
+        if self.args.certificate is not None and status == 0:
+            self.certify()
         return status
+
+    def check_certificate_flags(self) -> None:
+        """A certificate is of one file made from another. Raises UsageError."""
+        files = (self.args.input_file, self.args.output_file)
+        if self.args.certificate is None:
+            return
+        if any(f in (None, "-") for f in files) or self.args.split_input_file:
+            hint = "isoform-opt IN.mlir -p ... -o OUT.mlir --certificate C.json"
+            raise UsageError("a certificate needs one input file and -o", hint=hint)
+
+    def certify(self) -> None:
+        """Compare the output file with the input file and write the certificate."""
+        from .certificate import Model, Work, certify
+
+        source, result = Model(self.args.input_file), Path(self.args.output_file)
+        rewrites = [{**vars(r), "proof": "verdict"} for r in self.recorder.all]
+        work = Work(self.args.passes or "", rewrites, seed=0)
+        verdict = certify(source, result, work, Path(self.args.certificate))
+        if not verdict.is_equal:
+            print(f"{self.args.certificate}: {verdict.text()}", file=sys.stderr)
 
     def run_chunks(self, chunks: Sequence[Source]) -> int:
         """Process each chunk; write the output when all of them are done."""
@@ -219,6 +244,7 @@ class IsoformOpt(xDSLOptMain):
             after_pass=self.reporter(module, places),
             max_rewrites=self.args.max_rewrites,
             place_of=places.of,
+            observer=None if self.args.certificate is None else self.recorder,
         )
 
     def reporter(self, module: ModuleOp, places: Places) -> AfterPass:
@@ -228,6 +254,7 @@ class IsoformOpt(xDSLOptMain):
         last = self.passes[-1] if self.passes else None
 
         def report(run: PassRun, module: ModuleOp) -> None:
+            self.recorder.after(run.name)
             if self.args.time_passes:
                 print(f"Pass {run.name} took {run.seconds:.6f} seconds", file=sys.stderr)
             if explain is not None:
@@ -242,12 +269,12 @@ class IsoformOpt(xDSLOptMain):
         return report
 
     def checker(self, module: ModuleOp, places: Places) -> AfterPass:
-        """Evaluate the program, once it is known to be sound, for comparison after each pass."""
-        from .differential import differential_check  # numpy and the dialects: only where asked for
+        """Remember the program, once it is known to be sound, for comparison after each pass."""
+        from .equality_check import check_after_each_pass  # numpy, the dialects: where asked for
 
         if not self.args.disable_verify:
             verify_module(module, places.of)
-        return differential_check(module)
+        return check_after_each_pass(module, say=self.args.explain)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:
         """Print the module for the target, ending in one newline.

@@ -42,7 +42,12 @@ def add_isoform_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--check",
         action="store_true",
-        help="evaluate the program before the first and after every pass and compare the results",
+        help="compare the program after every pass with what it was: proved, else evaluated",
+    )
+    add(
+        "--certificate",
+        metavar="C.json",
+        help="compare what was written (-o OUT.mlir) with FILE and write what that proved",
     )
     add(
         "--max-rewrites",

@@ -8,7 +8,8 @@ input is never returned: the answer is then the input and the reason.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..dialects.errors import UserError, did_you_mean
-from ..dialects.program import Program, provenance, where
+from ..dialects.program import Program, add_pipeline, provenance, where
 from ..lowering.targets import Target, target_named
 from ..passes.cost import Costs, load_costs
+from .cpu import CpuOptions
 from .levels import level_of, run_passes
 from .pass_manager import PassRun
 from .program_file import without_weights
+from .rewrite_recorder import Rewrite, RewriteRecorder, named
 
 # canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
 # whose new weight expressions may repeat; the last canonicalize and dce drop what that left unused.
@@ -63,12 +66,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Trial:
-    """Seconds of input and result, how they were found, and why if not measured."""
+    """Seconds of input and result, how they were found, and why if not measured.
+
+    `algorithms`: where the result's kernels are not the direct ones, as entries of a report.
+    """
 
     before: float
     after: float
     kind: str
     note: str = ""
+    algorithms: tuple[dict[str, Any], ...] = ()
 
 
 def improve(program: Program) -> Program:
@@ -97,10 +104,13 @@ def optimize(
     seed: int,
     cost_file: str | Path | None,
     threads: int,
+    effort: str,
+    tolerance: float,
 ) -> Optimized:
     """Search, then decide; see `api.optimize`."""
     started = time.perf_counter()
     _check_strategy(strategy)
+    options = CpuOptions(threads, effort, tolerance)
     described = target_named(target)
     costs = load_costs(
         described.with_units(threads) if described.runs_here else described, cost_file
@@ -110,12 +120,14 @@ def optimize(
     rejected = _skipped(program)
     changed = not program.module.is_structurally_equivalent(better.module)
     left = budget - (time.perf_counter() - started)
-    question = Question(described, costs, seed, threads, left)
+    question = Question(described, costs, seed, options, left)
     trial = _compare(program, better if changed else program, question)
     slower = trial.after > trial.before
     if slower:
         better = program.clone()
         rejected.append({"rule": "all", "place": "main", "reason": f"{trial.kind} slower"})
+    elif changed:
+        add_pipeline(better.module, ",".join(_applicable(program)))
     report = {
         "source": program.source,
         "target": described.name,
@@ -124,13 +136,13 @@ def optimize(
         "budget_s": budget,
         "threads": threads,
         "elapsed_s": time.perf_counter() - started,
-        "stop_reason": NO_GAIN if slower or not changed else FINISHED,
+        "stop_reason": NO_GAIN if slower or not (changed or trial.algorithms) else FINISHED,
         "cost": _cost(trial, slower),
         "passes": [vars(step) for step in steps],
-        "rewrites": [] if slower else rewrites,
+        "rewrites": [] if slower else [*rewrites, *trial.algorithms],
         "rejected": rejected,
         "verdict": {},
-        "message": _message(trial, slower, changed),
+        "message": _message(trial, slower, changed or bool(trial.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report)
 
@@ -155,15 +167,17 @@ def _rewrite(program: Program, costs: Costs) -> tuple[list[Step], list[dict[str,
     steps: list[Step] = []
     rewrites: list[dict[str, Any]] = []
     known, cost = _rules(program), costs.program(program).seconds
+    recorder = RewriteRecorder()
 
     def record(run: PassRun, _: ModuleOp) -> None:
         nonlocal known, cost
         before, cost = cost, costs.program(program).seconds
         steps.append(Step(run.name, run.rewrites, cost - before))
-        rewrites.extend(_instances(program, known, steps[-1]) or _of_step(steps[-1]))
+        done = recorder.take()
+        rewrites.extend(_instances(program, known, steps[-1]) or _of_step(steps[-1], done))
         known = _rules(program)
 
-    run_passes(program, ",".join(_applicable(program)), record)
+    run_passes(program, ",".join(_applicable(program)), record, recorder)
     return steps, rewrites
 
 
@@ -183,11 +197,10 @@ def _instances(program: Program, known: dict[Operation, int], step: Step) -> lis
     return [{"rule": step.name, "place": p, "proof": "exact", "delta": share} for p in places]
 
 
-def _of_step(step: Step) -> list[dict[str, Any]]:
-    """One entry for a pass that rewrites without leaving its name on ops, as canonicalize."""
-    if not step.rewrites:
-        return []
-    return [{"rule": step.name, "place": "main", "proof": "exact", "delta": step.delta}]
+def _of_step(step: Step, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
+    """The rewrites of a pass that leaves no name on ops, as canonicalize."""
+    share = step.delta / len(done) if done else 0.0
+    return [{**vars(rewrite), "proof": "exact", "delta": share} for rewrite in named(step.name, done)]
 
 
 def _skipped(program: Program) -> list[dict[str, Any]]:
@@ -211,7 +224,7 @@ class Question:
     target: Target
     costs: Costs
     seed: int
-    threads: int
+    options: CpuOptions
     seconds: float
 
 
@@ -219,9 +232,7 @@ def _compare(before: Program, after: Program, question: Question) -> Trial:
     """Measure both interleaved where the target runs here, else ask the model."""
     reason = _why_not_measured(before, question.target)
     if reason is None:
-        rest = (question.seed, question.threads, question.seconds)
-        first, second = measure_pair(before, after, *rest)
-        return Trial(first, first if after is before else second, "measured")
+        return measure_pair(before, after, question.seed, question.options, question.seconds)
     first, second = (question.costs.program(p).seconds for p in (before, after))
     return Trial(first, second, "modelled", reason)
 
@@ -235,20 +246,27 @@ def _why_not_measured(program: Program, target: Target) -> str | None:
 
 
 def measure_pair(
-    before: Program, after: Program, seed: int, threads: int, seconds: float
-) -> tuple[float, float]:
-    """Median seconds of a run of each, run in turn; at least five times each."""
-    from . import api
+    before: Program, after: Program, seed: int, options: CpuOptions, seconds: float
+) -> Trial:
+    """Median seconds of a run of each, run in turn; at least five times each.
+
+    The program before has the direct kernels, the one after those that were measured fastest.
+    """
     from .bench import interleave, median
+    from .cpu import compile_cpu
     from .inputs import draw_inputs
+    from .session import Session
 
     feeds = draw_inputs(before, seed)
-    first = api.compile(before, "cpu", threads)
-    second = first if after is before else api.compile(after, "cpu", threads)
+    first = Session(before, compile_cpu(before, replace(options, effort="quick")))
+    second = Session(after, compile_cpu(after, options))
     with first, second:
         runs = {"before": lambda: first.run(None, feeds), "after": lambda: second.run(None, feeds)}
         times = interleave(runs, min(max(seconds, 0.5), 10.0), least=5)
-    return median(times["before"]), median(times["after"])
+    chosen = tuple(second.algorithms)
+    same = after is before and not chosen
+    old, new = median(times["before"]), median(times["after"])
+    return Trial(old, old if same else new, "measured", algorithms=chosen)
 
 
 def _cost(trial: Trial, slower: bool) -> dict[str, Any]:

@@ -46,12 +46,21 @@ def read_program(path: Path) -> Program:
     """
     source = Source.decode(str(path), read_whole(path))
     program = parse(source.text, source.name)
-    named = program.module.attributes.get(WEIGHTS)
-    if isinstance(named, StringAttr):
-        side = _beside(path, named.data)
-        if side.exists():
-            program.weights = load_safetensors(side)
+    side = weights_file(path, program)
+    if side is not None:
+        program.weights = load_safetensors(side)
     return program
+
+
+def weights_file(path: Path, program: Program) -> Path | None:
+    """The weights file that the program read from `path` names, if it is there.
+
+    Raises:
+        UserError: it is outside the folder of `path`.
+    """
+    named = program.module.attributes.get(WEIGHTS)
+    side = _beside(path, named.data) if isinstance(named, StringAttr) else None
+    return side if side is not None and side.exists() else None
 
 
 def _beside(path: Path, name: str) -> Path:
@@ -138,5 +147,6 @@ __all__ = [
     "read_program",
     "save_mlir",
     "used_weights",
+    "weights_file",
     "without_weights",
 ]

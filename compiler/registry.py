@@ -55,6 +55,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("tune", _pass("passes.tuning:Tune")),
     ("join-buffers", _pass("passes.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
+    ("verify-equivalence", _pass("passes.verify_equivalence:VerifyEquivalence")),
 )
 
 UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES))

@@ -8,7 +8,7 @@ context variable; where no budget is set the property is a plain attribute, so i
 and threads do not disturb each other.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -19,6 +19,9 @@ from ..dialects.errors import UserError
 
 _FLAG = "has_done_action"
 
+# Called as each rewrite begins, with its number from 1 and the rewriter.
+Observer = Callable[[int, PatternRewriter], None]
+
 
 @dataclass
 class Budget:
@@ -26,8 +29,9 @@ class Budget:
 
     limit: int
     used: int = 0
+    observer: Observer | None = None
 
-    def spend(self) -> None:
+    def spend(self, rewriter: PatternRewriter) -> None:
         """Count one rewrite.
 
         Raises: UserError where the limit is passed.
@@ -38,13 +42,15 @@ class Budget:
                 f"stopped after {self.limit} pattern rewrites",
                 hint="patterns that undo each other? --max-rewrites sets the limit",
             )
+        if self.observer is not None:
+            self.observer(self.used, rewriter)
 
 
 _budget: ContextVar[Budget | None] = ContextVar("isoform_rewrite_budget", default=None)
 
 
 @contextmanager
-def rewrite_limit(limit: int) -> Generator[Budget]:
+def rewrite_limit(limit: int, observer: Observer | None = None) -> Generator[Budget]:
     """Count the pattern rewrites done in the block and stop at `limit`.
 
     One successful application of a pattern to an operation counts once.
@@ -53,7 +59,7 @@ def rewrite_limit(limit: int) -> Generator[Budget]:
     """
     if not isinstance(PatternRewriter.__dict__.get(_FLAG), property):
         setattr(PatternRewriter, _FLAG, property(_get_flag, _set_flag))
-    budget = Budget(limit)
+    budget = Budget(limit, observer=observer)
     token = _budget.set(budget)
     try:
         yield budget
@@ -68,5 +74,5 @@ def _get_flag(rewriter: PatternRewriter) -> bool:
 def _set_flag(rewriter: PatternRewriter, value: bool) -> None:
     budget = _budget.get()
     if value and budget is not None and not _get_flag(rewriter):
-        budget.spend()
+        budget.spend(rewriter)
     rewriter.__dict__[_FLAG] = value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from ..dialects import reference
 from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program
 from ..dialects.types import Array, Tensor, to_numpy
-from .program_file import check_weights
+from ..lowering.kernel_to_cpu.cores import physical_cores
 
 
 class Runner(Protocol):
@@ -66,7 +65,6 @@ class Session:
     """
 
     def __init__(self, program: Program, runner: Runner) -> None:
-        check_weights(program)
         self.program = program
         self.runner = runner
         self.inputs = tuple(ValueInfo.of(*item) for item in program.inputs.items())
@@ -104,6 +102,11 @@ class Session:
                 raise UserError(f"there is no output '{name}'", hint=did_you_mean(name, known))
         outputs = self._run(feeds)
         return [outputs[name] for name in wanted]
+
+    @property
+    def algorithms(self) -> list[dict[str, Any]]:
+        """Where another than the direct algorithm was chosen: rule, place, delta (s), error."""
+        return list(getattr(self.runner, "notes", None) or [])
 
     def close(self) -> None:
         """Stop the runtime's threads and give its memory back; a closed session cannot run."""
@@ -160,7 +163,5 @@ def check_inputs(infos: Sequence[ValueInfo], feeds: Mapping[str, Array]) -> dict
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """How many cores this process may run on; two processors of one core count once."""
+    return physical_cores()

@@ -19,6 +19,10 @@ from ..dialects.errors import UserError, one_line
 GRAPH_REGIONS = frozenset({"equivalence.graph", "hw.module"})
 UNORDERED_USERS = frozenset({"equivalence.class", "equivalence.const_class"})
 
+# Operations whose rules look at their own types and attributes only, and at being last in a block.
+# There are many of them and few kinds: one stands for all that are like it.
+ALIKE = ("arith.", "math.", "graph.", "algebra.yield", "kernel.yield")
+
 PlaceOf = Callable[[Operation], str | None]
 
 
@@ -36,6 +40,7 @@ class Verified:
         self._states: dict[Operation, tuple[object, ...]] = {}
         self._now: dict[Operation, tuple[object, ...]] = {}
         self._checked: set[Operation] = set()
+        self._alike: set[tuple[object, ...]] = set()
 
     def is_new(self, op: Operation) -> bool:
         """Say whether an operation must be checked; ask for inner operations first."""
@@ -44,7 +49,20 @@ class Verified:
         if self._states.get(op) == state and self._checked.isdisjoint(inside):
             return False
         self._checked.add(op)
-        return True
+        return not (op.name.startswith(ALIKE) and self._is_like_another(op))
+
+    def _is_like_another(self, op: Operation) -> bool:
+        """Say whether an operation of the same kind, types and attributes verified before."""
+        if op.regions or op.successors:
+            return False
+        operands = tuple(value.type for value in op.operands)
+        results = tuple(result.type for result in op.results)
+        properties, attributes = (tuple(d.items()) for d in (op.properties, op.attributes))
+        alike = (type(op), op.next_op is None, operands, results, properties, attributes)
+        if alike in self._alike:
+            return True
+        self._alike.add(alike)
+        return False
 
     def finish(self) -> None:
         """All that was asked for verified; forget the rest."""
@@ -115,6 +133,13 @@ def verify_dominance(root: Operation, place_of: PlaceOf = no_place) -> None:
     dominators: dict[Region, dict[Block, Block]] = {}
     for op in order:
         for index, operand in enumerate(op.operands):
+            if isinstance(operand, OpResult):
+                definition = operand.op
+                near = definition.parent is op.parent and order.get(definition, len(order)) < order[op]
+            else:
+                near = operand.owner is op.parent
+            if near:  # by far most uses
+                continue
             if (fault := _fault(operand, op, order, dominators)) is not None:
                 name = f" %{operand.name_hint}" if operand.name_hint else ""
                 raise UserError(f"'{op.name}': operand #{index}{name} {fault}", where=place_of(op))

@@ -1,17 +1,18 @@
-"""From `algebra.scope` to canonical scopes and back.
+"""From `algebra.scope` to canonical scopes; canonical_ops.py is the way back.
 
-`from_op` reads an op; reads of scopes that only move data (copies, pads, literals) are read through.
-`to_op` writes a scope as ops again: one op, but for what one op cannot hold (a reduction inside a
-function), which becomes a scope of its own.
+Reads of scopes that only move data (copies, pads, literals) are read through. Booleans are 0 and 1,
+so that logic and `select` are polynomials; conversions that change no number vanish; `rsqrt` is the
+reciprocal of `sqrt` and `a / b` is `a` times the reciprocal of `b`, as the reference defines them.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from xdsl.dialects.builtin import IntegerType, i1
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
 
 from . import scalars
@@ -22,6 +23,7 @@ from .canonical_scope import (
     Apply,
     Expr,
     Extents,
+    Factor,
     Guard,
     Read,
     Reduce,
@@ -31,24 +33,26 @@ from .canonical_scope import (
     Term,
     add,
     apply,
-    collect,
     constant,
     factor,
     multiply,
-    normal,
     reduce,
     scale,
     scope,
     substitute,
 )
-from .index import Index, iterators
+from .index import Index
 from .scalars import Call, Cast, Const, operand_type
 from .types import element_of, is_bool, is_float
 
 # Literal whole powers up to this one are products.
 MOST_POWER = 8
+_MOST_TRUTHS = 6
+COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _BITWISE = frozenset({"and", "or", "xor"})
+# Functions that mean something else on integers.
+INTEGER = frozenset({"div", "rem", "pow", *_BITWISE})
 
 
 def from_op(op: ScopeOp, source_of: Callable[[SSAValue], Source]) -> Scope:
@@ -64,9 +68,7 @@ def from_op(op: ScopeOp, source_of: Callable[[SSAValue], Source]) -> Scope:
     return scope(op.traversal, element, expr)
 
 
-def read(
-    source: Source, index: Sequence[Index], extents: Extents, outside: float = 0.0
-) -> Expr:
+def read(source: Source, index: Sequence[Index], extents: Extents, outside: float = 0.0) -> Expr:
     """`source[index]` over iterators of the extents, read through what only moves data."""
     if outside == 0.0 or not math.isfinite(outside):
         made = factor(Read(source, tuple(index), outside), extents)
@@ -133,13 +135,13 @@ class _Reader:
         if source is None or source == target or _embeds(source, target):
             return value
         if is_bool(target):
-            return apply("ne", [value, ZERO], self.extents)
+            return self._truth(value)
         return apply(f"cast.{target}", [value], self.extents)
 
     def _call(self, node: Call, function: str, args: list[Expr]) -> Expr:
         kind = operand_type(node, self.types)
         floats = kind is None or is_float(kind)
-        if function in _BITWISE and is_bool(kind) if kind is not None else False:
+        if function in _BITWISE and kind is not None and is_bool(kind):
             return self._logic(function, *args)
         if any(a.symbolic for a in args):
             return self._opaque(function, args)
@@ -158,12 +160,19 @@ class _Reader:
                 return multiply(args[0], self._recip(args[1]), self.extents)
             case "rsqrt":
                 return self._recip(apply("sqrt", args, self.extents))
-            case "pow":
+            case "pow" if floats:
                 return self._power(args[0], args[1])
+            case "ne" if args[1].constant == 0:
+                return self._truth(args[0])
             case _ if function in _SWAPPED:
                 return apply(_SWAPPED[function], args[::-1], self.extents)
             case _:
-                return apply(function if floats else f"i{function}", args, self.extents)
+                whole = not floats and function in INTEGER
+                return apply(f"i{function}" if whole else function, args, self.extents)
+
+    def _truth(self, value: Expr) -> Expr:
+        """value != 0."""
+        return value if is_zero_or_one(value) else apply("ne", [value, ZERO], self.extents)
 
     def _opaque(self, function: str, args: list[Expr]) -> Expr:
         """A call on an infinite literal: no law of rings may touch it."""
@@ -196,6 +205,27 @@ class _Reader:
         return value if power > 0 else self._recip(value)
 
 
+def is_zero_or_one(expr: Expr) -> bool:
+    """Whether an expression of a few truth values is one itself, whatever they are."""
+    factors = {f.token: f for t in expr.terms for f in t.factors}
+    if any(t.sums for t in expr.terms) or len(factors) > _MOST_TRUTHS:
+        return False
+    if not all(_is_truth(f) for f in factors.values()):
+        return False
+    for values in itertools.product((0, 1), repeat=len(factors)):
+        known = dict(zip(factors, values, strict=True))
+        parts = (t.coefficient * math.prod(known[f.token] for f in t.factors) for t in expr.terms)
+        if sum(parts) not in (0, 1):
+            return False
+    return True
+
+
+def _is_truth(f: Factor) -> bool:
+    if isinstance(f, Read):
+        return is_bool(f.source.element) and f.outside == 0.0
+    return isinstance(f, Guard) or (isinstance(f, Apply) and f.function in COMPARISONS)
+
+
 def literal_value(literal: float | int | bool) -> Expr:
     """The exact rational of a literal, a symbol where it is none."""
     if isinstance(literal, float) and not math.isfinite(literal):
@@ -218,6 +248,3 @@ def _width(element: Attribute) -> int:
     width = getattr(element, "bitwidth", None)
     assert isinstance(width, int)
     return width
-
-
-__all__ = ["from_op", "i1", "iterators", "literal_value", "moves_data", "normal", "read", "collect"]

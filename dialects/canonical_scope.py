@@ -210,6 +210,16 @@ class Expr:
         """Every iterator that occurs, those of sums inside included."""
         return frozenset[int]().union(*(f.iterators for t in self.terms for f in t.factors))
 
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Number of factors, those in arguments included, and depth of functions."""
+        count = depth = 0
+        for f in (f for t in self.terms for f in t.factors):
+            inner = f.args if isinstance(f, Apply) else (f.arg,) if isinstance(f, Reduce) else ()
+            count += 1 + sum(e.size[0] for e in inner)
+            depth = max(depth, *(1 + e.size[1] for e in inner), 0)
+        return count, depth
+
     @property
     def constant(self) -> Fraction | None:
         """The rational it is everywhere, if it has no factor."""
@@ -520,7 +530,9 @@ def _one_sided(index: Index, extents: Extents) -> tuple[Index, int]:
     return index, range_of(index, extents)[1] + 1
 
 
-def _finish(c: Fraction, sums: Extents, factors: tuple[Factor, ...], extents: Extents) -> list[Term]:
+def _finish(
+    c: Fraction, sums: Extents, factors: tuple[Factor, ...], extents: Extents
+) -> list[Term]:
     """The terms of a product whose factors are simplified."""
     if (pinned := _pinned(factors, sums, len(extents))) is not None:
         return _substitute_pinned(c, sums, factors, extents, *pinned)
@@ -542,7 +554,9 @@ def _finish(c: Fraction, sums: Extents, factors: tuple[Factor, ...], extents: Ex
 
     order = [kept[k] for k in _least_order(first, [sums[k] for k in kept], text)]
     new = tuple(sums[k] for k in order)
-    if order == list(range(len(sums))) and all(_depth(f) in (None, first + len(sums)) for f in factors):
+    if order == list(range(len(sums))) and all(
+        _depth(f) in (None, first + len(sums)) for f in factors
+    ):
         return [Term(c, sums, tuple(sorted(factors, key=lambda f: f.token)))]
     images = [*iterators(first), *(Index(0) for _ in sums)]
     for place, k in enumerate(order):

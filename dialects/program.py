@@ -28,6 +28,10 @@ from .types import Tensor, tensor_type
 from .weights import Weights
 
 NAME = "isoform.name"
+# On a weight or literal that was made at compile time: the ops it was made by, as text.
+EXPRESSION = "isoform.expression"
+# On a module that passes made: the passes, in order, as a pipeline.
+PIPELINE = "isoform.pipeline"
 
 
 @dataclass
@@ -131,6 +135,25 @@ def where(op: Operation) -> str:
         return f"{op.name} '{op.location.desc.data}'"
     hint = op.results[0].name_hint if op.results else None
     return f"{op.name} %{hint}" if hint else op.name
+
+
+def expression_of(op: Operation) -> str | None:
+    """What a weight or literal was made by at compile time; None where it is the program's own."""
+    text = op.attributes.get(EXPRESSION)
+    return text.data if isinstance(text, StringAttr) else None
+
+
+def pipeline_of(module: ModuleOp) -> str:
+    """The passes that made a module, as far as it knows; empty for none."""
+    text = module.attributes.get(PIPELINE)
+    return text.data if isinstance(text, StringAttr) else ""
+
+
+def add_pipeline(module: ModuleOp, passes: str) -> None:
+    """Say that these passes, too, made the module."""
+    joined = ",".join(text for text in (pipeline_of(module), passes) if text)
+    if joined:
+        module.attributes[PIPELINE] = StringAttr(joined)
 
 
 def provenance(op: Operation) -> list[str]:

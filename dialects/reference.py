@@ -21,13 +21,15 @@ from .errors import UserError
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from .index import grid
 from .program import Program, where
-from .scalars import Call, Const, Expr, Read, evaluate
+from .scalars import Call, Const, Expr, Read, evaluate, reads_of
 from .scope_body import read_type
 from .scope_builder import ScopeBuilder, Source
 from .types import Array, is_float, reference_dtype, tensor_type
 
-# Points of an iteration space evaluated at once, a bound on memory.
+# Points of an iteration space evaluated at once: a bound on memory; and what stays in a cache, for
+# scopes that read little anew in each chunk.
 CHUNK_POINTS = 1 << 25
+CACHE_POINTS = 1 << 20
 
 Values = dict[SSAValue, Array]
 
@@ -156,12 +158,19 @@ def evaluate_scope(op: ScopeOp, operands: Sequence[Array]) -> Array:
         return np.asarray(_slab(op, expr, arrays, 0, 0), dtype=out.dtype)
     rows = op.traversal[0]
     per_row = math.prod(op.extents) // rows
-    step = max(1, min(rows, CHUNK_POINTS // max(per_row, 1)))
+    limit = CACHE_POINTS if _repeated(expr, op.extents) * 16 < CACHE_POINTS else CHUNK_POINTS
+    step = max(1, min(rows, limit // max(per_row, 1)))
     for start in range(0, rows, step):
         stop = min(rows, start + step)
         with np.errstate(all="ignore"):
             out[start:stop] = _slab(op, expr, arrays, start, stop)
     return out
+
+
+def _repeated(expr: Expr, extents: Sequence[int]) -> int:
+    """Points of the reads that every chunk of rows makes again: those that the row does not move."""
+    used = [{k for e in read.index for k in e.iterators} for read in reads_of(expr)]
+    return sum(math.prod(extents[k] for k in iterators) for iterators in used if 0 not in iterators)
 
 
 def _slab(op: ScopeOp, expr: Expr, arrays: Mapping[Read, Array], start: int, stop: int) -> Array:
@@ -242,6 +251,9 @@ def _on_grid(
 
 def _gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
     """Read at index arrays, `outside` beyond the shape."""
+    window = _window(read, array, points)
+    if window is not None:
+        return window
     index = [np.asarray(e.evaluate(points)) for e in read.index]
     inside: Any = True
     clipped: list[Array] = []
@@ -260,6 +272,31 @@ def _gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
         return value
     outside = array.dtype.type(read.outside if array.dtype.kind != "i" else int(read.outside))
     return np.where(inside, value, outside)
+
+
+def _window(read: Read, array: Array, points: Sequence[Any]) -> Array | None:
+    """A view of what is read, where each dim is read along an iterator of its own and in bounds.
+
+    The points of an iterator are consecutive numbers along one axis of the grid.
+    """
+    slices: list[slice] = []
+    axes: list[int] = []
+    for e, size in zip(read.index, array.shape, strict=True):
+        if e.constant or len(e.terms) != 1 or e.has_floor or e.terms[0][1] != 1:
+            return None
+        (iterator,) = e.iterators
+        place = np.asarray(points[iterator])
+        if not place.ndim or not place.size or place.flat[0] < 0 or place.flat[-1] >= size:
+            return None
+        slices.append(slice(int(place.flat[0]), int(place.flat[-1]) + 1))
+        axes.append(int(np.argmax(place.shape)))
+    if not axes or len(set(axes)) < len(axes):
+        return None
+    shape = [1] * np.ndim(points[next(iter(read.index[0].iterators))])
+    for axis, part in zip(axes, slices, strict=True):
+        shape[axis] = part.stop - part.start
+    order = sorted(range(len(axes)), key=lambda k: axes[k])
+    return array[tuple(slices)].transpose(order).reshape(shape)
 
 
 __all__ = ["evaluate_op", "evaluate_scope", "rebuild_extern", "run", "run_block", "run_opaque"]

@@ -84,9 +84,7 @@ def _unary(function: str, x: Fraction) -> Fraction | None:
     return Fraction(points[int(x)]) if x.denominator == 1 and int(x) in points else None
 
 
-def simplify_call(
-    function: str, arguments: Sequence[Argument]
-) -> Fraction | list[int | Fraction]:
+def simplify_call(function: str, arguments: Sequence[Argument]) -> Fraction | list[int | Fraction]:
     """The constant that a call is, or what is left of its operands, by number or as a constant.
 
     Args:
@@ -101,7 +99,7 @@ def simplify_call(
     if function in OF_A_SET:
         return _of_a_set(function, arguments, constants)
     if function in COMMUTATIVE:
-        return list(sorted(numbers, key=lambda k: arguments[k][0]))
+        return sorted(numbers, key=lambda k: arguments[k][0])
     return list(numbers)
 
 

@@ -7,7 +7,7 @@ that draw or read the array when it is first asked for.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 from weakref import WeakValueDictionary
@@ -29,6 +29,7 @@ class Weights(Mapping[str, Array]):
     def __init__(self, sources: Mapping[str, Source] | None = None):
         self._sources: dict[str, Source] = dict(sources or {})
         self._alive: WeakValueDictionary[str, Array] = WeakValueDictionary()
+        self._made: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._sources:
@@ -60,12 +61,32 @@ class Weights(Mapping[str, Array]):
             raise UserError(f"two weights are named '{name}'")
         self._sources[name] = source
 
+    def add_made(self, name: str, source: Source, expression: str, parts: Sequence[str]) -> None:
+        """Put a weight that other weights make, by an expression that names the `parts`."""
+        self.add(name, source)
+        self._made[name] = expression, tuple(parts)
+
+    def is_made(self, name: str) -> bool:
+        """Whether a weight is made of others, and so of the type that its expression gives."""
+        return name in self._made
+
     def content_hash(self, name: str) -> str:
         """sha256 of dtype, shape and bytes: a weight's identity."""
         array = np.asarray(self[name], order="C")
         digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
-        digest.update(array.tobytes())
+        digest.update(memoryview(array.reshape(-1).view(np.uint8)))
         return digest.hexdigest()
+
+    def identity(self, name: str) -> str:
+        """What decides a weight's content: the content's hash, or how it is made, and of what.
+
+        Weights with one identity are equal; equal ones may have several.
+        """
+        if name not in self._made:
+            return self.content_hash(name)
+        expression, parts = self._made[name]
+        inner = "".join(self.identity(part) for part in parts)
+        return hashlib.sha256(f"{expression}\0{inner}".encode()).hexdigest()
 
 
 def load_safetensors(path: Path) -> Weights:

@@ -23,9 +23,10 @@ from ..dialects.errors import UserError
 from ..dialects.files import atomic_write, cannot, write_whole
 from ..dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ..dialects.graph.pooling import AvgPoolOp, PoolOp
-from ..dialects.program import Program, return_of, where
+from ..dialects.program import Program, expression_of, pipeline_of, return_of, where
 from ..dialects.types import Array, shape_of, tensor_type, to_numpy
 from .onnx_to_graph.elements import number_of_element, to_proto
+from .onnx_to_graph.origin import write_origin
 
 OPSET = 17
 # Above this much data the weights go into a file beside the model (a protobuf ends at 2 GiB).
@@ -115,6 +116,7 @@ class Exporter:
         self.nodes: list[NodeProto] = []
         self.initialisers: list[TensorProto] = []
         self.names: dict[SSAValue, str] = {}
+        self.expressions: dict[str, str] = {}
         self._taken: set[str] = set()
         self._node_names: set[str] = set()
         self._counts: dict[str, int] = {}
@@ -134,6 +136,7 @@ class Exporter:
         graph = helper.make_graph(self.nodes, name, inputs, outputs, self.initialisers)
         imports = [helper.make_opsetid(d, v) for d, v in sorted(self.domains.items())]
         model = helper.make_model(graph, opset_imports=imports, producer_name="isoform")
+        write_origin(model, self.expressions, pipeline_of(self.program.module))
         model.ir_version = max(8, helper.find_min_ir_version_for(imports, ignore_unknown=True))
         return model
 
@@ -224,6 +227,9 @@ class Exporter:
         match op:
             case WeightOp():
                 self._weight(op)
+            case ConstantOp() if (text := expression_of(op)) is not None:
+                self.expressions[self.name(op.result)] = text
+                self.initialisers.append(to_proto(op.array(), self.name(op.result)))
             case ConstantOp():
                 self.emit("Constant", [], [self.name(op.result)], value=to_proto(op.array()))
             case OpaqueOp():
@@ -249,6 +255,8 @@ class Exporter:
             raise UserError(
                 f"the data of weight '{op.key}' are missing", hint="was the side file left behind?"
             )
+        if (text := expression_of(op)) is not None:
+            self.expressions[op.key] = text
         self.initialisers.append(proto)
 
     def _graph_op(self, op: GraphOp) -> None:

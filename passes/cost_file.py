@@ -18,23 +18,33 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Measured:
-    """One measured op. Units: microseconds; `p10` and `p90` are percentiles, `us` the median."""
+    """One measured op. Units: microseconds; `p10` and `p90` are percentiles, `us` the median.
+
+    `tune` also notes what the direct way takes, and the relative error of the chosen one.
+    """
 
     signature: str
     us: float
     p10: float
     p90: float
     algorithm: str = ""
+    direct_us: float | None = None
+    error: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The entry as the file holds it."""
-        return {
+        entry: dict[str, Any] = {
             "signature": self.signature,
             "us": self.us,
             "p10": self.p10,
             "p90": self.p90,
             "algo": self.algorithm,
         }
+        if self.direct_us is not None:
+            entry["direct_us"] = self.direct_us
+        if self.error is not None:
+            entry["error"] = self.error
+        return entry
 
 
 @dataclass
@@ -111,7 +121,12 @@ def _entry(value: object, where: str) -> Measured:
         raise UserError("an entry needs 'us' and 'signature'", where=where)
     us = _positive(value["us"], where)
     p10, p90 = (_positive(value.get(name, us), where) for name in ("p10", "p90"))
-    return Measured(str(value["signature"]), us, p10, p90, str(value.get("algo", "")))
+    direct = None if "direct_us" not in value else _positive(value["direct_us"], where)
+    error = value.get("error")
+    if error is not None and not (isinstance(error, (int, float)) and error >= 0):
+        raise UserError("an error is a number from 0 up", where=where, found=error)
+    algorithm = str(value.get("algo", ""))
+    return Measured(str(value["signature"]), us, p10, p90, algorithm, direct, error)
 
 
 def _positive(value: object, where: str) -> float:

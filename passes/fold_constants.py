@@ -21,14 +21,20 @@ from ..dialects.context import weights_of
 from ..dialects.errors import UserError
 from ..dialects.graph import ConstantOp, WeightOp
 from ..dialects.graph.shaping import BroadcastOp
-from ..dialects.program import add_provenance, main_of, return_of, where
+from ..dialects.program import (
+    EXPRESSION,
+    add_provenance,
+    expression_of,
+    main_of,
+    return_of,
+    where,
+)
 from ..dialects.reference import run_block
 from ..dialects.types import Array, element_count, is_float, tensor_type, to_numpy
 from ..dialects.weights import Weights
 from .weights_only import is_source, weights_only
 
 RULE = "fold-constants"
-EXPRESSION = "isoform.expression"
 # Results of constants alone stay in the text up to this many elements.
 INLINE_ELEMENTS = 64
 
@@ -83,7 +89,8 @@ def _under_broadcasts(value: SSAValue) -> SSAValue:
     return value
 
 
-def _fold(root: SSAValue, order: Mapping[Operation, int], ctx: Context) -> None:
+def _fold(root: SSAValue, order: dict[Operation, int], ctx: Context) -> None:
+    """Replace one value; what replaces it stands in `order` where its op stood."""
     owner = root.owner
     assert isinstance(owner, Operation)
     steps = slice_of(root, order)
@@ -92,6 +99,7 @@ def _fold(root: SSAValue, order: Mapping[Operation, int], ctx: Context) -> None:
     add_provenance(new, [RULE])
     rewriter = PatternRewriter(owner)
     rewriter.insert(new, InsertPoint.before(owner))
+    order[new] = order[owner]
     new.results[0].name_hint = root.name_hint
     root.replace_all_uses_with(new.results[0])
     rewriter.has_done_action = True
@@ -114,7 +122,8 @@ def _replacement(root: SSAValue, steps: Sequence[Operation], ctx: Context) -> Op
             raise UserError(f"weight '{step.key}' is not at hand", where=where(step))
     name = f"folded.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     if name not in weights:
-        weights.add(name, lambda: evaluate(body, weights))
+        keys = [step.key for step in named]
+        weights.add_made(name, lambda: evaluate(body, weights), text, keys)
     new = WeightOp(name, type_)
     new.attributes[EXPRESSION] = StringAttr(text)
     return new
@@ -140,9 +149,9 @@ def _standalone(steps: Sequence[Operation], root: SSAValue, expand: bool = False
     mapper: dict[SSAValue, SSAValue] = {}
     block = Block()
     for step in steps:
-        text = step.attributes.get(EXPRESSION)
-        if expand and isinstance(text, StringAttr):
-            mapper[step.results[0]] = _inline(text.data, step.results[0], block)
+        text = expression_of(step)
+        if expand and text is not None:
+            mapper[step.results[0]] = _inline(text, step.results[0], block)
             continue
         copy = step.clone(value_mapper=mapper, clone_name_hints=False)
         copy.attributes.clear()

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, f32
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnknownLoc, f32
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
@@ -131,7 +131,7 @@ def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
     arguments[producer.result] = _move_body(producer, block, arguments)
     block.add_op(YieldOp(_move_body(kernel, block, arguments)))
     merged = type(producer)(inputs, Region(block), kernel.type)
-    merged.location = kernel.location
+    merged.location = _location(producer, kernel)
     merged.result.name_hint = kernel.result.name_hint
     rules = [*provenance(producer), *provenance(kernel)]
     if rules:
@@ -139,6 +139,13 @@ def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
     Rewriter.replace_op(kernel, merged)
     Rewriter.erase_op(producer)
     return merged
+
+
+def _location(producer: KernelOp, kernel: LoopsOp) -> LocationAttr:
+    """A contraction is known by its own name, loops by the last one's; by the other's if unknown."""
+    order = (producer, kernel) if isinstance(producer, GemmOp | ConvOp) else (kernel, producer)
+    known = (op.location for op in order if op.location != UnknownLoc())
+    return next(known, kernel.location)
 
 
 def _move_body(op: KernelOp, into: Block, arguments: dict[SSAValue, SSAValue]) -> SSAValue:

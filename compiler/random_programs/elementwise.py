@@ -6,8 +6,15 @@ import numpy as np
 from xdsl.dialects.builtin import i1
 from xdsl.ir import SSAValue
 
-from ...dialects.types import element_of, is_bool, is_float, is_signed_int, is_unsigned, shape_of
-from ...dialects.types import to_numpy
+from ...dialects.types import (
+    element_of,
+    is_bool,
+    is_float,
+    is_signed_int,
+    is_unsigned,
+    shape_of,
+    to_numpy,
+)
 from .grower import Grower, is_arithmetic
 
 ANY_FLOAT = ("neg", "abs", "relu", "tanh", "sigmoid", "erf", "sin", "cos", "atan", "asinh", "sign")
@@ -135,4 +142,6 @@ def special(g: Grower) -> SSAValue:
         numbers = [0.0, 1.0, -1.0, 1e-3, 100.0]
     else:
         numbers = [0, 1]
-    return g.literal(np.asarray(g.rng.choice(numbers)).astype(dtype).reshape([1] * g.rng.randint(0, 2)))
+    return g.literal(
+        np.asarray(g.rng.choice(numbers)).astype(dtype).reshape([1] * g.rng.randint(0, 2))
+    )

@@ -46,6 +46,7 @@ def is_arithmetic(value: SSAValue) -> bool:
 
 
 def of_float(value: SSAValue) -> bool:
+    """Whether a value holds floats."""
     return is_float(element_of(value))
 
 
@@ -158,7 +159,11 @@ class Grower:
 
     def float(self, rank: int | None = None, least: int = 0) -> SSAValue:
         """A float value of the rank, or of at least rank `least`."""
-        rank = self.rng.choice([r for r in (1, 2, 3, 4) if r >= least]) if least and rank is None else rank
+        rank = (
+            self.rng.choice([r for r in (1, 2, 3, 4) if r >= least])
+            if least and rank is None
+            else rank
+        )
         known = self.pick(lambda v: of_float(v) and _has(v, rank) and len(shape_of(v)) >= least)
         if known is not None and self.chance(0.85):
             return known
@@ -179,7 +184,9 @@ class Grower:
 
     def constant_like(self, value: SSAValue, number: float) -> SSAValue:
         """The number, broadcast to the value's type."""
-        scalar = self.b.constant(np.asarray(number).astype(to_numpy(element_of(value))), element_of(value))
+        scalar = self.b.constant(
+            np.asarray(number).astype(to_numpy(element_of(value))), element_of(value)
+        )
         return self.b.broadcast(scalar, shape=list(shape_of(value)), dims=[])
 
     # --- values in the domain of a function ---

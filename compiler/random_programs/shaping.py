@@ -73,6 +73,7 @@ def reshape(g: Grower) -> SSAValue:
 
 
 def transpose(g: Grower) -> SSAValue:
+    """Any permutation of the dims."""
     x = g.any()
     perm = list(range(len(shape_of(x))))
     g.rng.shuffle(perm)

@@ -83,7 +83,7 @@ def window(g: Grower, spatial: tuple[int, ...], pad_below_kernel: bool) -> Windo
 def conv(g: Grower) -> SSAValue:
     """A convolution of spatial rank 1 to 3: groups, dilation, asymmetric pads, perhaps a bias."""
     x = image(g)
-    n, c, *spatial = shape_of(x)
+    c, *spatial = shape_of(x)[1:]
     groups = g.rng.choice([d for d in (1, 1, 1, 2, 3, c) if c % d == 0])
     per_group = g.rng.choice((1, 1, 2, 3, 5))
     features = groups * per_group

@@ -1,10 +1,7 @@
 """Compile IR text to object code, link it into the process, and keep objects on disk."""
 
-import contextlib
 import ctypes.util
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import metadata
@@ -14,9 +11,8 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from . import half
+from .cache_folder import CacheFolder
 from .isa import Isa
-
-_CACHE_BYTES = 512 << 20
 
 
 @cache
@@ -93,14 +89,11 @@ class Library:
 class ObjectCache:
     """Keep compiled objects in a folder, by the content they came from.
 
-    A folder that cannot be used means no cache, never an error. Files that were damaged are
-    recompiled. When the folder holds more than `limit` bytes, the objects used longest ago go.
+    Files that were damaged are recompiled.
     """
 
-    def __init__(self, path: Path | str | None = None, limit: int = _CACHE_BYTES) -> None:
-        self._folder = Path(path) if path is not None else default_folder()
-        self._limit = limit
-        self._written = limit  # since the last sweep; the first object written sweeps
+    def __init__(self, path: Path | str | None = None, limit: int | None = None) -> None:
+        self._folder = CacheFolder(path, limit)
         self.hits = 0
         self.misses = 0
 
@@ -112,8 +105,8 @@ class ObjectCache:
         """Give the objects for modules, compiling side by side those that the folder lacks."""
         from .parallel import compile_objects
 
-        files = [self._folder / f"{_key(text, isa)}.o" if self._folder else None for text in ir_texts]
-        found = [read_checked(file) if file else None for file in files]
+        files = [self._folder.file(f"{_key(text, isa)}.o") for text in ir_texts]
+        found = [self._read(file) if file else None for file in files]
         missing = [k for k, data in enumerate(found) if data is None]
         self.hits += len(found) - len(missing)
         self.misses += len(missing)
@@ -121,61 +114,29 @@ class ObjectCache:
         def keep(number: int, data: bytes) -> None:
             file = files[missing[number]]
             if file:
-                with contextlib.suppress(OSError):
-                    self._write(file, data)
+                self._folder.write(file, hashlib.sha256(data).digest() + data)
 
         made = compile_objects([ir_texts[k] for k in missing], isa, keep) if missing else []
         for k, data in zip(missing, made, strict=True):
             found[k] = data
         return [data for data in found if data is not None]
 
-    def _write(self, file: Path, data: bytes) -> None:
-        """Write aside, then rename, so that no reader sees half a file."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+    def _read(self, file: Path) -> bytes | None:
+        """Read an object whose checksum holds, and mark it as used."""
         try:
-            with os.fdopen(handle, "wb") as out:
-                out.write(hashlib.sha256(data).digest() + data)
-            os.replace(name, file)
+            content = file.read_bytes()
         except OSError:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
-        self._written += len(data)
-        if self._written > self._limit // 16:
-            self._evict(file)
-            self._written = 0
-
-    def _evict(self, newest: Path) -> None:
-        found: list[tuple[float, int, Path]] = []
-        for file in newest.parent.iterdir():
-            with contextlib.suppress(OSError):  # another process may be evicting too
-                status = file.stat()
-                found.append((status.st_mtime, status.st_size, file))
-        total = sum(size for _, size, _ in found)
-        for _, size, file in sorted(found):
-            if total <= self._limit:
-                return
-            if file != newest:
-                with contextlib.suppress(OSError):
-                    file.unlink()
-                total -= size
+            return None
+        digest, data = content[:32], content[32:]
+        if hashlib.sha256(data).digest() != digest:
+            return None
+        self._folder.touch(file)
+        return data
 
 
 @cache
 def _half_object() -> bytes:
     return compile_object(half.support(), Isa.named("plain"))
-
-
-def default_folder() -> Path | None:
-    """Name the cache folder: $ISOFORM_CACHE, else one in the home; None without a home."""
-    named = os.environ.get("ISOFORM_CACHE")
-    if named:
-        return Path(named)
-    try:
-        return Path.home() / ".cache" / "isoform"
-    except RuntimeError:
-        return None
 
 
 def _key(ir_text: str, isa: Isa) -> str:
@@ -189,17 +150,3 @@ def _version() -> str:
         return metadata.version("isoform")
     except metadata.PackageNotFoundError:
         return "source"
-
-
-def read_checked(file: Path) -> bytes | None:
-    """Read an object whose checksum holds, and mark it as used."""
-    try:
-        content = file.read_bytes()
-    except OSError:
-        return None
-    digest, data = content[:32], content[32:]
-    if hashlib.sha256(data).digest() != digest:
-        return None
-    with contextlib.suppress(OSError):
-        os.utime(file)
-    return data

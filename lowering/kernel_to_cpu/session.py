@@ -19,7 +19,8 @@ from ...dialects.errors import UserError
 from ...dialects.kernel import (
     CallOp,
     ConvOp,
-    GemmOp, JoinOp,
+    GemmOp,
+    JoinOp,
     KernelOp,
     LoopsOp,
     ViewOp,
@@ -79,6 +80,7 @@ class CpuSession:
         segments: native tables and host work, in order.
         tables, places: argument tables by address, and what stands at a position of one.
         objects: compiled kernels.
+        notes: what the compiler says of its choices.
     """
 
     def __init__(
@@ -89,7 +91,27 @@ class CpuSession:
         cache: ObjectCache | None = None,
     ):
         """Compile. Raises UserError where an op has no CPU code or a weight is missing."""
-        self.isa = Isa.host() if isa is None else isa
+        self._build(program, threads, Isa.host() if isa is None else isa)
+        cache = ObjectCache() if cache is None else cache
+        self._link(dict(zip(self._codes, cache.objects(self._texts, self.isa), strict=True)))
+
+    @classmethod
+    def together(cls, programs: Sequence[Program], threads: int) -> list[CpuSession]:
+        """Sessions of several programs, their kernels compiled side by side."""
+        sessions = [cls.__new__(cls) for _ in programs]
+        codes: dict[str, str] = {}
+        for session, program in zip(sessions, programs, strict=True):
+            session._build(program, threads, Isa.host())
+            codes |= dict(zip(session._codes, session._texts, strict=True))
+        made = ObjectCache().objects(list(codes.values()), Isa.host())
+        objects = dict(zip(codes, made, strict=True))
+        for session in sessions:
+            session._link(objects)
+        return sessions
+
+    def _build(self, program: Program, threads: int, isa: Isa) -> None:
+        """Lower everything but what needs the kernels' objects."""
+        self.isa = isa
         self._program = program
         self.arena = self._allocate_arena()
         self.kept: dict[bytes, Array] = {}
@@ -103,10 +125,10 @@ class CpuSession:
         inputs = [_input(name, type_) for name, type_ in program.inputs.items()]
         self.execution = Execution(inputs, self.patches, threads)
         self.segments = self._lower()
-        self._link(ObjectCache() if cache is None else cache)
-        self.outputs = self._outputs()
-        self.execution.outputs = {name: self._view(value) for name, value in self.outputs.items()}
-        self.constants.clear()  # kernels have packed or aligned copies of what they read
+        calls = [call for segment in self.segments for call in segment.calls]
+        codes = {call.code.symbol: call.code.ir for call in calls}
+        self._codes, self._texts = list(codes), list(codes.values())
+        self.notes: Any = None
 
     @property
     def native_calls(self) -> int:
@@ -223,10 +245,9 @@ class CpuSession:
             self._places[value] = self._keep(data)
         return self._places[value]
 
-    def _link(self, cache: ObjectCache) -> None:
-        calls = [call for segment in self.segments for call in segment.calls]
-        codes = {call.code.symbol: call.code for call in calls}
-        self.objects = cache.objects([code.ir for code in codes.values()], self.isa)
+    def _link(self, objects: Mapping[str, bytes]) -> None:
+        """Make the tables of calls, from the objects that define the kernels' symbols."""
+        self.objects = [objects[symbol] for symbol in self._codes]
         self._library = Library(self.objects)
         for segment in self.segments:
             if segment.host is not None:
@@ -234,6 +255,9 @@ class CpuSession:
                 continue
             segment.table = Table(self._rows(segment.calls))
             self.execution.steps.append(segment.table)
+        self.outputs = self._outputs()
+        self.execution.outputs = {name: self._view(value) for name, value in self.outputs.items()}
+        self.constants.clear()  # kernels have packed or aligned copies of what they read
 
     def _rows(self, calls: Sequence[Call]) -> Any:
         rows = np.zeros(len(calls), ROW)

@@ -12,7 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,9 @@ from .execute import ALIGNMENT, Execution, Input, Patch, View, room
 from .cache_folder import CacheFolder
 from .jit import Library
 from .runner import ROW, Pool, Table
-from .session import CpuSession, Place
+
+if TYPE_CHECKING:  # what compiles is not imported to run what was compiled
+    from .session import CpuSession, Place
 
 MAGIC = b"isoform\x01"
 _HEAD = len(MAGIC) + 4 + 8  # then checksum and size of the header
@@ -180,7 +182,8 @@ def _outputs(session: CpuSession) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
     for name, view in session.execution.outputs.items():
         pair = _pair(session, session.place(session.outputs[name]))
-        found.append((name, view.dtype.name, view.shape, view.strides, pair, view.offset, view.size))
+        layout = (view.shape, view.strides, pair, view.offset, view.size)
+        found.append((name, view.dtype.name, *layout))
     return found
 
 

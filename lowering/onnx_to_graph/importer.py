@@ -25,6 +25,7 @@ from .binding import bind, declared_inputs
 from .elements import element_of_number, reader, tensor_shape
 from .loading import Model, domain_of, in_order, load_model, needed
 from .node import Node, describe
+from .origin import read_origin
 from .table import ANY_TYPE, TABLE
 from .values import NotConstant, NotNative, Value
 
@@ -82,6 +83,7 @@ class Importer:
         self.functions = functions.local_functions(model.proto)
         self.outcomes: list[Outcome] = []
         self._weight_names: dict[str, int] = {}
+        self._origin = read_origin(model.proto)
         self._visited = 0
 
     # --- the whole program ---
@@ -100,7 +102,7 @@ class Importer:
         nodes = in_order(graph.node, env)
         self.run(needed(nodes, [o.name for o in graph.output]), env, Scope(self.model.opsets))
         self._drop_unused(self._outputs(graph, env))
-        return self.build.build(self.model.source)
+        return self._origin.attach(self.build.build(self.model.source))
 
     def initialisers(self, graph: onnx.GraphProto, env: Env) -> None:
         """Put a graph's initialisers into `env`; data are read when first needed."""
@@ -121,7 +123,9 @@ class Importer:
             element = element_of_number(proto.data_type, where)
         except UserError:  # only known data may have such a type; using it in the IR is the error
             return Value(proto.name, tensor_shape(proto, where), None, load=load)
-        return Value(proto.name, tensor_shape(proto, where), element, load=load, weight=True)
+        traced = proto.name in self._origin.expressions
+        shape = tensor_shape(proto, where)
+        return Value(proto.name, shape, element, load=load, weight=True, traced=traced)
 
     def _outputs(self, graph: onnx.GraphProto, env: Env) -> list[SSAValue]:
         values: list[SSAValue] = []

@@ -80,20 +80,25 @@ def _check(model: Model) -> None:
 
 def _require_text(model: Model) -> None:
     """Every name is text: protobuf hands out bytes where a name is not UTF-8."""
+    imports = [
+        *model.proto.opset_import,
+        *(o for f in model.proto.functions for o in f.opset_import),
+    ]
+    names = [entry.domain for entry in imports]
     waiting = [model.proto.graph]
     nodes = [node for function in model.proto.functions for node in function.node]
     while waiting or nodes:
         if not nodes:
             graph = waiting.pop()
-            names = [v.name for v in (*graph.input, *graph.output, *graph.initializer)]
+            names += [v.name for v in (*graph.input, *graph.output, *graph.initializer)]
             nodes = list(graph.node)
         else:
             node = nodes.pop()
-            names = [node.name, node.op_type, node.domain, *node.input, *node.output]
+            names += [node.name, node.op_type, node.domain, *node.input, *node.output]
             names += [a.name for a in node.attribute]
             waiting += [g for a in node.attribute for g in (a.g, *a.graphs) if g.node or g.output]
-        if not all(isinstance(name, str) for name in names):
-            raise UserError("a name in the graph is not UTF-8 text", where=model.source)
+    if not all(isinstance(name, str) for name in names):
+        raise UserError("a name in the model is not UTF-8 text", where=model.source)
 
 
 def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:

@@ -230,4 +230,6 @@ def _run(node: Node, opsets: Mapping[str, int], fill: object) -> list[Array]:
             f"op '{node.op_type}' has no converter, and onnx.reference cannot run it ({error})",
             where=node.where,
         ) from error
+    if not all(isinstance(r, np.ndarray | np.generic) for r in results):
+        raise UserError("its result is no tensor", where=node.where)
     return [np.asarray(r) for r in results]

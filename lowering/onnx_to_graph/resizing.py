@@ -14,6 +14,9 @@ from .reductions import along_axis
 from .shaping import taken
 from .values import NotNative
 
+# Output extents up to this are computed; each costs a column of positions or weights.
+MAX_SIZE = 1 << 16
+
 
 def upsample(node: Node) -> list[SSAValue]:
     """Opset 7 to 9: positions are output / scale, rounded down."""
@@ -24,8 +27,9 @@ def upsample(node: Node) -> list[SSAValue]:
     x = node[0]
     for k, scale in enumerate(float(s) for s in scales):
         n = shape_of(x)[k]
-        size = math.floor(n * scale)
-        places = np.arange(size) / scale
+        if not 0 < scale * n <= MAX_SIZE:
+            raise UserError(f"a scale is not positive, or a size above {MAX_SIZE}", found=scale)
+        places = np.arange(math.floor(n * scale)) / scale
         if scale == 1.0:
             continue
         if mode == "nearest":
@@ -50,8 +54,13 @@ def resize(node: Node) -> list[SSAValue]:
     else:
         how = node.string("coordinate_transformation_mode", "half_pixel")
     roi = _roi(node, len(axes)) if how == "tf_crop_and_resize" else None
+    if any(not 0 <= out <= MAX_SIZE for out in sizes):
+        raise UserError(f"a size is negative or above {MAX_SIZE}", found=sizes)
     for j, k in enumerate(axes):
         n, out = shape[k], sizes[j]
+        if out == 0:
+            x = taken(node, x, k, np.arange(0))
+            continue
         if out == n and scales[j] == 1.0 and roi is None:
             continue
         window = None if roi is None else (roi[j], roi[j + len(axes)])
@@ -62,19 +71,23 @@ def resize(node: Node) -> list[SSAValue]:
 
 def _targets(node: Node, axes: list[int]) -> tuple[list[float], list[int]]:
     """Scale and output size of each axis."""
-    shape = node.shape(0)
     if node.version < 11:
         scales = [float(s) for s in node.constant(1, "scales").ravel()]
-        return scales, [math.floor(shape[k] * s) for k, s in zip(axes, scales, strict=True)]
+        return scales, _scaled(node, axes, scales)
     if node.has(3) and math.prod(node.shape(3)) > 0:
         sizes = node.constant_ints(3, "sizes")
         if len(sizes) != len(axes):
             raise UserError("one size per axis is needed", expected=len(axes), found=sizes)
         return _kept_ratio(node, axes, sizes)
     scales = [float(s) for s in node.constant(2, "scales").ravel()]
-    if len(scales) != len(axes) or any(s <= 0 for s in scales):
+    return scales, _scaled(node, axes, scales)
+
+
+def _scaled(node: Node, axes: list[int], scales: list[float]) -> list[int]:
+    """Sizes by scales, rounded down. Raises UserError where the scales are no numbers for it."""
+    if len(scales) != len(axes) or any(not 0 < s < math.inf for s in scales):
         raise UserError("one positive scale per axis is needed", expected=len(axes), found=scales)
-    return scales, [math.floor(shape[k] * s) for k, s in zip(axes, scales, strict=True)]
+    return [math.floor(node.shape(0)[k] * s) for k, s in zip(axes, scales, strict=True)]
 
 
 def _kept_ratio(node: Node, axes: list[int], sizes: list[int]) -> tuple[list[float], list[int]]:

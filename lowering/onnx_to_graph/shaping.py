@@ -98,6 +98,8 @@ def split(node: Node) -> list[SSAValue]:
         sizes = node.constant_ints(1, "sizes") if node.has(1) else None
     if sizes is None:
         count = node.int("num_outputs", count)
+        if count != len(node.proto.output):
+            raise UserError("num_outputs is another number", found=count)
         chunk = -(-shape[axis] // count)
         sizes = [max(0, min(chunk, shape[axis] - k * chunk)) for k in range(count)]
         if node.version < 18 and shape[axis] % count != 0:

@@ -47,7 +47,10 @@ class NotConstant(UserError):
 
 
 class Value:
-    """One ONNX value. `element` is None for types that exist only as known data (strings)."""
+    """One ONNX value. `element` is None for types that exist only as known data (strings).
+
+    What is `traced` keeps the expression it was made from: nothing is computed with it.
+    """
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Value:
         ssa: SSAValue | None = None,
         load: Callable[[], Array] | None = None,
         weight: bool = False,
+        traced: bool = False,
     ):
         self.name = name
         self.shape = shape
@@ -65,6 +69,7 @@ class Value:
         self._ssa = ssa
         self._load = load
         self._weight = weight
+        self._traced = traced
         self._array: Array | None = None
 
     @classmethod
@@ -91,7 +96,7 @@ class Value:
     @property
     def is_known(self) -> bool:
         """Whether the data may be computed with now."""
-        if self._load is None:
+        if self._load is None or self._traced:
             return False
         limit = KNOWN_FLOATS if self.element is None or is_float(self.element) else KNOWN_INTEGERS
         return math.prod(self.shape) <= limit

@@ -1,5 +1,6 @@
 """Equivalence of two programs at every output position; see verdict.py for what is claimed."""
 
+from .compare import compare, correspondence
 from .verdict import (
     Assumption,
     Difference,
@@ -9,4 +10,13 @@ from .verdict import (
     Verdict,
 )
 
-__all__ = ["Assumption", "Difference", "FoldedConstant", "Kind", "OutputVerdict", "Verdict"]
+__all__ = [
+    "Assumption",
+    "Difference",
+    "FoldedConstant",
+    "Kind",
+    "OutputVerdict",
+    "Verdict",
+    "compare",
+    "correspondence",
+]

@@ -89,9 +89,7 @@ class Measurer:
             bits = max(bits, part.bits)
         denominator = max(denominators, default=0.0) if binary else sum(denominators)
         bits = max(bits, 2 * denominator + max(norm, 0.0) + 2)
-        return Measure(
-            degree, max(worst, degree), arguments, denominator, norm, bits, binary
-        )
+        return Measure(degree, max(worst, degree), arguments, denominator, norm, bits, binary)
 
     def _term(self, factors: Iterable[Factor]) -> Measure:
         return _product(self._factor(f) for f in factors)

@@ -204,7 +204,9 @@ class Evaluator:
         cuts = [slice(0, extents[k]) for k in their]
         array = array.transpose(0, *(1 + d for d in others), *(1 + d for d in plain))
         array = array[(slice(None), *[slice(None)] * len(others), *cuts)]
-        used = sorted(k for k in frozenset[int]().union(*(uses[d] for d in others)) if extents[k] != 1)
+        used = sorted(
+            k for k in frozenset[int]().union(*(uses[d] for d in others)) if extents[k] != 1
+        )
         if others:
             array = self._take(array, [index[d] for d in others], used, fill, extents)
         order = [*used, *(k for k in their if extents[k] != 1)]

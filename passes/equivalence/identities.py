@@ -26,12 +26,16 @@ from ...dialects.canonical_scope import (
     add,
     apply,
     bind,
+    collect,
     constant,
+    expand,
     factor,
     multiply,
+    normal,
     reduce,
     scale,
 )
+from ...dialects.index import Index, iterators
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
 
@@ -54,9 +58,7 @@ _MOST_DENOMINATOR = 4096
 _MOST_RADICAND = 64
 
 
-def prove_up_to_functions(
-    prover: Prover, a: Source, b: Source, cut: Iterable[str]
-) -> Proof:
+def prove_up_to_functions(prover: Prover, a: Source, b: Source, cut: Iterable[str]) -> Proof:
     """Compare two scopes once both are rewritten by the identities."""
     if not isinstance(a, Scope) or not isinstance(b, Scope):
         return Proof(None)
@@ -134,8 +136,9 @@ class Rewriter:
             return self._recip_of_sum(arg, extents)
         term = arg.terms[0]
         wide = extents + term.sums
-        outside = [f for f in term.factors if not _uses_sums(f, extents, wide)]
+        outside = [f for f in term.factors if all(k < len(extents) for k in f.iterators)]
         inside = tuple(f for f in term.factors if f not in outside)
+        images = [*iterators(len(extents)), *(Index(0) for _ in term.sums)]
         if term.coefficient == 1 and (len(outside) + (1 if inside else 0)) <= 1:
             only = outside[0] if outside else None
             if not isinstance(only, Apply) or only.function != "recip":
@@ -145,7 +148,10 @@ class Rewriter:
         self.used.add("reciprocal-of-product")
         value = constant(1 / term.coefficient)
         for f in outside:
-            value = multiply(value, self.call("recip", [factor(f, extents)], extents), extents)
+            alone = collect(
+                t for p in expand(ONE, (f,), images, extents) for t in normal(p, extents)
+            )
+            value = multiply(value, self.call("recip", [alone], extents), extents)
         if inside:
             rest = bind(_product(inside, wide), extents, term.sums)
             value = multiply(value, apply("recip", [rest], extents), extents)
@@ -183,7 +189,9 @@ class Rewriter:
             return None
         self.used.add("power-of-half")
         root = apply("sqrt", args[:1], extents)
-        return root if exponent is not None and exponent > 0 else self.call("recip", [root], extents)
+        return (
+            root if exponent is not None and exponent > 0 else self.call("recip", [root], extents)
+        )
 
     # --- products and literals ---
 
@@ -213,7 +221,9 @@ class Rewriter:
                     factors = [g for n, g in enumerate(factors) if n not in (k, other)]
                     changed = True
                     break
-                twin = next((n for n in range(k + 1, len(factors)) if factors[n].token == f.token), None)
+                twin = next(
+                    (n for n in range(k + 1, len(factors)) if factors[n].token == f.token), None
+                )
                 if twin is not None and (root := _root(f)) is not None:
                     self.used.add("square-of-root")
                     made = multiply(made, self._squared(root, f, extents), extents)
@@ -258,10 +268,6 @@ def _product(factors: Iterable[Factor], extents: Extents) -> Expr:
     for f in factors:
         value = multiply(value, factor(f, extents), extents)
     return value
-
-
-def _uses_sums(f: Factor, extents: Extents, wide: Extents) -> bool:
-    return any(k >= len(extents) for k in f.iterators) and len(wide) > len(extents)
 
 
 def _single(expr: Expr) -> Factor | None:

@@ -27,8 +27,10 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import Index
 from .field import schedule
 
-# An expression with more terms than this is not worth having.
+# A larger expression is not worth having: terms, factors at all levels, functions in functions.
 MOST_TERMS = 256
+MOST_FACTORS = 4096
+MOST_DEPTH = 12
 
 
 class TooManyTermsError(Exception):
@@ -68,7 +70,8 @@ class Inliner:
         return add(*total)
 
     def _check(self, expr: Expr) -> None:
-        if len(expr.terms) > MOST_TERMS:
+        factors, depth = expr.size
+        if len(expr.terms) > MOST_TERMS or factors > MOST_FACTORS or depth > MOST_DEPTH:
             raise TooManyTermsError
 
     def _factor(self, made: Factor, extents: Extents) -> Expr:

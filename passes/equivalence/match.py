@@ -21,6 +21,8 @@ from .prove import STRUCTURAL, Proof, Prover
 # Candidates tried for one scope, and times that a proof is repeated over an earlier cut.
 MOST_CANDIDATES = 6
 MOST_WIDENINGS = 4
+# Scopes between a value and the cut, past which a value is not compared on the way.
+MOST_BETWEEN = 32
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Matcher:
         self.proofs.append(proof)
 
     def _candidates(self, source: Scope) -> list[Scope]:
+        if len(schedule(source, frozenset(self.matched))) > MOST_BETWEEN:
+            return []
         key = (source.shape, source.element, self.leaves_of(source))
         free = [s for s in self.by_shape.get(key, ()) if s.token not in self.matched]
         return free[:MOST_CANDIDATES]

@@ -196,9 +196,7 @@ def _sizes(survey: _Survey) -> dict[Node, int]:
     return found
 
 
-def _measure_level(
-    level: _Level, classes: _Classes, bad: set[Node], need: dict[Node, int]
-) -> None:
+def _measure_level(level: _Level, classes: _Classes, bad: set[Node], need: dict[Node, int]) -> None:
     """Raise `need` to what one expression asks of each class, or find the class bad."""
     free = {classes.root(node) for node in level.free}
     extra = 2 if level.argument else 1
@@ -254,7 +252,9 @@ class _Rebuilder:
                 return apply(function, parts, new)
             case Reduce(kind, sums, arg, depth):
                 inner = [self._fresh() for _ in sums]
-                part = self.expr(arg, [*env[:depth], *inner], old[:depth] + sums, new[:depth] + sums)
+                part = self.expr(
+                    arg, [*env[:depth], *inner], old[:depth] + sums, new[:depth] + sums
+                )
                 return reduce(kind, sums, part, new[:depth])
             case _:
                 return factor(f, new)

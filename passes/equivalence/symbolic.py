@@ -61,6 +61,7 @@ class Variables:
         self.count = 1
         self.starts: dict[str, int] = {}
         self.calls: list[_Call] = []
+        self.found: dict[object, tuple[int, Sequence[int]]] = {}
         self.uncertain = False
 
     def block(self, name: str, size: int) -> int:
@@ -74,15 +75,31 @@ class Variables:
         """First address of a call's values, and the order of its iterators there."""
         used = sorted(f.iterators)
         made = _abstract(f, used, extents)
+        key = (made.function, made.extents, tuple(a.token for a in made.args), made.sums)
+        if key not in self.found:
+            for arg in made.args:
+                self._inner(arg, made.extents + made.sums)
+            self.found[key] = self._find(made)
+        start, order = self.found[key]
+        return start, [used[k] for k in order]
+
+    def _inner(self, arg: Expr, extents: Extents) -> None:
+        """Meet the calls inside an argument first: comparing arguments then comes to an end."""
+        for term in arg.terms:
+            for f in term.factors:
+                if isinstance(f, Apply | Reduce):
+                    self.call(f, extents + term.sums)
+
+    def _find(self, made: _Call) -> tuple[int, Sequence[int]]:
         for known in self.calls:
             if (order := self._same(known, made)) is not None:
-                return known.start, [used[k] for k in order]
+                return known.start, order
         start = self.count
         self.count += math.prod(made.extents)
         self.calls.append(_Call(made.function, made.extents, made.args, made.sums, start))
         if any(c.function == made.function for c in self.calls[:-1]):
             self.uncertain = True
-        return start, used
+        return start, range(len(made.extents))
 
     def _same(self, known: _Call, made: _Call) -> Sequence[int] | None:
         """The order of iterators in which two calls are the same, if they are found to be."""
@@ -156,9 +173,7 @@ def _permuted(made: _Call, order: Sequence[int]) -> list[Expr]:
     return [substitute(a, images, extents) for a in made.args]
 
 
-def compare(
-    a: Expr, b: Expr, extents: Extents, variables: Variables | None = None
-) -> bool | None:
+def compare(a: Expr, b: Expr, extents: Extents, variables: Variables | None = None) -> bool | None:
     """Whether two expressions have the same value at every point of the extents, as polynomials."""
     if a.token == b.token:
         return True

@@ -45,6 +45,10 @@ RANDOM_NODES = frozenset(
 )
 
 
+def _no_expression(op: ConstantOp) -> Source | None:
+    return None
+
+
 def _keep(source: Source, op: Operation) -> Source:
     return source
 
@@ -55,6 +59,7 @@ class Translator:
 
     Attributes:
         weight: the source of a weight.
+        literal_expression: what a literal that keeps its expression stands for.
         merge: told of each scope with the op it comes from; returns what stands for it from now on.
         side: distinguishes the programs where nothing else may (random nodes).
     """
@@ -62,6 +67,7 @@ class Translator:
     weight: Callable[[WeightOp], Source]
     merge: Merge = _keep
     side: str = ""
+    literal_expression: Callable[[ConstantOp], Source | None] = _no_expression
     values: dict[SSAValue, Source] = field(default_factory=dict[SSAValue, Source])
     random: int = 0
 
@@ -87,7 +93,8 @@ class Translator:
             case WeightOp():
                 self.values[op.result] = self.weight(op)
             case ConstantOp():
-                self.values[op.result] = literal(op)
+                kept = self.literal_expression(op)
+                self.values[op.result] = literal(op) if kept is None else kept
             case OnesOp():
                 shape = shape_of(op.result)
                 self.values[op.result] = scope(shape, element_of(op.result), constant(1))
@@ -204,9 +211,7 @@ def parse_expression(text: str, result: Attribute) -> ModuleOp:
     if last is None:
         raise UserError("a folded constant's expression cannot be read", found=steps[-1][:80])
     lines = "\n".join(steps)
-    program = (
-        f"func.func @main() -> {result} {{\n{lines}\nfunc.return {last[1]} : {result}\n}}\n"
-    )
+    program = f"func.func @main() -> {result} {{\n{lines}\nfunc.return {last[1]} : {result}\n}}\n"
     try:
         module = Parser(_context(), program).parse_module()
         module.verify()

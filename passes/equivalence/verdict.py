@@ -59,7 +59,7 @@ class Difference:
         values: what each program has there; as float64 where a concrete input shows the difference
             (`witness` is then true), else residues modulo the prime.
         positions: how many positions of this output differ, of `elements`.
-        seed: draws the inputs of the witness (`witness.inputs_of`).
+        seed, scale: draw the inputs of the witness (`witness.inputs_of`).
         inside: where the difference begins, as the user knows it, if that is not the output.
     """
 
@@ -70,6 +70,7 @@ class Difference:
     elements: int
     witness: bool
     seed: int = 0
+    scale: float = 1.0
     inside: str = ""
 
 
@@ -205,6 +206,7 @@ def _difference(found: Difference) -> dict[str, Any]:
         "elements": found.elements,
         "witness": found.witness,
         "seed": found.seed,
+        "scale": found.scale,
         "inside": found.inside,
     }
 

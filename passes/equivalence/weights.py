@@ -12,16 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from ...dialects.canonical_scope import Source, leaf
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, WeightOp
-from ...dialects.program import Program, main_of, return_of
+from ...dialects.program import Program, expression_of, main_of, return_of
 from ...dialects.reference import run_block
-from ...dialects.types import Array, is_float, tensor_type, to_numpy
-from ..fold_constants import EXPRESSION
+from ...dialects.types import Array, is_float, tensor_type
 from .translate import Translator, parse_expression
 from .verdict import FoldedConstant
 
@@ -54,10 +52,10 @@ class Weights:
         used = [(p, op.key) for p in (self.a, self.b) for op in _weights(p)]
         self.by_name = not self.shared and any(key not in p.weights for p, key in used)
         own = (self.a, self.b)
-        self._plain = [
-            {self.identity(op, p) for op in _weights(p) if _expression(op) is None} for p in own
-        ]
         self._all = [{self.identity(op, p) for op in _weights(p)} for p in own]
+        self._literals = [
+            {str(op.data) for op in _ops(p) if isinstance(op, ConstantOp)} for p in own
+        ]
 
     def identity(self, op: WeightOp, program: Program) -> str:
         """What makes two weights one tensor."""
@@ -73,7 +71,7 @@ class Weights:
 
     def source(self, op: WeightOp, program: Program) -> Source:
         """The source of a weight: its expression, unless the other program has the data as it is."""
-        text, identity = _expression(op), self.identity(op, program)
+        text, identity = expression_of(op), self.identity(op, program)
         other = self._all[1 if program is self.a else 0]
         if text is not None and identity not in other:
             return self._substituted(op, text, program)
@@ -81,8 +79,11 @@ class Weights:
 
     def literal(self, op: ConstantOp, program: Program) -> Source | None:
         """The expression of a literal that fold-constants made, if it keeps one."""
-        text = _expression(op)
-        return None if text is None else self._substituted(op, text, program)
+        text = expression_of(op)
+        other = self._literals[1 if program is self.a else 0]
+        if text is None or str(op.data) in other:
+            return None
+        return self._substituted(op, text, program)
 
     def _substituted(self, op: WeightOp | ConstantOp, text: str, program: Program) -> Source:
         key = (text, str(op.type))
@@ -103,7 +104,9 @@ class Weights:
     def _check(self, op: WeightOp | ConstantOp, text: str, program: Program) -> None:
         """Recompute a folded constant in float64 and measure how far its data is from it."""
         name = op.key if isinstance(op, WeightOp) else f"literal {op.type}"
-        name = name if name not in self.folded or isinstance(op, WeightOp) else f"{name} {text[:40]}"
+        name = (
+            name if name not in self.folded or isinstance(op, WeightOp) else f"{name} {text[:40]}"
+        )
         if name in self.folded or name in self.wrong:
             return
         data = program.weights[op.key] if isinstance(op, WeightOp) else op.array()
@@ -146,13 +149,12 @@ def ulps(data: Array, exact: Array, floats: bool) -> float:
     return float((np.abs(ours[finite] - exact[finite]) / unit).max())
 
 
+def _ops(program: Program) -> list[Operation]:
+    return list(program.main.body.block.ops)
+
+
 def _weights(program: Program) -> list[WeightOp]:
-    return [op for op in program.main.body.block.ops if isinstance(op, WeightOp)]
+    return [op for op in _ops(program) if isinstance(op, WeightOp)]
 
 
-def _expression(op: Operation) -> str | None:
-    text = op.attributes.get(EXPRESSION)
-    return text.data if isinstance(text, StringAttr) else None
-
-
-__all__ = ["MOST_ULPS", "Weights", "to_numpy", "ulps"]
+__all__ = ["MOST_ULPS", "Weights", "ulps"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from xdsl.context import Context
@@ -54,18 +55,19 @@ def measure(
     op: KernelOp, constants: set[SSAValue], choices: Sequence[Alternative], threads: int, seed: int
 ) -> list[Result]:
     """Time every alternative of an op in turn, `ROUNDS` times; the first one is the yardstick."""
-    trials = [_trial(op, constants, choice, threads, seed) for choice in choices]
+    trials = [_trial(op, constants, choice, seed) for choice in choices]
     inputs = _inputs(trials[0][0], seed)
-    outputs = [session.run(inputs) for _, session, _ in trials]
+    sessions = CpuSession.together([program for program, _ in trials], threads)
+    outputs = [session.run(inputs) for session in sessions]
     times: list[list[float]] = [[] for _ in trials]
     for _ in range(ROUNDS):
-        for k, (_, session, ops) in enumerate(trials):
-            times[k].append(session.time(ops))
+        for k, (session, (_, values)) in enumerate(zip(sessions, trials, strict=True)):
+            times[k].append(session.time(values))
     results: list[Result] = []
     for choice, taken, found in zip(choices, times, outputs, strict=True):
         low, middle, high = statistics.quantiles(taken, n=4)
         results.append(Result(choice, middle, low, high, _error(found, outputs[0])))
-    for _, session, _ in trials:
+    for session in sessions:
         session.close()
     return results
 
@@ -79,13 +81,12 @@ def _error(found: dict[str, Array], expected: dict[str, Array]) -> float:
 
 
 def _trial(
-    op: KernelOp, constants: set[SSAValue], choice: Alternative, threads: int, seed: int
-) -> tuple[Program, CpuSession, set[SSAValue]]:
+    op: KernelOp, constants: set[SSAValue], choice: Alternative, seed: int
+) -> tuple[Program, set[SSAValue]]:
     program, copy = isolate(op, constants, seed)
     ops = choice.apply(copy)
     PlanMemory().apply(Context(), program.module)
-    session = CpuSession(program, threads)
-    return program, session, {result for made in ops for result in made.results}
+    return program, {result for made in ops for result in made.results}
 
 
 def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
@@ -101,7 +102,7 @@ def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program,
     for position, k in enumerate(used):
         type_ = _without_halo(tensor_type(op.inputs[k]))
         if op.inputs[k] in constants:
-            weights.add(f"w{position}", _draw(type_, seed + position))
+            weights.add(f"w{position}", partial(_draw, type_, seed + position))
             block.add_op(source := WeightOp(f"w{position}", logical(type_)))
             values.append(source.result)
         else:

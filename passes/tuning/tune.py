@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,13 @@ from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import main_of
 from ...lowering.algebra_to_kernel.constant import constant_values
 from ...lowering.kernel_to_cpu.isa import Isa
-from ..cost_file import CostFile, Measured, load_cost_file
+from ...lowering.kernel_to_cpu.parallel import kept_workers
+from ..cost_file import CostFile, Measured
 from ..signature import key, signature
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
+from .database import TARGET, add_choices, read_choices
 from .measure import Result, isolate, measure
+from .note import add_note
 
 # An alternative must win by this much: less is noise, and the direct way is the safer one.
 MARGIN = 0.97
@@ -32,7 +36,8 @@ class Tune(ModulePass):
     Options: `effort` quick (measure nothing), default (direct against Winograd F(2,3) and F(4,3))
     or max (register blocks too); `tolerance` bounds the error, relative to the largest magnitude on
     random data, that an inexact algorithm may add; `cost-file` holds what was measured before, and
-    receives what is measured now: with it, the same choices are made again.
+    receives what is measured now: with it, the same choices are made again. `database` is the same
+    for all programs of a user: one that is broken, or cannot be written, is as good as none.
 
     Before:
 
@@ -50,52 +55,68 @@ class Tune(ModulePass):
     threads: int = 1
     seed: int = 0
     cost_file: str | None = None
+    database: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Choose for each contraction once, and rewrite every kernel that computes it."""
         if self.effort not in EFFORTS:
             raise UserError(
                 f"unknown effort '{self.effort}'", where="tune", expected=", ".join(EFFORTS)
             )
-        isa = Isa.host()
         constants = constant_values(op)
         kernels = [
             kernel
             for kernel in main_of(op).body.block.ops
             if isinstance(kernel, ConvOp | GemmOp) and kernel.result not in constants
         ]
-        known = self._known()
-        for group in _by_signature(kernels, constants):
-            chosen = self._choose(group[0], constants, isa, known)
-            for kernel in group:
-                chosen.apply(kernel)
-        if self.cost_file is not None:
-            known.save(self.cost_file)
+        known, new = self._known(), CostFile(TARGET)
+        with kept_workers():
+            for text, group in _by_signature(kernels, constants).items():
+                choice = self._choose(text, group[0], constants, known, new)
+                for kernel in group:
+                    _apply(choice, kernel)
+        for path in (self.cost_file, self.database):
+            if path is not None and new.ops:
+                self._keep(Path(path), new)
 
     def _known(self) -> CostFile:
-        if self.cost_file is not None and Path(self.cost_file).exists():
-            return load_cost_file(self.cost_file)
-        return CostFile("cpu")
+        """What was measured before; the cost file's word counts more than the database's."""
+        known = CostFile(TARGET)
+        if self.database is not None:
+            known.merge(read_choices(Path(self.database), broken_is_empty=True))
+        if self.cost_file is not None:
+            known.merge(read_choices(Path(self.cost_file), broken_is_empty=False))
+        return known
+
+    def _keep(self, path: Path, new: CostFile) -> None:
+        if str(path) == self.cost_file:
+            add_choices(path, new, broken_is_empty=False)
+            return
+        with contextlib.suppress(OSError, UserError):  # no cache folder: measured again next time
+            path.parent.mkdir(parents=True, exist_ok=True)
+            add_choices(path, new, broken_is_empty=True)
 
     def _choose(
-        self, op: KernelOp, constants: set[SSAValue], isa: Isa, known: CostFile
-    ) -> Alternative:
-        """The alternative to use: what the cost file says, else what is measured now."""
+        self, text: str, op: KernelOp, constants: set[SSAValue], known: CostFile, new: CostFile
+    ) -> _Choice:
+        """The alternative to use: what was measured before, else what is measured now."""
+        isa = Isa.host()
         label = f"tune {isa.name} threads={self.threads} tolerance={self.tolerance:g} {self.effort}"
-        text = f"{label}: {core_signature(op, constants)}"
-        before = known.ops.get(key(text))
-        if before is not None and (old := named(before.algorithm, op, isa)) is not None:
-            return old
+        entry = known.ops.get(key(f"{label}: {text}"))
+        if entry is not None and (old := named(entry.algorithm, op, isa)) is not None:
+            return _Choice(old, entry)
         choices = alternatives(op, isa, self.effort)
         if len(choices) == 1:
-            return choices[0]
+            return _Choice(choices[0], None)
         results = measure(op, constants, choices, self.threads, self.seed)
         best = self._best(results)
-        known.add(
-            Measured(
-                text, best.seconds * 1e6, best.low * 1e6, best.high * 1e6, best.alternative.name
-            )
-        )
-        return best.alternative
+        direct = next(r for r in results if r.alternative.name == DIRECT)
+        times = [seconds * 1e6 for seconds in (best.seconds, best.low, best.high)]
+        name = best.alternative.name
+        more = (direct.seconds * 1e6, best.error)
+        entry = Measured(f"{label}: {text}", *times, name, *more)
+        new.add(entry)
+        return _Choice(best.alternative, entry)
 
     def _best(self, results: list[Result]) -> Result:
         direct = next(r for r in results if r.alternative.name == DIRECT)
@@ -112,9 +133,30 @@ def core_signature(op: KernelOp, constants: set[SSAValue]) -> str:
     return text
 
 
-def _by_signature(kernels: Iterable[KernelOp], constants: set[SSAValue]) -> list[list[KernelOp]]:
+def _by_signature(
+    kernels: Iterable[KernelOp], constants: set[SSAValue]
+) -> dict[str, list[KernelOp]]:
     """Kernels grouped by what their choice depends on, in program order."""
     groups: dict[str, list[KernelOp]] = {}
     for kernel in kernels:
         groups.setdefault(core_signature(kernel, constants), []).append(kernel)
-    return list(groups.values())
+    return groups
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """What to do with a kernel, and the measurement that says so."""
+
+    alternative: Alternative
+    measured: Measured | None
+
+
+def _apply(choice: _Choice, kernel: KernelOp) -> None:
+    """Rewrite a kernel; the op that now gives its result says what was gained."""
+    last = list(choice.alternative.apply(kernel))[-1]
+    entry = choice.measured
+    if entry is None or choice.alternative.name == DIRECT:
+        return
+    direct = entry.us if entry.direct_us is None else entry.direct_us
+    delta = (entry.us - direct) * 1e-6
+    add_note(last, choice.alternative.name, delta, entry.error or 0.0)

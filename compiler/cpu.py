@@ -1,0 +1,147 @@
+"""Compile programs for the CPU: what was compiled before is taken from the cache folder.
+
+The key of a stored program is all that it depends on: its text, its weights, the options, the
+instruction set, and the files of this package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+from xdsl.printer import Printer
+
+from ..dialects.errors import UserError
+from ..dialects.program import Program
+from ..lowering.kernel_to_cpu.isa import Isa
+from ..lowering.kernel_to_cpu.stored import ProgramStore
+from .program_file import check_weights, used_weights
+from .session import Runner
+
+EFFORTS = ("quick", "default", "max")
+TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class CpuOptions:
+    """How a program is compiled.
+
+    Attributes:
+        effort: how much is measured: nothing, algorithms, or algorithms and register blocks.
+        tolerance: relative error that an inexact algorithm (Winograd) may add.
+        cost_file: measured choices to use and to add to, in place of the cache folder's.
+    """
+
+    threads: int
+    effort: str = "default"
+    tolerance: float = TOLERANCE
+    cost_file: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.effort not in EFFORTS:
+            raise UserError(
+                f"unknown effort '{self.effort}'", where="--effort", expected=", ".join(EFFORTS)
+            )
+        if not self.tolerance >= 0:
+            raise UserError(
+                "a tolerance is a number from 0 up", where="--tolerance", found=self.tolerance
+            )
+
+
+def compile_cpu(program: Program, options: CpuOptions) -> Runner:
+    """Take the program from the cache folder, or lower, tune and link it, and store it there.
+
+    Raises:
+        UserError: weights are missing or do not fit, an op has no CPU code, a cost file is broken.
+    """
+    store = ProgramStore()
+    key = None
+    if options.cost_file is None and store.folder.usable:
+        _check_weights_at_hand(program)
+        key = program_key(program, options)
+        found = store.load(key, options.threads)
+        if found is not None:
+            return found
+    check_weights(program)
+    from ..lowering.kernel_to_cpu.session import CpuSession
+    from .levels import place
+
+    placed = place(program, options)
+    session = CpuSession(placed, options.threads)
+    session.notes = algorithms(placed)
+    if key is not None:
+        store.save(key, session, session.notes)
+    return session
+
+
+def _check_weights_at_hand(program: Program) -> None:
+    for name in used_weights(program.module):
+        if name not in program.weights:
+            program.weights[name]  # raises, with the closest name
+
+
+def algorithms(program: Program) -> list[dict[str, Any]]:
+    """What `tune` chose beside the direct way: rule, place, and measured gain and error."""
+    from ..passes.tuning.note import note_of
+
+    found = [note_of(op) for op in program.main.body.block.ops]
+    return [note for note in found if note is not None]
+
+
+# --- keys ---------------------------------------------------------------------------------------
+
+
+def program_key(program: Program, options: CpuOptions) -> str:
+    """The name under which a compiled program is stored."""
+    digest = hashlib.sha256()
+    parts = [
+        repr(options),
+        repr(Isa.host()),
+        llvmlite.__version__,
+        _package_state(),
+        _text(program),
+        *(program.weights.identity(name) for name in used_weights(program.module)),
+    ]
+    for part in parts:
+        digest.update(f"{part}\0".encode())
+    return digest.hexdigest()
+
+
+def _text(program: Program) -> str:
+    out = StringIO()
+    Printer(out).print_op(program.module)
+    return out.getvalue()
+
+
+def _package_state() -> str:
+    """The installed version where that is a copy, else size and time of each source file.
+
+    A checkout changes without changing its version; what an older one compiled must not be used.
+    """
+    root = Path(__file__).resolve().parents[1]
+    found: list[str] = []
+    for folder in ("compiler", "dialects", "lowering", "passes"):
+        found += sorted(_files(root / folder))
+    return "\n".join(found)
+
+
+def _files(folder: Path) -> Sequence[str]:
+    """Path, size and time of the Python files in a folder and below it; none if it is no folder."""
+    found: list[str] = []
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return found
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            found += _files(Path(entry.path))
+        elif entry.name.endswith(".py"):
+            status = entry.stat()
+            found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
+    return found

@@ -1,0 +1,92 @@
+"""`isoform verify A B` and `isoform verify CERTIFICATE`: is this the same program?"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from ..dialects.errors import UsageError
+from ..dialects.program import Program
+from ..passes.equivalence import Difference, OutputVerdict, Verdict, compare
+from ..passes.same_interface import check_same_interface
+from . import api
+from .commands import print_json
+
+
+def verify_command(arguments: Namespace) -> int:
+    """`isoform verify A B` or `isoform verify CERTIFICATE`.
+
+    Returns:
+        0 if the programs are equal, 1 if they differ or nothing is known.
+    """
+    paths: list[str] = arguments.files
+    if len(paths) == 1:
+        return _certificate(arguments, paths[0])
+    if len(paths) > 2:
+        raise UsageError("two programs are compared at a time", found=len(paths))
+    first, second = (load(arguments, path) for path in paths)
+    check_same_interface(first, second)
+    verdict = compare(first, second, seed=arguments.seed, budget=arguments.budget)
+    if arguments.json:
+        print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})
+    else:
+        print(in_words(verdict))
+    return 0 if verdict.is_equal else 1
+
+
+def load(arguments: Namespace, path: str) -> Program:
+    """The program at a path, dynamic dims bound by --shape."""
+    return api.load(path, dict(arguments.shape), batch=arguments.batch, seed=arguments.seed)
+
+
+def _certificate(arguments: Namespace, path: str) -> int:
+    if Path(path).suffix.lower() != ".json":
+        hint = "isoform verify A B, or isoform verify CERTIFICATE.json"
+        raise UsageError("the second program is missing", where=path, hint=hint)
+    from .certificate import recheck
+
+    verdict, body = recheck(Path(path), arguments.budget)
+    if arguments.json:
+        found = {"certificate": path, "source": body["source"]["name"]}
+        print_json({**found, "result": body["result"]["name"], **verdict.as_json()})
+    else:
+        print(f"{path}: source, result and certificate are unchanged")
+        print(in_words(verdict))
+    return 0 if verdict.is_equal else 1
+
+
+# --- a verdict in words -------------------------------------------------------------------------
+
+
+def in_words(verdict: Verdict) -> str:
+    """The kind, the claim, and a line for each output."""
+    lines = [f"{verdict.kind}: {verdict.text()}"]
+    lines += [_output(output) for output in verdict.outputs]
+    if verdict.is_equal:
+        lines.append(f"probability of a wrong answer: at most {bound_text(verdict.error_bound)}")
+    if verdict.difference is not None:
+        lines.append(_witness(verdict.difference))
+    return "\n".join(lines)
+
+
+def bound_text(bound: float) -> str:
+    """A probability; 0 is what no random draw decides."""
+    return "0 (no random draw was needed)" if bound == 0 else f"{bound:.1e}"
+
+
+def _output(output: OutputVerdict) -> str:
+    methods = f" by {', '.join(output.methods)}" if output.methods else ""
+    reason = f": {output.reason}" if output.reason else ""
+    return f"output '{output.name}': {output.kind}{methods}{reason}"
+
+
+def _witness(found: Difference) -> str:
+    if not found.witness:
+        return "the values are residues modulo a prime: they differ as polynomials"
+    return (
+        "the values are the float64 reference's, on inputs drawn with "
+        f"seed {found.seed}, scale {found.scale:g}"
+    )
+
+
+__all__ = ["bound_text", "in_words", "load", "verify_command"]

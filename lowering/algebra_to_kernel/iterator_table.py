@@ -1,0 +1,416 @@
+"""The iterator table: library kernels as data, and one engine that matches scopes modulo layout.
+
+A contraction is a sum of products of two reads. Its iterators fall into groups by where they occur,
+in the first operand, in the second, in the output:
+
+    batch  yes yes yes      m  yes no yes      n  no yes yes      k  yes yes no
+
+A library kernel says how many iterators it takes in each group and which pairs of groups may move
+along one index together (a window, stride * x + dilation * r). Matches hold modulo layout: operands
+that the kernel cannot take where they are get a layout kernel, whose bytes are the distance of the
+match. Guards belong to the operand that has all their iterators; a scope with any other guard, or
+an iterator in no group, is no contraction. Source: EinNet section 5; windows by proportional
+coefficient columns are ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...dialects.canonical_scope import Extents, Guard, Read, Scope
+from ...dialects.index import Index, flatten, is_chain, range_of, row_major_strides
+
+GROUPS = ("batch", "m", "n", "k")
+_MASKS = {
+    (True, True, True): "batch",
+    (True, False, True): "m",
+    (False, True, True): "n",
+    (True, True, False): "k",
+}
+
+
+@dataclass(frozen=True)
+class WindowRule:
+    """Which pairs move along one index of the first operand: an output iterator and another."""
+
+    outer: str
+    inner: str
+    least: int
+    most: int
+    unit_stride: bool = False
+
+
+@dataclass(frozen=True)
+class LibraryKernel:
+    """One line of the table.
+
+    Attributes:
+        groups: for each group the least and most iterators, windows' own left out.
+        window: None for a kernel without windows.
+        strided: operands may be strided views with unit stride and a leading dimension; otherwise
+            they must be dense, dims in the kernel's order.
+        padding: whether the first operand may be read out of bounds along a window (zero padding).
+        batch_stride_zero: whether an operand may stay in place while the batch moves on.
+    """
+
+    name: str
+    groups: dict[str, tuple[int, int | None]]
+    window: WindowRule | None = None
+    strided: bool = False
+    padding: bool = False
+    batch_stride_zero: bool = False
+
+
+ANY: tuple[int, int | None] = (0, None)
+SOME: tuple[int, int | None] = (1, None)
+
+# To add a library kernel, add its line here and its op to convert.py.
+TABLE: tuple[LibraryKernel, ...] = (
+    LibraryKernel(
+        "gemm",
+        {"batch": (0, 0), "m": ANY, "n": ANY, "k": SOME},
+        strided=True,
+        batch_stride_zero=True,
+    ),
+    LibraryKernel(
+        "batched-gemm", {"batch": SOME, "m": ANY, "n": ANY, "k": SOME}, strided=True
+    ),
+    LibraryKernel(
+        "conv",
+        {"batch": ANY, "m": ANY, "n": ANY, "k": ANY},
+        window=WindowRule("m", "k", 1, 2),
+        padding=True,
+    ),
+    LibraryKernel(
+        "band-matmul",
+        {"batch": ANY, "m": (0, 0), "n": (0, 0), "k": SOME},
+        window=WindowRule("batch", "m", 1, 1, unit_stride=True),
+        padding=True,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Window:
+    """`stride * outer + dilation * inner` along the first operand; a negative dilation is a flip."""
+
+    outer: int
+    inner: int
+    stride: int
+    dilation: int
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A scope as two operands; `guards` go with each of them."""
+
+    scope: Scope
+    extents: Extents
+    sums: Extents
+    first: Read
+    second: Read
+    guards: tuple[tuple[Guard, ...], tuple[Guard, ...]]
+    coefficient: Fraction
+
+    @property
+    def rank(self) -> int:
+        return len(self.scope.shape)
+
+    def swapped(self) -> Contraction:
+        """The operands the other way round."""
+        return Contraction(
+            self.scope,
+            self.extents,
+            self.sums,
+            self.second,
+            self.first,
+            self.guards[::-1],
+            self.coefficient,
+        )
+
+    def groups(self) -> dict[str, list[int]] | None:
+        """The iterators of each group; None if one is in no group. Extents of 1 do not count."""
+        uses = [
+            iterators_of(read).union(*(g.index.iterators for g in guards))
+            for read, guards in zip((self.first, self.second), self.guards, strict=True)
+        ]
+        found: dict[str, list[int]] = {name: [] for name in GROUPS}
+        for k, n in enumerate(self.extents):
+            if n == 1:
+                continue
+            name = _MASKS.get((k in uses[0], k in uses[1], k < self.rank))
+            if name is None:
+                return None
+            found[name].append(k)
+        return found
+
+
+@dataclass(frozen=True)
+class Match:
+    """A library kernel that computes a contraction.
+
+    Attributes:
+        groups: iterators of each group, windows' own left out.
+        direct: whether each operand can stay where it is.
+        batch: the iterator that moves one operand only, the other having batch stride 0.
+    """
+
+    kernel: LibraryKernel
+    contraction: Contraction
+    groups: dict[str, tuple[int, ...]]
+    windows: tuple[Window, ...]
+    direct: tuple[bool, bool]
+    batch: int | None = None
+
+    def extent(self, iterators: Sequence[int]) -> int:
+        return math.prod(self.contraction.extents[k] for k in iterators)
+
+    @property
+    def flops(self) -> int:
+        return 2 * math.prod(self.contraction.extents)
+
+
+def iterators_of(read: Read) -> frozenset[int]:
+    """The iterators in the indices of a read."""
+    return frozenset[int]().union(*(e.iterators for e in read.index))
+
+
+def contraction_of(scope: Scope) -> Contraction | None:
+    """The scope as a contraction, None if it is none."""
+    if len(scope.expr.terms) != 1:
+        return None
+    term = scope.expr.terms[0]
+    reads = [f for f in term.factors if isinstance(f, Read) and f.outside == 0.0]
+    guards = [f for f in term.factors if isinstance(f, Guard)]
+    if len(reads) != 2 or len(reads) + len(guards) != len(term.factors):
+        return None
+    parts: tuple[list[Guard], list[Guard]] = ([], [])
+    for guard in guards:
+        owner = next(
+            (p for p, r in enumerate(reads) if guard.index.iterators <= iterators_of(r)), None
+        )
+        if owner is None:
+            return None
+        parts[owner].append(guard)
+    return Contraction(
+        scope,
+        scope.shape + term.sums,
+        term.sums,
+        reads[0],
+        reads[1],
+        (tuple(parts[0]), tuple(parts[1])),
+        term.coefficient,
+    )
+
+
+def matches(scope: Scope, table: Sequence[LibraryKernel] = TABLE) -> list[Match]:
+    """Every way in which a kernel of the table computes the scope, in the order of the table."""
+    found = contraction_of(scope)
+    if found is None:
+        return []
+    made: list[Match] = []
+    for kernel in table:
+        sides = (found,) if kernel.window is None else (found, found.swapped())
+        for side in sides:
+            made += _matches(kernel, side)
+    return made
+
+
+def _matches(kernel: LibraryKernel, found: Contraction) -> Iterator[Match]:
+    groups = found.groups()
+    if groups is None:
+        return
+    for windows in _windows(kernel.window, found, groups):
+        own = {k for w in windows for k in (w.outer, w.inner)}
+        left = {name: tuple(k for k in its if k not in own) for name, its in groups.items()}
+        if all(_fits(len(left[name]), kernel.groups[name]) for name in GROUPS):
+            direct, batch = (_strided if kernel.strided else _dense)(kernel, found, left, windows)
+            yield Match(kernel, found, left, windows, direct, batch)
+
+
+def _fits(count: int, bounds: tuple[int, int | None]) -> bool:
+    least, most = bounds
+    return count >= least and (most is None or count <= most)
+
+
+# --- windows ------------------------------------------------------------------------------------
+
+
+def _windows(
+    rule: WindowRule | None, found: Contraction, groups: dict[str, list[int]]
+) -> Iterator[tuple[Window, ...]]:
+    """Every assignment of inner iterators to outer ones, none included where that is allowed."""
+    if rule is None:
+        yield ()
+        return
+    if any(e.has_floor for e in (*found.first.index, *(g.index for g in found.guards[0]))):
+        return
+    choices: list[list[Window | None]] = []
+    for inner in groups[rule.inner]:
+        fitting = [w for o in groups[rule.outer] if (w := _window(found, o, inner))]
+        fitting = [w for w in fitting if not rule.unit_stride or w.stride == 1]
+        if fitting:
+            choices.append([*fitting, None])
+    for choice in itertools.product(*choices):
+        windows = tuple(w for w in choice if w is not None)
+        outers = [w.outer for w in windows]
+        if rule.least <= len(windows) <= rule.most and len(set(outers)) == len(outers):
+            yield tuple(sorted(windows, key=lambda w: w.outer))
+
+
+def _window(found: Contraction, outer: int, inner: int) -> Window | None:
+    """The window if both iterators' coefficient columns in the operand are proportional."""
+    ratio: Fraction | None = None
+    for e in (*found.first.index, *(g.index for g in found.guards[0])):
+        a, b = e.coefficient(outer), e.coefficient(inner)
+        if a == 0 and b == 0:
+            continue
+        if a == 0 or b == 0 or (ratio is not None and ratio != Fraction(a, b)):
+            return None
+        ratio = Fraction(a, b)
+    if ratio is None:
+        return None
+    sign = 1 if ratio.numerator > 0 else -1
+    return Window(outer, inner, ratio.numerator * sign, ratio.denominator * sign)
+
+
+def _dense(
+    kernel: LibraryKernel,
+    found: Contraction,
+    groups: dict[str, tuple[int, ...]],
+    windows: Sequence[Window],
+) -> tuple[tuple[bool, bool], None]:
+    """Which operands are indexed by single iterators, windows and legal padding alone."""
+    first = not found.guards[0] and all(
+        _is_dense_row(e, size, found, windows, kernel.padding)
+        for e, size in zip(found.first.index, found.first.source.shape, strict=True)
+    )
+    second = not found.guards[1] and all(
+        _is_dense_row(e, size, found, (), False)
+        for e, size in zip(found.second.index, found.second.source.shape, strict=True)
+    )
+    merged = all(len(groups[name]) <= 1 for name in ("m", "n", "k"))
+    ordered = _ordered(found.first, [*groups["m"], *groups["k"], *(w.outer for w in windows)])
+    return (first and ordered and merged and not groups["batch"], second and merged), None
+
+
+def _ordered(read: Read, wanted: Sequence[int]) -> bool:
+    """Whether the dims come in the order of these iterators."""
+    places = [k for e in read.index for k in wanted if k in e.iterators]
+    return places == [k for k in wanted if k in places]
+
+
+def _is_dense_row(
+    e: Index, size: int, found: Contraction, windows: Sequence[Window], padding: bool
+) -> bool:
+    if not e.terms:
+        return e.constant == 0 and size == 1
+    if len(e.terms) == 1 and e.constant == 0 and e.terms[0][1] == 1:
+        k = e.terms[0][0]
+        return isinstance(k, int) and found.extents[k] == size
+    for w in windows:
+        wanted = Index.iterator(w.outer) * w.stride + Index.iterator(w.inner) * w.dilation
+        times = e.coefficient(w.outer) // w.stride
+        if times > 0 and e - e.constant == wanted * times and w.dilation > 0:
+            low, high = range_of(e, found.extents)
+            return padding or (low >= 0 and high < size)
+    return False
+
+
+# --- strided operands ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _View:
+    """One operand as a strided view: for each group its iterators in order and its stride."""
+
+    orders: dict[str, tuple[int, ...]]
+    strides: dict[str, int]
+
+
+def _strided(
+    kernel: LibraryKernel,
+    found: Contraction,
+    groups: dict[str, tuple[int, ...]],
+    windows: Sequence[Window],
+) -> tuple[tuple[bool, bool], int | None]:
+    """Which operands are strided views that BLAS takes, and the peeled batch iterator if any."""
+    batch: int | None = None
+    reads, lines = (found.first, found.second), ("m", "n")
+    views = [_side(found, p, groups, lines[p]) for p in (0, 1)]
+    if kernel.batch_stride_zero:
+        for p in (0, 1):
+            if views[p] is None and batch is None:
+                views[p], batch = _peeled(found, p, groups, lines[p])
+    a, b = views
+    direct = [a is not None, b is not None]
+    if a is not None and b is not None and any(a.orders[g] != b.orders[g] for g in ("k", "batch")):
+        direct[1 if _is_smaller(reads[1], reads[0]) else 0] = False
+    return (direct[0], direct[1]), batch
+
+
+def _is_smaller(one: Read, other: Read) -> bool:
+    return math.prod(one.source.shape) <= math.prod(other.source.shape)
+
+
+def _side(
+    found: Contraction, place: int, groups: dict[str, tuple[int, ...]], line: str
+) -> _View | None:
+    """An operand as a view with one stride for its line (m or n), one for k, one for the batch."""
+    read = (found.first, found.second)[place]
+    if found.guards[place] or not _inside(read, found.extents):
+        return None
+    flat = flatten(read.index, row_major_strides(read.source.shape))
+    if flat.has_floor:
+        return None
+    orders: dict[str, tuple[int, ...]] = {}
+    strides: dict[str, int] = {}
+    for name in ("batch", line, "k"):
+        order = _chain(flat, groups[name], found.extents)
+        if order is None:
+            return None
+        orders[name] = order
+        strides[name] = flat.coefficient(order[-1]) if order else 1
+    rows = math.prod(found.extents[k] for k in groups[line])
+    inner = math.prod(found.extents[k] for k in groups["k"])
+    return _View(orders, strides) if _blas(strides[line], rows, strides["k"], inner) else None
+
+
+def _blas(line: int, rows: int, k: int, inner: int) -> bool:
+    """Unit stride one way, and a leading dimension that is at least the extent the other way."""
+    if line <= 0 or k <= 0:
+        return False
+    return (k == 1 and (line >= inner or rows == 1)) or (line == 1 and (k >= rows or inner == 1))
+
+
+def _chain(flat: Index, group: Sequence[int], extents: Extents) -> tuple[int, ...] | None:
+    """The group's iterators, outermost first, if they walk one strided range."""
+    order = sorted(group, key=lambda k: -abs(flat.coefficient(k)))
+    strides = [flat.coefficient(k) for k in order]
+    return tuple(order) if is_chain(strides, [extents[k] for k in order]) else None
+
+
+def _peeled(
+    found: Contraction, place: int, groups: dict[str, tuple[int, ...]], line: str
+) -> tuple[_View | None, int | None]:
+    """Move one iterator of the line to the batch, where the other operand has stride 0."""
+    if len(groups[line]) < 2:
+        return None, None
+    for k in groups[line]:
+        left = tuple(j for j in groups[line] if j != k)
+        view = _side(found, place, {**groups, line: left, "batch": (k,)}, line)
+        if view is not None:
+            return _View({**view.orders, "batch": ()}, view.strides), k
+    return None, None
+
+
+def _inside(read: Read, extents: Extents) -> bool:
+    for e, size in zip(read.index, read.source.shape, strict=True):
+        low, high = range_of(e, extents)
+        if low < 0 or high >= size:
+            return False
+    return True

@@ -1,0 +1,103 @@
+"""The folder that compiled code is kept in: where it is, and how large it may grow.
+
+A folder that cannot be used means no cache, never an error. Files are written aside and renamed, so
+no reader sees half a file; several processes may read, write and evict at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from ...dialects.errors import UserError
+from ...dialects.files import write_whole
+
+LIMIT_MIB = 1024
+
+
+class CacheFolder:
+    """One folder of files that anybody may delete at any time.
+
+    Units: `limit` is bytes. When the folder holds more, the files used longest ago go.
+    """
+
+    def __init__(self, path: Path | str | None = None, limit: int | None = None) -> None:
+        self.path = Path(path) if path is not None else default_folder()
+        self.limit = default_limit() if limit is None else limit
+        self._written = self.limit  # since the last sweep; the first file written sweeps
+
+    @property
+    def usable(self) -> bool:
+        """Whether there is a folder and it may hold anything."""
+        return self.path is not None and self.limit > 0
+
+    def file(self, name: str) -> Path | None:
+        """Where a file of this name is, or would be; None without a folder."""
+        return self.path / name if self.path is not None and self.usable else None
+
+    def touch(self, file: Path) -> None:
+        """Mark a file as used."""
+        with contextlib.suppress(OSError):
+            os.utime(file)
+
+    def prepare(self) -> None:
+        """Make the folder. Raises OSError where that is impossible."""
+        if self.path is not None:
+            self.path.mkdir(parents=True, exist_ok=True)
+
+    def write(self, file: Path, data: bytes) -> None:
+        """Write a file whole; where that is impossible it is not there."""
+        with contextlib.suppress(OSError, UserError):
+            self.prepare()
+            write_whole(file, data)
+            self.written(file)
+
+    def written(self, file: Path) -> None:
+        """Count a file that was written, and sweep now and then."""
+        with contextlib.suppress(OSError):
+            self._written += file.stat().st_size
+        if self._written > self.limit // 16:
+            self._written = 0
+            with contextlib.suppress(OSError):
+                self._evict(file)
+
+    def _evict(self, newest: Path) -> None:
+        found: list[tuple[float, int, Path]] = []
+        for file in newest.parent.iterdir():
+            with contextlib.suppress(OSError):  # another process may be evicting too
+                status = file.stat()
+                if file.is_file():
+                    found.append((status.st_mtime, status.st_size, file))
+        total = sum(size for _, size, _ in found)
+        for _, size, file in sorted(found):
+            if total <= self.limit:
+                return
+            if file != newest:
+                with contextlib.suppress(OSError):
+                    file.unlink()
+                total -= size
+
+
+def default_folder() -> Path | None:
+    """Name the cache folder: $ISOFORM_CACHE, else one in the home; None without a home."""
+    named = os.environ.get("ISOFORM_CACHE")
+    if named:
+        return Path(named)
+    try:
+        return Path.home() / ".cache" / "isoform"
+    except RuntimeError:
+        return None
+
+
+def default_limit() -> int:
+    """Bytes that the folder may hold: $ISOFORM_CACHE_LIMIT (in MiB; 0 is no cache), else 1 GiB.
+
+    Raises: UserError where the variable holds something else.
+    """
+    given = os.environ.get("ISOFORM_CACHE_LIMIT", str(LIMIT_MIB))
+    if not given.isdecimal():
+        raise UserError(
+            "the cache's limit is a whole number of MiB", where="ISOFORM_CACHE_LIMIT", found=given
+        )
+    return int(given) << 20

@@ -1,0 +1,59 @@
+"""Where an ONNX model came from, kept in its metadata by the exporter and read by the importer.
+
+`isoform.expressions` is a JSON object: for each initialiser made at compile time the ops it was made
+by, as `isoform.expression` says it in IR text. `isoform.pipeline` names the passes. Models of others
+have neither; what is there and cannot be read is ignored, since it is a claim that only a proof may
+use, and `isoform verify` checks it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import onnx
+from xdsl.dialects.builtin import StringAttr
+
+from ...dialects.graph import WeightOp
+from ...dialects.program import EXPRESSION, PIPELINE, Program, add_pipeline
+
+EXPRESSIONS = "isoform.expressions"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Expressions by the name of the initialiser, and the passes that made the model."""
+
+    expressions: Mapping[str, str] = field(default_factory=dict[str, str])
+    pipeline: str = ""
+
+    def attach(self, program: Program) -> Program:
+        """Put the origin on a program's weights and module, as the passes had done."""
+        for op in program.main.body.block.ops if self.expressions else ():
+            if isinstance(op, WeightOp) and op.key in self.expressions:
+                op.attributes[EXPRESSION] = StringAttr(self.expressions[op.key])
+        add_pipeline(program.module, self.pipeline)
+        return program
+
+
+def write_origin(model: onnx.ModelProto, expressions: Mapping[str, str], pipeline: str) -> None:
+    """Add what is known to a model's metadata; nothing where nothing is."""
+    if expressions:
+        text = json.dumps(dict(sorted(expressions.items())))
+        model.metadata_props.add(key=EXPRESSIONS, value=text)
+    if pipeline:
+        model.metadata_props.add(key=PIPELINE, value=pipeline)
+
+
+def read_origin(model: onnx.ModelProto) -> Origin:
+    """Read a model's metadata."""
+    found = {entry.key: entry.value for entry in model.metadata_props}
+    try:
+        expressions = json.loads(found.get(EXPRESSIONS, "{}"))
+    except (json.JSONDecodeError, RecursionError):
+        expressions = {}
+    if not isinstance(expressions, dict):
+        expressions = {}
+    kept = {str(k): v for k, v in expressions.items() if isinstance(v, str)}
+    return Origin(kept, found.get(PIPELINE, ""))

@@ -1,0 +1,1 @@
+"""Derivation: programs beyond predefined operators, found by rules on scopes (EinNet)."""

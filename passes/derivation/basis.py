@@ -1,0 +1,75 @@
+"""Integer linear algebra over index expressions: atoms (iterators and floors) are coordinates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ...dialects.index import Atom, Index
+
+
+def primitive(index: Index) -> Index:
+    """The non-constant part divided by the gcd of its coefficients.
+
+    A single atom is given the coefficient 1; longer expressions keep their sign.
+    """
+    common = math.gcd(*(c for _, c in index.terms))
+    if len(index.terms) == 1:
+        return Index(0, ((index.terms[0][0], 1),))
+    return Index(0, tuple((atom, c // common) for atom, c in index.terms))
+
+
+def is_plain(index: Index) -> bool:
+    """Whether the expression is one iterator."""
+    term = index.terms[0] if len(index.terms) == 1 else None
+    return term is not None and index.constant == 0 and isinstance(term[0], int) and term[1] == 1
+
+
+def atoms_of(rows: Sequence[Index]) -> list[Atom]:
+    """The atoms of some expressions, each once, in order of occurrence."""
+    return list(dict.fromkeys(atom for row in rows for atom, _ in row.terms))
+
+
+def rank(rows: Sequence[Index]) -> int:
+    """Number of linearly independent rows."""
+    atoms = atoms_of(rows)
+    matrix = [[Fraction(row.coefficient(a)) for a in atoms] for row in rows]
+    return len(_eliminate(matrix, len(atoms)))
+
+
+def solve(basis: Sequence[Index], target: Index) -> list[int] | None:
+    """The integers v with target = sum of v[k] * basis[k], constants aside; None if there are none.
+
+    The basis must be independent, else None.
+    """
+    atoms = atoms_of([*basis, target])
+    matrix = [
+        [*(Fraction(b.coefficient(a)) for b in basis), Fraction(target.coefficient(a))]
+        for a in atoms
+    ]
+    pivots = _eliminate(matrix, len(basis))
+    if len(pivots) != len(basis) or any(row[-1] != 0 for row in matrix[len(basis) :]):
+        return None
+    found = [matrix[k][-1] for k in range(len(basis))]
+    return [int(v) for v in found] if all(v.denominator == 1 for v in found) else None
+
+
+def _eliminate(matrix: list[list[Fraction]], columns: int) -> list[int]:
+    """Gauss-Jordan in place over the first columns; the pivot columns."""
+    pivots: list[int] = []
+    for column in range(columns):
+        done = len(pivots)
+        place = next((k for k in range(done, len(matrix)) if matrix[k][column] != 0), None)
+        if place is None:
+            continue
+        matrix[done], matrix[place] = matrix[place], matrix[done]
+        lead = matrix[done][column]
+        if lead != 1:
+            matrix[done] = [x / lead for x in matrix[done]]
+        for k, row in enumerate(matrix):
+            if k != done and row[column] != 0:
+                by = row[column]
+                matrix[k] = [x - by * y for x, y in zip(row, matrix[done], strict=True)]
+        pivots.append(column)
+    return pivots

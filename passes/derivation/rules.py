@@ -1,0 +1,84 @@
+"""The derivation rules, as data: one line each; README of the laws in docs/derivation.md.
+
+No rule names an operator or an extent. Every rule is sound by its side condition alone, which the
+functions check before they give a step.
+"""
+
+from __future__ import annotations
+
+from .merges import every_traversal_merge
+from .step import Rule
+from .sums import every_delta_elim, every_delta_intro, every_split_sum, every_sum_split
+from .traversals import every_drop_dead, every_reindex, every_split_traversal, every_tighten
+
+EINNET = "EinNet (OSDI 2023), Table 1"
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "sum-split",
+        every_sum_split,
+        "the inner sums are some of the sums, not all: products distribute over sums",
+        EINNET,
+        limit=1,
+    ),
+    Rule(
+        "reindex",
+        every_reindex,
+        "each index's traversal part is an integer combination of the new coordinates",
+        f"{EINNET}: variable substitution, boundary relaxing",
+    ),
+    Rule(
+        "split-sum",
+        every_split_sum,
+        "the digit is less than the extent; places past the extent get a guard",
+        f"{EINNET}: variable substitution",
+        limit=2,
+    ),
+    Rule(
+        "split-traversal",
+        every_split_traversal,
+        "the digit is less than the extent",
+        f"{EINNET}: variable substitution",
+        limit=2,
+    ),
+    Rule(
+        "delta-intro",
+        every_delta_intro,
+        "a guard says that the division is whole",
+        "EinNet, section 4",
+        limit=1,
+    ),
+    Rule(
+        "delta-elim",
+        every_delta_elim,
+        "the guard e == 0 has coefficient 1 or -1 at the sum; the solution gets a guard",
+        "EinNet, section 4",
+    ),
+)
+
+EAGER: tuple[Rule, ...] = (
+    Rule(
+        "tighten",
+        every_tighten,
+        "at the places left out an index is out of bounds whatever the other iterators are",
+        f"{EINNET}: boundary tightening",
+        eager=True,
+    ),
+    Rule(
+        "drop-dead",
+        every_drop_dead,
+        "no index uses the traversals left out",
+        f"{EINNET}: variable substitution",
+        eager=True,
+    ),
+)
+
+# Not tried by the search: they undo what it does, or need to know the readers.
+BY_HAND: tuple[Rule, ...] = (
+    Rule(
+        "traversal-merge",
+        every_traversal_merge,
+        "what is read is one sum of products; guards keep the read inside it",
+        f"{EINNET}: traversal merging",
+    ),
+)

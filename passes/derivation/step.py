@@ -1,0 +1,73 @@
+"""What one application of a rule gives, and what a rule is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ...dialects.canonical_scope import Scope
+from .body import Body, Images
+
+Parameters: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A scope that can stand for another one.
+
+    old[x] = new[image(x)] at every x of old's shape; no image means that x and the shape are kept.
+    `zero_beyond` promises new[image(x)] = 0 at every x outside of old's shape: without it, readers
+    that can leave old's shape need a guard.
+    """
+
+    rule: str
+    new: Scope
+    parameters: Parameters = ()
+    image: Images | None = None
+    zero_beyond: bool = False
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a search asks of the rules' proposals.
+
+    Attributes:
+        digit: windows are split into digits of at most this many places, beside those that a
+            neighbour's coefficient suggests.
+        bases: most coordinate changes proposed for one scope.
+        sums: a scope with more sums than this is not split over subsets of them.
+    """
+
+    digit: int = 3
+    bases: int = 40
+    sums: int = 6
+
+
+Propose: TypeAlias = Callable[[Body, Options], Iterable[Step]]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A derivation rule as data.
+
+    Attributes:
+        name: what traces and passes call it.
+        propose: every way a search wants to apply it to a scope; each already checked.
+        condition: the side condition, and why it suffices.
+        source: where it comes from.
+        eager: applied at once wherever it applies: it never makes anything worse.
+        limit: most applications on one path, None for no limit.
+    """
+
+    name: str
+    propose: Propose
+    condition: str
+    source: str
+    eager: bool = False
+    limit: int | None = field(default=None)
+
+
+def listed(numbers: Iterable[int], letter: str) -> str:
+    """Iterators by their names in generated text: `k0,k2`."""
+    return ",".join(f"{letter}{k}" for k in numbers)

@@ -1,0 +1,174 @@
+"""Rules about summations: splitting a sum over factors, a sum into digits, deltas."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from ...dialects.canonical_scope import Guard, Read
+from ...dialects.index import FloorDiv, Index, iterators, range_of
+from .body import Body, Link, build, mapped, renaming, substituted, used_by
+from .step import Options, Step, listed
+
+
+def sum_split(body: Body, inner: Sequence[int]) -> Step | None:
+    """Sum over some iterators in a scope of its own, which the others read.
+
+    Distributivity: factors that use no inner sum move out of it. The new scope's traversals are the
+    iterators that its factors use. None unless the inner sums are a proper, non-empty subset.
+
+    Args:
+        inner: numbers of the sums, from 0.
+    """
+    first, count = body.rank, len(body.extents)
+    chosen = sorted(first + k for k in set(inner))
+    if not 0 < len(chosen) < len(body.sums):
+        return None
+    inside = [f for f in body.factors if used_by(f) & set(chosen)]
+    outside = [f for f in body.factors if f not in inside]
+    used = sorted(frozenset[int]().union(*(used_by(f) for f in inside)) - set(chosen))
+    within = renaming(count, [*used, *chosen])
+    child = build(
+        [body.extents[k] for k in used],
+        [body.extents[k] for k in chosen],
+        [substituted(f, within) for f in inside],
+        body.element,
+    )
+    outer = [k for k in range(first, count) if k not in chosen]
+    around = renaming(count, [*range(first), *outer])
+    reader = Read(child, tuple(around[k] for k in used))
+    new = build(
+        body.shape,
+        [body.extents[k] for k in outer],
+        [*(substituted(f, around) for f in outside), reader],
+        body.element,
+        body.coefficient,
+    )
+    return Step("sum-split", new, (("sums", listed((k - first for k in chosen), "k")),))
+
+
+def every_sum_split(body: Body, options: Options) -> Iterator[Step]:
+    """Split over every proper subset of the sums."""
+    count = len(body.sums)
+    if count > options.sums:
+        return
+    for size in range(1, count):
+        for inner in itertools.combinations(range(count), size):
+            if (step := sum_split(body, inner)) is not None:
+                yield step
+
+
+def split_sum(body: Body, number: int, by: int) -> Step | None:
+    """Write a sum iterator as two digits, k = by * high + low.
+
+    Where `by` does not divide the extent, the places past it get a guard, which the canonical form
+    drops again where a read is out of bounds there.
+    """
+    n = body.sums[number]
+    if not 1 < by < n:
+        return None
+    place = body.rank + number
+    high = -(-n // by)
+    sums = (*body.sums[:number], high, *body.sums[number + 1 :], by)
+    images = iterators(len(body.extents))
+    images[place] = Index.iterator(place) * by + Index.iterator(len(body.extents))
+    factors: list[Link] = [substituted(f, images) for f in body.factors]
+    if n % by:
+        factors.append(Guard(images[place], n))
+    new = build(body.shape, sums, factors, body.element, body.coefficient)
+    return Step("split-sum", new, (("sum", f"k{number}"), ("by", str(by))))
+
+
+def every_split_sum(body: Body, options: Options) -> Iterator[Step]:
+    """Split the sums that move along an index with another iterator: windows.
+
+    Digits are the coefficients beside them, and small numbers.
+    """
+    for number, n in enumerate(body.sums):
+        place = body.rank + number
+        beside = {
+            abs(c)
+            for row, _ in body.rows()
+            if row.coefficient(place) != 0 and len(row.terms) > 1
+            for atom, c in row.terms
+            if atom != place
+        }
+        if not beside:
+            continue
+        for by in sorted(beside | set(range(2, options.digit + 1))):
+            if (step := split_sum(body, number, by)) is not None:
+                yield step
+
+
+def delta_intro(body: Body, number: int) -> Step | None:
+    """Replace the quotient of a division that a guard says is whole by a sum of its own.
+
+    With a guard [e mod d == 0], f(e floordiv d) = sum over i of [e == d * i] f(i), i over the range
+    of the quotient: exactly one i meets the guard. Sums that the new guard solves then vanish.
+    None unless guard `number` has that form.
+    """
+    guard = body.guards[number]
+    atom = _divided(guard)
+    if atom is None:
+        return None
+    low, high = range_of(Index(0, ((atom, 1),)), body.extents)
+    quotient = Index.iterator(len(body.extents)) + low
+
+    def replaced(e: Index) -> Index:
+        c = e.coefficient(atom)
+        return e - Index(0, ((atom, c),)) + quotient * c if c else e
+
+    factors: list[Link] = [mapped(f, replaced) for f in body.factors if f is not guard]
+    factors.append(Guard(atom.numerator - quotient * atom.divisor, 1))
+    sums = (*body.sums, high - low + 1)
+    new = build(body.shape, sums, factors, body.element, body.coefficient)
+    return Step("delta-intro", new, (("guard", str(number)),))
+
+
+def _divided(guard: Guard) -> FloorDiv | None:
+    """The quotient e floordiv d of a guard e mod d == 0."""
+    if guard.extent != 1:
+        return None
+    for atom, c in guard.index.terms:
+        if isinstance(atom, FloorDiv) and abs(c) == atom.divisor:
+            remainder = atom.numerator - Index(0, ((atom, atom.divisor),))
+            if guard.index in (remainder, -remainder):
+                return atom
+    return None
+
+
+def every_delta_intro(body: Body, options: Options) -> Iterator[Step]:
+    """Every guard that says a division is whole."""
+    for number in range(len(body.guards)):
+        if (step := delta_intro(body, number)) is not None:
+            yield step
+
+
+def delta_elim(body: Body, guard: int, number: int) -> Step | None:
+    """Solve a guard e == 0 for a sum iterator of coefficient 1 or -1 and substitute it.
+
+    The solution must be a place of the sum: a guard says so, which the canonical form drops where a
+    read is out of bounds beyond. None unless the guard can be solved so.
+    """
+    delta, place = body.guards[guard], body.rank + number
+    sign = delta.index.coefficient(place)
+    rest = delta.index - Index.iterator(place) * sign
+    if delta.extent != 1 or sign not in (1, -1) or place in rest.iterators:
+        return None
+    solution = rest * -sign
+    kept = [k for k in range(len(body.extents)) if k != place]
+    names = renaming(len(body.extents), kept)
+    names[place] = solution.substitute(names)
+    factors: list[Link] = [substituted(f, names) for f in body.factors if f is not delta]
+    factors.append(Guard(names[place], body.sums[number]))
+    sums = body.sums[:number] + body.sums[number + 1 :]
+    new = build(body.shape, sums, factors, body.element, body.coefficient)
+    return Step("delta-elim", new, (("guard", str(guard)), ("sum", f"k{number}")))
+
+
+def every_delta_elim(body: Body, options: Options) -> Iterator[Step]:
+    """Every guard and sum; canonical scopes have none left (it is part of their form)."""
+    for guard in range(len(body.guards)):
+        for number in range(len(body.sums)):
+            if (step := delta_elim(body, guard, number)) is not None:
+                yield step

@@ -1,0 +1,300 @@
+"""Rules about a scope's output coordinates: reindexing, digits, tightening, restricting."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from ...dialects.canonical_scope import Extents, Read, add, factor, scope
+from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
+from .basis import is_plain, primitive, rank, solve
+from .body import Body, build, mapped, renaming, substituted, used_by
+from .step import Options, Step
+
+Terms = list[tuple[Atom, int]]
+
+
+class _UnsolvedError(Exception):
+    """A body is no function of the chosen coordinates."""
+
+
+# --- reindex ------------------------------------------------------------------------------------
+
+
+def reindex(body: Body, phi: Sequence[Index]) -> Step | None:
+    """Compute over coordinates y = phi(x), if the body depends on x through phi alone.
+
+    L_x f(tau(x)) = L_x { L_y f(sigma(y)) }[phi(x)] whenever sigma(phi(x)) = tau(x) and phi(x) lies
+    in the box of y: y runs over the hull of phi, and sigma is found by solving each index's
+    traversal part as an integer combination of phi. Neither injectivity nor surjectivity is needed.
+    """
+    phi = [normalise(e, body.shape) for e in phi]
+    ranges = [range_of(e, body.shape) for e in phi]
+    places = [
+        Index.iterator(k) + low - e.constant
+        for k, (e, (low, _)) in enumerate(zip(phi, ranges, strict=True))
+    ]
+    shape = [high - low + 1 for low, high in ranges]
+    mover = _Mover(body.rank, phi, places)
+    try:
+        factors = [mapped(f, mover.moved) for f in body.factors]
+    except _UnsolvedError:
+        return None
+    new = build(shape, body.sums, factors, body.element, body.coefficient)
+    image = tuple(e - low for e, (low, _) in zip(phi, ranges, strict=True))
+    text = "; ".join(e.text([f"i{k}" for k in range(body.rank)]) for e in phi)
+    return Step("reindex", new, (("phi", text),), image)
+
+
+class _Mover:
+    """Writes indices over (x, s) as indices over (y, s)."""
+
+    def __init__(self, rank_: int, phi: Sequence[Index], places: Sequence[Index]):
+        self.rank = rank_
+        self.phi = phi
+        self.places = places
+        self.solved: dict[tuple[tuple[Atom, int], ...], Index] = {}
+
+    def moved(self, index: Index) -> Index:
+        """The index in new coordinates. Raises _UnsolvedError."""
+        traversal, rest = _parts(index, self.rank)
+        total = Index(index.constant)
+        for atom, c in rest:
+            if isinstance(atom, FloorDiv):
+                total += self.moved(atom.numerator) // atom.divisor * c
+            else:
+                total += Index.iterator(len(self.phi) + atom - self.rank) * c
+        return total + self._solve(tuple(traversal)) if traversal else total
+
+    def _solve(self, terms: tuple[tuple[Atom, int], ...]) -> Index:
+        if terms not in self.solved:
+            weights = solve(self.phi, Index(0, terms))
+            if weights is None:
+                raise _UnsolvedError
+            total = Index(0)
+            for v, place in zip(weights, self.places, strict=True):
+                total += place * v
+            self.solved[terms] = total
+        return self.solved[terms]
+
+
+def _parts(index: Index, rank_: int) -> tuple[Terms, Terms]:
+    """Terms over traversals alone, and the others."""
+    inner: Terms = []
+    rest: Terms = []
+    for atom, c in index.terms:
+        used = {atom} if isinstance(atom, int) else atom.numerator.iterators
+        (inner if all(k < rank_ for k in used) else rest).append((atom, c))
+    return inner, rest
+
+
+def _generators(index: Index, rank_: int) -> Iterator[Index]:
+    """Primitive traversal parts of an index, and of floors that mix traversals with sums."""
+    inner, rest = _parts(index, rank_)
+    if inner:
+        yield primitive(Index(0, tuple(inner)))
+    for atom, _ in rest:
+        if isinstance(atom, FloorDiv):
+            yield from _generators(atom.numerator, rank_)
+
+
+def every_reindex(body: Body, options: Options) -> Iterator[Step]:
+    """Coordinates that are bases of the distinct primitive traversal parts of the indices."""
+    rows: list[Index] = []
+    for index, _ in body.rows():
+        for row in _generators(index, body.rank):
+            if row not in rows and -row not in rows:
+                rows.append(row)
+    choices = [_bases(group) for group in _components(rows)]
+    found = 0
+    for choice in itertools.product(*choices):
+        phi = [row for group in choice for row in group]
+        if all(is_plain(row) for row in phi):
+            continue
+        step = reindex(body, phi)
+        if step is not None:
+            found += 1
+            yield step
+        if found >= options.bases:
+            return
+
+
+def _components(rows: Sequence[Index]) -> list[list[Index]]:
+    """Groups of rows that share atoms, in order of first occurrence."""
+    groups: list[tuple[set[Atom], list[Index]]] = []
+    for row in rows:
+        atoms, members = {a for a, _ in row.terms}, [row]
+        apart: list[tuple[set[Atom], list[Index]]] = []
+        for others, their in groups:
+            if atoms & others:
+                atoms, members = atoms | others, [*their, *members]
+            else:
+                apart.append((others, their))
+        groups = [*apart, (atoms, members)]
+    return [members for _, members in groups]
+
+
+def _bases(rows: Sequence[Index]) -> list[tuple[Index, ...]]:
+    """Subsets of the rows of which all are integer combinations."""
+    if len(rows) == 1:
+        return [(rows[0],)]
+    size = rank(rows)
+    return [
+        chosen
+        for chosen in itertools.combinations(rows, size)
+        if all(row in chosen or solve(chosen, row) is not None for row in rows)
+    ]
+
+
+# --- digits -------------------------------------------------------------------------------------
+
+
+def split_traversal(body: Body, number: int, by: int) -> Step | None:
+    """Write a traversal as two digits, i = by * high + low. Always sound; places past it are new."""
+    n = body.shape[number]
+    if not 1 < by < n:
+        return None
+    shape = (*body.shape[:number], -(-n // by), by, *body.shape[number + 1 :])
+    images = [Index.iterator(k if k <= number else k + 1) for k in range(len(body.extents))]
+    images[number] = Index.iterator(number) * by + Index.iterator(number + 1)
+    factors = [substituted(f, images) for f in body.factors]
+    new = build(shape, body.sums, factors, body.element, body.coefficient)
+    here = iterators(body.rank)
+    digits = [here[number] // by, here[number] % by]
+    image = tuple(
+        normalise(e, body.shape) for e in (*here[:number], *digits, *here[number + 1 :])
+    )
+    return Step("split-traversal", new, (("traversal", f"i{number}"), ("by", str(by))), image)
+
+
+def every_split_traversal(body: Body, options: Options) -> Iterator[Step]:
+    """Digits that coefficients and divisors beside a traversal of coefficient 1 or -1 suggest."""
+    wanted: set[tuple[int, int]] = set()
+    for row, _ in body.rows():
+        wanted |= _digits(row, body.rank)
+    for number, by in sorted(wanted):
+        if (step := split_traversal(body, number, by)) is not None:
+            yield step
+
+
+def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:
+    units = [a for a, c in row.terms if isinstance(a, int) and a < rank_ and abs(c) == 1]
+    found = {(a, abs(c)) for a in units for _, c in row.terms if abs(c) > 1}
+    for atom, _ in row.terms:
+        if isinstance(atom, FloorDiv):
+            inner = atom.numerator.terms
+            found |= {
+                (a, atom.divisor) for a, c in inner if isinstance(a, int) and a < rank_ and abs(c) == 1
+            }
+            found |= _digits(atom.numerator, rank_)
+    return found
+
+
+# --- where a scope is 0, or not read -------------------------------------------------------------
+
+
+def tighten(body: Body) -> Step | None:
+    """Leave out the places at both ends where a read or guard is provably out of bounds."""
+    box = [_alive(body, k) for k in range(body.rank)]
+    if any(low > high for low, high in box):
+        return None
+    if all(low == 0 and high == n - 1 for (low, high), n in zip(box, body.shape, strict=True)):
+        return None
+    new = _restricted(body, box)
+    image = tuple(Index.iterator(k) - low for k, (low, _) in enumerate(box))
+    return Step("tighten", new.scope(), (), image, zero_beyond=True)
+
+
+def _alive(body: Body, k: int) -> tuple[int, int]:
+    """The places of traversal k at which no index is out of bounds whatever the others are."""
+    first, last = 0, body.shape[k] - 1
+    for row, size in body.rows():
+        c = row.coefficient(k)
+        rest = row - Index.iterator(k) * c
+        if c == 0 or k in rest.iterators:
+            continue
+        low, high = range_of(rest, body.extents)
+        # 0 <= c * x + rest < size for some value of the rest in [low, high]
+        at_least, at_most = -high, size - 1 - low
+        if c < 0:
+            at_least, at_most, c = -at_most, -at_least, -c
+        first, last = max(first, -(-at_least // c)), min(last, at_most // c)
+    return first, last
+
+
+def _restricted(body: Body, box: Sequence[tuple[int, int]]) -> Body:
+    shape = tuple(high - low + 1 for low, high in box)
+    images = iterators(len(body.extents))
+    for k, (low, _) in enumerate(box):
+        images[k] += low
+    factors = tuple(substituted(f, images) for f in body.factors)
+    return Body(shape, body.sums, body.coefficient, factors, body.element)
+
+
+def every_tighten(body: Body, options: Options) -> Iterator[Step]:
+    """The tightest box, if it is smaller."""
+    if (step := tighten(body)) is not None:
+        yield step
+
+
+def restrict(body: Body, number: int, low: int, high: int) -> Step | None:
+    """Compute only places low .. high - 1 of a traversal. Sound where readers stay inside them."""
+    n = body.shape[number]
+    if not 0 <= low < high <= n or high - low == n:
+        return None
+    box = [(0, m - 1) for m in body.shape]
+    box[number] = (low, high - 1)
+    image = iterators(body.rank)
+    image[number] -= low
+    words = (("traversal", f"i{number}"), ("low", str(low)), ("high", str(high)))
+    return Step("restrict", _restricted(body, box).scope(), words, tuple(image), zero_beyond=True)
+
+
+def drop_dead(body: Body) -> Step | None:
+    """Leave out traversals that no factor uses: the value is the same all along them."""
+    used = frozenset[int]().union(*(used_by(f) for f in body.factors))
+    kept = [k for k in range(body.rank) if k in used]
+    if len(kept) == body.rank:
+        return None
+    images = renaming(len(body.extents), [*kept, *range(body.rank, len(body.extents))])
+    factors = [substituted(f, images) for f in body.factors]
+    shape = [body.shape[k] for k in kept]
+    new = build(shape, body.sums, factors, body.element, body.coefficient)
+    return Step("drop-dead", new, (), tuple(Index.iterator(k) for k in kept))
+
+
+def every_drop_dead(body: Body, options: Options) -> Iterator[Step]:
+    """All dead traversals at once."""
+    if (step := drop_dead(body)) is not None:
+        yield step
+
+
+def expression_split(body: Body, number: int, at: int) -> Step | None:
+    """Compute a scope in two pieces along a traversal, each 0 outside its own places."""
+    n = body.shape[number]
+    lower, upper = restrict(body, number, 0, at), restrict(body, number, at, n)
+    if lower is None or upper is None:
+        return None
+    moved = iterators(body.rank)
+    moved[number] -= at
+    parts = [
+        factor(Read(lower.new, tuple(iterators(body.rank))), body.shape),
+        factor(Read(upper.new, tuple(moved)), body.shape),
+    ]
+    new = scope(body.shape, body.element, add(*parts))
+    return Step("expression-split", new, (("traversal", f"i{number}"), ("at", str(at))))
+
+
+__all__ = [
+    "Extents",
+    "drop_dead",
+    "every_drop_dead",
+    "every_reindex",
+    "every_split_traversal",
+    "every_tighten",
+    "expression_split",
+    "reindex",
+    "restrict",
+    "split_traversal",
+    "tighten",
+]

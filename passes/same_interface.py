@@ -1,0 +1,60 @@
+"""Whether two programs can be compared at all: inputs and outputs by name, shape and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..dialects.errors import UserError
+from ..dialects.program import Program
+from ..dialects.types import Tensor
+
+
+def check_same_interface(a: Program, b: Program) -> None:
+    """Require equal names, order, shapes and dtypes of inputs and of outputs.
+
+    Outputs that no one named (`func.return %y`) correspond by place.
+
+    Raises:
+        UserError: the first thing in which they differ.
+    """
+    _check("input", a.inputs, b.inputs)
+    named = a.main.res_attrs is not None and b.main.res_attrs is not None
+    mine, theirs = a.outputs, b.outputs
+    if not named and len(mine) == len(theirs) and set(mine) != set(theirs):
+        theirs = dict(zip(mine, theirs.values(), strict=True))
+    _check("output", mine, theirs)
+
+
+def _check(kind: str, first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> None:
+    if len(first) != len(second):
+        raise UserError(
+            f"the programs have different numbers of {kind}s",
+            expected=_listed(first),
+            found=_listed(second),
+        )
+    for name in first:
+        if name not in second:
+            raise UserError(
+                f"the second program has no {kind} '{name}'",
+                expected=_listed(first),
+                found=_listed(second),
+                hint=f"{kind}s correspond by name",
+            )
+    if list(first) != list(second):
+        raise UserError(
+            f"the {kind}s stand in another order", expected=_listed(first), found=_listed(second)
+        )
+    for name, type_ in first.items():
+        other = second[name]
+        for what, mine, theirs in (
+            ("shape", list(type_.get_shape()), list(other.get_shape())),
+            ("dtype", type_.element_type, other.element_type),
+        ):
+            if mine != theirs:
+                raise UserError(
+                    f"{kind} '{name}' has another {what}", expected=mine, found=theirs
+                )
+
+
+def _listed(names: Mapping[str, Tensor]) -> str:
+    return ", ".join(f"'{name}'" for name in names) or "none"

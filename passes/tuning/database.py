@@ -1,0 +1,87 @@
+"""The measured choices that all programs of a user share: one cost file for each kind of machine.
+
+It lies in the cache folder. Several processes may read and add at the same time: a writer reads what
+is there, adds its own, and replaces the file in one step, under a lock where the system has one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import llvmlite
+
+from ...dialects.errors import UserError
+from ...lowering.kernel_to_cpu.cache_folder import CacheFolder
+from ...lowering.kernel_to_cpu.isa import Isa
+from ..cost_file import CostFile, load_cost_file
+
+TARGET = "cpu"
+# Raised when kernels change so much that older measurements mislead.
+GENERATION = 1
+
+
+def database_path() -> Path | None:
+    """Where the shared measurements of this machine are; None without a cache folder."""
+    folder = CacheFolder()
+    if folder.path is None or not folder.usable:
+        return None
+    kind = f"{Isa.host()!r} {llvmlite.__version__} {GENERATION}"
+    return folder.path / "costs" / f"cpu-{hashlib.sha256(kind.encode()).hexdigest()[:16]}.json"
+
+
+def read_choices(path: Path, *, broken_is_empty: bool) -> CostFile:
+    """What was measured before; nothing where there is no file.
+
+    Raises:
+        UserError: the file is broken, unless that counts as empty, with a warning.
+    """
+    if not path.exists():
+        return CostFile(TARGET)
+    try:
+        return load_cost_file(path)
+    except UserError as error:
+        if not broken_is_empty:
+            raise
+        print(f"isoform: warning: {error}; measured anew", file=sys.stderr)
+        return CostFile(TARGET)
+
+
+def add_choices(path: Path, new: CostFile, *, broken_is_empty: bool) -> None:
+    """Add what was measured now to what is in the file by now.
+
+    Raises:
+        UserError: the file cannot be written, or is broken, unless that counts as empty.
+    """
+    with _locked(path):
+        before = CostFile(new.target)
+        if path.exists():
+            try:
+                before = load_cost_file(path)
+            except UserError:
+                if not broken_is_empty:
+                    raise
+        before.merge(new)
+        before.save(path)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Generator[None]:
+    """Hold the lock beside a file; without one the last writer of two wins, whole."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    try:
+        lock = path.with_suffix(".lock").open("w")
+    except OSError:
+        yield
+        return
+    with lock:
+        with contextlib.suppress(OSError):  # some network folders have no locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

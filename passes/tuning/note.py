@@ -1,0 +1,37 @@
+"""What `tune` measured for an op that it made, kept on the op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, StringAttr, f64
+from xdsl.ir import Operation
+
+from ...dialects.program import where
+
+NOTE = "isoform.tuned"
+
+
+def add_note(op: Operation, rule: str, delta: float, error: float) -> None:
+    """Note the rule that made an op, the measured change of seconds, and the measured error."""
+    op.attributes[NOTE] = DictionaryAttr(
+        {"rule": StringAttr(rule), "delta": FloatAttr(delta, f64), "error": FloatAttr(error, f64)}
+    )
+
+
+def note_of(op: Operation) -> dict[str, Any] | None:
+    """The note on an op as an entry of a report; None if it has none."""
+    note = op.attributes.get(NOTE)
+    if not isinstance(note, DictionaryAttr):
+        return None
+    rule, delta, error = (note.data[name] for name in ("rule", "delta", "error"))
+    assert isinstance(rule, StringAttr)
+    assert isinstance(delta, FloatAttr)
+    assert isinstance(error, FloatAttr)
+    return {
+        "rule": rule.data,
+        "place": where(op),
+        "proof": "exact",
+        "delta": delta.value.data,
+        "error": error.value.data,
+    }

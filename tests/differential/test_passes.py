@@ -1,0 +1,159 @@
+"""Every pass and every prefix of the pipelines keeps what random programs compute.
+
+After each pass the module verifies, and its custom and generic text both read back to it.
+"""
+
+import dataclasses
+import io
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from xdsl.passes import ModulePass
+from xdsl.printer import Printer
+
+from isoform.compiler.levels import run_passes
+from isoform.compiler.pipelines import LOWER_TO_KERNEL, PLACE
+from isoform.compiler.program_file import parse
+from isoform.compiler.random_programs import (
+    Agreement,
+    random_graph,
+    random_inputs,
+    random_scope_program,
+)
+from isoform.compiler.registry import PASSES
+from isoform.dialects import reference
+from isoform.dialects.graph.elementwise import SubOp
+from isoform.dialects.program import Program
+from isoform.dialects.scalars import call
+from isoform.dialects.types import Array
+
+CHUNK = 10
+PIPELINE = (*LOWER_TO_KERNEL, *PLACE)
+LEVELS = {
+    "graph": LOWER_TO_KERNEL[:0],
+    "algebra": LOWER_TO_KERNEL[:1],
+    "kernel": LOWER_TO_KERNEL,
+}
+# Changes sums only within a relative error of float64, never a value.
+RELATIVE = 1e-9
+# These round: what they fold, or the matrices they bring, is kept in the program's own dtypes.
+ROUNDING = {"fold-batch-norm", "fold-constants", "winograd", "tune"}
+
+
+def by_itself() -> list[str]:
+    """Registered passes that run without options, and xDSL's clean-up passes."""
+    names = ["canonicalize", "cse", "dce"]
+    for name, factory in PASSES:
+        needed = [
+            f
+            for f in dataclasses.fields(factory())
+            if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        ]
+        if not needed and issubclass(factory(), ModulePass):
+            names.append(name)
+    return names
+
+
+def text(program: Program, generic: bool) -> str:
+    stream = io.StringIO()
+    Printer(stream, print_generic_format=generic).print_op(program.module)
+    return stream.getvalue()
+
+
+def round_trip(program: Program) -> str | None:
+    """What is wrong with the program's text, if anything."""
+    custom = text(program, generic=False)
+    if text(parse(custom), generic=False) != custom:
+        return "text: the custom form reads back to something else"
+    if text(parse(text(program, generic=True)), generic=False) != custom:
+        return "text: the generic form reads back to something else"
+    return None
+
+
+def unequal(before: dict[str, Array], after: dict[str, Array]) -> str | None:
+    """The first output that is not what it was."""
+    for (name, old), new in zip(before.items(), after.values(), strict=True):
+        if old.shape != new.shape or old.dtype != new.dtype:
+            return f"output '{name}' was {old.dtype}{old.shape} and is {new.dtype}{new.shape}"
+        size = np.abs(old[np.isfinite(old)]).max(initial=1e-30)
+        with np.errstate(all="ignore"):
+            wrong = ~np.isclose(new, old, rtol=RELATIVE, atol=RELATIVE * size, equal_nan=True)
+        if wrong.any():
+            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+            return f"output '{name}' at {place} was {old[place]!r} and is {new[place]!r}"
+    return None
+
+
+def after_each(program: Program, seed: int, passes: tuple[str, ...]) -> str | None:
+    """Apply passes one after another; what the first wrong one did.
+
+    The text is read back at the start, after one of the passes and at the end: it takes long.
+    """
+    inputs = random_inputs(program, seed)
+    before = reference.run(program, inputs)
+    changed = program.clone()
+    if (found := round_trip(changed)) is not None:
+        return f"before any pass: {found}"
+    agreement = Agreement.of(program, inputs) if ROUNDING & {*passes} else None
+    for number, name in enumerate(passes, start=1):
+        run_passes(changed, name)
+        after = reference.run(changed, inputs)
+        found = unequal(before, after) if agreement is None else agreement.difference(after)
+        if found is None and number in (1 + seed % len(passes), len(passes)):
+            found = round_trip(changed)
+        if found is not None:
+            return f"pass {name}: {found}"
+    return None
+
+
+def graphs(chunk: int) -> Iterator[tuple[int, Program]]:
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        yield seed, random_graph(seed)
+
+
+def scopes(chunk: int) -> Iterator[tuple[int, Program]]:
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        yield seed, random_scope_program(seed)
+
+
+@pytest.mark.parametrize("chunk", range(15))
+def test_every_prefix_of_the_pipeline_keeps_graphs(holds, chunk: int) -> None:
+    holds(graphs(chunk), lambda p, seed: after_each(p, seed, PIPELINE))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(15, 200))
+def test_every_prefix_of_the_pipeline_keeps_more_graphs(holds, chunk: int) -> None:
+    holds(graphs(chunk), lambda p, seed: after_each(p, seed, PIPELINE))
+
+
+@pytest.mark.parametrize("chunk", range(10))
+def test_every_prefix_of_the_pipeline_keeps_scopes(holds, chunk: int) -> None:
+    holds(scopes(chunk), lambda p, seed: after_each(p, seed, PIPELINE[1:]))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", by_itself())
+def test_a_pass_keeps_what_programs_compute_at_every_level(holds, name: str, level: str) -> None:
+    if name == "graph-to-algebra" and level != "graph":
+        pytest.skip("it takes graph ops")
+    programs = graphs(20 + by_itself().index(name))
+    holds(programs, lambda p, seed: after_each(p, seed, (*LEVELS[level], name)))
+
+
+def test_a_wrong_pass_is_caught_and_reduced_to_its_op(holds, tmp_path, monkeypatch) -> None:
+    """The test of the tests: a subtraction becomes an addition."""
+
+    def check(program: Program, seed: int) -> str | None:
+        inputs = random_inputs(program, seed)
+        right = reference.run(program, inputs)
+        with monkeypatch.context() as patch:
+            patch.setattr(SubOp, "scalar", lambda self, *args: call("add", *args))
+            return unequal(right, reference.run(program, inputs))
+
+    with pytest.raises(pytest.fail.Exception, match=r"graph\.sub") as failure:
+        holds(((s, random_graph(s)) for s in range(60)), check)
+    (path,) = tmp_path.glob("*.mlir")
+    assert str(path) in str(failure.value)
+    assert path.read_text().count("graph.") <= 3
