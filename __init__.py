@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .compiler.api import Program, Session, compile, from_torch, load, optimize, parse
+    from .compiler.api import Program, Session, compile, from_torch, load, optimize, parse, save
     from .dialects.builder import GraphBuilder
     from .dialects.errors import UserError
 
@@ -30,6 +30,7 @@ __all__ = [
     "load",
     "optimize",
     "parse",
+    "save",
 ]
 
 # `import isoform` costs nothing: each name is imported from its module when it is first used.
@@ -43,6 +44,7 @@ _HOMES = {
     "load": ".compiler.api",
     "optimize": ".compiler.api",
     "parse": ".compiler.api",
+    "save": ".compiler.api",
 }
 
 

@@ -177,8 +177,8 @@ def compile(
     Args:
         target: `cpu`, or `reference` for the float64 meaning (slow, for checks).
         threads: threads of the cpu target; None takes the cores that the process may use.
-        effort: how much is measured to choose kernels: `quick` nothing, `default` algorithms (direct
-            convolution or Winograd), `max` also register blocks.
+        effort: how much is measured to choose kernels: `quick` nothing, `default` algorithms
+            (direct convolution or Winograd), `max` also register blocks.
         tolerance: relative error that an inexact algorithm (Winograd) may add; 0 admits none.
         cost_file: measured choices to use and to add to, instead of the cache folder's.
 

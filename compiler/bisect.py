@@ -69,8 +69,9 @@ def bisect(
 ) -> Culprit | None:
     """Run passes one by one and find the first rewrite that changes what the program computes.
 
-    The program is left as it is. Rewrites of the wrong pass are searched by halves, running it again
-    with fewer: the state before the rewrite found is equal to the program, the state after is not.
+    The program is left as it is. Rewrites of the wrong pass are searched by halves, running it
+    again with fewer: the state before the rewrite found equals the program, the state after does
+    not.
 
     Args:
         context: with the program's weights, where a pass needs them.
@@ -147,7 +148,11 @@ class _Search:
     def _difference(self, number: int) -> str | None:
         module, _ = self._run(number)
         verify_module(module)
-        return EqualityCheck(self.before, self.weights, self.seed, self.budget).check(module).difference
+        return (
+            EqualityCheck(self.before, self.weights, self.seed, self.budget)
+            .check(module)
+            .difference
+        )
 
     def _run(self, number: int) -> tuple[ModuleOp, Rewrite]:
         """The program after so many rewrites of the pass, and the last of them."""

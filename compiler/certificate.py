@@ -1,7 +1,7 @@
 """Certificates: what was done to a program, and that the result is the same program.
 
-A certificate is written once the result is on disk, from the files as they were written. Whoever has
-the three files can check it again without the search: `isoform verify CERTIFICATE.json`.
+A certificate is written once the result is on disk, from the files as they were written. Whoever
+has the files can check it again without the search: `isoform verify CERTIFICATE.json`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Work:
 
     Attributes:
         rewrites: `rule`, `place` and `proof` of each; more fields are left out.
-        tolerance: relative error that rewrites were allowed to add.
+        tolerance: relative error that an inexact algorithm may add where the result is compiled.
     """
 
     pipeline: str
@@ -61,9 +61,7 @@ class Work:
     tolerance: float = 0.0
 
 
-def certify(
-    source: Model, result: Path, work: Work, path: Path, budget: float = 60.0
-) -> Verdict:
+def certify(source: Model, result: Path, work: Work, path: Path, budget: float = 60.0) -> Verdict:
     """Compare the result, as it lies on disk, with its source and write the certificate.
 
     Raises:

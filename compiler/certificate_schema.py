@@ -72,9 +72,7 @@ SCHEMA: dict[str, Any] = {
             source=_MODEL,
             result=_MODEL,
             pipeline=_TEXT,
-            rewrites=_list(
-                _object(rule=_TEXT, place=_TEXT, proof={"enum": ["exact", "verdict"]})
-            ),
+            rewrites=_list(_object(rule=_TEXT, place=_TEXT, proof={"enum": ["exact", "verdict"]})),
             verdict=_VERDICT,
             seed=_COUNT,
             tolerance=_NUMBER,

@@ -300,8 +300,15 @@ def _add_verify(subparsers: Any, name: str) -> ArgumentParser:
     parser = _parser(subparsers, name, text)
     parser.usage = "isoform verify [flags] A B | isoform verify [flags] CERTIFICATE.json"
     add = parser.add_argument
-    add("files", nargs="+", metavar="FILE", help="two of FILE.onnx, FILE.mlir, zoo:NAME; or one C.json")
-    add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds for the comparison (60)")
+    add(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="two of FILE.onnx, FILE.mlir, zoo:NAME; or one C.json",
+    )
+    add(
+        "--budget", type=_seconds, default=60.0, metavar="S", help="seconds for the comparison (60)"
+    )
     _binding(parser)
     _json(parser)
     return parser
@@ -321,7 +328,9 @@ def _add_bisect(subparsers: Any, name: str) -> ArgumentParser:
     )
     add("-p", "--passes", metavar="PIPELINE", help="the passes to run")
     add("--plugin", action="append", default=[], metavar="FILE.py", help="adds passes (repeatable)")
-    add("--budget", type=_seconds, default=20.0, metavar="S", help="seconds for one comparison (20)")
+    add(
+        "--budget", type=_seconds, default=20.0, metavar="S", help="seconds for one comparison (20)"
+    )
     return parser
 
 

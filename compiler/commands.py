@@ -178,7 +178,9 @@ def _certify(arguments: Namespace, better: api.Optimized, emit: str) -> None:
 
     source = Model(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     pipeline = pipeline_of(lower_to(better, emit).module)
-    work = Work(pipeline, better.report["rewrites"], arguments.seed)
+    # Algorithms (with an "error") are chosen where the result is compiled; they do not stand in it.
+    rewrites = [r for r in better.report["rewrites"] if "error" not in r]
+    work = Work(pipeline, rewrites, arguments.seed, arguments.tolerance)
     verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate))
     better.report["verdict"] = verdict.as_json()
     if not verdict.is_equal:

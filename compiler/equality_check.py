@@ -90,8 +90,7 @@ class EqualityCheck:
         except UserError as error:
             return self._by_reference(module, str(error))
         if verdict.is_equal:
-            methods = ", ".join(f"{count} {name}" for name, count in verdict.methods)
-            return Answer(None, f"{verdict.kind} ({methods or 'nothing to prove'})")
+            return Answer(None, verdict.kind)
         found = verdict.difference
         if found is None:
             return self._by_reference(module, verdict.reason)
@@ -104,7 +103,7 @@ class EqualityCheck:
         if self._values is None:
             self._values = evaluate(self._first, self.seed, self.weights)
         difference = first_difference(self._values, evaluate(module, self.seed, self.weights))
-        return Answer(difference, f"same results on drawn inputs (not proved: {reason})")
+        return Answer(difference, f"not proved ({reason}), same results on drawn inputs")
 
 
 def check_after_each_pass(

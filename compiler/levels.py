@@ -42,9 +42,7 @@ def run_passes(
         UserError: a pass refuses the program.
     """
     context = weight_context(program.weights)
-    return run_pipeline(
-        program.module, passes, context, after_pass=after_pass, observer=observer
-    )
+    return run_pipeline(program.module, passes, context, after_pass=after_pass, observer=observer)
 
 
 def level_of(program: Program) -> str:

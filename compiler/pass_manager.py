@@ -6,7 +6,7 @@ run_pipeline(module, "canonicalize,cse", make_context())
 import gc
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, get_args, get_type_hints
@@ -74,8 +74,8 @@ def run_pipeline(
             verify_module(module, place_of, verified)
         for pass_ in pipeline:
             runs.append(
-            apply_pass(module, pass_, context, max_rewrites=max_rewrites, observer=observer)
-        )
+                apply_pass(module, pass_, context, max_rewrites=max_rewrites, observer=observer)
+            )
             if verify:
                 _verify_after(module, pass_, place_of, verified)
             if after_pass is not None:
@@ -84,7 +84,7 @@ def run_pipeline(
 
 
 @contextmanager
-def rare_collections() -> Iterator[None]:
+def rare_collections() -> Generator[None]:
     """Let Python look for garbage rarely: passes make many small objects and drop few.
 
     With the usual thresholds collections take a third of the time on a graph of 10,000 operations.

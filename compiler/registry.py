@@ -42,12 +42,32 @@ DIALECTS: tuple[tuple[str, DialectFactory], ...] = (
     ("kernel", _dialect("dialects.kernel:KERNEL")),
 )
 
+_BY_HAND = "passes.derivation.hand_passes"
+_SEVERAL = "passes.derivation.hand_passes_several"
+
 PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("fold-batch-norm", _pass("passes.fold_batch_norm:FoldBatchNorm")),
     ("fold-constants", _pass("passes.fold_constants:FoldConstants")),
     ("infer-shapes", _pass("passes.infer_shapes:InferShapes")),
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
     ("algebra-inline-copies", _pass("passes.algebra_inline_copies:AlgebraInlineCopies")),
+    ("algebra-derive", _pass("passes.derivation.derive:AlgebraDerive")),
+    ("algebra-normalise", _pass(f"{_SEVERAL}:AlgebraNormalise")),
+    ("algebra-sum-split", _pass(f"{_BY_HAND}:AlgebraSumSplit")),
+    ("algebra-reindex", _pass(f"{_BY_HAND}:AlgebraReindex")),
+    ("algebra-split-sum", _pass(f"{_BY_HAND}:AlgebraSplitSum")),
+    ("algebra-split-traversal", _pass(f"{_BY_HAND}:AlgebraSplitTraversal")),
+    ("algebra-tighten", _pass(f"{_BY_HAND}:AlgebraTighten")),
+    ("algebra-drop-dead", _pass(f"{_BY_HAND}:AlgebraDropDead")),
+    ("algebra-delta-intro", _pass(f"{_BY_HAND}:AlgebraDeltaIntro")),
+    ("algebra-delta-elim", _pass(f"{_BY_HAND}:AlgebraDeltaElim")),
+    ("algebra-restrict", _pass(f"{_BY_HAND}:AlgebraRestrict")),
+    ("algebra-merge-copies", _pass(f"{_SEVERAL}:AlgebraMergeCopies")),
+    ("algebra-traversal-merge", _pass(f"{_SEVERAL}:AlgebraTraversalMerge")),
+    ("algebra-merge-shared-operand", _pass(f"{_SEVERAL}:AlgebraMergeSharedOperand")),
+    ("algebra-expression-split", _pass(f"{_SEVERAL}:AlgebraExpressionSplit")),
+    ("algebra-expression-fuse", _pass(f"{_SEVERAL}:AlgebraExpressionFuse")),
+    ("algebra-match", _pass(f"{_SEVERAL}:AlgebraMatch")),
     ("algebra-to-kernel", _pass("lowering.algebra_to_kernel:AlgebraToKernel")),
     ("fuse-kernels", _pass("passes.fuse_kernels:FuseKernels")),
     ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),

@@ -46,9 +46,7 @@ class RewriteRecorder:
 
 def named(pass_name: str, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
     """Rewrites with the name of their pass before that of the rule."""
-    return [
-        Rewrite(f"{pass_name}/{r.rule}" if r.rule else pass_name, r.place) for r in rewrites
-    ]
+    return [Rewrite(f"{pass_name}/{r.rule}" if r.rule else pass_name, r.place) for r in rewrites]
 
 
 def describe(rewriter: PatternRewriter) -> Rewrite:

@@ -20,7 +20,10 @@ class Runner(Protocol):
     """What executes a program: the cpu target's `CpuSession`, or the reference."""
 
     def run(self, inputs: dict[str, Array], /) -> dict[str, Array]:
-        """Outputs by name from inputs by name, types and shapes already checked."""
+        """Outputs by name from inputs by name, types and shapes already checked.
+
+        Threads may call it at the same time; it decides who waits.
+        """
         ...
 
 
@@ -124,10 +127,9 @@ class Session:
 
     def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
         checked = check_inputs(self.inputs, feeds)
-        with self._lock:  # one arena
-            if self._closed:
-                raise UserError("this session is closed")
-            return self.runner.run(checked)
+        if self._closed:
+            raise UserError("this session is closed")
+        return self.runner.run(checked)
 
 
 def check_inputs(infos: Sequence[ValueInfo], feeds: Mapping[str, Array]) -> dict[str, Array]:

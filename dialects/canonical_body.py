@@ -64,6 +64,8 @@ def from_op(op: ScopeOp, source_of: Callable[[SSAValue], Source]) -> Scope:
     kind = op.reduction.data
     if kind == "sum" and op.summation and is_bool(element):
         kind = "or"  # a sum of booleans is no sum
+    elif kind == "sum" and value.symbolic:
+        kind = "raw"  # nor is one of infinite literals, for the laws of rings
     expr = reduce(kind, op.summation, value, op.traversal) if len(op.extents) > rank else value
     return scope(op.traversal, element, expr)
 
@@ -145,6 +147,8 @@ class _Reader:
             return self._logic(function, *args)
         if any(a.symbolic for a in args):
             return self._opaque(function, args)
+        if kind is not None and is_bool(kind) and function in ("add", "sub", "neg"):
+            return apply(f"b{function}", args, self.extents)
         match function:
             case "add":
                 return add(*args)

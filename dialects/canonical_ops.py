@@ -60,8 +60,7 @@ class _Writer:
         kind, sums, body = "sum", _shared_sums(expr), expr
         if isinstance(inner, Reduce):
             kind, sums, body = inner.kind, inner.sums, inner.arg
-            if kind == "or":
-                kind = "max"
+            kind = {"or": "max", "raw": "sum"}.get(kind, kind)
         work = _working(body, element)
         wide = shape + sums
         value = (

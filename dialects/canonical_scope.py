@@ -19,279 +19,49 @@ Exact arithmetic is meant: coefficients are the exact rationals of the literals.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from typing import Literal, TypeAlias
-from weakref import WeakValueDictionary
+from functools import lru_cache
+from typing import Literal
 
-from xdsl.ir import Attribute
-
+from .canonical_types import (
+    ONE,
+    ZERO,
+    Apply,
+    Expr,
+    Extents,
+    Factor,
+    Guard,
+    Leaf,
+    Product,
+    Read,
+    Reduce,
+    Scope,
+    Source,
+    Symbol,
+    Term,
+    digest,
+    leaf,
+    render,
+    render_factor,
+    render_index,
+    scope,
+)
 from .index import Index, iterators, normalise, range_of
-from .scalar_laws import COMMUTATIVE, OF_A_SET, simplify_call
-
-Extents: TypeAlias = tuple[int, ...]
-# A product before it is normal: coefficient, extents of further sums, factors.
-Product: TypeAlias = "tuple[Fraction, Extents, tuple[Factor, ...]]"
+from .scalar_laws import OF_A_MULTISET, OF_A_SET, simplify_call
 
 # Past this many orders of tied sums the first one is taken: sound, no longer canonical.
 MOST_ORDERS = 5040
 # A product of sums with more terms than this is left a call of "mul".
 MOST_TERMS = 1024
-ONE = Fraction(1)
-
-
-def digest(text: str) -> str:
-    """A name for a text, short and the same in every process."""
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-# --- what is read -------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A tensor that scopes read; equal sources are one object, named by `token`."""
-
-    token: str
-    shape: Extents
-    element: Attribute
-
-
-@dataclass(frozen=True, eq=False)
-class Leaf(Source):
-    """A tensor that is given: an input, a weight, the result of an op no scope expresses."""
-
-    operands: tuple[Source, ...] = ()
-    label: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Scope(Source):
-    """A tensor computed point by point; `expr` is over iterators 0 .. rank-1."""
-
-    expr: Expr
-
-
-_SOURCES: WeakValueDictionary[str, Source] = WeakValueDictionary()
-
-
-def leaf(
-    identity: str,
-    shape: Sequence[int],
-    element: Attribute,
-    operands: Sequence[Source] = (),
-    label: str = "",
-) -> Leaf:
-    """The given tensor of that identity."""
-    token = "t" + digest(repr((identity, tuple(shape), str(element), [s.token for s in operands])))
-    found = _SOURCES.get(token)
-    if found is None:
-        made = Leaf(token, tuple(shape), element, tuple(operands), label)
-        found = _SOURCES.setdefault(token, made)
-    assert isinstance(found, Leaf)
-    return found
-
-
-def scope(shape: Sequence[int], element: Attribute, expr: Expr) -> Scope:
-    """The scope with that expression at each point of the shape."""
-    token = "s" + digest(f"{tuple(shape)}{element}{expr.token}")
-    found = _SOURCES.get(token)
-    if found is None:
-        found = _SOURCES.setdefault(token, Scope(token, tuple(shape), element, expr))
-    assert isinstance(found, Scope)
-    return found
-
-
-# --- expressions --------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Factor:
-    """One operand of a product. `token` names it; equal tokens mean equal factors."""
-
-    @cached_property
-    def token(self) -> str:
-        return render_factor(self, ())
-
-    @cached_property
-    def iterators(self) -> frozenset[int]:
-        """The iterators it depends on, those of its own sums left out."""
-        match self:
-            case Read():
-                return frozenset[int]().union(*(e.iterators for e in self.index))
-            case Guard():
-                return self.index.iterators
-            case Apply():
-                used = frozenset[int]().union(*(a.iterators for a in self.args))
-                return frozenset(k for k in used if k < self.depth)
-            case Reduce():
-                return frozenset(k for k in self.arg.iterators if k < self.depth)
-            case _:
-                return frozenset()
-
-
-@dataclass(frozen=True, eq=False)
-class Read(Factor):
-    """`source[index]`; beyond the shape 0, or `outside` where that is infinite or NaN."""
-
-    source: Source
-    index: tuple[Index, ...]
-    outside: float = 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Guard(Factor):
-    """1 where 0 <= index < extent, else 0."""
-
-    index: Index
-    extent: int
-
-
-@dataclass(frozen=True, eq=False)
-class Symbol(Factor):
-    """A literal that is no rational: inf, -inf or nan."""
-
-    value: str
-
-
-@dataclass(frozen=True, eq=False)
-class Apply(Factor):
-    """A function of expressions; uninterpreted but for scalar_laws.py.
-
-    `depth` iterators are free in the arguments; those after them belong to sums inside.
-    """
-
-    function: str
-    args: tuple[Expr, ...]
-    depth: int
-
-
-@dataclass(frozen=True, eq=False)
-class Reduce(Factor):
-    """max, min or prod of `arg` over the iterators depth, depth + 1, ... of the given extents."""
-
-    kind: str
-    sums: Extents
-    arg: Expr
-    depth: int
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """`coefficient * sum over sums of the product of factors`."""
-
-    coefficient: Fraction
-    sums: Extents
-    factors: tuple[Factor, ...]
-
-    @cached_property
-    def body(self) -> str:
-        """Names the term without its coefficient."""
-        return f"{list(self.sums)}{'*'.join(f.token for f in self.factors)}"
-
-
-@dataclass(frozen=True, eq=False)
-class Expr:
-    """A sum of terms, sorted, no two alike."""
-
-    terms: tuple[Term, ...]
-
-    @cached_property
-    def token(self) -> str:
-        return "+".join(f"{t.coefficient}{t.body}" for t in self.terms)
-
-    @cached_property
-    def iterators(self) -> frozenset[int]:
-        """Every iterator that occurs, those of sums inside included."""
-        return frozenset[int]().union(*(f.iterators for t in self.terms for f in t.factors))
-
-    @cached_property
-    def size(self) -> tuple[int, int]:
-        """Number of factors, those in arguments included, and depth of functions."""
-        count = depth = 0
-        for f in (f for t in self.terms for f in t.factors):
-            inner = f.args if isinstance(f, Apply) else (f.arg,) if isinstance(f, Reduce) else ()
-            count += 1 + sum(e.size[0] for e in inner)
-            depth = max(depth, *(1 + e.size[1] for e in inner), 0)
-        return count, depth
-
-    @property
-    def constant(self) -> Fraction | None:
-        """The rational it is everywhere, if it has no factor."""
-        if not self.terms:
-            return Fraction(0)
-        only = self.terms[0]
-        return only.coefficient if len(self.terms) == 1 and not only.factors else None
-
-    @property
-    def symbolic(self) -> bool:
-        """Whether an infinite or undefined literal stands in it, outside of functions."""
-        return any(_is_symbolic(f) for t in self.terms for f in t.factors)
-
-
-ZERO = Expr(())
-
-
-def _is_symbolic(factor: Factor) -> bool:
-    return isinstance(factor, Symbol) or (isinstance(factor, Read) and factor.outside != 0.0)
-
-
-def render_index(index: Index, names: Sequence[str]) -> str:
-    """The index with iterators by name (`i3` beyond the names), in no order of theirs."""
-    parts: list[str] = []
-    for atom, c in index.terms:
-        if isinstance(atom, int):
-            name = names[atom] if atom < len(names) else f"i{atom}"
-        else:
-            name = f"({render_index(atom.numerator, names)}/{atom.divisor})"
-        parts.append(f"{c}{name}")
-    return "+".join([str(index.constant), *sorted(parts)])
-
-
-def render_factor(factor: Factor, names: Sequence[str]) -> str:
-    """The text that names a factor, iterators by name."""
-    match factor:
-        case Read(source, index, outside):
-            at = ",".join(render_index(e, names) for e in index)
-            return f"{source.token}[{at}]" + (f"|{outside}" if outside != 0.0 else "")
-        case Guard(index, extent):
-            return f"[{render_index(index, names)}<{extent}]"
-        case Symbol(value):
-            return f"'{value}'"
-        case Apply(function, args, depth):
-            texts = [render(a, _within(names, depth)) for a in args]
-            texts = sorted(texts) if function in COMMUTATIVE else texts
-            return f"f{digest(f'{function}({depth};{texts})')}"
-        case Reduce(kind, sums, arg, depth):
-            return f"r{digest(f'{kind}{sums}{depth}{render(arg, _within(names, depth))}')}"
-        case _:
-            raise TypeError(f"not a factor: {factor}")
-
-
-def _within(names: Sequence[str], depth: int) -> Sequence[str]:
-    return names[:depth]
-
-
-def render(expr: Expr, names: Sequence[str]) -> str:
-    """The text that names an expression, iterators by name."""
-    if not names:
-        return expr.token
-    parts = [
-        f"{t.coefficient}{list(t.sums)}{'*'.join(sorted(render_factor(f, names) for f in t.factors))}"
-        for t in expr.terms
-    ]
-    return "+".join(sorted(parts))
-
 
 # --- building -----------------------------------------------------------------------------------
 
 
 def constant(value: Fraction | int) -> Expr:
+    """The expression that is this number everywhere."""
     return Expr((Term(Fraction(value), (), ()),)) if value != 0 else ZERO
 
 
@@ -308,10 +78,12 @@ def collect(terms: Iterable[Term]) -> Expr:
 
 
 def add(*exprs: Expr) -> Expr:
+    """The sum."""
     return collect(term for expr in exprs for term in expr.terms)
 
 
 def scale(expr: Expr, by: Fraction | int) -> Expr:
+    """The product with a number."""
     if by == 0:
         return ZERO
     return Expr(tuple(Term(t.coefficient * by, t.sums, t.factors) for t in expr.terms))
@@ -373,8 +145,8 @@ def reduce(kind: str, sums: Extents, arg: Expr, extents: Extents) -> Expr:
     first, value = len(extents), arg.constant
     if value is not None:
         return constant(value ** math.prod(sums) if kind == "prod" else value)
-    used = arg.iterators
-    kept = [k for k, n in enumerate(sums) if n != 1 and (kind == "prod" or first + k in used)]
+    used, counts = arg.iterators, kind in OF_A_MULTISET
+    kept = [k for k, n in enumerate(sums) if n != 1 and (counts or first + k in used)]
     extents_of = [sums[k] for k in kept]
 
     def text(names: Sequence[str]) -> str:
@@ -399,16 +171,24 @@ def _flat(function: str, args: Sequence[Expr]) -> list[Expr]:
     """Operands of a nested max (min) are its own; each counts once, the order never."""
     found: dict[str, Expr] = {}
     for arg in args:
-        only = arg.terms[0] if len(arg.terms) == 1 else None
-        plain = only is not None and only.coefficient == 1 and not only.sums
-        inner = only.factors[0] if plain and len(only.factors) == 1 else None
+        inner = single_factor(arg)
         nested = isinstance(inner, Apply) and inner.function == function
         for part in inner.args if nested and isinstance(inner, Apply) else (arg,):
             found[part.token] = part
     return [found[name] for name in sorted(found)]
 
 
+def single_factor(expr: Expr) -> Factor | None:
+    """The factor that an expression is, if it is just one."""
+    if len(expr.terms) != 1:
+        return None
+    term = expr.terms[0]
+    alone = term.coefficient == 1 and not term.sums and len(term.factors) == 1
+    return term.factors[0] if alone else None
+
+
 def products(expr: Expr) -> list[Product]:
+    """The terms as products, which may be multiplied further."""
     return [(t.coefficient, t.sums, t.factors) for t in expr.terms]
 
 
@@ -631,7 +411,7 @@ def _sides(index: Index, size: int, extents: Extents) -> set[tuple[Index, int]]:
     forms = [guard_form(index, size, extents)]
     forms.append(guard_form(index, max(high, 0) + 1, extents))
     forms.append(guard_form(size - 1 - index, max(size - 1 - low, 0) + 1, extents))
-    return {form for form in forms if form is not None and form is not True}
+    return {form for form in forms if isinstance(form, tuple)}
 
 
 def _least_order(
@@ -664,3 +444,43 @@ def _least_order(
 
     every = itertools.product(*(itertools.permutations(group) for group in tied))
     return min(([k for group in choice for k in group] for choice in every), key=renamed)
+
+
+__all__ = [
+    "ONE",
+    "ZERO",
+    "Apply",
+    "Expr",
+    "Extents",
+    "Factor",
+    "Guard",
+    "Leaf",
+    "Product",
+    "Read",
+    "Reduce",
+    "Scope",
+    "Source",
+    "Symbol",
+    "Term",
+    "add",
+    "apply",
+    "bind",
+    "collect",
+    "constant",
+    "digest",
+    "expand",
+    "factor",
+    "guard_form",
+    "leaf",
+    "map_factor",
+    "multiply",
+    "normal",
+    "products",
+    "reduce",
+    "render",
+    "render_index",
+    "scale",
+    "scope",
+    "single_factor",
+    "substitute",
+]

@@ -141,13 +141,16 @@ class Index:
 
     def substitute(self, images: Sequence[Index]) -> Index:
         """Replace iterator k by `images[k]`."""
-        result = Index(self.constant)
+        constant, total = self.constant, dict[Atom, int]()
         for atom, c in self.terms:
             if isinstance(atom, int):
-                result += images[atom] * c
+                image = images[atom]
             else:
-                result += _floordiv(atom.numerator.substitute(images), atom.divisor, None) * c
-        return result
+                image = _floordiv(atom.numerator.substitute(images), atom.divisor, None)
+            constant += image.constant * c
+            for inner, d in image.terms:
+                total[inner] = total.get(inner, 0) + d * c
+        return Index.make(constant, total)
 
     def evaluate(self, values: Sequence[np.ndarray | int]) -> np.ndarray | int:
         """Value at integer (or broadcastable integer array) iterator values."""

@@ -112,6 +112,8 @@ class LayoutAttr(ParametrizedAttribute):
             raise VerifyException("kernel.layout: one halo width per dim is needed")
         if any(len(part) != len(self.dims) for part in (self.before, self.after)):
             raise VerifyException("kernel.layout: one width of room per dim is needed")
+        if any(n < 0 for widths in (*self.halo, *self.room) for n in widths):
+            raise VerifyException("kernel.layout: widths are at least 0")
 
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
@@ -138,6 +140,13 @@ class LayoutAttr(ParametrizedAttribute):
                 widths[word] = [first, numbers()]
         parts = (order, *widths["halo"], *widths["room"])
         return [ArrayAttr(IntAttr(n) for n in part) for part in parts]
+
+
+def verify_layout(where: str, value: SSAValue) -> None:
+    """Check that a value's layout, if it has one, orders just its dims. Raises VerifyException."""
+    type_ = tensor_type(value)
+    if len(layout_of(type_).dims) != len(type_.get_shape()):
+        raise VerifyException(f"{where}: the layout of {type_} has another rank")
 
 
 def logical(type_: Attribute) -> Tensor:
@@ -239,6 +248,8 @@ class KernelOp(IRDLOperation):
 
     def verify_(self) -> None:
         block = self.body.block
+        for value in (*self.inputs, self.result):
+            verify_layout(self.name, value)
         for k, (arg, value) in enumerate(zip(block.args, self.inputs, strict=False)):
             if arg.type != logical(value.type):
                 raise VerifyException(
@@ -388,6 +399,11 @@ class JoinOp(IRDLOperation):
 
     def verify_(self) -> None:
         axis, result = self.axis.value.data, tensor_type(self.result)
+        for value in (*self.parts, self.result):
+            verify_layout("kernel.join", value)
+        ranks = {len(tensor_type(value).get_shape()) for value in (*self.parts, self.result)}
+        if len(ranks) != 1 or not 0 <= axis < ranks.pop():
+            raise VerifyException(f"kernel.join: dim {axis} is not one of every part's")
         start = 0
         for part in self.parts:
             type_ = tensor_type(part)
@@ -440,6 +456,12 @@ class CallOp(IRDLOperation):
             properties={"callee": StringAttr(callee), "config": config},
             result_types=[result_types],
         )
+
+    def verify_(self) -> None:
+        if self.offsets is not None and len(self.offsets) != len(self.outputs):
+            raise VerifyException("kernel.call: one offset per result is needed")
+        for value in (*self.inputs, *self.outputs):
+            verify_layout("kernel.call", value)
 
     def evaluate_reference(
         self, operands: Sequence[Array], weights: Mapping[str, Any]

@@ -168,7 +168,7 @@ def evaluate_scope(op: ScopeOp, operands: Sequence[Array]) -> Array:
 
 
 def _repeated(expr: Expr, extents: Sequence[int]) -> int:
-    """Points of the reads that every chunk of rows makes again: those that the row does not move."""
+    """Points of the reads that every chunk of rows makes again: those that no row moves."""
     used = [{k for e in read.index for k in e.iterators} for read in reads_of(expr)]
     return sum(math.prod(extents[k] for k in iterators) for iterators in used if 0 not in iterators)
 
@@ -246,10 +246,10 @@ def _on_grid(
         points[0] = points[0] + start
     elif extents:
         points[0] = start
-    return evaluate(expr, lambda read: _gather(read, arrays[read], points))
+    return evaluate(expr, lambda read: gather(read, arrays[read], points))
 
 
-def _gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
+def gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
     """Read at index arrays, `outside` beyond the shape."""
     window = _window(read, array, points)
     if window is not None:
@@ -299,4 +299,4 @@ def _window(read: Read, array: Array, points: Sequence[Any]) -> Array | None:
     return array[tuple(slices)].transpose(order).reshape(shape)
 
 
-__all__ = ["evaluate_op", "evaluate_scope", "rebuild_extern", "run", "run_block", "run_opaque"]
+__all__ = ["evaluate_op", "evaluate_scope", "gather", "rebuild_extern", "run", "run_block", "run_opaque"]

@@ -42,6 +42,8 @@ POINTS: dict[str, dict[int, int]] = {
 COMMUTATIVE = frozenset({"max", "min", "eq", "ne"})
 # Functions of a set: f(a, a, b) = f(a, b), f(a) = a.
 OF_A_SET = frozenset({"max", "min"})
+# Reductions that count how often an operand occurs; the others are functions of a set.
+OF_A_MULTISET = frozenset({"prod", "raw"})
 
 _EXACT: dict[str, Callable[[Fraction], Fraction]] = {
     "abs": abs,
@@ -99,7 +101,7 @@ def simplify_call(function: str, arguments: Sequence[Argument]) -> Fraction | li
     if function in OF_A_SET:
         return _of_a_set(function, arguments, constants)
     if function in COMMUTATIVE:
-        return sorted(numbers, key=lambda k: arguments[k][0])
+        numbers.sort(key=lambda k: arguments[k][0])
     return list(numbers)
 
 

@@ -74,7 +74,7 @@ class Weights(Mapping[str, Array]):
         """sha256 of dtype, shape and bytes: a weight's identity."""
         array = np.asarray(self[name], order="C")
         digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
-        digest.update(memoryview(array.reshape(-1).view(np.uint8)))
+        digest.update(array.reshape(-1).view(np.uint8).data)
         return digest.hexdigest()
 
     def identity(self, name: str) -> str:

@@ -59,6 +59,9 @@ def lower(op: GraphOp | OpaqueOp) -> None:
         if old.name_hint is not None and new.owner in build.ops:
             new.name_hint = old.name_hint
     Rewriter.replace_op(op, build.ops, values)
+    for step in build.ops:  # the op's name is its result's, not that of a step on the way
+        for value in step.results:
+            value.name_hint = value.name_hint if value in values else None
 
 
 def _extern(op: Operation) -> ExternOp:

@@ -135,7 +135,8 @@ def reshape(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> 
 
 def transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Transpose."""
-    e.emit("Transpose", inputs, outputs, perm=list(op.ints("perm")))
+    perm = list(op.ints("perm"))
+    e.emit("Transpose", inputs, outputs, perm=perm or None)  # an empty list has no ONNX type
 
 
 def broadcast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:

@@ -51,9 +51,7 @@ def _check(kind: str, first: Mapping[str, Tensor], second: Mapping[str, Tensor])
             ("dtype", type_.element_type, other.element_type),
         ):
             if mine != theirs:
-                raise UserError(
-                    f"{kind} '{name}' has another {what}", expected=mine, found=theirs
-                )
+                raise UserError(f"{kind} '{name}' has another {what}", expected=mine, found=theirs)
 
 
 def _listed(names: Mapping[str, Tensor]) -> str:

@@ -24,11 +24,12 @@ from .same_interface import check_same_interface
 class VerifyEquivalence(ModulePass):
     """Check that the program computes what the program in a file computes; change nothing.
 
-    `against` names an .mlir or .onnx file of any level. Where the weights of either are not at hand,
-    weights are the same if their names are. What the verdict claims: docs/trust.md.
+    `against` names an .mlir or .onnx file of any level. Where the weights of either are not at
+    hand, weights are the same if their names are. What the verdict claims: docs/trust.md.
 
-    Before and after, with `against` naming the same program written as x + x:
+    Before and after, where `against` names a program that returns `graph.add %x, %x`:
 
+        %two = graph.constant dense<2.0> : tensor<4xf32>
         %y = graph.mul %x, %two : tensor<4xf32>
     """
 

@@ -1,8 +1,8 @@
 """Compare what a target computed with the reference, as far as rounding lets one.
 
 The reference is exact; a target rounds. How much rounding matters is measured: the program is
-evaluated again with every operand of every scope moved by a few units in the last place of its
-dtype. Where those noisy values spread, a target may differ; where they spread too far (a floor, a
+evaluated again with every operation off by a few units in the last place of its dtype (noise.py).
+Where those noisy values spread, a target may differ; where they spread too far (a floor, a
 comparison or a cast near a tie, an overflow) the position says nothing and is not compared.
 """
 
@@ -13,18 +13,17 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute
 
 from ...dialects import reference
 from ...dialects.program import Program
-from ...dialects.types import Array, Tensor, is_bool, is_float, tensor_type, to_numpy
+from ...dialects.types import Array, Tensor, is_float, to_numpy
 from ..levels import lower_to
+from .noise import noisy_run, unit
 
 RUNS = 4
-# Units in the last place by which operands are moved, and how far beyond the spread is agreement.
-NOISE_ULPS = 2.0
+# How far beyond the spread of the noisy values is agreement.
 SLACK = 8.0
 # Positions whose noisy values spread more than this, relatively, are not compared.
 UNSTABLE = 0.05
@@ -71,7 +70,7 @@ class Agreement:
         """
         exact = reference.run(program, inputs)
         lowered = lower_to(program, "algebra") if _is_graph(program) else program
-        noisy = [_noisy_run(lowered, inputs, seed) for seed in range(RUNS)]
+        noisy = [noisy_run(lowered, inputs, seed) for seed in range(RUNS)]
         names = list(exact)
         tolerance = {
             name: _tolerance(exact[name], [run[k] for run in noisy], program.outputs[name])
@@ -113,19 +112,6 @@ def _is_nan(array: Array) -> Array:
     return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
 
 
-def _unit(element: Attribute) -> float:
-    """The relative spacing of a float type."""
-    match element:
-        case Float32Type():
-            return float(np.finfo(np.float32).eps)
-        case Float16Type():
-            return float(np.finfo(np.float16).eps)
-        case BFloat16Type():
-            return float(ml_dtypes.finfo(ml_dtypes.bfloat16).eps)
-        case _:
-            return float(np.finfo(np.float64).eps)
-
-
 def _least(element: Attribute) -> float:
     """The smallest normal number of a float type: below it anything may be 0."""
     dtype = to_numpy(element)
@@ -142,7 +128,7 @@ def _tolerance(exact: Array, noisy: list[Array], type_: Tensor) -> Array:
         spread = np.max([np.abs(run - exact) for run in noisy], axis=0, initial=0.0)
         kinds = np.all([_kind(run) == _kind(exact) for run in noisy], axis=0)
         size = np.abs(exact)
-        bound = SLACK * spread + 4 * _unit(element) * size + 16 * _least(element)
+        bound = SLACK * spread + 4 * unit(element) * size + 16 * _least(element)
         stable = kinds & (~np.isfinite(exact) | (spread <= UNSTABLE * np.maximum(size, 1e-3)))
     bound = np.where(np.isfinite(exact), bound, 0.0)
     return np.where(stable, bound, np.inf)
@@ -151,43 +137,3 @@ def _tolerance(exact: Array, noisy: list[Array], type_: Tensor) -> Array:
 def _kind(array: Array) -> Array:
     """0 for finite numbers, 1 for NaN, 2 and 3 for the infinities."""
     return np.isnan(array) * 1 + np.isposinf(array) * 2 + np.isneginf(array) * 3
-
-
-def _noisy_run(program: Program, inputs: Mapping[str, Array], seed: int) -> list[Array]:
-    """Results of an algebra-level program with operands moved, in the outputs' order."""
-    generator = np.random.default_rng((seed, 0x3F))
-    args = program.main.body.block.args
-    values: reference.Values = {}
-    for (name, type_), arg in zip(program.inputs.items(), args, strict=True):
-        values[arg] = np.asarray(inputs[name]).astype(_wide(type_))
-    for op in program.main.body.block.ops:
-        if isinstance(op, ReturnOp):
-            return [values[v] for v in op.operands]
-        operands = [_moved(values[v], tensor_type(v), generator) for v in op.operands]
-        for result, array in zip(
-            op.results, reference.evaluate_op(op, operands, program.weights), strict=True
-        ):
-            values[result] = _rounded(array, tensor_type(result))
-    raise AssertionError("a program ends with func.return")
-
-
-def _wide(type_: Tensor) -> np.dtype[np.generic]:
-    from ...dialects.types import reference_dtype
-
-    return reference_dtype(type_.element_type)
-
-
-def _moved(array: Array, type_: Tensor, generator: np.random.Generator) -> Array:
-    if not is_float(type_.element_type):
-        return array
-    step = generator.choice((-NOISE_ULPS, -0.5, 0.5, NOISE_ULPS), array.shape)
-    with np.errstate(all="ignore"):
-        return array * (1.0 + _unit(type_.element_type) * step)
-
-
-def _rounded(array: Array, type_: Tensor) -> Array:
-    """Through the dtype and back: overflow shows, and integers wrap."""
-    if is_bool(type_.element_type):
-        return array
-    with np.errstate(all="ignore"):
-        return array.astype(to_numpy(type_.element_type)).astype(array.dtype)

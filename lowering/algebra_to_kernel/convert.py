@@ -124,6 +124,7 @@ def enclose(scope: ScopeOp) -> tuple[list[SSAValue], Region]:
             values[value] = ones.result
     inner = scope.clone(values)
     inner.attributes.clear()
+    inner.result.name_hint = None  # the kernel's result has the name
     block.add_op(inner)
     block.add_op(YieldOp(inner.result))
     return inputs, Region(block)

@@ -20,8 +20,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
-from ...dialects.canonical_scope import Extents, Guard, Read, Scope
+from ...dialects.canonical_types import Extents, Guard, Read, Scope
 from ...dialects.index import Index, flatten, is_chain, range_of, row_major_strides
 
 GROUPS = ("batch", "m", "n", "k")
@@ -51,8 +52,9 @@ class LibraryKernel:
     Attributes:
         groups: for each group the least and most iterators, windows' own left out.
         window: None for a kernel without windows.
+        order: the dims of a dense first operand, by what indexes them.
         strided: operands may be strided views with unit stride and a leading dimension; otherwise
-            they must be dense, dims in the kernel's order.
+            they must be dense.
         padding: whether the first operand may be read out of bounds along a window (zero padding).
         batch_stride_zero: whether an operand may stay in place while the batch moves on.
     """
@@ -60,6 +62,7 @@ class LibraryKernel:
     name: str
     groups: dict[str, tuple[int, int | None]]
     window: WindowRule | None = None
+    order: tuple[str, ...] = ()
     strided: bool = False
     padding: bool = False
     batch_stride_zero: bool = False
@@ -76,19 +79,19 @@ TABLE: tuple[LibraryKernel, ...] = (
         strided=True,
         batch_stride_zero=True,
     ),
-    LibraryKernel(
-        "batched-gemm", {"batch": SOME, "m": ANY, "n": ANY, "k": SOME}, strided=True
-    ),
+    LibraryKernel("batched-gemm", {"batch": SOME, "m": ANY, "n": ANY, "k": SOME}, strided=True),
     LibraryKernel(
         "conv",
         {"batch": ANY, "m": ANY, "n": ANY, "k": ANY},
         window=WindowRule("m", "k", 1, 2),
+        order=("m", "k", "window"),
         padding=True,
     ),
     LibraryKernel(
         "band-matmul",
         {"batch": ANY, "m": (0, 0), "n": (0, 0), "k": SOME},
         window=WindowRule("batch", "m", 1, 1, unit_stride=True),
+        order=("batch", "window", "k"),
         padding=True,
     ),
 )
@@ -96,7 +99,7 @@ TABLE: tuple[LibraryKernel, ...] = (
 
 @dataclass(frozen=True)
 class Window:
-    """`stride * outer + dilation * inner` along the first operand; a negative dilation is a flip."""
+    """`stride * outer + dilation * inner` in the first operand; a negative dilation is a flip."""
 
     outer: int
     inner: int
@@ -170,8 +173,40 @@ class Match:
         return math.prod(self.contraction.extents[k] for k in iterators)
 
     @property
+    def order(self) -> tuple[int, ...]:
+        """The output iterators as the kernel's result has them, outermost first.
+
+        m and n of a matrix product may change places: the kernel then computes the transpose.
+        """
+        groups, windows = self.groups, self.windows
+        peeled = () if self.batch is None else (self.batch,)
+        m, n = (tuple(k for k in groups[g] if k not in peeled) for g in ("m", "n"))
+        if self.kernel.window is None:
+            first, second = (*groups["batch"], *peeled, *m, *n), (*groups["batch"], *peeled, *n, *m)
+            return second if list(second) == sorted(second) else first
+        outers = tuple(w.outer for w in windows)
+        if self.kernel.window.outer == "batch":
+            return (*groups["batch"], *outers, *(w.inner for w in windows))
+        return (*m, *groups["batch"], *n, *outers)
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the kernel's result is the scope's own, in row-major order."""
+        return list(self.order) == sorted(self.order)
+
+    def moved(self, place: int) -> int:
+        """How often an operand is read: once, or once for each place of a batch it stays out of."""
+        read = (self.contraction.first, self.contraction.second)[place]
+        stays = self.batch is not None and self.batch not in iterators_of(read)
+        return self.contraction.extents[self.batch] if stays and self.batch is not None else 1
+
+    @property
     def flops(self) -> int:
         return 2 * math.prod(self.contraction.extents)
+
+
+# Which operands stay where they are, and the iterator that moves one of them only.
+Way: TypeAlias = tuple[tuple[bool, bool], "int | None"]
 
 
 def iterators_of(read: Read) -> frozenset[int]:
@@ -228,8 +263,9 @@ def _matches(kernel: LibraryKernel, found: Contraction) -> Iterator[Match]:
         own = {k for w in windows for k in (w.outer, w.inner)}
         left = {name: tuple(k for k in its if k not in own) for name, its in groups.items()}
         if all(_fits(len(left[name]), kernel.groups[name]) for name in GROUPS):
-            direct, batch = (_strided if kernel.strided else _dense)(kernel, found, left, windows)
-            yield Match(kernel, found, left, windows, direct, batch)
+            ways = (_strided if kernel.strided else _dense)(kernel, found, left, windows)
+            for direct, batch in ways:
+                yield Match(kernel, found, left, windows, direct, batch)
 
 
 def _fits(count: int, bounds: tuple[int, int | None]) -> bool:
@@ -283,7 +319,7 @@ def _dense(
     found: Contraction,
     groups: dict[str, tuple[int, ...]],
     windows: Sequence[Window],
-) -> tuple[tuple[bool, bool], None]:
+) -> list[Way]:
     """Which operands are indexed by single iterators, windows and legal padding alone."""
     first = not found.guards[0] and all(
         _is_dense_row(e, size, found, windows, kernel.padding)
@@ -293,9 +329,11 @@ def _dense(
         _is_dense_row(e, size, found, (), False)
         for e, size in zip(found.second.index, found.second.source.shape, strict=True)
     )
-    merged = all(len(groups[name]) <= 1 for name in ("m", "n", "k"))
-    ordered = _ordered(found.first, [*groups["m"], *groups["k"], *(w.outer for w in windows)])
-    return (first and ordered and merged and not groups["batch"], second and merged), None
+    merged = all(len(its) <= 1 for its in groups.values())
+    dims = {**groups, "window": tuple(w.outer for w in windows)}
+    ordered = _ordered(found.first, [k for name in kernel.order for k in dims[name]])
+    whole = all(not its for name, its in groups.items() if name not in (*kernel.order, "n"))
+    return [((first and ordered and merged and whole, second and merged), None)]
 
 
 def _ordered(read: Read, wanted: Sequence[int]) -> bool:
@@ -313,11 +351,13 @@ def _is_dense_row(
         k = e.terms[0][0]
         return isinstance(k, int) and found.extents[k] == size
     for w in windows:
-        wanted = Index.iterator(w.outer) * w.stride + Index.iterator(w.inner) * w.dilation
-        times = e.coefficient(w.outer) // w.stride
-        if times > 0 and e - e.constant == wanted * times and w.dilation > 0:
+        a, b = e.coefficient(w.outer), e.coefficient(w.inner)
+        times = a // w.stride
+        if len(e.terms) == 2 and times > 0 and a == times * w.stride and b == times * w.dilation:
+            if padding and w.dilation > 0:
+                return True
             low, high = range_of(e, found.extents)
-            return padding or (low >= 0 and high < size)
+            return w.dilation > 0 and low >= 0 and high < size
     return False
 
 
@@ -337,20 +377,27 @@ def _strided(
     found: Contraction,
     groups: dict[str, tuple[int, ...]],
     windows: Sequence[Window],
-) -> tuple[tuple[bool, bool], int | None]:
-    """Which operands are strided views that BLAS takes, and the peeled batch iterator if any."""
-    batch: int | None = None
-    reads, lines = (found.first, found.second), ("m", "n")
+) -> list[Way]:
+    """Which operands are strided views that BLAS takes; then again with a batch iterator peeled."""
+    lines = ("m", "n")
     views = [_side(found, p, groups, lines[p]) for p in (0, 1)]
-    if kernel.batch_stride_zero:
-        for p in (0, 1):
-            if views[p] is None and batch is None:
-                views[p], batch = _peeled(found, p, groups, lines[p])
+    ways: list[Way] = [(_in_place(found, views), None)]
+    for place in (0, 1) if kernel.batch_stride_zero else ():
+        if views[place] is None:
+            view, batch = _peeled(found, place, groups, lines[place])
+            if view is not None:
+                changed = [view if p == place else v for p, v in enumerate(views)]
+                ways.append((_in_place(found, changed), batch))
+    return ways
+
+
+def _in_place(found: Contraction, views: Sequence[_View | None]) -> tuple[bool, bool]:
+    """Which operands stay: both only if they agree in the order of what they share."""
     a, b = views
     direct = [a is not None, b is not None]
     if a is not None and b is not None and any(a.orders[g] != b.orders[g] for g in ("k", "batch")):
-        direct[1 if _is_smaller(reads[1], reads[0]) else 0] = False
-    return (direct[0], direct[1]), batch
+        direct[1 if _is_smaller(found.second, found.first) else 0] = False
+    return direct[0], direct[1]
 
 
 def _is_smaller(one: Read, other: Read) -> bool:

@@ -58,8 +58,8 @@ class View:
         """The elements where they are; the buffer must outlive the array."""
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype)
-        memory = (ctypes.c_char * self.size).from_address(self.address)
-        flat = np.frombuffer(memory, np.uint8)[self.offset :]
+        memory = (ctypes.c_uint8 * self.size).from_address(self.address)
+        flat = np.ctypeslib.as_array(memory)[self.offset :]
         flat = flat[: flat.size // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype)
         return np.lib.stride_tricks.as_strided(flat, self.shape, self.strides)
 

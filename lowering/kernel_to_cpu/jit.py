@@ -4,7 +4,6 @@ import ctypes.util
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 
 import llvmlite
@@ -146,6 +145,8 @@ def _key(ir_text: str, isa: Isa) -> str:
 
 @cache
 def _version() -> str:
+    from importlib import metadata  # it brings a parser of e-mail
+
     try:
         return metadata.version("isoform")
     except metadata.PackageNotFoundError:

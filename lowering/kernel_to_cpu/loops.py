@@ -16,11 +16,12 @@ from xdsl.ir import SSAValue
 
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp, physical
-from ...dialects.types import Tensor, tensor_type
+from ...dialects.types import tensor_type
 from ..algebra_to_kernel.loops import shared_loops
 from .access import Access, Point, Vector, compute_type, memory_type, store
 from .emit import Emitter
 from .isa import Isa
+from .merging import merge_loops
 from .module import KernelCode, Module, kernel
 from .nest import (
     Buffers,
@@ -43,8 +44,9 @@ FLAGS = "nsz contract reassoc"
 
 def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
     """Emit one kernel. Arguments: the operands in order, then the result."""
-    shared = shared_loops(op.scopes)
-    plan = plan_nest(op.scopes, shared)
+    types = {arg: tensor_type(v) for arg, v in zip(op.body.block.args, op.inputs, strict=True)}
+    plan = plan_nest(op.scopes, shared_loops(op.scopes))
+    plan = merge_loops(plan, op.type, types)  # pyright: ignore[reportArgumentType]
     lanes = isa.lanes(_widest(op))
     vector = _vector_iterator(plan, op)
     points = all(not scope.own for scope in plan.scopes) and vector is not None
@@ -52,9 +54,6 @@ def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
     module = Module()
 
     def emit(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
-        types: dict[object, Tensor] = {
-            arg: tensor_type(v) for arg, v in zip(op.body.block.args, op.inputs, strict=True)
-        }
         places = dict(zip(op.body.block.args, pointers[:-1], strict=True))
         with b.flags(FLAGS):
             body.emit(b, Buffers(places, types), pointers[-1], low, high)  # pyright: ignore
@@ -64,7 +63,8 @@ def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
 
 def _widest(op: LoopsOp) -> Type:
     """The element type that decides how many lanes a vector has."""
-    elements = [tensor_type(scope.result).element_type for scope in op.scopes]
+    tensors = [*op.inputs, *(scope.result for scope in op.scopes)]
+    elements = [tensor_type(v).element_type for v in tensors]
     return max((compute_type(e) for e in elements), key=lambda t: t.bits)
 
 
@@ -78,10 +78,11 @@ def _result(op: LoopsOp, plan: NestPlan, pointer: Value) -> Access:
 
 def _vector_iterator(plan: NestPlan, op: LoopsOp) -> int | None:
     """The shared iterator whose lanes cost least; None if a summation's lanes cost less."""
-    if not plan.shared:
-        return None
     flats = _flats(plan, op)
-    costs = {k: _lane_cost(flats, k, plan.extents[k]) for k in range(plan.shared)}
+    shared = [k for k in range(plan.shared) if plan.extents[k] != 1]
+    costs = {k: _lane_cost(flats, k, plan.extents[k]) for k in shared}
+    if not costs:
+        return None
     best = min(costs, key=lambda k: (costs[k], -k))
     sums = [k for scope in plan.scopes for k in scope.sums]
     along = min((_lane_cost(flats, k, plan.extents[k]) for k in sums), default=math.inf)
@@ -128,7 +129,9 @@ class _Points:
     def __post_init__(self) -> None:
         assert self.vector is not None
         out = _result(self.op, self.plan, Value("", memory_type(self.op.type.element_type))).flat
-        others = [k for k in range(self.plan.shared) if k != self.vector]
+        others = [
+            k for k in range(self.plan.shared) if k != self.vector and self.plan.extents[k] != 1
+        ]
         self.order = sorted(others, key=lambda k: -out.coefficient(k))
         self.extent = self.plan.extents[self.vector]
         self.width = _power_of_two(self.extent, self.lanes)
@@ -141,7 +144,8 @@ class _Points:
             count *= self.plan.extents[k]
         self.tile = self.extent
         if count < SLICES and self.extent > self.width * TILE_VECTORS:
-            self.tile = self.width * TILE_VECTORS
+            share = -(-self.extent * count // SLICES)
+            self.tile = max(TILE_VECTORS, -(-share // self.width)) * self.width
         self.tiles = -(-self.extent // self.tile)
         self.items = count * self.tiles
 

@@ -34,6 +34,8 @@ class Operand:
     source: SSAValue
     index: tuple[Affine, ...]
     outside: float
+    checked: tuple[int, ...] | None = None
+    """Dims whose bounds must be checked, where that is known; None asks for the ranges."""
 
 
 @dataclass
@@ -170,7 +172,10 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
     flat = Affine(offset)
     for e, stride in zip(operand.index, strides, strict=True):
         flat += e * stride
-    guards = guards_of(operand.index, type_.get_shape(), extents, type_, operand.outside)
+    if operand.checked is None:
+        guards = guards_of(operand.index, type_.get_shape(), extents, type_, operand.outside)
+    else:
+        guards = tuple((operand.index[d], type_.get_shape()[d]) for d in operand.checked)
     if buffers.interior:
         guards = tuple(g for g in guards if g[0].has_floor or buffers.lanes in g[0].iterators)
     return Access(buffers.pointers[source], type_.element_type, flat, guards, operand.outside)

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
+from typing import BinaryIO, cast
 
 from .compile_worker import isa_text, receive, send
 from .cores import processors
@@ -46,8 +47,8 @@ class Worker:
         assert source is not None
         assert target is not None
         try:
-            send(target, text.encode())
-            return receive(source) or None
+            send(cast(BinaryIO, target), text.encode())
+            return receive(cast(BinaryIO, source)) or None
         except (OSError, ValueError):
             return None
 

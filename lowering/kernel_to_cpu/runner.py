@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import pool_ir
 from .isa import Isa
-from .jit import Library, compile_object
+from .jit import Library, ObjectCache
 
 ROW = np.dtype([("fn", np.uint64), ("args", np.uint64), ("items", np.int64), ("flags", np.int64)])
 """One row of a program: a kernel's address, its argument array's, and its parallel size.
@@ -27,7 +27,7 @@ class _Native:
 
     def __init__(self) -> None:
         isa = Isa.host()
-        self.library = Library([compile_object(pool_ir.runtime(), isa)])
+        self.library = Library([ObjectCache().object(pool_ir.runtime(), isa)])
         self.worker = self._function("worker", ctypes.c_void_p, ctypes.c_int64)
         self.run = self._function("run", ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
         self.stop = self._function("stop", ctypes.c_void_p)

@@ -6,10 +6,12 @@ code (`kernel.call` of an opaque node) split it, and then run on the host betwee
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
@@ -96,7 +98,7 @@ class CpuSession:
         self._link(dict(zip(self._codes, cache.objects(self._texts, self.isa), strict=True)))
 
     @classmethod
-    def together(cls, programs: Sequence[Program], threads: int) -> list[CpuSession]:
+    def together(cls, programs: Sequence[Program], threads: int) -> list[Self]:
         """Sessions of several programs, their kernels compiled side by side."""
         sessions = [cls.__new__(cls) for _ in programs]
         codes: dict[str, str] = {}
@@ -115,6 +117,7 @@ class CpuSession:
         self._program = program
         self.arena = self._allocate_arena()
         self.kept: dict[bytes, Array] = {}
+        self._digests: dict[int, bytes] = {}
         self.constants = Constants(program)
         self._places: dict[SSAValue, Place] = {}
         for k, arg in enumerate(program.main.body.block.args):
@@ -183,10 +186,14 @@ class CpuSession:
 
     def _keep(self, array: Array) -> Place:
         """Place of a constant that lives as long as the session; equal ones are kept once."""
+        if id(array) in self._digests:  # one of the kept arrays itself
+            digest = self._digests[id(array)]
+            return Place(array.ctypes.data, constant=digest)
         flat = np.ascontiguousarray(array)
-        digest = hashlib.blake2b(flat.view(np.uint8), digest_size=16).digest()
+        digest = hashlib.blake2b(flat.view(np.uint8).data, digest_size=16).digest()
         if digest not in self.kept:
             self.kept[digest] = aligned(flat)
+            self._digests[id(self.kept[digest])] = digest
         return Place(self.kept[digest].ctypes.data, constant=digest)
 
     def _lower(self) -> list[Segment]:
@@ -198,8 +205,21 @@ class CpuSession:
             if calls is None:
                 segments += [Segment(host=self._host(op)), Segment()]
             else:
-                segments[-1].calls += calls
+                segments[-1].calls += [self._settled(call) for call in calls]
+            self.constants.clear()  # kernels have packed or aligned copies of what they read
         return [s for s in segments if s.calls or s.host is not None]
+
+    def _settled(self, call: Call) -> Call:
+        """The call with its constants in their final places: at no time do all stand twice."""
+        arguments = list(call.arguments)
+        for k, argument in enumerate(arguments):
+            if argument.data is not None:
+                digest = self._keep(argument.data).constant
+                assert digest is not None
+                arguments[k] = replace(argument, data=self.kept[digest])
+            elif argument.value is not None and argument.value in self.constants.known:
+                self.place(argument.value)
+        return replace(call, arguments=tuple(arguments))
 
     def _calls(self, op: Operation) -> list[Call] | None:
         """The native calls of one op, its results placed; None if the host must run it."""
@@ -257,7 +277,8 @@ class CpuSession:
             self.execution.steps.append(segment.table)
         self.outputs = self._outputs()
         self.execution.outputs = {name: self._view(value) for name, value in self.outputs.items()}
-        self.constants.clear()  # kernels have packed or aligned copies of what they read
+        self.constants.clear()
+        _return_memory()
 
     def _rows(self, calls: Sequence[Call]) -> Any:
         rows = np.zeros(len(calls), ROW)
@@ -315,6 +336,14 @@ class CpuSession:
         steps = tuple(s * dtype.itemsize for s in strides)
         width = dtype.itemsize
         return View(dtype, shape, steps, place.address, offset * width, count * width)
+
+
+def _return_memory() -> None:
+    """Give the pages that packing freed back to the system, where the C library can (glibc)."""
+    library = ctypes.CDLL(None) if os.name == "posix" else None
+    trim = getattr(library, "malloc_trim", None)
+    if trim is not None:
+        trim(0)
 
 
 def _input(name: str, type_: Tensor) -> Input:

@@ -224,7 +224,7 @@ def _padded(parts: Sequence[Array]) -> list[Any]:
     """The parts, each followed by what fills it up to a multiple of the alignment."""
     padded: list[Any] = []
     for part in parts:
-        padded += [memoryview(part), bytes(-part.nbytes % ALIGNMENT)]
+        padded += [part.data, bytes(-part.nbytes % ALIGNMENT)]
     return padded
 
 
@@ -242,8 +242,8 @@ def _read(file: Path) -> tuple[Mapping[str, Any], Array] | None:
                 return None
             header = json.loads(text)
             data = room(header["size"])
-            if stream.readinto(memoryview(data)) != len(data):  # pyright: ignore
+            if stream.readinto(data.data) != len(data):
                 return None
     except OSError:
         return None
-    return (header, data) if zlib.crc32(memoryview(data)) == header["checksum"] else None
+    return (header, data) if zlib.crc32(data.data) == header["checksum"] else None

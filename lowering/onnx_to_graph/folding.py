@@ -33,11 +33,13 @@ _GROWING: dict[str, Callable[[Node], float]] = {
     "Resize": lambda n: KNOWN_FLOATS + 1,
     "Upsample": lambda n: KNOWN_FLOATS + 1,
 }
-# Not a function of the operands, or not worth the risk of a large result.
+# Not a function of the operands, not worth the risk of a large result, or (LRN) wrong in
+# onnx.reference: it walks the batch where it means the channels.
 _NEVER = frozenset(
     {
         "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
         "RandomUniformLike", "If", "Loop", "Scan", "SequenceMap", "Col2Im", "ImageDecoder",
+        "LRN",
     }
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_signed_int, shape_of
 from .node import Node
-from .shaping import sliced, taken
+from .shaping import MAX_CONSTANT, sliced, taken
 from .values import NotConstant, NotNative
 
 
@@ -122,8 +122,8 @@ def one_hot(node: Node) -> list[SSAValue]:
     """values[1] where the new axis' position is the index, values[0] elsewhere."""
     indices, build = node[0], node.build
     depth = node.constant_int(1, "the depth")
-    if depth < 1:
-        raise UserError("the depth is not positive", found=depth)
+    if not 1 <= depth <= MAX_CONSTANT:
+        raise UserError(f"the depth is not in [1, {MAX_CONSTANT}]", found=depth)
     if not is_signed_int(element_of(indices)):
         indices = node.cast(indices, i64)
     shape = shape_of(indices)

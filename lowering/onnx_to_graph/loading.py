@@ -97,7 +97,7 @@ def _require_text(model: Model) -> None:
             names += [node.name, node.op_type, node.domain, *node.input, *node.output]
             names += [a.name for a in node.attribute]
             waiting += [g for a in node.attribute for g in (a.g, *a.graphs) if g.node or g.output]
-    if not all(isinstance(name, str) for name in names):
+    if any(isinstance(name, bytes) for name in names):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UserError("a name in the model is not UTF-8 text", where=model.source)
 
 

@@ -116,7 +116,7 @@ class Node:
     # --- attributes ---
 
     def typed(self, name: str, kind: int) -> AttributeProto | None:
-        """An attribute of this kind, None where it is missing. Raises UserError for another kind."""
+        """An attribute of this kind, None where it is missing. Raises UserError on another."""
         proto = self.attributes.get(name)
         if proto is not None:
             self._check(proto, kind)

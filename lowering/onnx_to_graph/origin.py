@@ -1,9 +1,8 @@
 """Where an ONNX model came from, kept in its metadata by the exporter and read by the importer.
 
-`isoform.expressions` is a JSON object: for each initialiser made at compile time the ops it was made
-by, as `isoform.expression` says it in IR text. `isoform.pipeline` names the passes. Models of others
-have neither; what is there and cannot be read is ignored, since it is a claim that only a proof may
-use, and `isoform verify` checks it.
+`isoform.expressions` is a JSON object: for each initialiser made at compile time the ops it was
+made by, as `isoform.expression` says it in IR text. `isoform.pipeline` names the passes. Models of
+others have neither. What cannot be read is ignored: it is a claim, and `isoform verify` checks it.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def average_pool(node: Node) -> list[SSAValue]:
 
 def lp_pool(node: Node) -> list[SSAValue]:
     """The p-norm of a window: its mean of powers times its size, to 1/p."""
-    p, x, build = node.int("p", 2), node[0], node.build
+    p, x, build = _order(node), node[0], node.build
     window = _window(node)
     if window["ceil_mode"]:
         raise NotNative
@@ -52,6 +52,14 @@ def lp_pool(node: Node) -> list[SSAValue]:
     mean = build.avg_pool(powers, **window, count_include_pad=True)
     total = build.mul(mean, node.literal(float(math.prod(node.ints("kernel_shape"))), mean))
     return [_root(node, total, p)]
+
+
+def _order(node: Node) -> int:
+    """The p of a p-norm. Raises UserError where it is not positive."""
+    p = node.int("p", 2)
+    if p < 1:
+        raise UserError("p is not positive", found=p)
+    return p
 
 
 def _root(node: Node, x: SSAValue, p: int) -> SSAValue:
@@ -79,7 +87,7 @@ def global_max_pool(node: Node) -> list[SSAValue]:
 
 def global_lp_pool(node: Node) -> list[SSAValue]:
     """p-norm over all spatial dims, kept at extent 1."""
-    p, x, build = node.int("p", 2), node[0], node.build
+    p, x, build = _order(node), node[0], node.build
     powers = build.mul(x, x) if p == 2 else build.pow(build.abs(x), node.literal(float(p), x))
     return [_root(node, build.reduce_sum(powers, axes=_spatial(node)), p)]
 

@@ -15,6 +15,9 @@ from .folding import range_size
 from .node import Node
 from .values import NotNative
 
+# Constants that a composition makes (positions, masks) have at most this many elements.
+MAX_CONSTANT = 1 << 26
+
 
 def reshape(node: Node) -> list[SSAValue]:
     """0 copies a dim (unless allowzero), one -1 is what remains."""
@@ -236,6 +239,10 @@ def _mirrored(node: Node, x: SSAValue, axis: int, before: int, after: int, mode:
         return x
     if n == 0:
         raise UserError(f"mode '{mode}' needs a dim with elements", found=list(shape_of(x)))
+    if not 0 <= before + n + after <= MAX_CONSTANT:
+        raise UserError(
+            "the pads crop more than there is, or pad beyond reason", found=(before, after)
+        )
     places = np.arange(-before, n + after)
     if mode == "edge":
         places = np.clip(places, 0, n - 1)
@@ -323,6 +330,8 @@ def trilu(node: Node) -> list[SSAValue]:
     x, shape = node[0], node.shape(0)
     if len(shape) < 2:
         raise UserError("an operand of rank at least 2 is needed", found=list(shape))
+    if math.prod(shape[-2:]) > MAX_CONSTANT:
+        raise NotNative
     k = node.constant_int(1, "the diagonal") if node.has(1) else 0
     ones = np.ones(shape[-2:], np.bool_)
     mask = np.triu(ones, k) if node.flag("upper", True) else np.tril(ones, k)
@@ -340,6 +349,8 @@ def eye_like(node: Node) -> list[SSAValue]:
         element = element_of_number(node.int("dtype", 0), node.where)
     if element is None:
         raise NotNative
+    if math.prod(shape) > MAX_CONSTANT:
+        raise UserError("the matrix has too many elements", expected=f"at most {MAX_CONSTANT}")
     eye = np.eye(*shape, k=node.int("k", 0)).astype(to_numpy(element))
     return [node.data(eye, "eye")]
 
@@ -362,7 +373,7 @@ def center_crop_pad(node: Node) -> list[SSAValue]:
 def range_(node: Node) -> list[SSAValue]:
     """A constant; ranges that depend on data have no static shape."""
     bounds = [node.constant_number(k, "a bound") for k in range(3)]
-    if range_size(node) > 1 << 28:
-        raise UserError("the range has more than 2^28 elements")
+    if range_size(node) > MAX_CONSTANT:
+        raise UserError(f"the range has more than {MAX_CONSTANT} elements")
     dtype = node.constant(0, "a bound").dtype
     return [node.data(np.arange(*bounds).astype(dtype), "range")]

@@ -16,7 +16,8 @@ from typing import TypeAlias
 
 from xdsl.ir import Attribute
 
-from ...dialects.canonical_scope import (
+from ...dialects.canonical_scope import collect, normal
+from ...dialects.canonical_types import (
     ONE,
     Extents,
     Factor,
@@ -25,8 +26,6 @@ from ...dialects.canonical_scope import (
     Scope,
     Source,
     Term,
-    collect,
-    normal,
     scope,
 )
 from ...dialects.index import Index, iterators, range_of

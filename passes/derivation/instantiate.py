@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...dialects.canonical_scope import Read, Scope
+from ...dialects.canonical_types import Read, Scope
 from ...dialects.index import Index, iterators
 from ...lowering.algebra_to_kernel.iterator_table import Match, Window
 from .body import Link, build, mapped, substituted
@@ -34,11 +34,11 @@ def _step(match: Match, new: Scope, image: Sequence[Index]) -> Step:
 
 
 def _gemm(match: Match) -> Step:
-    """Iterators in the order batch, m, n, k; an operand that has no view is copied in that order."""
+    """Iterators in the order batch, m, n, k; an operand without a view is copied in that order."""
     found, groups = match.contraction, match.groups
     peeled = () if match.batch is None else (match.batch,)
     m, n = (tuple(k for k in groups[g] if k not in peeled) for g in ("m", "n"))
-    outer, inner = (*groups["batch"], *peeled, *m, *n), groups["k"]
+    outer, inner = match.order, groups["k"]
     order = [*outer, *inner]
     names = _renamed(len(found.extents), order)
     factors: list[Link] = []
@@ -194,23 +194,21 @@ def _band(match: Match) -> Step:
     batch, k = groups["batch"], groups["k"]
     frame = _Frame(match, [batch, (w.outer,), (w.inner,), k])
     here = iterators(4)
-    first = _unrolled(match, [batch, (), k], [-1, 0, -1])
-    band = here[1] + here[2] * abs(w.dilation)
-    second = _copy_dims(match, [batch, (w.outer,), k])
-    factors: list[Link] = [
-        Read(second, (here[0], here[1], here[3])),
-        Read(first, (here[0], band, here[3])),
-    ]
+    factors: list[Link] = []
+    if match.direct[0] and w.dilation > 0:
+        factors.append(substituted(found.first, frame.names))
+    else:
+        first = _unrolled(match, [batch, (), k], [-1, 0, -1])
+        band = here[1] + here[2] * abs(w.dilation)
+        factors.append(Read(first, (here[0], band, here[3])))
+    if match.direct[1]:
+        factors.append(substituted(found.second, frame.names))
+    else:
+        second = _second(match, [batch, (w.outer,), k])
+        factors.append(Read(second, (here[0], here[1], here[3])))
     element = found.scope.element
     new = build(frame.shape[:3], frame.shape[3:], factors, element, found.coefficient)
     inner = Index.iterator(w.inner)
     if w.dilation < 0:
         inner = found.extents[w.inner] - 1 - inner
     return _step(match, new, [_joined(match, batch), Index.iterator(w.outer), inner])
-
-
-def _copy_dims(match: Match, dims: Sequence[Digits]) -> Scope:
-    found = match.contraction
-    frame = _Frame(match, dims)
-    factors = [substituted(f, frame.names) for f in (found.second, *found.guards[1])]
-    return build(frame.shape, (), factors, found.scope.element)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...dialects.canonical_scope import Read, Scope, Source, Term, add, factor, scope
+from ...dialects.canonical_scope import add, factor
+from ...dialects.canonical_types import Read, Scope, Source, Term, scope
 from ...dialects.index import Index, iterators
 from .basis import is_plain
 from .body import Body, Link, body_of, build, guards_of, links_of, substituted
@@ -31,7 +32,7 @@ def traversal_merge(body: Body, number: int) -> Step | None:
     factors += [substituted(f, images) for f in inner.factors]
     coefficient = body.coefficient * inner.coefficient
     new = build(body.shape, extents[body.rank :], factors, body.element, coefficient)
-    return Step("traversal-merge", new, (("read", str(number)),))
+    return Step("traversal-merge", new, (("read", number),))
 
 
 def every_traversal_merge(body: Body, options: Options) -> Iterator[Step]:
@@ -157,7 +158,9 @@ def _stack(
     upper = list(lower)
     upper[dim] -= n
     # Beyond the places that `first` uses the source may have more: cut it off.
-    inside = build([*shape[:dim], n, *shape[dim + 1 :]], (), [Read(own.source, tuple(lower))], first.element)
+    inside = build(
+        [*shape[:dim], n, *shape[dim + 1 :]], (), [Read(own.source, tuple(lower))], first.element
+    )
     parts = [
         factor(Read(inside, tuple(lower)), tuple(shape)),
         factor(Read(other.source, tuple(upper)), tuple(shape)),
@@ -216,6 +219,6 @@ def _fused(old: Scope, one: Read, other: Read) -> Step | None:
             wide = Body(old.shape, body.sums, body.coefficient, body.factors, body.element)
             split = expression_split(wide, k, n)
             if split is not None and split.new is old:
-                words = (("traversal", f"i{k}"), ("at", str(n)))
+                words = (("traversal", f"i{k}"), ("position", n))
                 return Step("expression-fuse", wide.scope(), words)
     return None

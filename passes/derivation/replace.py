@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ...dialects.canonical_scope import (
-    Extents,
-    Factor,
-    Read,
-    Scope,
-    Source,
-    Term,
-    collect,
-    normal,
-    scope,
-)
+from ...dialects.canonical_scope import collect, normal
+from ...dialects.canonical_types import Extents, Factor, Read, Scope, Source, Term, scope
 from ...dialects.index import iterators
 from .body import Link, build, guards_of
 from .step import Step

@@ -7,9 +7,15 @@ functions check before they give a step.
 from __future__ import annotations
 
 from .merges import every_traversal_merge
-from .step import Rule
+from .step import Rule, nothing
 from .sums import every_delta_elim, every_delta_intro, every_split_sum, every_sum_split
-from .traversals import every_drop_dead, every_reindex, every_split_traversal, every_tighten
+from .traversals import (
+    every_drop_dead,
+    every_expression_split,
+    every_reindex,
+    every_split_traversal,
+    every_tighten,
+)
 
 EINNET = "EinNet (OSDI 2023), Table 1"
 
@@ -73,12 +79,50 @@ EAGER: tuple[Rule, ...] = (
     ),
 )
 
-# Not tried by the search: they undo what it does, or need to know the readers.
+# Not proposed for one scope by the search: they undo what it does, need to know the readers, or
+# speak of several scopes (the search applies the first two itself).
 BY_HAND: tuple[Rule, ...] = (
+    Rule(
+        "merge-shared-operand",
+        nothing,
+        "both are sums of a shared read and one of their own, indices are single iterators, and "
+        "all extents agree but the stacked one",
+        f"{EINNET}: expression merging; TASO's concat",
+    ),
+    Rule(
+        "merge-copies",
+        nothing,
+        "what is read is one read of something else; guards keep the read inside it",
+        f"{EINNET}: traversal merging",
+        eager=True,
+    ),
     Rule(
         "traversal-merge",
         every_traversal_merge,
         "what is read is one sum of products; guards keep the read inside it",
         f"{EINNET}: traversal merging",
     ),
+    Rule(
+        "expression-split",
+        every_expression_split,
+        "the position lies inside the traversal: each piece is 0 outside its own places",
+        f"{EINNET}: expression splitting",
+    ),
+    Rule(
+        "expression-fuse",
+        nothing,
+        "the two pieces are what expression-split makes of the whole",
+        f"{EINNET}: expression fusion",
+    ),
+    Rule(
+        "restrict",
+        nothing,
+        "no reader reads the places left out",
+        "EinNet, section 4: boundary tightening",
+    ),
 )
+
+
+def named(name: str) -> Rule:
+    """The rule of that name."""
+    return next(rule for rule in (*RULES, *EAGER, *BY_HAND) if rule.name == name)

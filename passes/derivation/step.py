@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ...dialects.canonical_scope import Scope
+from ...dialects.canonical_types import Scope
 from .body import Body, Images
 
-Parameters: TypeAlias = tuple[tuple[str, str], ...]
+# Options of the pass that does the step by hand; iterators by their names in generated text.
+Parameters: TypeAlias = "tuple[tuple[str, int | str | tuple[str, ...]], ...]"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Options:
 Propose: TypeAlias = Callable[[Body, Options], Iterable[Step]]
 
 
+def nothing(body: Body, options: Options) -> Iterable[Step]:
+    """Propose no step."""
+    return ()
+
+
 @dataclass(frozen=True)
 class Rule:
     """A derivation rule as data.
@@ -68,6 +74,18 @@ class Rule:
     limit: int | None = field(default=None)
 
 
-def listed(numbers: Iterable[int], letter: str) -> str:
-    """Iterators by their names in generated text: `k0,k2`."""
-    return ",".join(f"{letter}{k}" for k in numbers)
+def named(numbers: Iterable[int], letter: str) -> tuple[str, ...]:
+    """Iterators by their names in generated text: `k0`, `k2`."""
+    return tuple(f"{letter}{k}" for k in numbers)
+
+
+def pass_text(rule: str, parameters: Parameters) -> str:
+    """A step as an element of an `isoform-opt` pipeline."""
+    options = " ".join(f"{name}={_option(value)}" for name, value in parameters)
+    return f"algebra-{rule}{{{options}}}" if options else f"algebra-{rule}"
+
+
+def _option(value: int | str | tuple[str, ...]) -> str:
+    if isinstance(value, tuple):
+        return ",".join(f'"{v}"' for v in value)
+    return str(value) if isinstance(value, int) else f'"{value}"'

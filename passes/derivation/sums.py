@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ...dialects.canonical_scope import Guard, Read
+from ...dialects.canonical_types import Guard, Read
 from ...dialects.index import FloorDiv, Index, iterators, range_of
 from .body import Body, Link, build, mapped, renaming, substituted, used_by
-from .step import Options, Step, listed
+from .step import Options, Step, named
 
 
 def sum_split(body: Body, inner: Sequence[int]) -> Step | None:
@@ -44,7 +44,7 @@ def sum_split(body: Body, inner: Sequence[int]) -> Step | None:
         body.element,
         body.coefficient,
     )
-    return Step("sum-split", new, (("sums", listed((k - first for k in chosen), "k")),))
+    return Step("sum-split", new, (("sums", named((k - first for k in chosen), "k")),))
 
 
 def every_sum_split(body: Body, options: Options) -> Iterator[Step]:
@@ -76,7 +76,7 @@ def split_sum(body: Body, number: int, by: int) -> Step | None:
     if n % by:
         factors.append(Guard(images[place], n))
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("split-sum", new, (("sum", f"k{number}"), ("by", str(by))))
+    return Step("split-sum", new, (("sum", f"k{number}"), ("by", by)))
 
 
 def every_split_sum(body: Body, options: Options) -> Iterator[Step]:
@@ -84,7 +84,7 @@ def every_split_sum(body: Body, options: Options) -> Iterator[Step]:
 
     Digits are the coefficients beside them, and small numbers.
     """
-    for number, n in enumerate(body.sums):
+    for number in range(len(body.sums)):
         place = body.rank + number
         beside = {
             abs(c)
@@ -122,7 +122,7 @@ def delta_intro(body: Body, number: int) -> Step | None:
     factors.append(Guard(atom.numerator - quotient * atom.divisor, 1))
     sums = (*body.sums, high - low + 1)
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("delta-intro", new, (("guard", str(number)),))
+    return Step("delta-intro", new, (("guard", number),))
 
 
 def _divided(guard: Guard) -> FloorDiv | None:
@@ -163,7 +163,7 @@ def delta_elim(body: Body, guard: int, number: int) -> Step | None:
     factors.append(Guard(names[place], body.sums[number]))
     sums = body.sums[:number] + body.sums[number + 1 :]
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("delta-elim", new, (("guard", str(guard)), ("sum", f"k{number}")))
+    return Step("delta-elim", new, (("guard", guard), ("sum", f"k{number}")))
 
 
 def every_delta_elim(body: Body, options: Options) -> Iterator[Step]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from ...dialects.canonical_scope import Extents, Read, add, factor, scope
+from ...dialects.canonical_scope import add, factor
+from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
 from .basis import is_plain, primitive, rank, solve
 from .body import Body, build, mapped, renaming, substituted, used_by
@@ -42,8 +43,8 @@ def reindex(body: Body, phi: Sequence[Index]) -> Step | None:
         return None
     new = build(shape, body.sums, factors, body.element, body.coefficient)
     image = tuple(e - low for e, (low, _) in zip(phi, ranges, strict=True))
-    text = "; ".join(e.text([f"i{k}" for k in range(body.rank)]) for e in phi)
-    return Step("reindex", new, (("phi", text),), image)
+    names = [f"i{k}" for k in range(body.rank)]
+    return Step("reindex", new, (("phi", tuple(e.text(names) for e in phi)),), image)
 
 
 class _Mover:
@@ -150,7 +151,7 @@ def _bases(rows: Sequence[Index]) -> list[tuple[Index, ...]]:
 
 
 def split_traversal(body: Body, number: int, by: int) -> Step | None:
-    """Write a traversal as two digits, i = by * high + low. Always sound; places past it are new."""
+    """Write a traversal as two digits, i = by * high + low: always sound."""
     n = body.shape[number]
     if not 1 < by < n:
         return None
@@ -161,10 +162,8 @@ def split_traversal(body: Body, number: int, by: int) -> Step | None:
     new = build(shape, body.sums, factors, body.element, body.coefficient)
     here = iterators(body.rank)
     digits = [here[number] // by, here[number] % by]
-    image = tuple(
-        normalise(e, body.shape) for e in (*here[:number], *digits, *here[number + 1 :])
-    )
-    return Step("split-traversal", new, (("traversal", f"i{number}"), ("by", str(by))), image)
+    image = tuple(normalise(e, body.shape) for e in (*here[:number], *digits, *here[number + 1 :]))
+    return Step("split-traversal", new, (("traversal", f"i{number}"), ("by", by)), image)
 
 
 def every_split_traversal(body: Body, options: Options) -> Iterator[Step]:
@@ -184,7 +183,9 @@ def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:
         if isinstance(atom, FloorDiv):
             inner = atom.numerator.terms
             found |= {
-                (a, atom.divisor) for a, c in inner if isinstance(a, int) and a < rank_ and abs(c) == 1
+                (a, atom.divisor)
+                for a, c in inner
+                if isinstance(a, int) and a < rank_ and abs(c) == 1
             }
             found |= _digits(atom.numerator, rank_)
     return found
@@ -207,19 +208,27 @@ def tighten(body: Body) -> Step | None:
 
 def _alive(body: Body, k: int) -> tuple[int, int]:
     """The places of traversal k at which no index is out of bounds whatever the others are."""
-    first, last = 0, body.shape[k] - 1
+    n = body.shape[k]
+    first, last = 0, n - 1
     for row, size in body.rows():
         c = row.coefficient(k)
-        rest = row - Index.iterator(k) * c
-        if c == 0 or k in rest.iterators:
+        low, high = range_of(row, body.extents)
+        if c == 0 or (low >= 0 and high < size) or _in_floor(k, row):
             continue
-        low, high = range_of(rest, body.extents)
+        if row.has_floor:
+            low, high = range_of(row - Index.iterator(k) * c, body.extents)
+        else:
+            low, high = low - min(c * (n - 1), 0), high - max(c * (n - 1), 0)
         # 0 <= c * x + rest < size for some value of the rest in [low, high]
         at_least, at_most = -high, size - 1 - low
         if c < 0:
             at_least, at_most, c = -at_most, -at_least, -c
         first, last = max(first, -(-at_least // c)), min(last, at_most // c)
     return first, last
+
+
+def _in_floor(k: int, row: Index) -> bool:
+    return any(isinstance(a, FloorDiv) and k in a.numerator.iterators for a, _ in row.terms)
 
 
 def _restricted(body: Body, box: Sequence[tuple[int, int]]) -> Body:
@@ -246,7 +255,7 @@ def restrict(body: Body, number: int, low: int, high: int) -> Step | None:
     box[number] = (low, high - 1)
     image = iterators(body.rank)
     image[number] -= low
-    words = (("traversal", f"i{number}"), ("low", str(low)), ("high", str(high)))
+    words = (("traversal", f"i{number}"), ("low", low), ("high", high))
     return Step("restrict", _restricted(body, box).scope(), words, tuple(image), zero_beyond=True)
 
 
@@ -282,19 +291,11 @@ def expression_split(body: Body, number: int, at: int) -> Step | None:
         factor(Read(upper.new, tuple(moved)), body.shape),
     ]
     new = scope(body.shape, body.element, add(*parts))
-    return Step("expression-split", new, (("traversal", f"i{number}"), ("at", str(at))))
+    return Step("expression-split", new, (("traversal", f"i{number}"), ("position", at)))
 
 
-__all__ = [
-    "Extents",
-    "drop_dead",
-    "every_drop_dead",
-    "every_reindex",
-    "every_split_traversal",
-    "every_tighten",
-    "expression_split",
-    "reindex",
-    "restrict",
-    "split_traversal",
-    "tighten",
-]
+def every_expression_split(body: Body, options: Options) -> Iterator[Step]:
+    """Halves of every traversal."""
+    for number, n in enumerate(body.shape):
+        if (step := expression_split(body, number, n // 2)) is not None:
+            yield step

@@ -66,9 +66,10 @@ class Measurer:
         for needed in schedule(source, self.cut):
             if needed.token in self.memo:
                 continue
-            given = not isinstance(needed, Scope) or needed.token in self.cut
-            leaf = Measure(degree=1, worst=1)
-            self.memo[needed.token] = leaf if given else self.expr(needed.expr)
+            if isinstance(needed, Scope) and needed.token not in self.cut:
+                self.memo[needed.token] = self.expr(needed.expr)
+            else:
+                self.memo[needed.token] = Measure(degree=1, worst=1)
         return self.memo[source.token]
 
     def expr(self, expr: Expr) -> Measure:
@@ -161,12 +162,6 @@ def lanes_for(measures: Iterable[Measure], target: float) -> int | None:
 
 def _log2(n: int) -> float:
     return math.log2(n) if n > 0 else 0.0
-
-
-def _odd(n: int) -> int:
-    while n % 2 == 0:
-        n //= 2
-    return n
 
 
 def _log_add(a: float, b: float) -> float:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
 from ...dialects.canonical_scope import Apply, Leaf, Read, Reduce, Scope, Source, Symbol
 from ...dialects.errors import UserError
-from ...dialects.graph import ConstantOp, WeightOp
+from ...dialects.graph import WeightOp
 from ...dialects.program import Program, where
-from ...dialects.types import is_bool
+from ...dialects.types import Tensor, is_bool
 from . import witness
 from .field import Evaluator, TooLargeError, schedule
 from .identities import STATEMENTS
@@ -88,7 +88,7 @@ def correspondence(a: Program, b: Program) -> list[int]:
     return order
 
 
-def _same_types(kind: str, mine: dict[str, object], theirs: dict[str, object]) -> None:
+def _same_types(kind: str, mine: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
     if sorted(mine) != sorted(theirs):
         raise UserError(
             f"the programs have different {kind}s",
@@ -100,9 +100,9 @@ def _same_types(kind: str, mine: dict[str, object], theirs: dict[str, object]) -
             raise UserError(f"{kind} '{name}' differs in type", expected=type_, found=theirs[name])
 
 
-def _signature(type_: object) -> tuple[object, ...]:
+def _signature(type_: Tensor) -> tuple[object, ...]:
     """Shape and element type, layouts aside."""
-    return (type_.get_shape(), type_.element_type)  # pyright: ignore
+    return type_.get_shape(), type_.element_type
 
 
 @dataclass
@@ -126,7 +126,8 @@ class _Comparison:
             if verdict.kind != UNKNOWN:
                 return verdict
             found.append(verdict)
-        return found[0]
+        different = self._by_residues()
+        return found[0] if different is None else different
 
     def _match(self, functions: bool) -> Verdict:
         matcher = Matcher(self.prover, functions=functions)
@@ -135,6 +136,8 @@ class _Comparison:
         second = other.program(self.b, self.b.input_names)
         pairs = [(x, second[self.order[k]]) for k, x in enumerate(first)]
         proofs = [self._output(matcher, x, y) for x, y in pairs]
+        if not functions:
+            self.state = matcher, pairs, proofs
         if not all(p.equal for p in proofs) and not functions:
             different = self._different(matcher, pairs, proofs)
             if different is not None:
@@ -180,7 +183,8 @@ class _Comparison:
                 outputs.append(OutputVerdict(name, kind, (proof.method,), bound))
             else:
                 outputs.append(OutputVerdict(name, UNKNOWN, (), 0.0, self._reason(proof)))
-        worst = max((o.kind for o in outputs), key=ORDER.index)
+        kinds: list[Kind] = [o.kind for o in outputs]
+        worst: Kind = max(kinds, key=ORDER.index)
         reasons = [o.reason for o in outputs if o.reason]
         return self._base(
             worst,
@@ -198,8 +202,8 @@ class _Comparison:
         if proof.reason:
             return proof.reason
         return (
-            "they are not equal for arbitrary functions in place of the nonlinear ones, and no input "
-            "was found that shows a difference"
+            "they are not equal for arbitrary functions in place of the nonlinear ones, "
+            "and no input was found that shows a difference"
         )
 
     def _base(
@@ -381,4 +385,4 @@ def functions_of(source: Source) -> set[str]:
     return found
 
 
-__all__ = ["ConstantOp", "compare", "correspondence"]
+__all__ = ["compare", "correspondence", "functions_of"]

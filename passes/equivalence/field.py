@@ -19,7 +19,6 @@ from ...dialects.canonical_scope import (
     Extents,
     Factor,
     Guard,
-    Leaf,
     Read,
     Reduce,
     Scope,
@@ -28,7 +27,7 @@ from ...dialects.canonical_scope import (
     Term,
 )
 from ...dialects.index import Index, grid
-from ...dialects.scalar_laws import OF_A_SET, POINTS
+from ...dialects.scalar_laws import OF_A_MULTISET, OF_A_SET, POINTS
 from .residues import Lanes, Residues, Words, mix
 
 # An array over some iterators (ascending), after the lane axis.
@@ -115,7 +114,7 @@ class Evaluator:
         for start in range(0, extents[k], step):
             self.check()
             size = min(step, extents[k] - start)
-            narrow = extents[:k] + (size,) + extents[k + 1 :]
+            narrow = (*extents[:k], size, *extents[k + 1 :])
             moved = _shift_term(term, k, start, len(extents) + len(term.sums))
             parts = [self._factor(f, narrow + term.sums) for f in moved.factors]
             value, used = self._contract(parts, narrow + term.sums, len(extents))
@@ -285,7 +284,7 @@ class Evaluator:
         """A random function of the set (for prod: multiset) of values along axis 1."""
         first, second = self.field.words("element", [values])
         counts = np.ones(first.shape, bool)
-        if kind != "prod":
+        if kind not in OF_A_MULTISET:
             order = np.argsort(first, axis=0, kind="stable")
             first = np.take_along_axis(first, order, axis=0)
             second = np.take_along_axis(second, order, axis=0)
@@ -443,6 +442,3 @@ def _shift(factor: Factor, images: Sequence[Index]) -> Factor:
             return Reduce(kind, sums, inside(arg, depth), depth)
         case _:
             return factor
-
-
-__all__ = ["Evaluator", "Leaf", "TooLargeError", "schedule", "sources_of"]

@@ -34,6 +34,7 @@ from ...dialects.canonical_scope import (
     normal,
     reduce,
     scale,
+    single_factor,
 )
 from ...dialects.index import Index, iterators
 from .inline import Inliner, TooManyTermsError
@@ -270,25 +271,18 @@ def _product(factors: Iterable[Factor], extents: Extents) -> Expr:
     return value
 
 
-def _single(expr: Expr) -> Factor | None:
-    """The factor that an expression is, if it is one."""
-    term = expr.terms[0] if len(expr.terms) == 1 else None
-    plain = term is not None and term.coefficient == 1 and not term.sums
-    return term.factors[0] if plain and term is not None and len(term.factors) == 1 else None
-
-
-def _inverse(f: Factor) -> str | None:
-    """The token of what f is the reciprocal of."""
+def _inverse(f: Factor) -> str:
+    """The token of what f is the reciprocal of, empty if it is none."""
     if not isinstance(f, Apply) or f.function != "recip":
-        return None
-    inner = _single(f.args[0])
-    return None if inner is None else inner.token
+        return ""
+    inner = single_factor(f.args[0])
+    return "" if inner is None else inner.token
 
 
 def _root(f: Factor) -> Expr | None:
     """x, if the factor is sqrt(x) or its reciprocal."""
     if isinstance(f, Apply) and f.function == "recip":
-        inner = _single(f.args[0])
+        inner = single_factor(f.args[0])
         return _root(inner) if isinstance(inner, Apply) and inner.function == "sqrt" else None
     return f.args[0] if isinstance(f, Apply) and f.function == "sqrt" else None
 

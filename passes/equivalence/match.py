@@ -2,8 +2,9 @@
 
 The first program is translated; while the second one is, each of its scopes that is a scope of the
 first is found by identity, and the others are compared with scopes of the first that depend on the
-same leaves and have the same shape. A scope proved equal is replaced by its counterpart, so that what
-reads it is found by identity again. Proofs are over the values matched so far, taken as arbitrary.
+same leaves and have the same shape. A scope proved equal is replaced by its counterpart, so that
+what reads it is found by identity again. Proofs are over the values matched so far, taken as
+arbitrary: what is equal for all of them is equal.
 """
 
 from __future__ import annotations

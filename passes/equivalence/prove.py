@@ -98,7 +98,8 @@ class Prover:
         if small_a.token == small_b.token:
             return Proof(True, f"{SYMBOLIC}, {size}")
         answer = symbolic.compare(small_a, small_b, small)
-        if answer is not None:
+        plain = small_a.size[1] == small_b.size[1] == 0
+        if answer or (answer is False and plain):  # calls may be equal in ways it does not see
             return Proof(answer, f"{SYMBOLIC}, {size}")
         element = whole[0].element if whole is not None else None
         return self._small(small_a, small_b, small, element, size, whole)

@@ -64,12 +64,12 @@ class _Classes:
         self.parent[self.root(a)] = self.root(b)
 
 
-def _is_plain(e: Index, extents: Sequence[int], size: int) -> bool:
-    """Whether an index is an iterator that runs over the whole dim."""
+def _plain_iterator(e: Index, extents: Sequence[int], size: int) -> int | None:
+    """The iterator that an index is, if it runs over the whole dim."""
     if e.constant != 0 or len(e.terms) != 1 or e.terms[0][1] != 1:
-        return False
+        return None
     k = e.terms[0][0]
-    return isinstance(k, int) and extents[k] == size
+    return k if isinstance(k, int) and extents[k] == size else None
 
 
 class _Survey:
@@ -138,8 +138,9 @@ class _Survey:
         for d, (e, size) in enumerate(zip(index, source.shape, strict=True)):
             node = (source.token, d)
             self.classes.extent[node] = size
-            if plain and _is_plain(e, extents, size):
-                self.classes.join(node, env[e.terms[0][0]])  # pyright: ignore[reportArgumentType]
+            k = _plain_iterator(e, extents, size) if plain else None
+            if k is not None:
+                self.classes.join(node, env[k])
             else:
                 self.classes.bad.add(node)
                 self.classes.bad.update(env[k] for k in e.iterators)

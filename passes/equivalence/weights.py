@@ -42,6 +42,9 @@ class Weights:
     by_name: bool = False
     folded: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
     wrong: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
+    _checked: dict[tuple[bool, str, str], bool] = field(
+        default_factory=dict[tuple[bool, str, str], bool]
+    )
     _hashes: dict[tuple[int, str], str] = field(default_factory=dict[tuple[int, str], str])
     _expressions: dict[tuple[str, str], Source] = field(
         default_factory=dict[tuple[str, str], Source]
@@ -70,11 +73,13 @@ class Weights:
         return self._hashes[key]
 
     def source(self, op: WeightOp, program: Program) -> Source:
-        """The source of a weight: its expression, unless the other program has the data as it is."""
+        """The source of a weight: its expression, unless the other program has the very data."""
         text, identity = expression_of(op), self.identity(op, program)
         other = self._all[1 if program is self.a else 0]
         if text is not None and identity not in other:
-            return self._substituted(op, text, program)
+            made = self._substituted(op, text, program)
+            if made is not None:
+                return made
         return leaf(f"weight {identity}", op.type.get_shape(), op.type.element_type, label=op.key)
 
     def literal(self, op: ConstantOp, program: Program) -> Source | None:
@@ -85,14 +90,16 @@ class Weights:
             return None
         return self._substituted(op, text, program)
 
-    def _substituted(self, op: WeightOp | ConstantOp, text: str, program: Program) -> Source:
+    def _substituted(self, op: WeightOp | ConstantOp, text: str, program: Program) -> Source | None:
+        """What a constant was made from; None where its data is something else."""
+        if not self._check(op, text, program):
+            return None
         key = (text, str(op.type))
         if key not in self._expressions:
             module = parse_expression(text, op.type)
             inner = Translator(lambda w: self._inner(w, program))
             found = inner.program(Program(module), [])
             self._expressions[key] = found[0]
-        self._check(op, text, program)
         return self._expressions[key]
 
     def _inner(self, op: WeightOp, program: Program) -> Source:
@@ -101,21 +108,32 @@ class Weights:
             return self.source(op, self.a)
         return self.source(op, program)
 
-    def _check(self, op: WeightOp | ConstantOp, text: str, program: Program) -> None:
-        """Recompute a folded constant in float64 and measure how far its data is from it."""
-        name = op.key if isinstance(op, WeightOp) else f"literal {op.type}"
-        name = (
-            name if name not in self.folded or isinstance(op, WeightOp) else f"{name} {text[:40]}"
-        )
-        if name in self.folded or name in self.wrong:
-            return
-        data = program.weights[op.key] if isinstance(op, WeightOp) else op.array()
+    def _check(self, op: WeightOp | ConstantOp, text: str, program: Program) -> bool:
+        """Recompute a folded constant in float64: whether its data is near enough."""
+        own = op.key if isinstance(op, WeightOp) else str(op.data)
+        key = (program is self.a, own, text)
+        if key not in self._checked:
+            self._checked[key] = self._measure(op, text, program)
+        return self._checked[key]
+
+    def _measure(self, op: WeightOp | ConstantOp, text: str, program: Program) -> bool:
         module = parse_expression(text, op.type)
-        stores: Mapping[str, Array] = _Both(self.a.weights, program.weights)
-        (exact,) = run_block(main_of(module).body.block.ops, {}, stores)
+        stores = _Both(self.a.weights, program.weights)
+        steps = list(main_of(module).body.block.ops)
+        if not all(s.key in stores for s in [op, *steps] if isinstance(s, WeightOp)):
+            return False  # nothing to recompute it from, so it is what it is
+        name = base = op.key if isinstance(op, WeightOp) else f"literal {op.type}"
+        number = 1
+        while name in self.folded or name in self.wrong:
+            number += 1
+            name = f"{base} #{number}"
+        data = program.weights[op.key] if isinstance(op, WeightOp) else op.array()
+        (exact,) = run_block(steps, {}, stores)
         wanted = tensor_type(return_of(module).arguments[0]).element_type
         made = FoldedConstant(name, text, ulps(data, exact, is_float(wanted)))
-        (self.folded if made.ulps <= MOST_ULPS else self.wrong)[name] = made
+        near = made.ulps <= MOST_ULPS
+        (self.folded if near else self.wrong)[name] = made
+        return near
 
 
 class _Both(dict[str, Array]):
@@ -124,6 +142,9 @@ class _Both(dict[str, Array]):
     def __init__(self, first: Mapping[str, Array], second: Mapping[str, Array]):
         super().__init__()
         self.stores = (first, second)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in store for store in self.stores)
 
     def __getitem__(self, name: str) -> Array:
         for store in self.stores:

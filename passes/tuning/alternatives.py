@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from ..winograd import applies, rewrite
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
+# Smaller convolutions take microseconds, less than it is worth to measure.
+LEAST_MACS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -35,12 +38,17 @@ def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
     found = [Alternative(DIRECT, lambda op: [op])]
     if effort == "quick":
         return found
-    if isinstance(op, ConvOp) and applies(op):
+    if isinstance(op, ConvOp) and applies(op) and work_of(op) >= LEAST_MACS:
         for m in (2, 4):
             found.append(Alternative(f"winograd-f{m}", _winograd(m), exact=False))
     if effort == "max":
         found += [Alternative(name, _schedule(values)) for name, values in _schedules(op, isa)]
     return found
+
+
+def work_of(op: KernelOp) -> int:
+    """Multiplications of the direct way."""
+    return math.prod(op.scopes[0].extents)
 
 
 def _winograd(m: int) -> Callable[[KernelOp], Sequence[Operation]]:

@@ -1,7 +1,7 @@
 """The measured choices that all programs of a user share: one cost file for each kind of machine.
 
-It lies in the cache folder. Several processes may read and add at the same time: a writer reads what
-is there, adds its own, and replaces the file in one step, under a lock where the system has one.
+It lies in the cache folder. Several processes may read and add at the same time: a writer reads
+what is there, adds its own, and replaces the file whole, under a lock where the system has one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read_choices(path: Path, *, broken_is_empty: bool) -> CostFile:
     except UserError as error:
         if not broken_is_empty:
             raise
-        print(f"isoform: warning: {error}; measured anew", file=sys.stderr)
+        sys.stderr.write(f"isoform: warning: {error}; measured anew\n")
         return CostFile(TARGET)
 
 

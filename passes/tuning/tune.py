@@ -111,10 +111,9 @@ class Tune(ModulePass):
         results = measure(op, constants, choices, self.threads, self.seed)
         best = self._best(results)
         direct = next(r for r in results if r.alternative.name == DIRECT)
-        times = [seconds * 1e6 for seconds in (best.seconds, best.low, best.high)]
-        name = best.alternative.name
-        more = (direct.seconds * 1e6, best.error)
-        entry = Measured(f"{label}: {text}", *times, name, *more)
+        times = (best.seconds * 1e6, best.low * 1e6, best.high * 1e6)
+        more = (best.alternative.name, direct.seconds * 1e6, best.error)
+        entry = Measured(f"{label}: {text}", *times, *more)
         new.add(entry)
         return _Choice(best.alternative, entry)
 

@@ -2,7 +2,7 @@
 
 import pytest
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, TensorType, f32, f64, i32
 from xdsl.ir import Block, Region
 from xdsl.irdl import IRDLOperation, irdl_op_definition, region_def, traits_def
 from xdsl.traits import NoTerminator
@@ -10,7 +10,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from isoform.compiler.registry import make_context
 from isoform.compiler.source import Source, parse_source
-from isoform.compiler.verify import immediate_dominators, verify_module
+from isoform.compiler.verify import Verified, immediate_dominators, verify_module
 from isoform.dialects.errors import UserError
 
 
@@ -140,3 +140,77 @@ def test_the_error_is_one_line_with_the_place_of_the_operation() -> None:
 def test_ten_thousand_operations_in_a_chain_verify() -> None:
     lines = [f"%v{k + 1} = arith.addi %v{k}, %v0 : i32" for k in range(10_000)]
     verify_module(parse("func.func @f(%v0: i32) {" + "\n".join(lines) + "\nfunc.return }"))
+
+
+KERNEL = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %k = kernel.loops (%a = %x) {
+    %0 = algebra.scope (i: 4) exp(%a[i]) : tensor<4xf32>
+    %1 = algebra.scope (i: 4) %0[i] + %0[i] : tensor<4xf32>
+    kernel.yield %1 : tensor<4xf32>
+  } : tensor<4xf32>
+  func.return %k : tensor<4xf32>
+}
+"""
+
+
+def _changed_type(module: ModuleOp) -> None:
+    next(op for op in module.walk() if op.name == "math.exp").results[0]._type = f64
+
+
+def _changed_operand(module: ModuleOp) -> None:
+    add = next(op for op in module.walk() if op.name == "arith.addf")
+    add.operands[1] = next(op for op in module.walk() if op.name == "math.exp").results[0]
+
+
+def _changed_property(module: ModuleOp) -> None:
+    scope = next(op for op in module.walk() if op.name == "algebra.scope")
+    scope.properties["reduction"] = StringAttr("mean")
+
+
+def _changed_argument(module: ModuleOp) -> None:
+    loops = next(op for op in module.walk() if op.name == "kernel.loops")
+    loops.regions[0].block.args[0]._type = TensorType(f32, [5])
+
+
+def _moved_terminator(module: ModuleOp) -> None:
+    last = next(op for op in module.walk() if op.name == "kernel.yield")
+    first = last.parent_block().first_op
+    last.detach()
+    first.parent_block().insert_op_before(last, first)
+
+
+def _foreign_op(module: ModuleOp) -> None:
+    loops = next(op for op in module.walk() if op.name == "kernel.loops")
+    block = loops.regions[0].block
+    block.insert_op_before(arith.ConstantOp(IntegerAttr(1, i32)), block.first_op)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _changed_type,
+        _changed_operand,
+        _changed_property,
+        _changed_argument,
+        _moved_terminator,
+        _foreign_op,
+    ],
+)
+def test_what_verified_before_is_checked_again_when_it_changes(change) -> None:
+    module, verified = parse(KERNEL), Verified()
+    verify_module(module, verified=verified)
+    verify_module(module, verified=verified)
+    change(module)
+    with pytest.raises(UserError):
+        verify_module(module, verified=verified)
+
+
+def test_what_verified_before_and_is_the_same_is_not_checked_again() -> None:
+    module, verified = parse(KERNEL), Verified()
+    verify_module(module, verified=verified)
+    assert [op.name for op in module.walk(region_first=True) if verified.is_new(op)] == []
+    verified.finish()
+    module.body.block.first_op.attributes["note"] = StringAttr("new")
+    new = [op.name for op in module.walk(region_first=True) if verified.is_new(op)]
+    assert new == ["func.func", "builtin.module"]

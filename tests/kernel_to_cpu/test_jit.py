@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.kernel_to_cpu.cache_folder import default_folder
+from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.kernel_to_cpu.jit import Library, ObjectCache, compile_object
 from isoform.lowering.kernel_to_cpu.module import KernelCode, Module, kernel
 from isoform.lowering.kernel_to_cpu.types import F32, constant

@@ -482,3 +482,50 @@ def test_a_huge_shape_computation_is_not_evaluated() -> None:
         y = Add (x, f)
     }"""
     import_onnx(model(text)).module.verify()
+
+
+FUZZED = """g (float[1,4,6,6] x) => (float[1,8] y, float[1,4,9,9] r, float[2,2] top) {
+    s = Constant <value: tensor = int64[4] {1, 4, 9, 9}> ()
+    k = Constant <value: tensor = int64[1] {2}> ()
+    t = Constant <value: tensor = int64[2] {1, -1}> ()
+    c = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1], group = 2, strides = [2, 2]> (x, w)
+    p = MaxPool <kernel_shape = [2, 2], auto_pad = "SAME_UPPER"> (c)
+    q = Reshape (p, t)
+    m = Gemm <transB = 1> (q, v)
+    y = Softmax <axis = 1> (m)
+    r = Resize <mode = "linear"> (x, , , s)
+    a, b = Split <axis = 1> (x)
+    z = Reshape (a, t)
+    e = Einsum <equation = "ij,kj->ik"> (f, f)
+    f = Reshape (b, u)
+    u = Constant <value: tensor = int64[2] {2, -1}> ()
+    top, places = TopK <axis = 1> (e, k)
+}"""
+
+
+def test_flipped_bytes_give_an_answer_or_one_line() -> None:
+    proto = model(FUZZED)
+    rng = np.random.default_rng(0)
+    for name, shape in {"w": (4, 2, 3, 3), "v": (8, 36)}.items():
+        values = rng.standard_normal(shape).astype(np.float32)
+        proto.graph.initializer.append(numpy_helper.from_array(values, name))
+    import_onnx(proto)
+    content = proto.SerializeToString()
+    graph = len(content) - 4 * (72 + 288)
+    answers = refusals = 0
+    for _ in range(400):
+        data = bytearray(content)
+        for place in rng.integers(0, graph, 2):
+            data[place] = rng.integers(0, 256)
+        try:
+            broken = onnx.ModelProto.FromString(bytes(data))
+        except Exception:  # noqa: BLE001 - protobuf's own refusal, tested above
+            continue
+        try:
+            import_onnx(broken)
+            answers += 1
+        except UserError as error:
+            assert "\n" not in str(error)
+            refusals += 1
+    assert answers > 5
+    assert refusals > 100

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,15 @@ from xdsl.context import Context
 from isoform.compiler.levels import run_passes
 from isoform.compiler.pipelines import LOWER_TO_KERNEL
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
+from isoform.passes.cost_file import CostFile, Measured, load_cost_file
 from isoform.passes.tuning import Tune
 from isoform.passes.tuning import tune as tune_module
+from isoform.passes.tuning.database import add_choices
 from isoform.passes.tuning.measure import Result
+from isoform.passes.tuning.note import note_of
 
 
 def program() -> Program:
@@ -103,3 +108,74 @@ def test_measuring_for_real_gives_times_and_errors() -> None:
     assert all(r.seconds > 0 for r in results)
     assert results[0].error == 0.0
     assert 0.0 < results[1].error < 1e-5
+
+
+def test_the_database_is_shared_and_a_broken_one_is_one_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls = pretend(monkeypatch, FASTER_F4, error=1e-6)
+    file = tmp_path / "costs" / "cpu.json"
+    for _ in range(2):
+        Tune(database=str(file)).apply(Context(), program().module)
+    assert len(calls) == 1
+    file.write_text("{")
+    Tune(database=str(file)).apply(Context(), program().module)
+    assert len(calls) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    Tune(database=str(file)).apply(Context(), program().module)
+    assert len(calls) == 2
+    assert capsys.readouterr().err == ""
+
+
+def test_a_broken_cost_file_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "costs.json"
+    file.write_text("{")
+    with pytest.raises(UserError, match="no JSON"):
+        Tune(cost_file=str(file)).apply(Context(), program().module)
+    assert file.read_text() == "{"
+
+
+def test_a_database_that_cannot_be_written_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    pretend(monkeypatch, FASTER_F4, error=1e-6)
+    (tmp_path / "file").write_text("")
+    found = program()
+    Tune(database=str(tmp_path / "file" / "cpu.json")).apply(Context(), found.module)
+    assert convolutions(found) == 0
+
+
+def test_writers_of_one_database_lose_nothing(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        new = CostFile("cpu")
+        new.add(Measured(f"signature {number}", 1.0, 1.0, 1.0))
+        add_choices(tmp_path / "cpu.json", new, broken_is_empty=True)
+
+    threads = [threading.Thread(target=write, args=(k,)) for k in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(load_cost_file(tmp_path / "cpu.json").ops) == 16
+
+
+def test_what_was_gained_is_noted_on_the_op(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where the choice comes from the cost file."""
+    pretend(monkeypatch, FASTER_F4, error=1e-6)
+    for _ in range(2):
+        found = program()
+        Tune(cost_file=str(tmp_path / "costs.json")).apply(Context(), found.module)
+        notes = [n for op in found.main.body.block.ops if (n := note_of(op)) is not None]
+        assert [note["rule"] for note in notes] == ["winograd-f4"] * 2
+        assert [note["delta"] for note in notes] == [-2.0] * 2
+        assert [note["error"] for note in notes] == [1e-6] * 2
+
+
+def test_small_convolutions_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = pretend(monkeypatch, FASTER_F4, error=0.0)
+    monkeypatch.setattr("isoform.passes.tuning.alternatives.LEAST_MACS", 1 << 40)
+    found = program()
+    Tune().apply(Context(), found.module)
+    assert (convolutions(found), calls) == (2, [])

@@ -89,7 +89,8 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
   %c = graph.relu %s : tensor<4xf32> loc("third")
   %t = graph.add %x, %y : tensor<4xf32>
   %d = graph.relu %t : tensor<4xf32>
-  %e = graph.relu %d : tensor<4xf32>
+  %u = graph.mul %x, %y : tensor<4xf32>
+  %e = graph.relu %u : tensor<4xf32>
   %ab = graph.sub %a, %b : tensor<4xf32>
   %cd = graph.sub %c, %d : tensor<4xf32>
   %ce = graph.add %cd, %e : tensor<4xf32>

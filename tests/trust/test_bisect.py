@@ -28,9 +28,7 @@ def test_the_wrong_rewrite_is_named_by_pass_number_rule_and_place(
     assert (culprit["pass"], culprit["first"], culprit["last"]) == ("relu-to-clip", number, number)
 
 
-def test_a_right_pipeline_is_said_to_be_right(
-    relus: Path, planted: Path, isoform: Command
-) -> None:
+def test_a_right_pipeline_is_said_to_be_right(relus: Path, planted: Path, isoform: Command) -> None:
     passes = "relu-to-clip,canonicalize,graph-to-algebra,algebra-to-kernel,fuse-kernels"
     status, out, _ = isoform("bisect", relus, "-p", passes, "--plugin", planted)
     assert (status, out) == (0, "every pass keeps the program\n")
@@ -100,8 +98,7 @@ def test_what_to_pass_is_said_where_the_passes_are_not_known(
     status, _, err = isoform("bisect", relus, net)
     assert status == 1
     assert err.endswith(
-        "net.mlir: it does not say which passes made it "
-        "(isoform bisect A -p PIPELINE runs one)\n"
+        "net.mlir: it does not say which passes made it (isoform bisect A -p PIPELINE runs one)\n"
     )
     status, _, err = isoform("bisect", net)
     assert status == 2

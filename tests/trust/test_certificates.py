@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from support.small_network import MODELLED, Command
+from support.small_network import MODELLED, Command, network
 
+from isoform.compiler import api
 from isoform.compiler.certificate import body_hash
 from isoform.compiler.certificate_schema import SCHEMA
 from isoform.compiler.json_schema import first_fault
@@ -14,9 +15,7 @@ DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "certificate.md"
 
 
 @pytest.fixture(params=["r.mlir", "r.onnx"])
-def certified(
-    request: pytest.FixtureRequest, net: Path, tmp_path: Path, isoform: Command
-) -> Path:
+def certified(request: pytest.FixtureRequest, net: Path, tmp_path: Path, isoform: Command) -> Path:
     """A certificate of an optimised network, both forms of it."""
     path = tmp_path / "c.json"
     out = ("-o", tmp_path / request.param, "--certificate", path)
@@ -165,6 +164,27 @@ def test_a_wrong_result_gets_no_certificate(
     assert [r["rule"] for r in rewrites] == ["relu-to-clip/ClipRelu"] * 5 + ["cse"]
     assert rewrites[2]["place"] == "graph.relu 'third'"
     assert {r["proof"] for r in rewrites} == {"verdict"}
+
+
+def test_external_data_belongs_to_the_model(tmp_path: Path, isoform: Command) -> None:
+    import onnx
+
+    path, certificate = tmp_path / "m.onnx", tmp_path / "c.json"
+    api.save(network(), path)
+    onnx.save(
+        onnx.load(path), path, save_as_external_data=True, location="m.data", size_threshold=0
+    )
+    more = ("-o", tmp_path / "r.onnx", "--certificate", certificate)
+    assert isoform("optimize", path, *more, *MODELLED)[0] == 0
+    files = json.loads(certificate.read_text())["body"]["source"]["files"]
+    assert [f["name"] for f in files] == ["m.onnx", "m.data"]
+    assert isoform("verify", certificate)[0] == 0
+    data = bytearray((tmp_path / "m.data").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "m.data").write_bytes(data)
+    status, _, err = isoform("verify", certificate)
+    assert status == 1
+    assert "m.data: this file of the source was changed" in err
 
 
 def test_a_certificate_needs_files(net: Path, isoform: Command) -> None:

@@ -1,4 +1,4 @@
-"""Change one thing of an algebra-level program: a read, a literal, an extent, a function, a wire."""
+"""Change one thing of an algebra-level program: a read, a literal, an extent, a function..."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.index import Index
 from isoform.dialects.program import Program, main_of
 from isoform.dialects.scalars import Call, Cast, Const, Expr, Read, map_reads, postorder
-from isoform.dialects.types import element_of, is_float, shape_of, tensor_type
+from isoform.dialects.types import element_of, is_float, tensor_type
 from isoform.lowering.graph_to_algebra import GraphToAlgebra
 
 ALIKE = (
@@ -237,5 +237,3 @@ CHANGES: tuple[Callable[[ScopeOp, random.Random], None], ...] = (
     _shift, _stretch, _other_iterator, _swap_indices, _extent, _reduction, _outside, _wire,
     _literal, _function, _operands, _drop, _scale,
 )  # fmt: skip
-
-__all__ = ["CHANGES", "algebra", "mutate", "shape_of"]

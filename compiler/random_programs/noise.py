@@ -1,0 +1,133 @@
+"""Evaluate a program as a target might: every operation a little off, values in their dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import ml_dtypes
+import numpy as np
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Attribute, Operation
+
+from ...dialects import reference
+from ...dialects.algebra import ScopeOp
+from ...dialects.index import grid
+from ...dialects.program import Program
+from ...dialects.scalars import (
+    FUNCTIONS,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Read,
+    cast_reference,
+    element_types,
+    postorder,
+)
+from ...dialects.scope_body import read_type
+from ...dialects.types import (
+    Array,
+    Tensor,
+    is_bool,
+    is_float,
+    reference_dtype,
+    tensor_type,
+    to_numpy,
+)
+
+# Units in the last place by which a result may be off; functions such as tanh are allowed a few.
+ULPS = 2.0
+# Functions that give their operands' bits back.
+_EXACT = frozenset(("neg", "abs", "max", "min", "select", "floor", "ceil", "trunc", "roundeven"))
+
+
+def unit(element: Attribute) -> float:
+    """The relative spacing of a float type."""
+    match element:
+        case Float32Type():
+            return float(np.finfo(np.float32).eps)
+        case Float16Type():
+            return float(np.finfo(np.float16).eps)
+        case BFloat16Type():
+            return float(ml_dtypes.finfo(ml_dtypes.bfloat16).eps)
+        case _:
+            return float(np.finfo(np.float64).eps)
+
+
+def noisy_run(program: Program, inputs: Mapping[str, Array], seed: int) -> list[Array]:
+    """Results of an algebra-level program, in the outputs' order, off by rounding-like noise."""
+    noise = _Noise(np.random.default_rng((seed, 0x3F)))
+    args = program.main.body.block.args
+    values: reference.Values = {}
+    for (name, type_), arg in zip(program.inputs.items(), args, strict=True):
+        values[arg] = np.asarray(inputs[name]).astype(reference_dtype(type_.element_type))
+    for op in program.main.body.block.ops:
+        if isinstance(op, ReturnOp):
+            return [values[v] for v in op.operands]
+        operands = [noise.off(values[v], tensor_type(v).element_type) for v in op.operands]
+        for result, array in zip(op.results, noise.run(op, operands, program), strict=True):
+            values[result] = _rounded(array, tensor_type(result))
+    raise AssertionError("a program ends with func.return")
+
+
+def _rounded(array: Array, type_: Tensor) -> Array:
+    """Through the dtype and back: overflow shows, and integers wrap."""
+    if is_bool(type_.element_type):
+        return array
+    with np.errstate(all="ignore"):
+        return array.astype(to_numpy(type_.element_type)).astype(array.dtype)
+
+
+class _Noise:
+    """Evaluates ops with noise from one generator."""
+
+    def __init__(self, generator: np.random.Generator):
+        self.generator = generator
+
+    def off(self, array: Array, element: Attribute) -> Array:
+        """Floats moved by up to a few units in the last place, away from what they should be."""
+        if not is_float(element) or array.dtype.kind != "f":
+            return array
+        step = self.generator.choice((-ULPS, -0.5, 0.5, ULPS), array.shape)
+        with np.errstate(all="ignore"):
+            return array * (1.0 + unit(element) * step)
+
+    def run(self, op: Operation, operands: Sequence[Array], program: Program) -> Sequence[Array]:
+        if isinstance(op, ScopeOp) and 0 not in op.traversal:
+            return [self.scope(op, operands)]
+        return reference.evaluate_op(op, operands, program.weights)
+
+    def scope(self, op: ScopeOp, operands: Sequence[Array]) -> Array:
+        """A scope on its whole grid: small programs only."""
+        arrays = dict(zip(op.reads(), operands, strict=True))
+        points = grid(op.extents, range(len(op.extents)))
+        rank = len(op.traversal)
+        with np.errstate(all="ignore"):
+            value = np.broadcast_to(self.value(op.expr(), arrays, points), op.extents)
+            if op.summation:
+                axes = tuple(range(rank, len(op.extents)))
+                reducers = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
+                value = reducers[op.reduction.data](value, axis=axes)
+        return np.asarray(value, dtype=reference_dtype(tensor_type(op.result).element_type))
+
+    def value(self, expr: Expr, arrays: Mapping[Read, Array], points: Sequence[object]) -> Array:
+        """The body, every operation off by a little."""
+        types = element_types(expr, read_type)
+        values: dict[Expr, Array] = {}
+        for node in postorder(expr):
+            match node:
+                case Read():
+                    values[node] = reference.gather(node, arrays[node], points)
+                case Const(number):
+                    values[node] = np.asarray(number)
+                case Cast(element, arg):
+                    values[node] = cast_reference(values[arg], element)
+                case Call(function, args):
+                    result = np.asarray(FUNCTIONS[function].numpy(*(values[a] for a in args)))
+                    element = types[node]
+                    exact = function in _EXACT or element is None
+                    values[node] = result if exact else self.off(result, element)
+                case _:
+                    raise TypeError(f"not a scalar expression: {node}")
+        return values[expr]

@@ -1,0 +1,62 @@
+// RUN: isoform-opt %s --split-input-file -p algebra-inline-copies | filecheck %s
+
+// A reader of a transpose, a broadcast or a slice reads its source.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %y = algebra.scope (i: 8, j: 4) %x[j, i] + %b[j] * %x[-j + 3, i] : tensor<8x4xf32>
+// CHECK-NEXT: func.return
+func.func @main(%x: tensor<4x8xf32>, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  %t = algebra.scope (i: 8, j: 4) %x[j, i] : tensor<8x4xf32>
+  %c = algebra.scope (i: 8, j: 4) %b[j] : tensor<8x4xf32>
+  %r = algebra.scope (i: 8, j: 4) %x[-j + 3, i] : tensor<8x4xf32>
+  %y = algebra.scope (i: 8, j: 4) %t[i, j] + %c[i, j] * %r[i, j] : tensor<8x4xf32>
+  func.return %y : tensor<8x4xf32>
+}
+
+// -----
+
+// Copies of copies; what something else reads stays.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %u = algebra.scope (i: 4, j: 8) %x[i, j] : tensor<4x8xf32>
+// CHECK-NEXT: %y = algebra.scope (i: 4) exp(%x[i, 0]) : tensor<4xf32>
+// CHECK-NEXT: func.return %y, %u
+func.func @main(%x: tensor<4x8xf32>) -> (tensor<4xf32>, tensor<4x8xf32>) {
+  %t = algebra.scope (i: 8, j: 4) %x[j, i] : tensor<8x4xf32>
+  %u = algebra.scope (i: 4, j: 8) %t[j, i] : tensor<4x8xf32>
+  %y = algebra.scope (i: 4) exp(%u[i, 0]) : tensor<4xf32>
+  func.return %y, %u : tensor<4xf32>, tensor<4x8xf32>
+}
+
+// -----
+
+// A read that leaves the copy finds 0 there, not what its source has: it stays.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %s = algebra.scope (i: 4) %x[i + 2] : tensor<4xf32>
+// CHECK-NEXT: %y = algebra.scope (i: 6) %s[i - 1] : tensor<6xf32>
+func.func @main(%x: tensor<8xf32>) -> tensor<6xf32> {
+  %s = algebra.scope (i: 4) %x[i + 2] : tensor<4xf32>
+  %y = algebra.scope (i: 6) %s[i - 1] : tensor<6xf32>
+  func.return %y : tensor<6xf32>
+}
+
+// -----
+
+// Padding is read through too, with its own value outside.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %y = algebra.scope (i: 6) exp(%x[i - 1] else 0.5) : tensor<6xf32>
+func.func @main(%x: tensor<4xf32>) -> tensor<6xf32> {
+  %p = algebra.scope (i: 6) %x[i - 1] else 0.5 : tensor<6xf32>
+  %y = algebra.scope (i: 6) exp(%p[i]) : tensor<6xf32>
+  func.return %y : tensor<6xf32>
+}
+
+// -----
+
+// A reshape would put a floor into the index: as a view of the same buffer it costs nothing.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %r = algebra.scope
+// CHECK-NEXT: %y = algebra.scope (i: 12) exp(%r[i]) : tensor<12xf32>
+func.func @main(%x: tensor<3x4xf32>) -> tensor<12xf32> {
+  %r = algebra.scope (i: 12) %x[i floordiv 4, i - 4 * (i floordiv 4)] : tensor<12xf32>
+  %y = algebra.scope (i: 12) exp(%r[i]) : tensor<12xf32>
+  func.return %y : tensor<12xf32>
+}

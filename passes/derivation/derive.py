@@ -1,0 +1,272 @@
+"""algebra-derive: replace contractions by the best programs that the rules derive from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope, Source
+from ...dialects.program import main_of
+from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from ...lowering.targets import target_named
+from ..weights_only import weights_only
+from .body import body_of
+from .by_hand import replace_op
+from .instantiate import instantiate
+from .lift import Lift, body_of_op, scope_ops, write
+from .price import Prices
+from .search import (
+    MERGE_COPIES,
+    Applied,
+    Found,
+    Result,
+    Searcher,
+    Settings,
+    is_contraction,
+)
+from .step import Parameters, Step, pass_text
+
+# On the result of a derivation: the passes that do by hand what the search found.
+DERIVATION = "isoform.derivation"
+
+
+@dataclass
+class Derivation:
+    """How one scope was rewritten.
+
+    Attributes:
+        passes: elements of an isoform-opt pipeline that replay it, with the text of the scopes
+            that each leaves behind.
+        kind: how the costs are known.
+    """
+
+    name: str
+    result: Result
+    chosen: Found
+    passes: list[tuple[str, list[str]]] = field(default_factory=list[tuple[str, list[str]]])
+    kind: str = "modelled"
+
+    @property
+    def rules(self) -> list[str]:
+        return self.chosen.state.rules()
+
+    @property
+    def pipeline(self) -> str:
+        """The passes that replay it on the program it was found for."""
+        return ",".join(text for text, _ in self.passes)
+
+    def trace(self) -> str:
+        """What was applied, with the expressions after each step."""
+        before, after = self.result.root.priced.seconds, self.chosen.priced.seconds
+        lines = [
+            f"%{self.name}: {len(self.rules)} rules, {len(self.result.states)} states, "
+            f"{before * 1e6:.3g} us -> {after * 1e6:.3g} us ({self.kind})"
+        ]
+        for text, scopes in self.passes:
+            lines.append(f"  {text}")
+            lines += [f"    {line}" for line in scopes]
+        return "\n".join(lines)
+
+
+class Replay:
+    """Does what a search found to the program, as the hand passes would, and writes it down.
+
+    Args:
+        op: the scope that the search began with.
+        lift: the leaves are its operands.
+    """
+
+    def __init__(self, module: ModuleOp, op: ScopeOp, lift: Lift):
+        self.module = module
+        self.leaves = {v: s for v, s in lift.sources.items() if not isinstance(s, Scope)}
+        self.made: dict[ScopeOp, None] = {op: None}
+        self.passes: list[tuple[str, list[str]]] = []
+
+    def lifted(self) -> Lift:
+        """Canonical forms of everything made so far."""
+        return Lift(lambda op: op in self.made, leaves=self.leaves)
+
+    def apply(self, applied: Applied) -> None:
+        """Do one step."""
+        step = applied.step
+        if step.rule == MERGE_COPIES:
+            self._merge_copies(step)
+            return
+        op = self._canonical(applied.old)
+        lift = self.lifted()
+        _fill(lift, self.made)
+        self._replace(op, step, step.rule, step.parameters, lift)
+
+    def match(self, scope: Scope, match: Match) -> None:
+        """Write a scope in its library kernel's form."""
+        op = self._canonical(scope)
+        same = matches(scope, (match.kernel,))
+        number = same.index(match)
+        words = (("kernel", match.kernel.name), ("number", number))
+        lift = self.lifted()
+        _fill(lift, self.made)
+        self._replace(op, instantiate(match), "match", words, lift)
+
+    def _canonical(self, scope: Scope) -> ScopeOp:
+        """The op of a scope, its iterators in canonical order and named so."""
+        lift = self.lifted()
+        op = next(o for o in self.made if o.parent is not None and lift.source(o.result) is scope)
+        raw, body = body_of_op(op, lift), body_of(scope)
+        plain = op.names == (*_names(op.traversal, "i"), *_names(op.summation, "k"))
+        if plain and raw is not None and body is not None and _same(raw, body):
+            return op
+        self._replace(op, Step("normalise", scope), "normalise", (), lift)
+        lift = self.lifted()
+        return next(o for o in self.made if lift.source(o.result) is scope)
+
+    def _merge_copies(self, step: Step) -> None:
+        lift = self.lifted()
+        op = next((o for o in self.made if lift.source(o.result) is step.new), None)
+        if op is not None:
+            self._replace(op, step, MERGE_COPIES, (), lift)
+
+    def _replace(
+        self, op: ScopeOp, step: Step, rule: str, parameters: Parameters, lift: Lift
+    ) -> None:
+        at = op.result.name_hint or ""
+        readers = {use.operation for use in op.result.uses}
+        values: dict[Source, SSAValue] = {
+            s: v for s, v in lift.values.items() if s is not step.new and not _is_gone(v)
+        }
+        before = set(scope_ops(self.module))
+        new = replace_op(self.module, op, step, values)
+        del self.made[op]
+        for reader in readers:
+            if isinstance(reader, ScopeOp):
+                self.made.pop(reader, None)
+        for other in scope_ops(self.module):
+            if other not in before:
+                self.made[other] = None
+        text = pass_text(rule, (("at", at), *parameters))
+        self.passes.append((text, [_line(o) for o in new]))
+
+
+def _fill(lift: Lift, made: dict[ScopeOp, None]) -> None:
+    for op in made:
+        lift.source(op.result)
+
+
+def _is_gone(value: SSAValue) -> bool:
+    return isinstance(value.owner, ScopeOp) and value.owner.parent is None
+
+
+def _names(extents: Sequence[int], letter: str) -> list[str]:
+    return [f"{letter}{k}" for k in range(len(extents))]
+
+
+def _same(raw, body) -> bool:  # pyright: ignore
+    return raw.sums == body.sums and {f.token for f in raw.factors} == {
+        f.token for f in body.factors
+    }
+
+
+def _line(op: ScopeOp) -> str:
+    """The op's text, attributes left out."""
+    copy = op.clone()
+    copy.attributes.clear()
+    copy.result.name_hint = op.result.name_hint
+    text = " ".join(str(copy).split())
+    copy.drop_all_references()
+    return text
+
+
+@dataclass(frozen=True)
+class AlgebraDerive(ModulePass):
+    """Search programs beyond predefined operators for every contraction, by derivation rules.
+
+    Rewrites a scope where the best program found is modelled to be faster by `gain`; the result is
+    scopes again, those that a library kernel computes written in its form. `budget` is in seconds
+    for each distinct scope. Costs are modelled for `target`. The rules applied are in
+    `isoform.rules`, the passes that replay them in `isoform.derivation`; `trace` names a file for
+    the readable derivations.
+
+    Before, a transposed convolution (%one being ones of one place):
+
+        %y = algebra.scope (n: 16, f: 256, h: 4, w: 4) sum (c: 448, r: 4, s: 4)
+               %x[n, c, (h + 1 - r) floordiv 2, (w + 1 - s) floordiv 2] * %k[c, f, r, s] * ...
+
+    After, a matrix product and a selective sum:
+
+        %y.0 = algebra.scope (i0: 16, i1: 2, i2: 2, i3: 256, i4: 4, i5: 4) sum (k0: 448)
+               %k[k0, i3, i4, i5] * %x[i0, k0, i1, i2]
+        %y = algebra.scope (i0: 16, i1: 256, i2: 4, i3: 4) sum (k0: 4, k1: 4)
+               %y.0[i0, (i2 - k0 + 1) floordiv 2, ..., i1, k0, k1] * ...
+    """
+
+    name = "algebra-derive"
+    depth: int = 4
+    budget: float = 10.0
+    states: int = 4000
+    gain: float = 1.05
+    target: str = "cpu"
+    trace: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Derive."""
+        found = derive(op, self)
+        if self.trace:
+            from ...dialects.files import write_whole
+
+            text = "\n\n".join(d.trace() for d in found)
+            write_whole(self.trace, f"{text}\n".encode())
+
+
+def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
+    """Rewrite what gains, in place; every derivation applied."""
+    settings = Settings(options.depth, options.states, options.budget)
+    target = target_named(options.target)
+    searched: dict[tuple[Scope, tuple[str, ...]], Result] = {}
+    found: list[Derivation] = []
+    for op in scope_ops(module):
+        known = weights_only(main_of(module).body.block.ops)
+        if op.result in known:
+            continue
+        lift = Lift(constants=known)
+        root = lift.scope(op)
+        if not is_contraction(root):
+            continue
+        key = (root, tuple(lift.known()))
+        if key not in searched:
+            prices = Prices(lift.known(), target)
+            searched[key] = Searcher(prices, settings).search((root,))
+        derivation = _rewrite(module, op, lift, searched[key], options.gain)
+        if derivation is not None:
+            found.append(derivation)
+    return found
+
+
+def _rewrite(
+    module: ModuleOp, op: ScopeOp, lift: Lift, result: Result, gain: float
+) -> Derivation | None:
+    chosen = result.best[0] if result.best else None
+    if chosen is None or not math.isfinite(chosen.priced.seconds):
+        return None
+    if chosen.priced.seconds * gain > result.root.priced.seconds:
+        return None
+    name = op.result.name_hint or "scope"
+    op.result.name_hint = name
+    replay = Replay(module, op, lift)
+    for applied in chosen.state.steps():
+        replay.apply(applied)
+    for scope, match in chosen.priced.choices:
+        replay.match(scope, match)
+    made = Derivation(name, result, chosen, replay.passes)
+    for other in scope_ops(module):
+        if other.result.name_hint == name:
+            other.attributes[DERIVATION] = StringAttr(made.pipeline)
+    return made
+
+
+__all__ = ["DERIVATION", "AlgebraDerive", "Derivation", "Replay", "derive", "write"]

@@ -1,0 +1,270 @@
+"""Rules about several scopes as passes, and the canonical and library forms of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.errors import UserError
+from ...lowering.algebra_to_kernel.iterator_table import TABLE, matches
+from . import merges, rules, traversals
+from .body import Body, body_of
+from .by_hand import apply_rule, find_scope, replace_op
+from .hand_passes import place_of
+from .instantiate import instantiate
+from .lift import Lift
+from .price import Prices
+from .step import Step
+
+
+@dataclass(frozen=True)
+class AlgebraNormalise(ModulePass):
+    """Write a scope in its canonical form: iterators i0, i1, ... and k0, k1, ... in a fixed order.
+
+    Sums that a guard pins are substituted, reads of copies are read through, extents of 1 and sums
+    that nothing reads vanish, guards that reads imply are dropped.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (r: 3, c: 4) %k[c, r] * %x[c, h + r] : tensor<8xf32>
+
+    After:
+
+        %y = algebra.scope (i0: 8) sum (k0: 3, k1: 4) %k[k1, k0] * %x[k1, i0 + k0] : tensor<8xf32>
+    """
+
+    name = "algebra-normalise"
+    at: str
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite. Raises UserError if there is no such scope."""
+        scope = find_scope(op, self.at)
+        lift = Lift(moves_data)
+        replace_op(op, scope, Step("normalise", lift.scope(scope)), lift.values)
+
+
+def moves_data(op: ScopeOp) -> bool:
+    """Whether a scope may be a copy: canonical forms read through those that are."""
+    return op.is_pointwise and len(op.inputs) <= 1
+
+
+@dataclass(frozen=True)
+class AlgebraMergeCopies(ModulePass):
+    """Read the sources of pure copies instead of the copies, in one scope; it becomes canonical.
+
+    Before:
+
+        %t = algebra.scope (i: 8, j: 4) %x[j, i] : tensor<8x4xf32>
+        %y = algebra.scope (i: 8) sum (j: 4) %t[i, j] * %k[j] : tensor<8xf32>
+
+    After:
+
+        %t = algebra.scope (i: 8, j: 4) %x[j, i] : tensor<8x4xf32>
+        %y = algebra.scope (i0: 8) sum (k0: 4) %k[k0] * %x[k0, i0] : tensor<8xf32>
+    """
+
+    name = "algebra-merge-copies"
+    at: str
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite. Raises UserError where it reads no copy."""
+        scope = find_scope(op, self.at)
+        lift = Lift(moves_data)
+        new = lift.scope(scope)
+        if not any(isinstance(v.owner, ScopeOp) and moves_data(v.owner) for v in scope.inputs):
+            raise UserError("it reads no copy", where=f"%{self.at}")
+        replace_op(op, scope, Step("merge-copies", new), lift.values)
+
+
+@dataclass(frozen=True)
+class AlgebraTraversalMerge(ModulePass):
+    """Compute a scope where it is read, instead of on its own; `read` names it.
+
+    Before:
+
+        %t = algebra.scope (h: 8, r: 3) sum (c: 4) %x[c, h + r] * %k[c, r] : tensor<8x3xf32>
+        %y = algebra.scope (h: 8) sum (r: 3) %t[h, r] : tensor<8xf32>
+
+    After `algebra-traversal-merge{at="y" read="t"}`:
+
+        %t = algebra.scope (h: 8, r: 3) sum (c: 4) %x[c, h + r] * %k[c, r] : tensor<8x3xf32>
+        %y = algebra.scope (i0: 8) sum (k0: 3, k1: 4) %k[k1, k0] * %x[k1, i0 + k0] : tensor<8xf32>
+    """
+
+    name = "algebra-traversal-merge"
+    at: str
+    read: str
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Merge. Raises UserError where it does not apply."""
+        inner = find_scope(op, self.read)
+
+        def make(scope: ScopeOp, body: Body) -> Step | None:
+            found = [k for k, r in enumerate(body.reads) if isinstance(r.source, Scope)]
+            return merges.traversal_merge(body, found[0]) if found else None
+
+        condition = rules.named("traversal-merge").condition
+        apply_rule(op, self.at, make, condition, inside=lambda o: o is inner)
+
+
+@dataclass(frozen=True)
+class AlgebraExpressionSplit(ModulePass):
+    """Compute a scope in two pieces along a traversal.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (c: 4) %x[c, h] * %k[c] : tensor<8xf32>
+
+    After `algebra-expression-split{traversal="h" position=5}`:
+
+        %y.0 = algebra.scope (i0: 5) sum (k0: 4) %k[k0] * %x[k0, i0] : tensor<5xf32>
+        %y.1 = algebra.scope (i0: 3) sum (k0: 4) %k[k0] * %x[k0, i0 + 5] : tensor<3xf32>
+        %y = algebra.scope (i0: 8) %y.0[i0] + %y.1[i0 - 5] : tensor<8xf32>
+    """
+
+    name = "algebra-expression-split"
+    traversal: str
+    position: int
+    at: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Split. Raises UserError where it does not apply."""
+
+        def make(scope: ScopeOp, body: Body) -> Step | None:
+            if not self.at and self.traversal not in scope.names:
+                return None
+            number = place_of(scope, self.traversal, summed=False)
+            return traversals.expression_split(body, number, self.position)
+
+        apply_rule(op, self.at, make, rules.named("expression-split").condition)
+
+
+@dataclass(frozen=True)
+class AlgebraExpressionFuse(ModulePass):
+    """Compute as one scope what is the sum of two pieces of it: undoes algebra-expression-split.
+
+    Before:
+
+        %a = algebra.scope (h: 5) sum (c: 4) %x[c, h] * %k[c] : tensor<5xf32>
+        %b = algebra.scope (h: 3) sum (c: 4) %x[c, h + 5] * %k[c] : tensor<3xf32>
+        %y = algebra.scope (h: 8) %a[h] + %b[h - 5] : tensor<8xf32>
+
+    After (%a and %b are left to dce):
+
+        %y = algebra.scope (i0: 8) sum (k0: 4) %k[k0] * %x[k0, i0] : tensor<8xf32>
+    """
+
+    name = "algebra-expression-fuse"
+    at: str
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Fuse. Raises UserError where it does not apply."""
+        scope = find_scope(op, self.at)
+        lift = Lift(lambda o: o.result in scope.inputs)
+        step = merges.expression_fuse(lift.scope(scope))
+        if step is None:
+            condition = rules.named("expression-fuse").condition
+            raise UserError("the rule does not apply", where=f"%{self.at}", hint=condition)
+        replace_op(op, scope, step, lift.values)
+
+
+@dataclass(frozen=True)
+class AlgebraMergeSharedOperand(ModulePass):
+    """Compute two products that share an operand as one, their other operands stacked.
+
+    Before:
+
+        %y = algebra.scope (m: 8, n: 3) sum (k: 4) %a[m, k] * %b[k, n] : tensor<8x3xf32>
+        %z = algebra.scope (m: 8, n: 2) sum (k: 4) %a[m, k] * %c[k, n] : tensor<8x2xf32>
+
+    After, users of %z reading %y at [m, n + 3]:
+
+        %y.0 = algebra.scope (i0: 4, i1: 5) %b[i0, i1] + %c[i0, i1 - 3] : tensor<4x5xf32>
+        %y = algebra.scope (i0: 8, i1: 5) sum (k0: 4) %a[i0, k0] * %y.0[k0, i1] : tensor<8x5xf32>
+    """
+
+    name = "algebra-merge-shared-operand"
+    first: str
+    second: str
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Merge. Raises UserError where it does not apply."""
+        one, other = find_scope(op, self.first), find_scope(op, self.second)
+        lift = Lift()
+        bodies = body_of(lift.scope(one)), body_of(lift.scope(other))
+        made = None
+        if bodies[0] is not None and bodies[1] is not None and one is not other:
+            made = merges.merge_shared(bodies[0], bodies[1])
+        if made is None:
+            condition = rules.named("merge-shared-operand").condition
+            raise UserError("the rule does not apply", where=f"%{self.first}", hint=condition)
+        merge_ops(op, one, other, made, lift)
+
+
+def merge_ops(
+    module: ModuleOp, one: ScopeOp, other: ScopeOp, made: merges.Merger, lift: Lift
+) -> list[ScopeOp]:
+    """Replace two scopes by what they are read from. Returns the new scopes.
+
+    Raises:
+        UserError: no place has all operands before it and all readers after it.
+    """
+    block = list(one.parent_block().ops)  # pyright: ignore[reportOptionalMemberAccess]
+    early, late = sorted((one, other), key=block.index)
+    ready = all(
+        v.owner not in block or block.index(v.owner) < block.index(early) for v in late.inputs
+    )
+    readers = [block.index(use.operation) for use in early.result.uses]
+    if not ready and min(readers, default=len(block)) < block.index(late):
+        raise UserError("the two scopes cannot be computed at one place", where=f"%{other}")
+    place = early if ready else late
+    found = replace_op(module, one, made.first, lift.values, place if place is not one else None)
+    return found + replace_op(module, other, made.second, lift.values)
+
+
+@dataclass(frozen=True)
+class AlgebraMatch(ModulePass):
+    """Write a scope in the form that a library kernel takes, with scopes that lay out its operands.
+
+    `kernel` is a name of the iterator table, `number` counts its matches; by default the cheapest
+    is taken (modelled).
+
+    Before:
+
+        %y = algebra.scope (n: 2, f: 3, h: 6) sum (c: 4, r: 3)
+               %x[n, c, h + r - 1] * %k[f, c, r] : tensor<2x3x6xf32>
+
+    After `algebra-match{at="y" kernel="gemm"}`, an im2col and a matrix product:
+
+        %y.0 = algebra.scope (i0: 2, i1: 6, i2: 3, i3: 4) %x[i0, i3, i1 + i2 - 1]
+        %y.1 = algebra.scope (i0: 2, i1: 6, i2: 3) sum (k0: 3, k1: 4)
+                 %y.0[i0, i1, k0, k1] * %k[i2, k1, k0] : tensor<2x6x3xf32>
+        %y = algebra.scope (n: 2, f: 3, h: 6) %y.1[n, h, f] : tensor<2x3x6xf32>
+    """
+
+    name = "algebra-match"
+    kernel: str
+    number: int = -1
+    at: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Match. Raises UserError where the kernel does not compute the scope."""
+        table = [k for k in TABLE if k.name == self.kernel]
+        if not table:
+            known = ", ".join(k.name for k in TABLE)
+            raise UserError(f"the iterator table has no '{self.kernel}'", hint=f"it has: {known}")
+
+        def make(scope: ScopeOp, body: Body) -> Step | None:
+            found = matches(body.scope(), table)
+            if self.number >= len(found):
+                return None
+            prices = Prices(table=table)
+            chosen = found[self.number] if self.number >= 0 else min(found, key=prices.match)
+            return instantiate(chosen) if found else None
+
+        apply_rule(op, self.at, make, f"{self.kernel} does not compute it")

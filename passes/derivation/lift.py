@@ -1,0 +1,139 @@
+"""Between `algebra.scope` ops and canonical scopes: what a rule reads and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import scalars
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.canonical_body import from_op
+from ...dialects.canonical_ops import to_ops
+from ...dialects.canonical_scope import constant
+from ...dialects.canonical_types import Guard, Read, Scope, Source, leaf, scope
+from ...dialects.program import main_of
+from ...dialects.scope_builder import ScopeBuilder
+from ...dialects.types import element_of, is_float, shape_of
+from .body import Body, Link
+from .replace import scopes_of
+
+
+class Lift:
+    """Canonical forms of values, and the values that canonical forms stand for.
+
+    Args:
+        inside: whether an op's own expression is wanted; any other value is a leaf.
+        constants: values known before the program runs; their leaves are named so, for prices.
+        leaves: values whose canonical form is given.
+    """
+
+    def __init__(
+        self,
+        inside: Callable[[ScopeOp], bool] = lambda op: False,
+        constants: Iterable[SSAValue] = (),
+        leaves: Mapping[SSAValue, Source] | None = None,
+    ):
+        self.inside = inside
+        self.constants = frozenset(constants)
+        self.sources: dict[SSAValue, Source] = dict(leaves or {})
+        self.values = {source: value for value, source in self.sources.items()}
+
+    def source(self, value: SSAValue) -> Source:
+        """The canonical form of a value."""
+        if value not in self.sources:
+            made = self._source(value)
+            self.sources[value] = made
+            self.values.setdefault(made, value)
+        return self.sources[value]
+
+    def _source(self, value: SSAValue) -> Source:
+        owner = value.owner
+        shape, element = shape_of(value), element_of(value)
+        if isinstance(owner, OnesOp):
+            return scope(shape, element, constant(1))
+        if isinstance(owner, ScopeOp) and self.inside(owner):
+            return from_op(owner, self.source)
+        kind = "constant" if value in self.constants else "operand"
+        return leaf(f"{kind} {len(self.sources)}", shape, element)
+
+    def scope(self, op: ScopeOp) -> Scope:
+        """The canonical form of an op, whose operands are leaves unless they are inside."""
+        return from_op(op, self.source)
+
+    def known(self) -> list[str]:
+        """Tokens of the leaves that are known before the program runs."""
+        return [s.token for value, s in self.sources.items() if value in self.constants]
+
+
+def body_of_op(op: ScopeOp, lift: Lift) -> Body | None:
+    """The op as one sum of products, its sums in its own order; None if it is none."""
+    element = element_of(op.result)
+    if (op.summation and op.reduction.data != "sum") or not is_float(element):
+        return None
+    coefficient, factors = Fraction(1), list[Link]()
+    for part in _product(op.expr()):
+        match part:
+            case scalars.Const(value) if not isinstance(value, bool):
+                coefficient *= Fraction(value)
+            case scalars.Read(value, index, outside) if outside == 0.0:
+                if isinstance(value.owner, OnesOp):
+                    pairs = zip(index, shape_of(value), strict=True)
+                    factors += [Guard(e, n) for e, n in pairs]
+                elif element_of(value) == element:
+                    factors.append(Read(lift.source(value), tuple(index)))
+                else:
+                    return None
+            case _:
+                return None
+    return Body(op.traversal, op.summation, coefficient, tuple(factors), element)
+
+
+def _product(expr: scalars.Expr) -> list[scalars.Expr]:
+    match expr:
+        case scalars.Call("mul", (left, right)):
+            return [*_product(left), *_product(right)]
+        case _:
+            return [expr]
+
+
+def write(
+    root: Scope, values: dict[Source, SSAValue]
+) -> tuple[list[Operation], SSAValue, list[ScopeOp]]:
+    """The ops of a scope and of all it reads that has no value yet; new values are added.
+
+    Returns the ops in order, the value of the root, and the new scopes, the root last.
+    """
+    build = ScopeBuilder()
+    made: list[ScopeOp] = []
+    for scope_ in reversed(scopes_of([root])):
+        if scope_ in values:
+            continue
+        values[scope_] = to_ops(scope_, build, values.__getitem__).value
+        owner = values[scope_].owner
+        assert isinstance(owner, ScopeOp)
+        made.append(owner)
+    return build.ops, values[root], made
+
+
+def scope_ops(module: ModuleOp) -> list[ScopeOp]:
+    """Every scope of @main, in order."""
+    return [op for op in main_of(module).body.block.ops if isinstance(op, ScopeOp)]
+
+
+def fresh_name(taken: set[str], base: str) -> str:
+    """`base.0`, `base.1`, ... : the first that is not taken; taken from now on."""
+    number = 0
+    while f"{base}.{number}" in taken:
+        number += 1
+    taken.add(f"{base}.{number}")
+    return f"{base}.{number}"
+
+
+def names_in(module: ModuleOp) -> set[str]:
+    """The names of all values of @main."""
+    block = main_of(module).body.block
+    results: Sequence[SSAValue] = [r for op in block.ops for r in op.results]
+    return {v.name_hint for v in (*block.args, *results) if v.name_hint is not None}

@@ -1,0 +1,376 @@
+"""Search the programs that rules derive from a few scopes, breadth first, and price each.
+
+States are tuples of canonical roots: interned, so equal programs are one object and identity is
+the fingerprint. Rules are applied to the innermost contractions; what they give is remembered per
+scope, for states share most of theirs. The converging stage of EinNet is matching modulo layout,
+once per new scope (price.py): the distance of a state from what libraries offer is part of its
+price.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ...dialects.canonical_types import Scope
+from .body import body_of
+from .merges import merge_copies, merge_shared
+from .price import Priced, Prices
+from .replace import Replacer, Roots, scopes_of
+from .rules import EAGER, RULES
+from .step import Options, Rule, Step
+
+MERGE = "merge-shared-operand"
+MERGE_COPIES = "merge-copies"
+# Eager rules shrink a program each time; more rounds than this would be a bug.
+_MOST_ROUNDS = 1000
+
+
+class Stop(Enum):
+    """Why a search ended."""
+
+    EXHAUSTED = "exhausted"
+    FOUND = "found"
+    DEPTH = "depth"
+    STATES = "states"
+    TIME = "time"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Bounds of a search.
+
+    Attributes:
+        depth: most rule applications on a path; eager rules do not count.
+        states: most distinct programs.
+        budget: CPU seconds.
+        flops: most operations of a state, as a multiple of the root's.
+        keep: how many of the cheapest programs are returned.
+        options: what is asked of the rules' proposals.
+        rules: the rules tried.
+        limits: whether the rules' own limits on their uses hold.
+        guards: False leaves out the guards that make replacing sound (for tests alone).
+    """
+
+    depth: int = 4
+    states: int = 4000
+    budget: float = 60.0
+    flops: float = 3.0
+    keep: int = 4
+    options: Options = field(default_factory=Options)
+    rules: tuple[Rule, ...] = RULES
+    limits: bool = True
+    guards: bool = True
+
+
+@dataclass(frozen=True)
+class Applied:
+    """One rule application: the scope, what stands for it; for merges also the second scope."""
+
+    old: Scope
+    step: Step
+    other: tuple[Scope, Step] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A program and how it was derived; `applied` ends with the eager steps after the rule."""
+
+    roots: Roots
+    depth: int = 0
+    parent: State | None = None
+    applied: tuple[Applied, ...] = ()
+    used: tuple[tuple[str, int], ...] = ()
+
+    def path(self) -> list[State]:
+        """The states from the root to this one."""
+        found: list[State] = [self]
+        while found[-1].parent is not None:
+            found.append(found[-1].parent)
+        return found[::-1]
+
+    def steps(self) -> list[Applied]:
+        """Every application from the root on, eager ones included."""
+        return [a for state in self.path() for a in state.applied]
+
+    def rules(self) -> list[str]:
+        """Names of the rules on the path, eager ones left out."""
+        return [state.applied[0].step.rule for state in self.path() if state.parent is not None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A program worth having."""
+
+    state: State
+    priced: Priced
+
+
+@dataclass
+class Result:
+    """What a search found, and its counters.
+
+    Attributes:
+        root: the program it began with, priced.
+        best: the cheapest programs, cheapest first; the root is among them if it is that cheap.
+        generated: rule applications that gave a program.
+        edges: what one rule more leads to, for each program that was tried.
+    """
+
+    root: Found
+    best: list[Found]
+    states: list[State]
+    generated: int
+    edges: dict[Roots, list[Roots]]
+    per_depth: list[int]
+    seconds: float
+    stop: Stop
+
+    def tree(self) -> int:
+        """Nodes of the tree of all paths down to the depth searched: the search without interning."""
+        level = {self.states[0].roots: 1}
+        total = 1
+        for _ in self.per_depth[1:]:
+            following: dict[Roots, int] = {}
+            for roots, ways in level.items():
+                for new in self.edges.get(roots, ()):
+                    following[new] = following.get(new, 0) + ways
+            total += sum(following.values())
+            level = following
+        return total
+
+
+Watch = Callable[[State], bool]
+
+
+class Searcher:
+    """Derives programs; remembers per scope what rules give, across searches.
+
+    Args:
+        prices: of the target.
+    """
+
+    def __init__(self, prices: Prices, settings: Settings):
+        self.prices = prices
+        self.settings = settings
+        self.replacer = Replacer(settings.guards)
+        self._moves: dict[Scope, list[tuple[Rule, Step]]] = {}
+        self._eager: dict[Scope, Step | None] = {}
+        self._copies: dict[Scope, Step | None] = {}
+        self._normal: dict[Roots, tuple[Roots, tuple[Applied, ...]]] = {}
+
+    def search(self, roots: Sequence[Scope], watch: Watch = lambda state: False) -> Result:
+        """Derive programs from the roots, until a bound is met or `watch` says so of a state."""
+        run = _Run(self, tuple(roots), watch)
+        return run.run()
+
+    # --- what can be done to a program ---
+
+    def moves(self, state: State) -> Iterator[tuple[Rule | None, tuple[Applied, ...], Roots]]:
+        """Every rule application to an innermost contraction, eager rules applied after it."""
+        inner = innermost(state.roots)
+        used = dict(state.used)
+        for scope in inner:
+            for rule, step in self._steps(scope):
+                if self._spent(rule, used, state.roots, scope):
+                    continue
+                roots = self.replacer.replace(state.roots, scope, step)
+                roots, eager = self.normalised(roots)
+                yield rule, (Applied(scope, step), *eager), roots
+        for one, other in itertools.combinations(inner, 2):
+            yield from self._merged(state.roots, one, other)
+
+    def _steps(self, scope: Scope) -> list[tuple[Rule, Step]]:
+        if scope not in self._moves:
+            body = body_of(scope)
+            assert body is not None
+            options = self.settings.options
+            self._moves[scope] = [
+                (rule, step)
+                for rule in self.settings.rules
+                for step in rule.propose(body, options)
+                if step.new is not scope
+            ]
+        return self._moves[scope]
+
+    def _spent(self, rule: Rule, used: dict[str, int], roots: Roots, scope: Scope) -> bool:
+        if rule.limit is None or not self.settings.limits:
+            return False
+        return used.get(_use(rule, roots, scope), 0) >= rule.limit
+
+    def _merged(
+        self, roots: Roots, one: Scope, other: Scope
+    ) -> Iterator[tuple[None, tuple[Applied, ...], Roots]]:
+        first, second = body_of(one), body_of(other)
+        assert first is not None and second is not None
+        made = merge_shared(first, second)
+        if made is None:
+            return
+        new = self.replacer.replace(roots, one, made.first)
+        new = self.replacer.replace(new, other, made.second)
+        new, eager = self.normalised(new)
+        yield None, (Applied(one, made.first, (other, made.second)), *eager), new
+
+    def normalised(self, roots: Roots) -> tuple[Roots, tuple[Applied, ...]]:
+        """Apply the eager rules until none applies."""
+        if roots not in self._normal:
+            applied: list[Applied] = []
+            new = roots
+            for _ in range(_MOST_ROUNDS):
+                found = self._eager_step(new)
+                if found is None:
+                    break
+                applied.append(found)
+                new = self.replacer.replace(new, found.old, found.step)
+            self._normal[roots] = new, tuple(applied)
+        return self._normal[roots]
+
+    def _eager_step(self, roots: Roots) -> Applied | None:
+        for scope in scopes_of(roots):
+            if scope not in self._copies:
+                self._copies[scope] = merge_copies(scope)
+            step = self._copies[scope]
+            if step is None and scope not in roots:
+                step = self._shrunk(scope)
+            if step is not None:
+                return Applied(scope, step)
+        return None
+
+    def _shrunk(self, scope: Scope) -> Step | None:
+        if scope not in self._eager:
+            body = body_of(scope)
+            proposals = (
+                step
+                for rule in EAGER
+                for step in (rule.propose(body, self.settings.options) if body is not None else ())
+            )
+            self._eager[scope] = next(proposals, None)
+        return self._eager[scope]
+
+
+def _use(rule: Rule, roots: Roots, scope: Scope) -> str:
+    """What a limit counts: uses of a rule under one root."""
+    if rule.limit is None:
+        return ""
+    number = next(k for k, root in enumerate(roots) if scope in scopes_of((root,)))
+    return f"{rule.name} {number}"
+
+
+def innermost(roots: Sequence[Scope]) -> list[Scope]:
+    """The contractions that read no other contraction: what rules are applied to."""
+    every = [s for s in scopes_of(roots) if is_contraction(s)]
+    below = {inner for s in every for inner in scopes_of((s,)) if inner is not s}
+    return [s for s in every if not any(i in below and is_contraction(i) for i in _under(s))]
+
+
+def _under(scope: Scope) -> list[Scope]:
+    return [s for s in scopes_of((scope,)) if s is not scope]
+
+
+def is_contraction(scope: Scope) -> bool:
+    """Whether a scope sums a product of at least two reads."""
+    body = body_of(scope)
+    return body is not None and bool(body.sums) and len(body.reads) >= 2
+
+
+def flops_of(roots: Sequence[Scope]) -> float:
+    """Multiplications and additions of the contractions."""
+    total = 0.0
+    for scope in scopes_of(roots):
+        body = body_of(scope)
+        if body is not None and body.sums and len(body.reads) >= 2:
+            total += 2.0 * math.prod(body.extents)
+    return total
+
+
+class _Run:
+    """One search."""
+
+    def __init__(self, searcher: Searcher, roots: Roots, watch: Watch):
+        self.searcher = searcher
+        self.settings = searcher.settings
+        self.watch = watch
+        self.started = time.process_time()
+        self.first = State(roots)
+        self.most_flops = self.settings.flops * flops_of(roots)
+        self.seen: dict[Roots, State] = {roots: self.first}
+        self.heap: list[tuple[float, int, Found]] = []
+        self.generated = 0
+        self.edges: dict[Roots, list[Roots]] = {}
+        self.per_depth = [1]
+
+    def run(self) -> Result:
+        root = self._found(self.first)
+        frontier: list[State] = [self.first]
+        stop = Stop.EXHAUSTED
+        if self.watch(self.first):
+            frontier, stop = [], Stop.FOUND
+        try:
+            while frontier:
+                if len(self.per_depth) > self.settings.depth:
+                    stop = Stop.DEPTH
+                    break
+                frontier, reason = self._level(frontier)
+                self.per_depth.append(len(frontier))
+                if reason is not None:
+                    stop = reason
+                    break
+        except KeyboardInterrupt:
+            stop = Stop.INTERRUPTED
+        best = [found for _, _, found in sorted(self.heap, key=lambda item: (-item[0], -item[1]))]
+        seconds = time.process_time() - self.started
+        states = list(self.seen.values())
+        counts = self.generated, self.edges, self.per_depth
+        return Result(root, best, states, *counts, seconds, stop)
+
+    def _level(self, frontier: Sequence[State]) -> tuple[list[State], Stop | None]:
+        """The states one rule further."""
+        found: list[State] = []
+        for state in frontier:
+            following = self.edges.setdefault(state.roots, [])
+            for rule, applied, roots in self.searcher.moves(state):
+                self.generated += 1
+                if flops_of(roots) > self.most_flops:
+                    continue
+                following.append(roots)
+                if roots in self.seen:
+                    continue
+                new = State(roots, state.depth + 1, state, applied, _used(state, rule, applied))
+                self.seen[roots] = new
+                found.append(new)
+                self._found(new)
+                if self.watch(new):
+                    return found, Stop.FOUND
+                if len(self.seen) >= self.settings.states:
+                    return found, Stop.STATES
+            if time.process_time() - self.started > self.settings.budget:
+                return found, Stop.TIME
+        return found, None
+
+    def _found(self, state: State) -> Found:
+        """Price a state and keep it if it is among the cheapest."""
+        found = Found(state, self.searcher.prices.program(state.roots))
+        seconds = found.priced.seconds
+        if math.isfinite(seconds):
+            # Of equal prices the earlier state stays: its path is shorter.
+            heapq.heappush(self.heap, (-seconds, -len(self.seen), found))
+            if len(self.heap) > self.settings.keep:
+                heapq.heappop(self.heap)
+        return found
+
+
+def _used(
+    state: State, rule: Rule | None, applied: Sequence[Applied]
+) -> tuple[tuple[str, int], ...]:
+    if rule is None or rule.limit is None:
+        return state.used
+    used = dict(state.used)
+    name = _use(rule, state.roots, applied[0].old)
+    used[name] = used.get(name, 0) + 1
+    return tuple(sorted(used.items()))

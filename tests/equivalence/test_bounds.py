@@ -1,0 +1,169 @@
+"""Counterexamples of the theory are rejected, and misses are as rare as their bound says."""
+
+import math
+
+import numpy as np
+import pytest
+from support.expressions import field_equal, inlined, output
+from xdsl.dialects.builtin import f32
+
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.canonical_scope import Scope
+from isoform.dialects.index import iterators
+from isoform.dialects.program import Program
+from isoform.dialects.scalars import Expr, call
+from isoform.dialects.scope_builder import ScopeBuilder, Source
+from isoform.dialects.types import tensor
+from isoform.passes.equivalence import compare
+from isoform.passes.equivalence.bound import Measurer, lane_miss, lanes_for, miss
+from isoform.passes.equivalence.residues import prime_pool
+from isoform.passes.equivalence.shrink import shrink
+
+
+def program(shapes, out, body, sums=()) -> Program:
+    """One scope over inputs x0, x1, ...; `body` gets the inputs and the iterators."""
+    b = GraphBuilder()
+    inputs = [Source(b.input(f"x{k}", shape)) for k, shape in enumerate(shapes)]
+    build = ScopeBuilder()
+    its = iterators(len(out) + len(sums))
+    made = build.scope(tensor(out, f32), body(inputs, its), sums)
+    b.append(build.ops[0])
+    b.output("y", made.value)
+    return b.build()
+
+
+def two_sums(n: int) -> tuple[Program, Program]:
+    """sum_i a_i b_i, and (sum_i a_i) (sum_j b_j): equal at n = 1 only."""
+    one = program([(n,), (n,)], (), lambda x, i: x[0][i[0]] * x[1][i[0]], [n])
+    two = program([(n,), (n,)], (), lambda x, i: x[0][i[0]] * x[1][i[1]], [n, n])
+    return one, two
+
+
+def crossed(n: int) -> tuple[Program, Program]:
+    """x_ij x_kl, and x_il x_kj: equal for every x of rank 1."""
+    shape = (n, n, n, n)
+    one = program([(n, n)], shape, lambda x, i: x[0][i[0], i[1]] * x[0][i[2], i[3]])
+    two = program([(n, n)], shape, lambda x, i: x[0][i[0], i[3]] * x[0][i[2], i[1]])
+    return one, two
+
+
+@pytest.mark.parametrize("pair", (two_sums, crossed))
+def test_what_is_equal_at_size_one_is_not_at_five(pair) -> None:
+    assert compare(*pair(1)).kind == "equal"
+    verdict = compare(*pair(5))
+    assert verdict.kind == "different"
+    assert verdict.difference is not None and verdict.difference.witness
+
+
+def test_size_one_is_never_shrunk_to() -> None:
+    a, b = (inlined(output(p)) for p in two_sums(7))
+    small_a, small_b, _ = shrink(a, b, ())
+    sizes = {n for e in (small_a, small_b) for t in e.terms for n in t.sums}
+    assert min(sizes) >= 2
+
+
+def test_inputs_of_rank_one_would_not_tell_crossed_products_apart() -> None:
+    """The trap is real: this is why inputs are drawn elementwise."""
+    x = np.outer(*np.random.default_rng(0).normal(size=(2, 5)))
+    np.testing.assert_allclose(np.einsum("ij,kl->ijkl", x, x), np.einsum("il,kj->ijkl", x, x))
+
+
+def rate(a: Scope, b: Scope, prime: int, draws: int) -> float:
+    """The share of single-lane checks that take a and b for equal."""
+    return sum(field_equal(a, b, (prime,), seed) for seed in range(draws)) / draws
+
+
+def _cube(x: Expr) -> Expr:
+    return x * x * x
+
+
+DIFFERENT: dict[str, tuple[Program, Program]] = {
+    "x": (
+        program([()], (), lambda x, i: x[0][()] * 1.0),
+        program([()], (), lambda x, i: x[0][()] * 2.0),
+    ),
+    "x y": (
+        program([(), ()], (), lambda x, i: x[0][()] * x[1][()]),
+        program([(), ()], (), lambda x, i: x[0][()] * x[1][()] * 2.0),
+    ),
+    "x x": (
+        program([()], (), lambda x, i: x[0][()] * x[0][()]),
+        program([()], (), lambda x, i: x[0][()] * 3.0 - 2.0),
+    ),
+    "dot": two_sums(3),
+    "exp": (
+        program([(), ()], (), lambda x, i: call("exp", x[0][()]) + 1.0),
+        program([(), ()], (), lambda x, i: call("exp", x[1][()]) + 1.0),
+    ),
+    "exp of products": (
+        program([(3,), (3,)], (), lambda x, i: call("exp", x[0][i[0]] * x[1][i[0]]), [3]),
+        program([(3,), (3,)], (), lambda x, i: call("exp", x[0][i[0]] * x[1][2 - i[0]]), [3]),
+    ),
+    "max": (
+        program([(), (), ()], (), lambda x, i: call("max", x[0][()], x[1][()])),
+        program([(), (), ()], (), lambda x, i: call("max", x[0][()], x[2][()])),
+    ),
+    "three roots": (
+        program([()], (), lambda x, i: _cube(x[0][()])),
+        program([()], (), lambda x, i: x[0][()]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_at_a_small_prime_misses_stay_within_the_bound(name: str) -> None:
+    prime, draws = 101, 4000
+    a, b = (output(p) for p in DIFFERENT[name])
+    measurer = Measurer()
+    measures = [measurer.source(a), measurer.source(b)]
+    bound = miss(measures, 1, lane_miss(measures, prime, pool=1))
+    assert bound < 1.0
+    sigma = math.sqrt(bound * (1 - bound) / draws)
+    found = rate(a, b, prime, draws)
+    assert found <= bound + 3 * sigma
+    assert found > 0 or bound < 3 / draws, "the test would not see a bound that is too small"
+
+
+def test_the_witness_reaches_its_bound() -> None:
+    """x y = 2 x y with probability 1 - (1 - 1/p)^2, which is the bound d / p up to 1 / p^2."""
+    prime, draws = 101, 20000
+    a, b = (output(p) for p in DIFFERENT["x y"])
+    bound = 2 / prime
+    sigma = math.sqrt(bound * (1 - bound) / draws)
+    assert abs(rate(a, b, prime, draws) - bound) <= 3 * sigma
+
+
+def test_two_lanes_square_the_misses() -> None:
+    a, b = (output(p) for p in DIFFERENT["x y"])
+    primes, draws = (101, 103), 20000
+    found = sum(field_equal(a, b, primes, seed) for seed in range(draws)) / draws
+    bound = 4 / (101 * 103)
+    assert found <= bound + 3 * math.sqrt(bound / draws)
+
+
+def test_lanes_are_as_many_as_the_bound_needs() -> None:
+    measurer = Measurer()
+    plain = [measurer.source(output(p)) for p in two_sums(3)]
+    assert lanes_for(plain, 1e-12) == 3
+    assert miss(plain, 3, lane_miss(plain)) <= 1e-12 < miss(plain, 2, lane_miss(plain))
+    functions = [measurer.source(output(p)) for p in DIFFERENT["exp of products"]]
+    assert miss(functions, 3, lane_miss(functions)) > miss(plain, 3, lane_miss(plain))
+
+
+def test_a_coefficient_that_a_prime_divides_is_part_of_the_bound() -> None:
+    """A literal that is a prime of the pool: that lane misses, the others do not."""
+    p, q = prime_pool()[0], prime_pool()[-1]
+    a = output(program([()], (), lambda x, i: x[0][()] * float(p)))
+    b = output(program([()], (), lambda x, i: x[0][()] * 0.0))
+    assert field_equal(a, b, (p,), 0)
+    assert not field_equal(a, b, (q,), 0)
+    measurer = Measurer()
+    measures = [measurer.source(a), measurer.source(b)]
+    assert lane_miss(measures) >= 1 / len(prime_pool())
+
+
+def test_primes_are_primes_near_two_to_the_twenty() -> None:
+    pool = prime_pool()
+    assert all((3 << 18) <= p < (1 << 20) for p in pool)
+    assert len(pool) > 18000
+    assert all(p % d for p in pool[::997] for d in range(2, 1024))

@@ -1,0 +1,151 @@
+"""Every kind of kernel on shapes that fit nothing: primes, ones, one more or less than a vector."""
+
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from xdsl.ir import SSAValue
+
+from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.levels import place
+from isoform.dialects import reference
+from isoform.dialects.builder import GraphBuilder
+from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
+from isoform.lowering.kernel_to_cpu.session import CpuSession
+
+SHAPES = 500
+GROUP = 25  # shapes in one program, to compile them together
+SIZES = (1, 2, 3, 5, 7, 8, 9, 13, 15, 16, 17, 19, 23, 31, 32, 33)
+LARGE = (47, 49, 63, 65, 97, 129)
+RNG = np.random.default_rng(5)
+
+
+def weight(b: GraphBuilder, name: str, *shape: int) -> SSAValue:
+    data = RNG.standard_normal(shape) / np.sqrt(max(1, np.prod(shape[1:])))
+    return b.weight(name, data.astype(np.float32))
+
+
+def gemm(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    m, n, k = r.choice(SIZES + LARGE), r.choice(SIZES + LARGE), r.choice(SIZES + LARGE)
+    constant = r.random() < 0.6
+    right = weight(b, f"{name}w", k, n) if constant else b.input(f"{name}b", (k, n))
+    y = b.matmul(b.input(f"{name}a", (m, k)), right)
+    return b.relu(b.add(y, weight(b, f"{name}c", m, n))) if r.random() < 0.5 else y
+
+
+def batched(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    batch, m, n, k = r.choice(SIZES[:8]), r.choice(SIZES), r.choice(SIZES), r.choice(SIZES)
+    left, right = b.input(f"{name}a", (batch, m, k)), b.input(f"{name}b", (batch, n, k))
+    return b.matmul(left, b.transpose(right, perm=[0, 2, 1]))
+
+
+def convolution(b: GraphBuilder, r: random.Random, name: str, *, depthwise: bool = False):
+    rank = r.choice((1, 2, 2, 2, 3))
+    groups = r.choice(SIZES[:10]) if depthwise else r.choice((1, 1, 2, 3))
+    width = 1 if depthwise else r.choice(SIZES[:9])
+    channels, features = groups * width, groups * (1 if depthwise else r.choice(SIZES[:11]))
+    kernel = [r.choice((1, 2, 3, 3, 5)) for _ in range(rank)]
+    geometry = {
+        "strides": [r.choice((1, 1, 2, 3)) for _ in range(rank)],
+        "dilations": [r.choice((1, 1, 2)) for _ in range(rank)],
+        "pads": [r.choice((0, 1, 2)) for _ in range(2 * rank)],
+    }
+    least = [(k - 1) * d + 1 for k, d in zip(kernel, geometry["dilations"], strict=True)]
+    size = [n + r.choice(SIZES[: 12 if rank < 3 else 5]) for n in least]
+    x = b.input(f"{name}x", (r.choice((1, 1, 2)), channels, *size))
+    w = weight(b, f"{name}w", features, channels // groups, *kernel)
+    y = b.conv(x, w, weight(b, f"{name}b", features), groups=groups, **geometry)
+    return b.relu(y) if r.random() < 0.5 else y
+
+
+def depthwise(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    return convolution(b, r, name, depthwise=True)
+
+
+def tensor(b: GraphBuilder, r: random.Random, name: str, rank: int) -> SSAValue:
+    return b.input(
+        f"{name}x", tuple(r.choice(SIZES[: 12 if rank > 2 else 16]) for _ in range(rank))
+    )
+
+
+def elementwise(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    x = tensor(b, r, name, r.choice((1, 2, 3, 4)))
+    return b.mul(b.tanh(x), b.sigmoid(b.add(x, x)))
+
+
+def permuted(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    rank = r.choice((2, 3, 4))
+    order = r.sample(range(rank), rank)
+    return b.transpose(b.exp(tensor(b, r, name, rank)), perm=order)
+
+
+def reduced(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    rank = r.choice((2, 3, 4))
+    axes = sorted(r.sample(range(rank), r.randint(1, rank)))
+    kind = r.choice((b.reduce_sum, b.reduce_mean, b.reduce_max, b.reduce_min))
+    return kind(tensor(b, r, name, rank), axes=axes, keep_dims=r.random() < 0.5)
+
+
+def softmax(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    rank = r.choice((2, 3))
+    return b.softmax(tensor(b, r, name, rank), axis=r.randrange(rank))
+
+
+def normalised(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    rows, features = r.choice(SIZES), r.choice((*SIZES[1:], *LARGE))
+    scale, bias = weight(b, f"{name}s", features), weight(b, f"{name}b", features)
+    x = b.input(f"{name}x", (rows, features))
+    return b.layer_norm(x, scale, bias, axis=1, epsilon=1e-5)
+
+
+def pooled(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    kernel = [r.choice((1, 2, 3)) for _ in range(2)]
+    size = [k + r.choice(SIZES[:10]) for k in kernel]
+    x = b.input(f"{name}x", (r.choice((1, 2)), r.choice(SIZES), *size))
+    steps = [r.choice((1, 2, 3)) for _ in range(2)]
+    return b.max_pool(x, kernel=kernel, strides=steps, pads=[0, 0, 0, 0], dilations=[1, 1])
+
+
+KINDS: tuple[Callable[[GraphBuilder, random.Random, str], SSAValue], ...] = (
+    gemm,
+    batched,
+    convolution,
+    depthwise,
+    elementwise,
+    permuted,
+    reduced,
+    softmax,
+    normalised,
+    pooled,
+)
+
+
+def check(kind, seed: int, count: int, isa: Isa) -> None:
+    """Compare `count` shapes with the reference, as outputs of one program."""
+    r, b = random.Random(seed), GraphBuilder()
+    for k in range(count):
+        b.output(f"y{k}", kind(b, r, f"v{k}_"))
+    program = b.build()
+    inputs = draw_inputs(program, seed)
+    session = CpuSession(place(program), threads=1 + seed % 2, isa=isa)
+    found, expected = session.run(inputs), reference.run(program, inputs)
+    session.close()
+    for name, wanted in expected.items():
+        atol = 2e-5 * max(1.0, float(np.abs(wanted).max(initial=0.0)))
+        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_few_ragged_shapes(kind):
+    check(kind, 0, 8, Isa.host())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("isa", [isa.name for isa in runnable()])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_five_hundred_ragged_shapes(kind, isa):
+    """On the best instruction set; a fifth of them on the lower ones."""
+    shapes = SHAPES if isa == runnable()[-1].name else SHAPES // 5
+    for seed in range(1, 1 + shapes // GROUP):
+        check(kind, seed, GROUP, Isa.named(isa))

@@ -1,0 +1,231 @@
+"""Templates: which scopes are products and convolutions, and with which parameters."""
+
+import pytest
+from xdsl.dialects.builtin import f32, f64
+
+from isoform.compiler.program_file import parse
+from isoform.compiler.random_programs import random_scope_program
+from isoform.dialects.algebra import ScopeOp
+from isoform.dialects.builder import GraphBuilder
+from isoform.lowering.algebra_to_kernel.match import (
+    ConvMatch,
+    GemmMatch,
+    match_conv,
+    match_gemm,
+)
+from isoform.lowering.graph_to_algebra import lower
+
+SHAPES = "%x: tensor<{}>, %w: tensor<{}>"
+
+
+def scope(text: str, x: str, w: str) -> ScopeOp:
+    """The one scope of a function of %x and %w."""
+    arguments = SHAPES.format(x, w)
+    program = parse(f"func.func @main({arguments}) {{\n  %y = {text}\n  func.return\n}}")
+    (found,) = (op for op in program.main.body.block.ops if isinstance(op, ScopeOp))
+    return found
+
+
+def gemm(text: str, x: str, w: str) -> GemmMatch | None:
+    return match_gemm(scope(text, x, w))
+
+
+def conv_of(op: str, x: tuple, w: tuple, **properties) -> ConvMatch | None:
+    """The match of the scope that a graph convolution lowers to."""
+    b = GraphBuilder()
+    value = b.op(op, b.input("x", x, f32), b.input("w", w, f32), **properties)
+    b.output("y", value)
+    program = b.build()
+    lower(value.owner)
+    return match_conv([o for o in program.main.body.block.ops if isinstance(o, ScopeOp)][0])
+
+
+# --- products -----------------------------------------------------------------------------------
+
+
+def test_a_plain_product() -> None:
+    text = "algebra.scope (m: 4, n: 8) sum (k: 16) %x[m, k] * %w[k, n] : tensor<4x8xf32>"
+    found = gemm(text, "4x16xf32", "16x8xf32")
+    assert found is not None and found.batch == ()
+    assert (found.m.extent, found.n.extent, found.k.extent) == (4, 8, 16)
+    assert (found.m.a, found.k.a, found.k.b, found.n.b, found.m.out) == (16, 1, 8, 1, 8)
+
+
+def test_transposed_operands_are_strides() -> None:
+    text = "algebra.scope (m: 4, n: 8) sum (k: 16) %x[k, m] * %w[n, k] : tensor<4x8xf32>"
+    found = gemm(text, "16x4xf32", "8x16xf32")
+    assert found is not None
+    assert (found.m.a, found.k.a, found.k.b, found.n.b) == (1, 4, 1, 16)
+
+
+def test_the_operand_of_the_columns_is_b_whichever_comes_first() -> None:
+    text = "algebra.scope (m: 4, n: 8) sum (k: 16) %w[k, n] * %x[m, k] : tensor<4x8xf32>"
+    found = gemm(text, "4x16xf32", "16x8xf32")
+    assert found is not None and found.n.b == 1 and found.m.a == 16
+
+
+def test_adjacent_rows_merge_and_apart_ones_do_not() -> None:
+    merged = (
+        "algebra.scope (a: 2, m: 3, n: 8) sum (k: 4) %x[a, m, k] * %w[k, n] : tensor<2x3x8xf32>"
+    )
+    found = gemm(merged, "2x3x4xf32", "4x8xf32")
+    assert found is not None and found.m.extent == 6 and found.m.iterators == (0, 1)
+    apart = "algebra.scope (a: 2, m: 3, n: 8) sum (k: 4) %x[a, m, k] * %w[k, n] : tensor<2x3x8xf32>"
+    assert gemm(apart, "2x5x4xf32", "4x8xf32") is None
+
+
+def test_a_1x1_convolution_with_several_images_is_batched() -> None:
+    """NCHW with n > 1: pixels are columns, n has no stride in the weights."""
+    found = match_gemm(
+        scope(
+            "algebra.scope (n: 2, f: 8, h: 5, w: 5) sum (c: 4) %x[n, c, h, w] * %w[f, c] "
+            ": tensor<2x8x5x5xf32>",
+            "2x4x5x5xf32",
+            "8x4xf32",
+        )
+    )
+    if found is None:  # n is neither in both operands nor adjacent to the pixels
+        pytest.skip("n would be a batch of stride 0")
+    assert found.n.extent == 25 and found.m.extent == 8
+    assert [axis.extent for axis in found.batch] == [2]
+
+
+def test_batches_keep_their_strides() -> None:
+    text = (
+        "algebra.scope (a: 2, b: 3, m: 4, n: 5) sum (k: 6) %x[a, b, m, k] * %w[b, a, k, n] "
+        ": tensor<2x3x4x5xf32>"
+    )
+    found = gemm(text, "2x3x4x6xf32", "3x2x6x5xf32")
+    assert found is not None
+    assert [(axis.extent, axis.a, axis.b) for axis in found.batch] == [(2, 72, 30), (3, 24, 60)]
+
+
+def test_sliced_operands_have_offsets() -> None:
+    text = (
+        "algebra.scope (m: 4, n: 8) sum (k: 16) %x[m + 1, k] * %w[k + 2, n + 3] : tensor<4x8xf32>"
+    )
+    found = gemm(text, "6x16xf32", "20x12xf32")
+    assert found is not None and (found.a_offset, found.b_offset) == (16, 2 * 12 + 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "w"),
+    [
+        # another reduction
+        ("algebra.scope (m: 4, n: 8) max (k: 16) %x[m, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
+        # no sum at all
+        ("algebra.scope (m: 4, n: 8) %x[m, 0] * %w[0, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
+        # not a product
+        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[m, k] + %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
+        # an operand is left
+        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[m, k - 1] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
+        # a sum over one operand alone
+        ("algebra.scope (m: 4, n: 8) sum (k: 16, j: 2) %x[m, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
+        # a floor
+        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[m floordiv 2, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
+        # rows that go backwards
+        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[-m + 3, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
+    ],
+)  # fmt: skip
+def test_what_is_no_product(text: str, x: str, w: str) -> None:
+    assert gemm(text, x, w) is None
+
+
+def test_only_float32_products() -> None:
+    text = "algebra.scope (m: 4, n: 8) sum (k: 16) %x[m, k] * %w[k, n] : tensor<4x8xf64>"
+    assert gemm(text, "4x16xf64", "16x8xf64") is None
+    assert f64 != f32
+
+
+def test_a_match_never_reads_outside_its_operands() -> None:
+    """Whatever random scopes match, every address lies in the operand."""
+    for seed in range(150):
+        for op in random_scope_program(seed).main.body.block.ops:
+            found = match_gemm(op) if isinstance(op, ScopeOp) else None
+            if found is None:
+                continue
+            for side, read, first in (
+                ("a", found.a, found.a_offset),
+                ("b", found.b, found.b_offset),
+            ):
+                axes = (*found.batch, found.m, found.n, found.k)
+                last = first + sum((axis.extent - 1) * getattr(axis, side) for axis in axes)
+                size = 1
+                for n in read.source.type.get_shape():
+                    size *= n
+                assert 0 <= first <= last < size
+
+
+# --- convolutions -------------------------------------------------------------------------------
+
+
+def test_a_convolution_with_everything() -> None:
+    found = conv_of(
+        "conv",
+        (2, 6, 9, 11),
+        (4, 3, 3, 2),
+        strides=[2, 1],
+        pads=[1, 0, 2, 1],
+        dilations=[1, 3],
+        groups=2,
+    )
+    assert found is not None and not found.transposed
+    assert (found.groups, found.channels_per_group, found.kernel) == (2, 3, (3, 2))
+    assert (found.strides, found.dilations, found.pads) == ((2, 1), (1, 3), (1, 0))
+    assert found.weight_dims == ("f", "c", 0, 1)
+
+
+def test_depthwise_convolutions_have_one_channel_a_group() -> None:
+    found = conv_of("conv", (1, 4, 8), (4, 1, 3), strides=[1], pads=[1, 1], dilations=[1], groups=4)
+    assert found is not None
+    assert (found.groups, found.channels_per_group) == (4, 1)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_transposed_convolutions_match_with_their_guard(groups: int) -> None:
+    found = conv_of(
+        "conv_transpose",
+        (1, 4, 5, 5),
+        (4, 3, 4, 3),
+        strides=[2, 1],
+        pads=[1, 0, 1, 0],
+        dilations=[1, 1],
+        groups=groups,
+        output_padding=[0, 0],
+    )
+    if groups == 1:
+        assert found is not None and found.transposed
+        assert (found.strides, found.kernel, found.weight_dims) == (
+            (2, 1),
+            (4, 3),
+            ("c", "f", 0, 1),
+        )
+    else:
+        assert found is None or found.groups == 2
+
+
+def test_a_transposed_convolution_without_its_guard_is_none() -> None:
+    text = (
+        "algebra.scope (n: 1, f: 2, w: 9) sum (c: 3, s: 3) "
+        "%x[n, c, (w - s) floordiv 2] * %w[c, f, s] : tensor<1x2x9xf32>"
+    )
+    assert match_conv(scope(text, "1x3x4xf32", "3x2x3xf32")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "w"),
+    [
+        # images in another order than the result's
+        ("algebra.scope (n: 2, f: 2, h: 4) sum (c: 3, r: 3) %x[-n + 1, c, h + r] * %w[f, c, r] : tensor<2x2x4xf32>", "2x3x6xf32", "2x3x3xf32"),
+        # a tap that moves two places
+        ("algebra.scope (n: 1, f: 2, h: 4, w: 4) sum (c: 3, r: 3) %x[n, c, h + r, w + r] * %w[f, c, r, 0] : tensor<1x2x4x4xf32>", "1x3x6x6xf32", "2x3x3x1xf32"),
+        # weights that vary over places
+        ("algebra.scope (n: 1, f: 2, h: 4) sum (c: 3) %x[n, c, h] * %w[f, c, h] : tensor<1x2x4xf32>", "1x3x4xf32", "2x3x4xf32"),
+        # another value outside
+        ("algebra.scope (n: 1, f: 2, h: 4) sum (c: 3, r: 3) %x[n, c, h + r - 1] else 1.0 * %w[f, c, r] : tensor<1x2x4xf32>", "1x3x4xf32", "2x3x3xf32"),
+        # some channels only
+        ("algebra.scope (n: 1, f: 2, h: 4) sum (c: 2, r: 3) %x[n, c, h + r - 1] * %w[f, c, r] : tensor<1x2x4xf32>", "1x3x4xf32", "2x2x3xf32"),
+    ],
+)  # fmt: skip
+def test_what_is_no_convolution(text: str, x: str, w: str) -> None:
+    assert match_conv(scope(text, x, w)) is None
