@@ -14,7 +14,7 @@ from ..dialects.errors import UsageError, UserError
 from ..dialects.files import read_whole
 from ..dialects.program import Program, pipeline_of
 from ..passes.equivalence import compare
-from ..passes.same_interface import check_same_interface
+from ..passes.same_interface import check_comparable
 from ..passes.verify_equivalence import without_time
 from .bisect import Culprit, bisect
 from .commands import print_json
@@ -94,7 +94,7 @@ def _context(universe: Universe, program: Program) -> WeightContext:
 
 def _whole(arguments: Namespace, program: Program, result: Program) -> str | None:
     """Why B is not the program though its passes keep it, or None."""
-    check_same_interface(program, result)
+    check_comparable(program, result)
     verdict = compare(program, result, seed=arguments.seed, budget=arguments.budget)
     return None if verdict.is_equal else without_time(verdict)
 

@@ -22,7 +22,7 @@ from ..dialects.errors import UserError
 from ..dialects.files import cannot, read_whole, write_whole
 from ..dialects.program import Program
 from ..passes.equivalence import Verdict, compare
-from ..passes.same_interface import check_same_interface
+from ..passes.same_interface import check_comparable
 from ..passes.verify_equivalence import without_time
 from . import api
 from .certificate_schema import FORMAT, SCHEMA, VERSION
@@ -71,7 +71,7 @@ def certify(source: Model, result: Path, work: Work, path: Path, budget: float =
     folder = path.resolve().parent
     made = Model(str(result))
     before, after = source.load(), made.load()
-    check_same_interface(before, after)
+    check_comparable(before, after)
     verdict = compare(before, after, seed=work.seed, budget=budget)
     if verdict.kind == "different":
         hint = "isoform bisect says which rewrite made it"
@@ -112,7 +112,7 @@ def recheck(path: Path, budget: float = 60.0) -> tuple[Verdict, dict[str, Any]]:
     before, after = (model.load() for model in models)
     if models[0].name.startswith(ZOO):
         _check_files("source", body["source"]["files"], models[0], folder, before)
-    check_same_interface(before, after)
+    check_comparable(before, after)
     verdict = compare(before, after, seed=body["verdict"]["seed"], budget=budget)
     if verdict.kind != body["verdict"]["kind"]:
         raise UserError(

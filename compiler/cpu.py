@@ -101,7 +101,7 @@ def program_key(program: Program, options: CpuOptions) -> str:
     """The name under which a compiled program is stored."""
     digest = hashlib.sha256()
     parts = [
-        repr(options),
+        f"{options.effort} {options.tolerance!r}",  # kernels are the same on any number of threads
         repr(Isa.host()),
         llvmlite.__version__,
         _package_state(),

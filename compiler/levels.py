@@ -9,7 +9,7 @@ from xdsl.passes import ModulePass
 
 from ..dialects.context import WeightContext
 from ..dialects.errors import UserError
-from ..dialects.program import Program, add_pipeline
+from ..dialects.program import Program, add_pipeline, keep_names
 from ..dialects.weights import Weights
 from .pass_manager import AfterPass, PassRun, run_pipeline
 from .registry import make_context
@@ -67,6 +67,7 @@ def lower_to(program: Program, level: str) -> Program:
     if LEVELS.index(here) > LEVELS.index(level):
         raise UserError(f"the program is at the {here} level already", where=f"--emit {level}")
     lowered = program.clone()
+    keep_names(lowered)
     run_passes(lowered, _pipeline(level))
     add_pipeline(lowered.module, _pipeline(level))
     return lowered
@@ -109,7 +110,6 @@ def tuned(program: Program, options: CpuOptions | None) -> Program:
     choose = Tune(
         effort=options.effort,
         tolerance=options.tolerance,
-        threads=options.threads,
         cost_file=options.cost_file,
         database=None if shared is None else str(shared),
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +69,14 @@ class Step:
 class Trial:
     """Seconds of input and result, how they were found, and why if not measured.
 
-    `algorithms`: where the result's kernels are not the direct ones, as entries of a report.
+    Attributes:
+        before, rival: the input with direct kernels, and as well tuned as the result.
+        algorithms: where the kernels of the faster one are not the direct ones, for a report.
     """
 
     before: float
     after: float
+    rival: float
     kind: str
     note: str = ""
     algorithms: tuple[dict[str, Any], ...] = ()
@@ -122,7 +126,7 @@ def optimize(
     left = budget - (time.perf_counter() - started)
     question = Question(described, costs, seed, options, left)
     trial = _compare(program, better if changed else program, question)
-    slower = trial.after > trial.before
+    slower = trial.after > trial.rival
     if slower:
         better = program.clone()
         rejected.append({"rule": "all", "place": "main", "reason": f"{trial.kind} slower"})
@@ -139,7 +143,7 @@ def optimize(
         "stop_reason": NO_GAIN if slower or not (changed or trial.algorithms) else FINISHED,
         "cost": _cost(trial, slower),
         "passes": [vars(step) for step in steps],
-        "rewrites": [] if slower else [*rewrites, *trial.algorithms],
+        "rewrites": [*([] if slower else rewrites), *trial.algorithms],
         "rejected": rejected,
         "verdict": {},
         "message": _message(trial, slower, changed or bool(trial.algorithms)),
@@ -236,7 +240,7 @@ def _compare(before: Program, after: Program, question: Question) -> Trial:
     if reason is None:
         return measure_pair(before, after, question.seed, question.options, question.seconds)
     first, second = (question.costs.program(p).seconds for p in (before, after))
-    return Trial(first, second, "modelled", reason)
+    return Trial(first, second, first, "modelled", reason)
 
 
 def _why_not_measured(program: Program, target: Target) -> str | None:
@@ -285,7 +289,7 @@ def measure_pair(
 def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
     return {
         "before": trial.before,
-        "after": trial.before if slower else trial.after,
+        "after": trial.rival if slower else trial.after,
         "unit": "s",
         "kind": trial.kind,
     }
@@ -294,7 +298,7 @@ def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
 def _message(trial: Trial, slower: bool, changed: bool) -> str:
     """What the user should know beside the numbers."""
     if slower:
-        ratio = trial.after / trial.before
+        ratio = trial.after / trial.rival
         return f"no gain found: the result was {trial.kind} {ratio:.3f}x as slow as the input"
     if not changed:
         return "no gain found: no rewrite applies"

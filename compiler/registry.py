@@ -58,6 +58,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-split-sum", _pass(f"{_BY_HAND}:AlgebraSplitSum")),
     ("algebra-split-traversal", _pass(f"{_BY_HAND}:AlgebraSplitTraversal")),
     ("algebra-tighten", _pass(f"{_BY_HAND}:AlgebraTighten")),
+    ("algebra-tighten-sums", _pass(f"{_BY_HAND}:AlgebraTightenSums")),
     ("algebra-drop-dead", _pass(f"{_BY_HAND}:AlgebraDropDead")),
     ("algebra-delta-intro", _pass(f"{_BY_HAND}:AlgebraDeltaIntro")),
     ("algebra-delta-elim", _pass(f"{_BY_HAND}:AlgebraDeltaElim")),

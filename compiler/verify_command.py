@@ -8,7 +8,7 @@ from pathlib import Path
 from ..dialects.errors import UsageError
 from ..dialects.program import Program
 from ..passes.equivalence import Difference, OutputVerdict, Verdict, compare
-from ..passes.same_interface import check_same_interface
+from ..passes.same_interface import check_comparable
 from . import api
 from .commands import print_json
 
@@ -25,7 +25,7 @@ def verify_command(arguments: Namespace) -> int:
     if len(paths) > 2:
         raise UsageError("two programs are compared at a time", found=len(paths))
     first, second = (load(arguments, path) for path in paths)
-    check_same_interface(first, second)
+    check_comparable(first, second)
     verdict = compare(first, second, seed=arguments.seed, budget=arguments.budget)
     if arguments.json:
         print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})

@@ -113,6 +113,24 @@ def named(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
     return ArrayAttr(DictionaryAttr({NAME: StringAttr(name)}) for name in names)
 
 
+def keep_names(program: Program) -> None:
+    """Write down the names of inputs and outputs: passes may change SSA names."""
+    main = program.main
+    inputs = _with_names(main.arg_attrs, program.input_names)
+    outputs = _with_names(main.res_attrs, program.output_names)
+    main.arg_attrs, main.res_attrs = inputs, outputs
+
+
+def _with_names(
+    attributes: ArrayAttr[DictionaryAttr] | None, names: Sequence[str]
+) -> ArrayAttr[DictionaryAttr]:
+    known = [{}] * len(names) if attributes is None else [entry.data for entry in attributes]
+    return ArrayAttr(
+        DictionaryAttr({**entry, NAME: StringAttr(name)})
+        for entry, name in zip(known, names, strict=True)
+    )
+
+
 def sanitise(name: str) -> str:
     """A valid SSA name hint: [A-Za-z0-9_$.-], no leading digit."""
     clean = re.sub(r"[^A-Za-z0-9_$.-]", "_", name)

@@ -7,6 +7,7 @@ import numpy as np
 
 import isoform
 from isoform.dialects import reference
+from isoform.dialects.types import shape_of
 
 SOURCE = """
 input x 1 8
@@ -23,7 +24,7 @@ def read(source: str, seed: int = 0) -> isoform.Program:
             case ["input", name, rows, columns]:
                 value = build.input(name, (int(rows), int(columns)))
             case ["dense", units, activation] if value is not None:
-                shape = (value.type.get_shape()[1], int(units))
+                shape = (shape_of(value)[1], int(units))
                 data = rng.standard_normal(shape, np.float32) / np.float32(shape[0]) ** 0.5
                 with build.at(f"layer {number}"):
                     value = build.matmul(value, build.weight(f"layer{number}.weight", data))
@@ -31,6 +32,8 @@ def read(source: str, seed: int = 0) -> isoform.Program:
                     value = build.op(activation, value, **properties)
             case _:
                 raise isoform.UserError(f"no such layer: '{line}'", where=f"line {number + 1}")
+    if value is None:
+        raise isoform.UserError("the source has no layer")
     build.output("y", value)
     return build.build()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..dialects.errors import UserError
-from ..dialects.program import Program
+from ..dialects.graph import WeightOp
+from ..dialects.program import Program, expression_of
 from ..dialects.types import Tensor
 
 
@@ -23,6 +24,28 @@ def check_same_interface(a: Program, b: Program) -> None:
     if not named and len(mine) == len(theirs) and set(mine) != set(theirs):
         theirs = dict(zip(mine, theirs.values(), strict=True))
     _check("output", mine, theirs)
+
+
+def check_comparable(a: Program, b: Program) -> None:
+    """Require equal interfaces, and the data of constants made at compile time.
+
+    Other weights may be absent: they are then compared by name. A folded constant has a name of its
+    own, so without its data nothing is known of it.
+
+    Raises:
+        UserError: the first thing that is missing or differs.
+    """
+    check_same_interface(a, b)
+    for program in (a, b):
+        for op in program.main.body.block.ops:
+            if not isinstance(op, WeightOp) or expression_of(op) is None:
+                continue
+            if op.key not in program.weights:
+                raise UserError(
+                    f"the data of constant '{op.key}', made at compile time, are missing",
+                    where=program.source or None,
+                    hint="the weights file belongs beside the .mlir",
+                )
 
 
 def _check(kind: str, first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> None:

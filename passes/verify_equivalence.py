@@ -17,7 +17,7 @@ from ..dialects.files import read_whole
 from ..dialects.program import Program
 from ..dialects.weights import Weights, load_safetensors
 from .equivalence import Verdict, compare
-from .same_interface import check_same_interface
+from .same_interface import check_comparable
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class VerifyEquivalence(ModulePass):
         """
         program = Program(op, ctx.weights if isinstance(ctx, WeightContext) else Weights())
         other = read_any(Path(self.against), ctx)
-        check_same_interface(other, program)
+        check_comparable(other, program)
         verdict = compare(other, program, seed=self.seed, budget=self.budget)
         if not verdict.is_equal:
             raise UserError(without_time(verdict), where=f"against {self.against}")

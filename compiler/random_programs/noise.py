@@ -55,9 +55,15 @@ def unit(element: Attribute) -> float:
             return float(np.finfo(np.float64).eps)
 
 
-def noisy_run(program: Program, inputs: Mapping[str, Array], seed: int) -> list[Array]:
-    """Results of an algebra-level program, in the outputs' order, off by rounding-like noise."""
-    noise = _Noise(np.random.default_rng((seed, 0x3F)))
+def noisy_run(
+    program: Program, inputs: Mapping[str, Array], seed: int, sign: float = 1.0
+) -> list[Array]:
+    """Results of an algebra-level program, in the outputs' order, off by rounding-like noise.
+
+    Args:
+        sign: 1 or -1; the same seed with the other sign moves everything the other way.
+    """
+    noise = _Noise(np.random.default_rng((seed, 0x3F)), sign)
     args = program.main.body.block.args
     values: reference.Values = {}
     for (name, type_), arg in zip(program.inputs.items(), args, strict=True):
@@ -82,14 +88,15 @@ def _rounded(array: Array, type_: Tensor) -> Array:
 class _Noise:
     """Evaluates ops with noise from one generator."""
 
-    def __init__(self, generator: np.random.Generator):
+    def __init__(self, generator: np.random.Generator, sign: float):
         self.generator = generator
+        self.sign = sign
 
     def off(self, array: Array, element: Attribute) -> Array:
         """Floats moved by up to a few units in the last place, away from what they should be."""
         if not is_float(element) or array.dtype.kind != "f":
             return array
-        step = self.generator.choice((-ULPS, -0.5, 0.5, ULPS), array.shape)
+        step = self.sign * self.generator.choice((-ULPS, -0.5, 0.5, ULPS), array.shape)
         with np.errstate(all="ignore"):
             return array * (1.0 + unit(element) * step)
 
@@ -126,8 +133,8 @@ class _Noise:
                 case Call(function, args):
                     result = np.asarray(FUNCTIONS[function].numpy(*(values[a] for a in args)))
                     element = types[node]
-                    exact = function in _EXACT or element is None
-                    values[node] = result if exact else self.off(result, element)
+                    moves = element is not None and function not in _EXACT
+                    values[node] = self.off(result, element) if moves else result
                 case _:
                     raise TypeError(f"not a scalar expression: {node}")
         return values[expr]

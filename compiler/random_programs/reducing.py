@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from xdsl.dialects.builtin import FunctionType
@@ -80,7 +80,7 @@ def keep_outputs(program: Program, kept: list[int]) -> Program:
     return _returning(program, [values[k] for k in kept], [names[k] for k in kept])
 
 
-def _returning(program: Program, values: list[SSAValue], names: list[str]) -> Program:
+def _returning(program: Program, values: Sequence[SSAValue], names: Sequence[str]) -> Program:
     Rewriter.replace_op(return_of(program.module), ReturnOp(*values))
     program.main.res_attrs = named(names)
     return tidy(program)

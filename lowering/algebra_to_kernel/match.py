@@ -235,6 +235,10 @@ def _conv(scope: ScopeOp, data: Read, weights: Read, guards: list[Read]) -> Conv
     c, group_size, per_group = channel
     found = [place for place in places if place is not None]
     taps = [tap for _, _, _, tap, _ in found]
+    if not _accounts_for_sums(scope, [c, *taps]) or (
+        group_size and scope.traversal[1] % group_size
+    ):
+        return None
     dims = _weight_dims(weights, c, taps, extents)
     if dims is None or shape_of(data.source)[0] != scope.traversal[0]:
         return None
@@ -257,6 +261,13 @@ def _conv(scope: ScopeOp, data: Read, weights: Read, guards: list[Read]) -> Conv
         dims,
         transposed,
     )
+
+
+def _accounts_for_sums(scope: ScopeOp, found: Sequence[int | None]) -> bool:
+    """Whether every summation is the channels or one tap, none of them twice."""
+    used = [k for k in found if k is not None]
+    sums = {k for k, n in enumerate(scope.extents) if k >= len(scope.traversal) and n != 1}
+    return len(set(used)) == len(used) and sums <= set(used)
 
 
 def _is_plain(index: Index, iterator: int, extents: Sequence[int]) -> bool:
@@ -322,29 +333,21 @@ def _place(
 def _weight_dims(
     weights: Read, c: int | None, taps: Sequence[int | None], extents: Sequence[int]
 ) -> tuple[str | int, ...] | None:
-    """What each weight dim is; None unless every one is f, c or one tap."""
+    """What each weight dim is; None unless every one is f, c or one tap, none missing."""
+    roles: list[tuple[int, str | int]] = [(1, "f")]
+    roles += [(c, "c")] if c is not None else []
+    roles += [(tap, k) for k, tap in enumerate(taps) if tap is not None]
     dims: list[str | int] = []
-    feature_seen = False
     for index, size in zip(weights.index, shape_of(weights.source), strict=True):
-        if index == Index.iterator(1) and size == extents[1]:
-            dims.append("f")
-            feature_seen = True
-        elif index == Index(0) and size == 1:
-            dims.append("one")
-        elif c is not None and index == Index.iterator(c) and size == extents[c]:
-            dims.append("c")
-        elif any(tap is not None and index == Index.iterator(tap) for tap in taps):
-            tap = next(
-                k for k, tap in enumerate(taps) if tap is not None and index == Index.iterator(tap)
-            )
-            dims.append(tap)
-        elif len(index.terms) == 1 and index.constant == 0 and size == 1:
-            dims.append("one")
-        else:
+        role = next(
+            (r for k, r in roles if index == Index.iterator(k) and size == extents[k]), None
+        )
+        if role is None and (size != 1 or range_of(index, tuple(extents)) != (0, 0)):
             return None
+        dims.append("one" if role is None else role)
     kept = [d for d in dims if d != "one"]
-    complete = feature_seen or extents[1] == 1
-    return tuple(dims) if complete and len(set(kept)) == len(kept) else None
+    needed = {role for k, role in roles if extents[k] != 1}
+    return tuple(dims) if needed <= set(kept) and len(set(kept)) == len(kept) else None
 
 
 def _guards_fit(

@@ -112,11 +112,17 @@ class Execution:
         return view.array()
 
     def time(self, table: Table) -> float:
-        """Seconds that a table takes on what the last run left behind."""
+        """Seconds that a table takes on what the last run left behind.
+
+        On one thread it is the thread's own time: what others do on the machine does not count.
+        """
+        clock = time.perf_counter
+        if self.pool.threads == 1 and time.get_clock_info("thread_time").resolution <= 1e-6:
+            clock = time.thread_time
         with self._lock:
-            started = time.perf_counter()
+            started = clock()
             self._runner.run(table)
-            return time.perf_counter() - started
+            return clock() - started
 
     def close(self) -> None:
         """Stop the worker threads."""

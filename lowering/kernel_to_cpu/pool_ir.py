@@ -1,9 +1,10 @@
 """Print the native code that runs a program's rows and that pool threads live in.
 
-One run is: the caller walks the table; for a row worth sharing it publishes the row, raises the
-generation, does its own share, and waits until every worker has reported. A worker spins on the
-generation for a while, then offers its core to others, then sleeps until the caller wakes it: an
-idle pool costs no time, and one with more threads than cores still moves.
+One run is: the caller walks the table; for a row worth sharing it publishes the row in a few chunks
+for each thread and raises the generation; caller and workers claim chunks until none is left, and the
+caller waits for those that others have claimed. It never waits for a worker that the system does not
+run. A worker spins on the generation for a while, then offers its core to others, then sleeps until
+the caller wakes it: an idle pool costs no time, and one with more threads than cores still moves.
 """
 
 import platform
@@ -14,8 +15,11 @@ GENERATION = 0
 SLEEPERS = 128
 DONE = 256
 FUNCTION, ARGUMENTS, ITEMS, STOP = 384, 392, 400, 408
-WORKERS = 416
-STATE_BYTES = 512
+WORKERS, CHUNKS = 416, 424
+TICKET = 512
+STATE_BYTES = 640
+
+CHUNKS_PER_THREAD = 4
 
 SPINS = 4_000  # rounds before a worker sleeps: about a millisecond
 _POLITE = 1_000  # of which this many first ones keep the core
@@ -24,8 +28,8 @@ _SYSCALL_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "
 
 
 def runtime() -> str:
-    """Print the module: `worker(state, number)`, `run(rows, count, state)`, `stop(state)`."""
-    return "\n".join((_pause(), _yield(), _sleeping(), _LINGER, _SHARE, _WORKER, _ROW, _RUN, _STOP))
+    """Print the module: `worker(state)`, `run(rows, count, state)`, `stop(state)`."""
+    return "\n".join((_pause(), _yield(), _sleeping(), _LINGER, _CLAIM, _WORKER, _ROW, _RUN, _STOP))
 
 
 def _pause() -> str:
@@ -105,34 +109,52 @@ define internal void @wake(ptr %word) {{
 }}
 """
 
-_SHARE = """define internal void @share(ptr %f, ptr %args, i64 %items, i64 %number, i64 %threads) {
-  %a = mul i64 %items, %number
-  %lo = udiv i64 %a, %threads
-  %b = add i64 %a, %items
-  %hi = udiv i64 %b, %threads
-  %any = icmp ult i64 %lo, %hi
-  br i1 %any, label %work, label %out
-work:
-  call void %f(ptr %args, i64 %lo, i64 %hi)
-  br label %out
-out:
-  ret void
-}
-"""
-
-# The sleeper raises SLEEPERS and looks at the generation again; the caller raises the generation
-# and then looks at SLEEPERS. Both are sequentially consistent, so one of the two sees the other.
-_WORKER = f"""define void @worker(ptr %state, i64 %number) {{
+# A ticket is the row's generation (32 bits) and how many of its chunks are left. Who lowers it has
+# the chunk, and the row cannot end before that chunk is done: only then are its fields read. A
+# ticket of an older row is not there any more, so the exchange fails.
+_CLAIM = f"""define internal void @claim(ptr %state) {{
 entry:
-  %sleepers = getelementptr i8, ptr %state, i64 {SLEEPERS}
+  %ticket = getelementptr i8, ptr %state, i64 {TICKET}
   %done = getelementptr i8, ptr %state, i64 {DONE}
   %pf = getelementptr i8, ptr %state, i64 {FUNCTION}
   %pa = getelementptr i8, ptr %state, i64 {ARGUMENTS}
   %pi = getelementptr i8, ptr %state, i64 {ITEMS}
+  %pc = getelementptr i8, ptr %state, i64 {CHUNKS}
+  br label %look
+look:
+  %t = load atomic i64, ptr %ticket acquire, align 8
+  %left = and i64 %t, 4294967295
+  %none = icmp eq i64 %left, 0
+  br i1 %none, label %out, label %take
+take:
+  %less = sub i64 %t, 1
+  %pair = cmpxchg ptr %ticket, i64 %t, i64 %less acq_rel acquire, align 8
+  %mine = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %mine, label %work, label %look
+work:
+  %f = load ptr, ptr %pf
+  %args = load ptr, ptr %pa
+  %items = load i64, ptr %pi
+  %chunks = load i64, ptr %pc
+  %chunk = sub i64 %left, 1
+  %a = mul i64 %items, %chunk
+  %lo = udiv i64 %a, %chunks
+  %b = mul i64 %items, %left
+  %hi = udiv i64 %b, %chunks
+  call void %f(ptr %args, i64 %lo, i64 %hi)
+  %d = atomicrmw add ptr %done, i64 1 release
+  br label %look
+out:
+  ret void
+}}
+"""
+
+# The sleeper raises SLEEPERS and looks at the generation again; the caller raises the generation
+# and then looks at SLEEPERS. Both are sequentially consistent, so one of the two sees the other.
+_WORKER = f"""define void @worker(ptr %state) {{
+entry:
+  %sleepers = getelementptr i8, ptr %state, i64 {SLEEPERS}
   %ps = getelementptr i8, ptr %state, i64 {STOP}
-  %pw = getelementptr i8, ptr %state, i64 {WORKERS}
-  %workers = load i64, ptr %pw
-  %threads = add i64 %workers, 1
   br label %idle
 idle:
   %last = phi i64 [ 0, %entry ], [ %seen, %work ]
@@ -156,11 +178,7 @@ woken:
   %quit = icmp ne i64 %stop, 0
   br i1 %quit, label %out, label %work
 work:
-  %f = load ptr, ptr %pf
-  %a = load ptr, ptr %pa
-  %n = load i64, ptr %pi
-  call void @share(ptr %f, ptr %a, i64 %n, i64 %number, i64 %threads)
-  %d = atomicrmw add ptr %done, i64 1 release
+  call void @claim(ptr %state)
   br label %idle
 out:
   ret void
@@ -181,7 +199,9 @@ out:
 }}
 """
 
-_ROW = f"""define internal void @row(ptr %f, ptr %args, i64 %items, ptr %state) {{
+_ROW = f"""declare i64 @llvm.umin.i64(i64, i64)
+
+define internal void @row(ptr %f, ptr %args, i64 %items, ptr %state) {{
 entry:
   %pw = getelementptr i8, ptr %state, i64 {WORKERS}
   %workers = load i64, ptr %pw
@@ -200,15 +220,24 @@ fork:
   %pi = getelementptr i8, ptr %state, i64 {ITEMS}
   store ptr %f, ptr %pf
   store ptr %args, ptr %pa
+  %pc = getelementptr i8, ptr %state, i64 {CHUNKS}
+  %ticket = getelementptr i8, ptr %state, i64 {TICKET}
+  %most = mul i64 %threads, {CHUNKS_PER_THREAD}
+  %chunks = call i64 @llvm.umin.i64(i64 %most, i64 %items)
   store i64 %items, ptr %pi
+  store i64 %chunks, ptr %pc
   store atomic i64 0, ptr %done monotonic, align 8
+  %g = load atomic i64, ptr %state monotonic, align 8
+  %high = shl i64 %g, 32
+  %t = or i64 %high, %chunks
+  store atomic i64 %t, ptr %ticket release, align 8
   call void @announce(ptr %state)
-  call void @share(ptr %f, ptr %args, i64 %items, i64 0, i64 %threads)
+  call void @claim(ptr %state)
   br label %wait
 wait:
   %k = phi i64 [ 0, %fork ], [ %k1, %again ]
   %d = load atomic i64, ptr %done acquire, align 8
-  %all = icmp eq i64 %d, %workers
+  %all = icmp eq i64 %d, %chunks
   br i1 %all, label %out, label %again
 again:
   %k1 = call i64 @linger(i64 %k)

@@ -28,7 +28,7 @@ class _Native:
     def __init__(self) -> None:
         isa = Isa.host()
         self.library = Library([ObjectCache().object(pool_ir.runtime(), isa)])
-        self.worker = self._function("worker", ctypes.c_void_p, ctypes.c_int64)
+        self.worker = self._function("worker", ctypes.c_void_p)
         self.run = self._function("run", ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
         self.stop = self._function("stop", ctypes.c_void_p)
 
@@ -41,9 +41,9 @@ def _native() -> _Native:
     return _Native()
 
 
-def _work(memory: NDArray[np.uint8], address: int, number: int) -> None:
+def _work(memory: NDArray[np.uint8], address: int) -> None:
     """Live in native code until told to stop; `memory` is held so that `address` stays good."""
-    _native().worker(address, number)
+    _native().worker(address)
     del memory
 
 
@@ -73,8 +73,8 @@ class Pool:
         ctypes.c_int64.from_address(self.address + pool_ir.WORKERS).value = workers
         self._process = os.getpid()
         self._threads = [
-            threading.Thread(target=_work, args=(self._memory, self.address, number), daemon=True)
-            for number in range(1, workers + 1)
+            threading.Thread(target=_work, args=(self._memory, self.address), daemon=True)
+            for _ in range(workers)
         ]
         for thread in self._threads:
             thread.start()

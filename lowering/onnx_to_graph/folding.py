@@ -29,17 +29,28 @@ _GROWING: dict[str, Callable[[Node], float]] = {
     "Range": lambda n: range_size(n),
     "EyeLike": lambda n: math.prod(n.shape(0)),
     "OneHot": lambda n: math.prod(n.shape(0)) * max(n.constant_ints(1, "depth")),
-    "Pad": lambda n: KNOWN_FLOATS + 1,
-    "Resize": lambda n: KNOWN_FLOATS + 1,
-    "Upsample": lambda n: KNOWN_FLOATS + 1,
+    "Pad": lambda n: (
+        math.prod(size + sum(map(abs, n.constant_ints(1, "pads"))) for size in n.shape(0))
+        if n.has(1)
+        else math.inf
+    ),
+    "BlackmanWindow": lambda n: n.constant_int(0, "the size"),
+    "HammingWindow": lambda n: n.constant_int(0, "the size"),
+    "HannWindow": lambda n: n.constant_int(0, "the size"),
 }
-# Not a function of the operands, not worth the risk of a large result, or (LRN) wrong in
-# onnx.reference: it walks the batch where it means the channels.
-_NEVER = frozenset(
+# What shape computations are made of. Heavier ops on constants are converted like all others.
+_FOLDED = frozenset(
     {
-        "Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform",
-        "RandomUniformLike", "If", "Loop", "Scan", "SequenceMap", "Col2Im", "ImageDecoder",
-        "LRN",
+        "Abs", "Add", "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot",
+        "BitwiseOr", "BitwiseXor", "BlackmanWindow", "Cast", "CastLike", "Ceil", "Clip",
+        "Compress", "Concat", "CumSum", "Div", "Equal", "Exp", "Expand", "EyeLike", "Flatten",
+        "Floor", "Gather", "GatherElements", "GatherND", "Greater", "GreaterOrEqual",
+        "HammingWindow", "HannWindow", "Identity", "IsInf", "IsNaN", "Less", "LessOrEqual", "Log",
+        "Max", "Mean", "Min", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "Pad", "Pow",
+        "Range", "Reciprocal", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",
+        "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Sign", "Slice", "Split",
+        "Sqrt", "Squeeze", "StringConcat", "Sub", "Sum", "Tile", "TopK", "Transpose", "Trilu",
+        "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
 
@@ -51,7 +62,7 @@ def fold(node: Node, domain: str) -> list[Value] | None:
     special = _SPECIAL.get(node.op_type)
     if special is not None:
         return special(node)
-    if node.op_type in _NEVER or not node.inputs:
+    if node.op_type not in _FOLDED or not node.inputs:
         return None
     if not all(v is None or v.is_known for v in node.inputs):
         return None
@@ -75,6 +86,8 @@ def _too_large(node: Node) -> bool:
         size = estimate(node)
     except ValueError:  # shapes that do not broadcast: the converter says so
         return True
+    if node.op_type.endswith("Window"):
+        return size > KNOWN_INTEGERS
     element = node.value(0).element
     return size > (KNOWN_FLOATS if element is None or is_float(element) else KNOWN_INTEGERS)
 

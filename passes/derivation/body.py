@@ -90,7 +90,7 @@ def build(
     return scope(extents, element, collect(terms))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=16384)
 def body_of(source: Source) -> Body | None:
     """The body of a scope that is one sum of products of reads and guards; None for any other."""
     if not isinstance(source, Scope) or len(source.expr.terms) != 1:

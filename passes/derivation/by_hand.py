@@ -16,7 +16,7 @@ from ...dialects.index import Index, iterators, normalise
 from ...dialects.program import add_provenance
 from ...dialects.types import element_of, tensor, tensor_type
 from .body import Body, guards_of
-from .lift import Lift, body_of_op, fresh_name, names_in, scope_ops, write
+from .lift import Lift, body_of_op, family, fresh_name, names_in, scope_ops, write
 from .step import Step
 
 
@@ -42,12 +42,13 @@ def apply_rule(
     at: str,
     make: Make,
     condition: str,
-    inside: Callable[[ScopeOp], bool] = lambda op: False,
+    inside: Callable[[ScopeOp], bool] | None = None,
 ) -> None:
     """Apply a rule to the scope named `at`, or to the only one that it applies to.
 
     Args:
-        inside: the scopes whose expressions the rule looks at, beside the one it changes.
+        inside: the scopes whose expressions the rule looks at, beside the one it changes; by
+            default those that were derived with it.
 
     Raises:
         UserError: it does not apply, or to several scopes and none is named.
@@ -55,7 +56,7 @@ def apply_rule(
     ops = [find_scope(module, at)] if at else scope_ops(module)
     found: list[tuple[ScopeOp, Step, Lift]] = []
     for op in ops:
-        lift = Lift(inside)
+        lift = Lift(module, family(op) if inside is None else inside)
         body = body_of_op(op, lift)
         step = make(op, body) if body is not None else None
         if step is not None:

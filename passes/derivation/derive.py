@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -20,8 +21,9 @@ from ..weights_only import weights_only
 from .body import body_of
 from .by_hand import replace_op
 from .instantiate import instantiate
-from .lift import Lift, body_of_op, scope_ops, write
+from .lift import Lift, body_of_op, family, fresh_name, names_in, scope_ops
 from .price import Prices
+from .replace import Roots, relabelled
 from .search import (
     MERGE_COPIES,
     Applied,
@@ -29,6 +31,7 @@ from .search import (
     Result,
     Searcher,
     Settings,
+    State,
     is_contraction,
 )
 from .step import Parameters, Step, pass_text
@@ -79,19 +82,26 @@ class Replay:
     """Does what a search found to the program, as the hand passes would, and writes it down.
 
     Args:
-        op: the scope that the search began with.
-        lift: the leaves are its operands.
+        op: the scope that the search began with; it must have a name.
     """
 
-    def __init__(self, module: ModuleOp, op: ScopeOp, lift: Lift):
+    def __init__(self, module: ModuleOp, op: ScopeOp):
         self.module = module
-        self.leaves = {v: s for v, s in lift.sources.items() if not isinstance(s, Scope)}
+        self.name = op.result.name_hint or ""
         self.made: dict[ScopeOp, None] = {op: None}
         self.passes: list[tuple[str, list[str]]] = []
 
     def lifted(self) -> Lift:
         """Canonical forms of everything made so far."""
-        return Lift(lambda op: op in self.made, leaves=self.leaves)
+        lift = Lift(self.module, lambda op: op in self.made)
+        for op in self.made:
+            lift.source(op.result)
+        return lift
+
+    def root(self) -> Scope:
+        """The canonical form of what stands for the first scope now."""
+        last = next(o for o in self.made if o.result.name_hint == self.name)
+        return self.lifted().scope(last)
 
     def apply(self, applied: Applied) -> None:
         """Do one step."""
@@ -100,9 +110,13 @@ class Replay:
             self._merge_copies(step)
             return
         op = self._canonical(applied.old)
-        lift = self.lifted()
-        _fill(lift, self.made)
-        self._replace(op, step, step.rule, step.parameters, lift)
+        self._replace(op, step, step.rule, step.parameters)
+
+    def finish(self) -> None:
+        """Write every scope canonically: guards that the last steps made needless go."""
+        for scope in [self.lifted().source(op.result) for op in self.made]:
+            assert isinstance(scope, Scope)
+            self._canonical(scope)
 
     def match(self, scope: Scope, match: Match) -> None:
         """Write a scope in its library kernel's form."""
@@ -110,9 +124,7 @@ class Replay:
         same = matches(scope, (match.kernel,))
         number = same.index(match)
         words = (("kernel", match.kernel.name), ("number", number))
-        lift = self.lifted()
-        _fill(lift, self.made)
-        self._replace(op, instantiate(match), "match", words, lift)
+        self._replace(op, instantiate(match), "match", words)
 
     def _canonical(self, scope: Scope) -> ScopeOp:
         """The op of a scope, its iterators in canonical order and named so."""
@@ -122,23 +134,19 @@ class Replay:
         plain = op.names == (*_names(op.traversal, "i"), *_names(op.summation, "k"))
         if plain and raw is not None and body is not None and _same(raw, body):
             return op
-        self._replace(op, Step("normalise", scope), "normalise", (), lift)
-        lift = self.lifted()
-        return next(o for o in self.made if lift.source(o.result) is scope)
+        return self._replace(op, Step("normalise", scope), "normalise", ())
 
     def _merge_copies(self, step: Step) -> None:
         lift = self.lifted()
         op = next((o for o in self.made if lift.source(o.result) is step.new), None)
         if op is not None:
-            self._replace(op, step, MERGE_COPIES, (), lift)
+            self._replace(op, step, MERGE_COPIES, ())
 
-    def _replace(
-        self, op: ScopeOp, step: Step, rule: str, parameters: Parameters, lift: Lift
-    ) -> None:
+    def _replace(self, op: ScopeOp, step: Step, rule: str, parameters: Parameters) -> ScopeOp:
         at = op.result.name_hint or ""
         readers = {use.operation for use in op.result.uses}
         values: dict[Source, SSAValue] = {
-            s: v for s, v in lift.values.items() if s is not step.new and not _is_gone(v)
+            s: v for s, v in self.lifted().values.items() if s is not step.new
         }
         before = set(scope_ops(self.module))
         new = replace_op(self.module, op, step, values)
@@ -151,15 +159,7 @@ class Replay:
                 self.made[other] = None
         text = pass_text(rule, (("at", at), *parameters))
         self.passes.append((text, [_line(o) for o in new]))
-
-
-def _fill(lift: Lift, made: dict[ScopeOp, None]) -> None:
-    for op in made:
-        lift.source(op.result)
-
-
-def _is_gone(value: SSAValue) -> bool:
-    return isinstance(value.owner, ScopeOp) and value.owner.parent is None
+        return new[-1]
 
 
 def _names(extents: Sequence[int], letter: str) -> list[str]:
@@ -227,40 +227,52 @@ def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
     """Rewrite what gains, in place; every derivation applied."""
     settings = Settings(options.depth, options.states, options.budget)
     target = target_named(options.target)
-    searched: dict[tuple[Scope, tuple[str, ...]], Result] = {}
+    searched: dict[tuple[Scope, tuple[str, ...]], tuple[Searcher, Result]] = {}
     found: list[Derivation] = []
     for op in scope_ops(module):
         known = weights_only(main_of(module).body.block.ops)
-        if op.result in known:
-            continue
-        lift = Lift(constants=known)
-        root = lift.scope(op)
-        if not is_contraction(root):
+        lift = Lift(module, family(op), known, positional=True)
+        root = lift.scope(op) if op.result not in known else None
+        if root is None or not is_contraction(root):
             continue
         key = (root, tuple(lift.known()))
         if key not in searched:
-            prices = Prices(lift.known(), target)
-            searched[key] = Searcher(prices, settings).search((root,))
-        derivation = _rewrite(module, op, lift, searched[key], options.gain)
+            searcher = Searcher(Prices(lift.known(), target), settings)
+            searched[key] = searcher, searcher.search((root,))
+        searcher, result = searched[key]
+        derivation = _rewrite(module, op, lift, searcher, result, options.gain)
         if derivation is not None:
             found.append(derivation)
     return found
 
 
 def _rewrite(
-    module: ModuleOp, op: ScopeOp, lift: Lift, result: Result, gain: float
+    module: ModuleOp,
+    op: ScopeOp,
+    lift: Lift,
+    searcher: Searcher,
+    result: Result,
+    gain: float,
 ) -> Derivation | None:
     chosen = result.best[0] if result.best else None
     if chosen is None or not math.isfinite(chosen.priced.seconds):
         return None
     if chosen.priced.seconds * gain > result.root.priced.seconds:
         return None
-    name = op.result.name_hint or "scope"
+    name = op.result.name_hint or fresh_name(names_in(module), "derived")
     op.result.name_hint = name
-    replay = Replay(module, op, lift)
-    for applied in chosen.state.steps():
+    named = Lift(module, family(op), lift.constants)
+    names = {leaf: named.source(value) for value, leaf in lift.sources.items()}
+    traced = retrace(searcher, chosen.state, names)
+    if traced is None:
+        return None
+    steps, roots = traced
+    replay = Replay(module, op)
+    for applied in steps:
         replay.apply(applied)
-    for scope, match in chosen.priced.choices:
+    replay.finish()
+    prices = Prices([names[s].token for s in lift.known_leaves()], searcher.prices.target)
+    for scope, match in prices.program(roots).choices:
         replay.match(scope, match)
     made = Derivation(name, result, chosen, replay.passes)
     for other in scope_ops(module):
@@ -269,4 +281,22 @@ def _rewrite(
     return made
 
 
-__all__ = ["DERIVATION", "AlgebraDerive", "Derivation", "Replay", "derive", "write"]
+def retrace(
+    searcher: Searcher, state: State, names: dict[Source, Source]
+) -> tuple[list[Applied], Roots] | None:
+    """The steps that lead to a state, and the state, over other leaves.
+
+    Canonical order depends on the leaves' names, so steps are found again, one state at a time.
+    """
+    path = [relabelled(s.roots, names) for s in state.path()]
+    steps: list[Applied] = []
+    for roots, wanted in pairwise(path):
+        moves = searcher.moves(State(roots))
+        applied = next((a for _, a, new in moves if new == wanted), None)
+        if applied is None:
+            return None
+        steps += applied
+    return steps, path[-1]
+
+
+__all__ = ["DERIVATION", "AlgebraDerive", "Derivation", "Replay", "derive"]

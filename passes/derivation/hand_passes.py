@@ -192,6 +192,28 @@ class AlgebraTighten(ModulePass):
 
 
 @dataclass(frozen=True)
+class AlgebraTightenSums(ModulePass):
+    """Leave out the places at the ends of a scope's sums where something it multiplies is 0.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (r: 5) %x[h + r] * %k[r - 1] : tensor<8xf32>
+
+    After, with three places in %k:
+
+        %y = algebra.scope (i0: 8) sum (k0: 3) %k[k0] * %x[i0 + k0 + 1] : tensor<8xf32>
+    """
+
+    name = "algebra-tighten-sums"
+    at: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Tighten. Raises UserError where it does not apply."""
+        condition = rules.named("tighten-sums").condition
+        apply_rule(op, self.at, lambda scope, body: traversals.tighten_sums(body), condition)
+
+
+@dataclass(frozen=True)
 class AlgebraDropDead(ModulePass):
     """Leave out the traversals that nothing a scope reads depends on.
 

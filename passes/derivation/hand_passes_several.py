@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,7 +18,7 @@ from .body import Body, body_of
 from .by_hand import apply_rule, find_scope, replace_op
 from .hand_passes import place_of
 from .instantiate import instantiate
-from .lift import Lift
+from .lift import Lift, family
 from .price import Prices
 from .step import Step
 
@@ -26,8 +27,8 @@ from .step import Step
 class AlgebraNormalise(ModulePass):
     """Write a scope in its canonical form: iterators i0, i1, ... and k0, k1, ... in a fixed order.
 
-    Sums that a guard pins are substituted, reads of copies are read through, extents of 1 and sums
-    that nothing reads vanish, guards that reads imply are dropped.
+    Sums that a guard pins are substituted, extents of 1 and sums that nothing reads vanish, guards
+    that reads imply are dropped.
 
     Before:
 
@@ -44,13 +45,13 @@ class AlgebraNormalise(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite. Raises UserError if there is no such scope."""
         scope = find_scope(op, self.at)
-        lift = Lift(moves_data)
+        lift = Lift(op, family(scope))
         replace_op(op, scope, Step("normalise", lift.scope(scope)), lift.values)
 
 
-def moves_data(op: ScopeOp) -> bool:
-    """Whether a scope may be a copy: canonical forms read through those that are."""
-    return op.is_pointwise and len(op.inputs) <= 1
+def _is_copy(op: object) -> TypeGuard[ScopeOp]:
+    """Whether a scope only moves data: canonical forms read through those that are inside."""
+    return isinstance(op, ScopeOp) and op.is_pointwise and len(op.inputs) == 1
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,13 @@ class AlgebraMergeCopies(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite. Raises UserError where it reads no copy."""
         scope = find_scope(op, self.at)
-        lift = Lift(moves_data)
-        new = lift.scope(scope)
-        if not any(isinstance(v.owner, ScopeOp) and moves_data(v.owner) for v in scope.inputs):
+        copies = [v.owner for v in scope.inputs if _is_copy(v.owner)]
+        if not copies:
             raise UserError("it reads no copy", where=f"%{self.at}")
+        own = family(scope)
+        chosen = [c for c in copies if own(c)] or copies
+        lift = Lift(op, lambda o: o in chosen or own(o))
+        new = lift.scope(scope)
         replace_op(op, scope, Step("merge-copies", new), lift.values)
 
 
@@ -165,7 +169,7 @@ class AlgebraExpressionFuse(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fuse. Raises UserError where it does not apply."""
         scope = find_scope(op, self.at)
-        lift = Lift(lambda o: o.result in scope.inputs)
+        lift = Lift(op, lambda o: o.result in scope.inputs)
         step = merges.expression_fuse(lift.scope(scope))
         if step is None:
             condition = rules.named("expression-fuse").condition
@@ -195,7 +199,7 @@ class AlgebraMergeSharedOperand(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Merge. Raises UserError where it does not apply."""
         one, other = find_scope(op, self.first), find_scope(op, self.second)
-        lift = Lift()
+        lift = Lift(op)
         bodies = body_of(lift.scope(one)), body_of(lift.scope(other))
         made = None
         if bodies[0] is not None and bodies[1] is not None and one is not other:

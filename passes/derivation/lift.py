@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import scalars
@@ -13,10 +15,10 @@ from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.canonical_body import from_op
 from ...dialects.canonical_ops import to_ops
 from ...dialects.canonical_scope import constant
-from ...dialects.canonical_types import Guard, Read, Scope, Source, leaf, scope
-from ...dialects.program import main_of
+from ...dialects.canonical_types import Guard, Leaf, Read, Scope, Source, leaf, scope
+from ...dialects.program import main_of, sanitise
 from ...dialects.scope_builder import ScopeBuilder
-from ...dialects.types import element_of, is_float, shape_of
+from ...dialects.types import element_of, is_float, shape_of, tensor
 from .body import Body, Link
 from .replace import scopes_of
 
@@ -24,22 +26,29 @@ from .replace import scopes_of
 class Lift:
     """Canonical forms of values, and the values that canonical forms stand for.
 
+    A leaf is named after its value, so that the same program has the same canonical forms (whose
+    sums and factors are ordered by the names of what they read) whichever pass looks at it.
+
     Args:
+        module: the program.
         inside: whether an op's own expression is wanted; any other value is a leaf.
-        constants: values known before the program runs; their leaves are named so, for prices.
-        leaves: values whose canonical form is given.
+        constants: values known before the program runs.
+        positional: leaves are numbered as they are met instead, so that two ops alike are equal.
     """
 
     def __init__(
         self,
+        module: ModuleOp,
         inside: Callable[[ScopeOp], bool] = lambda op: False,
         constants: Iterable[SSAValue] = (),
-        leaves: Mapping[SSAValue, Source] | None = None,
+        *,
+        positional: bool = False,
     ):
         self.inside = inside
         self.constants = frozenset(constants)
-        self.sources: dict[SSAValue, Source] = dict(leaves or {})
-        self.values = {source: value for value, source in self.sources.items()}
+        self.names = None if positional else unique_names(module)
+        self.sources: dict[SSAValue, Source] = {}
+        self.values: dict[Source, SSAValue] = {}
 
     def source(self, value: SSAValue) -> Source:
         """The canonical form of a value."""
@@ -56,8 +65,9 @@ class Lift:
             return scope(shape, element, constant(1))
         if isinstance(owner, ScopeOp) and self.inside(owner):
             return from_op(owner, self.source)
-        kind = "constant" if value in self.constants else "operand"
-        return leaf(f"{kind} {len(self.sources)}", shape, element)
+        name = self.names[value] if self.names is not None else str(len(self.sources))
+        kind = "constant" if self.names is None and value in self.constants else "value"
+        return leaf(f"{kind} {name}", shape, element)
 
     def scope(self, op: ScopeOp) -> Scope:
         """The canonical form of an op, whose operands are leaves unless they are inside."""
@@ -65,7 +75,11 @@ class Lift:
 
     def known(self) -> list[str]:
         """Tokens of the leaves that are known before the program runs."""
-        return [s.token for value, s in self.sources.items() if value in self.constants]
+        return [s.token for s in self.known_leaves()]
+
+    def known_leaves(self) -> list[Source]:
+        """The leaves that are known before the program runs."""
+        return [s for value, s in self.sources.items() if value in self.constants]
 
 
 def body_of_op(op: ScopeOp, lift: Lift) -> Body | None:
@@ -123,6 +137,32 @@ def scope_ops(module: ModuleOp) -> list[ScopeOp]:
     return [op for op in main_of(module).body.block.ops if isinstance(op, ScopeOp)]
 
 
+def unique_names(module: ModuleOp) -> dict[SSAValue, str]:
+    """A name for every value of @main that is no guard: its own, numbered where it is not unique.
+
+    Printing and parsing keep it, and so does inserting ops with names of their own.
+    """
+    block = main_of(module).body.block
+    results = [r for op in block.ops if not isinstance(op, OnesOp) for r in op.results]
+    seen: dict[str, int] = {}
+    found: dict[SSAValue, str] = {}
+    for value in (*block.args, *results):
+        hint = value.name_hint or ""
+        seen[hint] = seen.get(hint, -1) + 1
+        found[value] = f"{hint}#{seen[hint]}"
+    return found
+
+
+def family(op: ScopeOp) -> Callable[[ScopeOp], bool]:
+    """Whether a scope was derived with this one: `y.0`, `y.0.1`, ... belong to `y`."""
+    base = _base(op)
+    return lambda other: other is not op and bool(base) and _base(other) == base
+
+
+def _base(op: ScopeOp) -> str:
+    return re.sub(r"(\.\d+)+$", "", op.result.name_hint or "")
+
+
 def fresh_name(taken: set[str], base: str) -> str:
     """`base.0`, `base.1`, ... : the first that is not taken; taken from now on."""
     number = 0
@@ -137,3 +177,28 @@ def names_in(module: ModuleOp) -> set[str]:
     block = main_of(module).body.block
     results: Sequence[SSAValue] = [r for op in block.ops for r in op.results]
     return {v.name_hint for v in (*block.args, *results) if v.name_hint is not None}
+
+
+def leaves_of(root: Scope) -> list[Leaf]:
+    """The leaves that a scope depends on, each once."""
+    found: dict[Leaf, None] = {}
+    for node in scopes_of([root]):
+        for term in node.expr.terms:
+            for f in term.factors:
+                if isinstance(f, Read) and isinstance(f.source, Leaf):
+                    found[f.source] = None
+    return list(found)
+
+
+def program_of_scope(root: Scope) -> ModuleOp:
+    """A program that computes a scope of its leaves, which are its inputs, in order."""
+    leaves = leaves_of(root)
+    types = [tensor(x.shape, x.element) for x in leaves]
+    main = FuncOp("main", (types, [tensor(root.shape, root.element)]))
+    block = main.body.block
+    for arg, given in zip(block.args, leaves, strict=True):
+        arg.name_hint = sanitise(given.label.lower() or "x")
+    ops, value, _ = write(root, dict(zip(leaves, block.args, strict=True)))
+    value.name_hint = "y"
+    block.add_ops([*ops, ReturnOp(value)])
+    return ModuleOp([main])

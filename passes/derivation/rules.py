@@ -15,6 +15,7 @@ from .traversals import (
     every_reindex,
     every_split_traversal,
     every_tighten,
+    every_tighten_sums,
 )
 
 EINNET = "EinNet (OSDI 2023), Table 1"
@@ -63,6 +64,13 @@ RULES: tuple[Rule, ...] = (
 )
 
 EAGER: tuple[Rule, ...] = (
+    Rule(
+        "tighten-sums",
+        every_tighten_sums,
+        "at the places left out an index is out of bounds whatever the other iterators are",
+        f"{EINNET}: boundary tightening",
+        eager=True,
+    ),
     Rule(
         "tighten",
         every_tighten,

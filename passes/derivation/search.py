@@ -235,10 +235,9 @@ class Searcher:
         for scope in scopes_of(roots):
             if scope not in self._copies:
                 self._copies[scope] = merge_copies(scope)
-            step = self._copies[scope]
-            if step is None and scope not in roots:
-                step = self._shrunk(scope)
-            if step is not None:
+            step = self._copies[scope] or self._shrunk(scope)
+            keeps = step is not None and step.image is None
+            if step is not None and (keeps or scope not in roots):
                 return Applied(scope, step)
         return None
 

@@ -206,9 +206,26 @@ def tighten(body: Body) -> Step | None:
     return Step("tighten", new.scope(), (), image, zero_beyond=True)
 
 
+def tighten_sums(body: Body) -> Step | None:
+    """Leave out the places of sums at which a read or guard is provably out of bounds."""
+    box = [(0, n - 1) for n in body.shape]
+    box += [_alive(body, k) for k in range(body.rank, len(body.extents))]
+    if any(low > high for low, high in box):
+        return None
+    if all(high - low + 1 == n for (low, high), n in zip(box, body.extents, strict=True)):
+        return None
+    return Step("tighten-sums", _restricted(body, box).scope())
+
+
+def every_tighten_sums(body: Body, options: Options) -> Iterator[Step]:
+    """The tightest ranges, if one is smaller."""
+    if (step := tighten_sums(body)) is not None:
+        yield step
+
+
 def _alive(body: Body, k: int) -> tuple[int, int]:
-    """The places of traversal k at which no index is out of bounds whatever the others are."""
-    n = body.shape[k]
+    """The places of iterator k at which no index is out of bounds whatever the others are."""
+    n = body.extents[k]
     first, last = 0, n - 1
     for row, size in body.rows():
         c = row.coefficient(k)
@@ -232,12 +249,15 @@ def _in_floor(k: int, row: Index) -> bool:
 
 
 def _restricted(body: Body, box: Sequence[tuple[int, int]]) -> Body:
-    shape = tuple(high - low + 1 for low, high in box)
+    """The body over a box of the traversals, or of all iterators."""
+    extents = [high - low + 1 for low, high in box]
+    extents += body.extents[len(box) :]
     images = iterators(len(body.extents))
     for k, (low, _) in enumerate(box):
         images[k] += low
     factors = tuple(substituted(f, images) for f in body.factors)
-    return Body(shape, body.sums, body.coefficient, factors, body.element)
+    shape, sums = tuple(extents[: body.rank]), tuple(extents[body.rank :])
+    return Body(shape, sums, body.coefficient, factors, body.element)
 
 
 def every_tighten(body: Body, options: Options) -> Iterator[Step]:

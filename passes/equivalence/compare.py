@@ -6,19 +6,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Operation
-
-from ...dialects.canonical_scope import Apply, Leaf, Read, Reduce, Scope, Source, Symbol
+from ...dialects.canonical_scope import Source
 from ...dialects.errors import UserError
 from ...dialects.graph import WeightOp
-from ...dialects.program import Program, where
-from ...dialects.types import Tensor, is_bool
+from ...dialects.program import Program
+from ...dialects.types import Tensor
 from . import witness
-from .field import Evaluator, TooLargeError, schedule
+from .differences import Pairs, by_residues, by_witness, first_lost
 from .identities import STATEMENTS
 from .match import Matcher
-from .prove import OutOfTimeError, Proof, Prover
-from .residues import BadPrimeError, Residues, draw_primes
+from .prove import FIELD, OutOfTimeError, Proof, Prover
 from .translate import Translator
 from .verdict import (
     DIFFERENT,
@@ -112,6 +109,7 @@ class _Comparison:
     order: Sequence[int]
     seed: int
     deadline: float
+    state: tuple[Matcher, Pairs, list[Proof]] | None = None
 
     def run(self) -> Verdict:
         self.weights = Weights(self.a, self.b)
@@ -126,7 +124,10 @@ class _Comparison:
             if verdict.kind != UNKNOWN:
                 return verdict
             found.append(verdict)
-        different = self._by_residues()
+        try:
+            different = self._by_residues()
+        except OutOfTimeError:
+            different = None
         return found[0] if different is None else different
 
     def _match(self, functions: bool) -> Verdict:
@@ -134,7 +135,7 @@ class _Comparison:
         first = self._translator("a", self.a, matcher).program(self.a, self.a.input_names)
         other = self._translator("b", self.b, matcher)
         second = other.program(self.b, self.b.input_names)
-        pairs = [(x, second[self.order[k]]) for k, x in enumerate(first)]
+        pairs: Pairs = [(x, second[self.order[k]]) for k, x in enumerate(first)]
         proofs = [self._output(matcher, x, y) for x, y in pairs]
         if not functions:
             self.state = matcher, pairs, proofs
@@ -245,60 +246,32 @@ class _Comparison:
         outputs = tuple(OutputVerdict(n, UNKNOWN, (), 0.0, reason) for n in self.a.output_names)
         return self._base(UNKNOWN, outputs, reason=reason)
 
-    # --- differences ---
+    def _different(self, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> Verdict | None:
+        """The verdict "different", where a concrete input shows it."""
+        tolerance = _LOOSE if self._foreign_constants() else witness.TOLERANCE
+        found = by_witness(self.a, self.b, self.order, pairs, proofs, self.prover, tolerance)
+        return None if found is None else self._differing(found, matcher, pairs, proofs)
 
-    def _different(
-        self, matcher: Matcher, pairs: Sequence[tuple[Source, Source]], proofs: Sequence[Proof]
-    ) -> Verdict | None:
-        """The verdict "different" with a concrete witness, or with residues where these suffice."""
-        found = self._witness(pairs, proofs)
-        inside = self._inside(matcher, pairs, proofs)
-        if found is not None:
-            difference = Difference(
-                output=self.a.output_names[found.output],
-                position=found.position,
-                values=found.values,
-                positions=found.positions,
-                elements=found.elements,
-                witness=True,
-                seed=found.seed,
-                scale=found.scale,
-                inside=inside,
-            )
-        else:
-            difference = self._by_residues(pairs, proofs, inside)
-        if difference is None:
+    def _by_residues(self) -> Verdict | None:
+        """The verdict "different", where outputs are polynomials of the inputs alone."""
+        if self.state is None:
             return None
+        matcher, pairs, proofs = self.state
+        found = by_residues(self.a, self.b, pairs, proofs, self.prover)
+        return None if found is None else self._differing(found, matcher, pairs, proofs)
+
+    def _differing(
+        self, found: Difference, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]
+    ) -> Verdict:
+        found = replace(found, inside=first_lost(matcher, pairs, proofs))
+        method = "reference" if found.witness else FIELD
         outputs = tuple(
             OutputVerdict(name, EQUAL if p.equal else UNKNOWN, (p.method,) if p.equal else ())
-            if name != difference.output
-            else OutputVerdict(name, DIFFERENT, ("reference" if found is not None else "field",))
+            if name != found.output
+            else OutputVerdict(name, DIFFERENT, (method,))
             for name, p in zip(self.a.output_names, proofs, strict=True)
         )
-        return self._base(DIFFERENT, outputs, matcher=matcher, difference=difference)
-
-    def _witness(
-        self, pairs: Sequence[tuple[Source, Source]], proofs: Sequence[Proof]
-    ) -> witness.Found | None:
-        scales = _scales(pairs)
-        tolerance = _LOOSE if self._foreign_constants() else witness.TOLERANCE
-        begun = time.monotonic()
-        for k in range(witness.MOST_DRAWS):
-            started = time.monotonic()
-            if k >= len(scales) and started > begun + witness.SECONDS:
-                return None
-            seed, scale = self.seed + k, scales[k % len(scales)]
-            try:
-                found = witness.find(self.a, self.b, list(self.order), seed, scale, tolerance)
-            except UserError:  # these inputs suit it not, or the reference cannot run it at all
-                continue
-            for difference in found:
-                if not proofs[difference.output].equal:
-                    return difference
-            spent = time.monotonic() - started
-            if time.monotonic() + spent > self.deadline:
-                return None
-        return None
+        return self._base(DIFFERENT, outputs, matcher=matcher, difference=found)
 
     def _foreign_constants(self) -> bool:
         """Whether a program holds data that the other one does not: it may be folded."""
@@ -312,77 +285,5 @@ class _Comparison:
         ]
         return names[0] != names[1]
 
-    def _inside(
-        self, matcher: Matcher, pairs: Sequence[tuple[Source, Source]], proofs: Sequence[Proof]
-    ) -> str:
-        """The first op of `b` on the way to a wrong output whose value `a` does not have."""
-        wrong = [b for (_, b), p in zip(pairs, proofs, strict=True) if not p.equal]
-        cut = frozenset(matcher.matched)
-        below = {n.token for source in wrong for n in schedule(source, cut - {source.token})}
-        lost: dict[str, Operation] = {t: op for t, op in matcher.unmatched.items() if t in below}
-        first = next(iter(lost.values()), None)
-        return "" if first is None else where(first)
 
-    def _by_residues(
-        self, pairs: Sequence[tuple[Source, Source]], proofs: Sequence[Proof], inside: str
-    ) -> Difference | None:
-        """A difference of polynomials in the inputs alone is a difference: no witness is needed."""
-        for k, ((a, b), proof) in enumerate(zip(pairs, proofs, strict=True)):
-            if proof.equal or not (self._is_polynomial(a) and self._is_polynomial(b)):
-                continue
-            primes = draw_primes(2, self.seed)
-            evaluator = Evaluator(Residues(primes, self.seed), (), self.prover.check)
-            try:
-                x, y = evaluator.value(a), evaluator.value(b)
-            except (BadPrimeError, TooLargeError, OutOfTimeError):
-                continue
-            wrong = ~evaluator.field.equal(x, y)
-            if not wrong.any():
-                continue
-            place = tuple(int(i) for i in zip(*wrong.nonzero(), strict=True).__next__())
-            values = (float(x[(0, *place)]), float(y[(0, *place)]))
-            name = self.a.output_names[k]
-            count = int(wrong.sum())
-            return Difference(name, place, values, count, wrong.size, False, inside=inside)
-        return None
-
-    def _is_polynomial(self, source: Source) -> bool:
-        """Whether a source is a polynomial in inputs, and in weights whose data is absent."""
-        for node in schedule(source):
-            if isinstance(node, Leaf):
-                known = node.label in self.a.weights or node.label in self.b.weights
-                named = node.label in self.a.input_names
-                if node.operands or is_bool(node.element) or (known and not named) or not named:
-                    return False
-            elif isinstance(node, Scope):
-                factors = [f for t in node.expr.terms for f in t.factors]
-                if any(isinstance(f, Apply | Reduce | Symbol) for f in factors):
-                    return False
-                if any(isinstance(f, Read) and f.outside != 0.0 for f in factors):
-                    return False
-        return True
-
-
-def _scales(pairs: Sequence[tuple[Source, Source]]) -> Sequence[float]:
-    """Scales of inputs on which float64 can be trusted: no large ones where values may overflow."""
-    used = {f for pair in pairs for source in pair for f in functions_of(source)}
-    steep = used & witness.STEEP or any(f.startswith("raw.") for f in used)
-    return [s for s in witness.SCALES if s <= 1.0] if steep else witness.SCALES
-
-
-def functions_of(source: Source) -> set[str]:
-    """Names of the functions that a source applies, at any depth."""
-    found: set[str] = set()
-    stack = [node.expr for node in schedule(source) if isinstance(node, Scope)]
-    while stack:
-        for f in (f for term in stack.pop().terms for f in term.factors):
-            if isinstance(f, Apply):
-                found.add(f.function)
-                stack.extend(f.args)
-            elif isinstance(f, Reduce):
-                found.add(f"reduce.{f.kind}")
-                stack.append(f.arg)
-    return found
-
-
-__all__ = ["compare", "correspondence", "functions_of"]
+__all__ = ["compare", "correspondence"]

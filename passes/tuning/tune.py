@@ -39,6 +39,9 @@ class Tune(ModulePass):
     receives what is measured now: with it, the same choices are made again. `database` is the same
     for all programs of a user: one that is broken, or cannot be written, is as good as none.
 
+    One thread is measured, by its own clock: a busy machine changes no choice, and a program gives
+    the same results on any number of threads.
+
     Before:
 
         %y = kernel.conv (%0 = %x, %1 = %w) { ... sum (c: 64, r: 3, s: 3) ... }
@@ -52,7 +55,6 @@ class Tune(ModulePass):
     name = "tune"
     effort: str = "default"
     tolerance: float = 1e-5
-    threads: int = 1
     seed: int = 0
     cost_file: str | None = None
     database: str | None = None
@@ -101,14 +103,14 @@ class Tune(ModulePass):
     ) -> _Choice:
         """The alternative to use: what was measured before, else what is measured now."""
         isa = Isa.host()
-        label = f"tune {isa.name} threads={self.threads} tolerance={self.tolerance:g} {self.effort}"
+        label = f"tune {isa.name} tolerance={self.tolerance:g} {self.effort}"
         entry = known.ops.get(key(f"{label}: {text}"))
         if entry is not None and (old := named(entry.algorithm, op, isa)) is not None:
             return _Choice(old, entry)
         choices = alternatives(op, isa, self.effort)
         if len(choices) == 1:
             return _Choice(choices[0], None)
-        results = measure(op, constants, choices, self.threads, self.seed)
+        results = measure(op, constants, choices, self.seed)
         best = self._best(results)
         direct = next(r for r in results if r.alternative.name == DIRECT)
         times = (best.seconds * 1e6, best.low * 1e6, best.high * 1e6)

@@ -78,7 +78,8 @@ def test_other_weights_options_or_code_are_other_programs(monkeypatch):
     key = program_key(network(), OPTIONS)
     assert program_key(network(), OPTIONS) == key
     assert program_key(network(2.0), OPTIONS) != key
-    assert program_key(network(), CpuOptions(threads=1, effort="quick")) != key
+    assert program_key(network(), CpuOptions(threads=1, effort="quick")) == key
+    assert program_key(network(), CpuOptions(threads=2, effort="max")) != key
     assert program_key(network(), CpuOptions(threads=2, effort="quick", tolerance=0)) != key
     monkeypatch.setattr(cpu, "_package_state", lambda: "changed")
     assert program_key(network(), OPTIONS) != key

@@ -37,7 +37,7 @@ def conv_of(op: str, x: tuple, w: tuple, **properties) -> ConvMatch | None:
     b.output("y", value)
     program = b.build()
     lower(value.owner)
-    return match_conv([o for o in program.main.body.block.ops if isinstance(o, ScopeOp)][0])
+    return match_conv(next(o for o in program.main.body.block.ops if isinstance(o, ScopeOp)))
 
 
 # --- products -----------------------------------------------------------------------------------
@@ -74,20 +74,12 @@ def test_adjacent_rows_merge_and_apart_ones_do_not() -> None:
     assert gemm(apart, "2x5x4xf32", "4x8xf32") is None
 
 
-def test_a_1x1_convolution_with_several_images_is_batched() -> None:
-    """NCHW with n > 1: pixels are columns, n has no stride in the weights."""
-    found = match_gemm(
-        scope(
-            "algebra.scope (n: 2, f: 8, h: 5, w: 5) sum (c: 4) %x[n, c, h, w] * %w[f, c] "
-            ": tensor<2x8x5x5xf32>",
-            "2x4x5x5xf32",
-            "8x4xf32",
-        )
-    )
-    if found is None:  # n is neither in both operands nor adjacent to the pixels
-        pytest.skip("n would be a batch of stride 0")
-    assert found.n.extent == 25 and found.m.extent == 8
-    assert [axis.extent for axis in found.batch] == [2]
+def test_pixels_of_several_images_are_not_one_range() -> None:
+    """A 1x1 convolution in NCHW: columns (n, h, w) are a range only for one image."""
+    text = "algebra.scope (n: {0}, f: 8, h: 5, w: 5) sum (c: 4) %x[n, c, h, w] * %w[f, c] : {1}"
+    assert gemm(text.format(2, "tensor<2x8x5x5xf32>"), "2x4x5x5xf32", "8x4xf32") is None
+    found = gemm(text.format(1, "tensor<1x8x5x5xf32>"), "1x4x5x5xf32", "8x4xf32")
+    assert found is not None and (found.m.extent, found.n.extent, found.k.b) == (8, 25, 25)
 
 
 def test_batches_keep_their_strides() -> None:
@@ -108,27 +100,22 @@ def test_sliced_operands_have_offsets() -> None:
     assert found is not None and (found.a_offset, found.b_offset) == (16, 2 * 12 + 3)
 
 
-@pytest.mark.parametrize(
-    ("text", "x", "w"),
-    [
-        # another reduction
-        ("algebra.scope (m: 4, n: 8) max (k: 16) %x[m, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
-        # no sum at all
-        ("algebra.scope (m: 4, n: 8) %x[m, 0] * %w[0, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
-        # not a product
-        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[m, k] + %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
-        # an operand is left
-        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[m, k - 1] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
-        # a sum over one operand alone
-        ("algebra.scope (m: 4, n: 8) sum (k: 16, j: 2) %x[m, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
-        # a floor
-        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[m floordiv 2, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
-        # rows that go backwards
-        ("algebra.scope (m: 4, n: 8) sum (k: 16) %x[-m + 3, k] * %w[k, n] : tensor<4x8xf32>", "4x16xf32", "16x8xf32"),
-    ],
-)  # fmt: skip
-def test_what_is_no_product(text: str, x: str, w: str) -> None:
-    assert gemm(text, x, w) is None
+NO_PRODUCTS = {
+    "another reduction": "max (k: 16) %x[m, k] * %w[k, n]",
+    "no sum": "%x[m, 0] * %w[0, n]",
+    "no product": "sum (k: 16) %x[m, k] + %w[k, n]",
+    "an operand is left": "sum (k: 16) %x[m, k - 1] * %w[k, n]",
+    "a sum over one operand alone": "sum (k: 16, j: 2) %x[m, k] * %w[k, n]",
+    "a floor": "sum (k: 16) %x[m floordiv 2, k] * %w[k, n]",
+    "rows that go backwards": "sum (k: 16) %x[-m + 3, k] * %w[k, n]",
+    "one operand twice as a factor": "sum (k: 16) %x[m, k] * %x[m, k] * %w[k, n]",
+}
+
+
+@pytest.mark.parametrize("text", NO_PRODUCTS.values(), ids=NO_PRODUCTS)
+def test_what_is_no_product(text: str) -> None:
+    full = f"algebra.scope (m: 4, n: 8) {text} : tensor<4x8xf32>"
+    assert gemm(full, "4x16xf32", "16x8xf32") is None
 
 
 def test_only_float32_products() -> None:
@@ -212,20 +199,27 @@ def test_a_transposed_convolution_without_its_guard_is_none() -> None:
     assert match_conv(scope(text, "1x3x4xf32", "3x2x3xf32")) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "x", "w"),
-    [
-        # images in another order than the result's
-        ("algebra.scope (n: 2, f: 2, h: 4) sum (c: 3, r: 3) %x[-n + 1, c, h + r] * %w[f, c, r] : tensor<2x2x4xf32>", "2x3x6xf32", "2x3x3xf32"),
-        # a tap that moves two places
-        ("algebra.scope (n: 1, f: 2, h: 4, w: 4) sum (c: 3, r: 3) %x[n, c, h + r, w + r] * %w[f, c, r, 0] : tensor<1x2x4x4xf32>", "1x3x6x6xf32", "2x3x3x1xf32"),
-        # weights that vary over places
-        ("algebra.scope (n: 1, f: 2, h: 4) sum (c: 3) %x[n, c, h] * %w[f, c, h] : tensor<1x2x4xf32>", "1x3x4xf32", "2x3x4xf32"),
-        # another value outside
-        ("algebra.scope (n: 1, f: 2, h: 4) sum (c: 3, r: 3) %x[n, c, h + r - 1] else 1.0 * %w[f, c, r] : tensor<1x2x4xf32>", "1x3x4xf32", "2x3x3xf32"),
-        # some channels only
-        ("algebra.scope (n: 1, f: 2, h: 4) sum (c: 2, r: 3) %x[n, c, h + r - 1] * %w[f, c, r] : tensor<1x2x4xf32>", "1x3x4xf32", "2x2x3xf32"),
-    ],
-)  # fmt: skip
-def test_what_is_no_convolution(text: str, x: str, w: str) -> None:
-    assert match_conv(scope(text, x, w)) is None
+OTHER_VALUE_OUTSIDE = "sum (c: 3, r: 3, s: 3) %x[n, c, h + r - 1, w + s] else 1.0 * %w[f, c, r, s]"
+NO_CONVOLUTIONS = {
+    "images reversed": "sum (c: 3, r: 3, s: 3) %x[-n + 1, c, h + r, w + s] * %w[f, c, r, s]",
+    "one tap for two dims": "sum (c: 3, r: 3) %x[n, c, h + r, w + r] * %w[f, c, r, 0]",
+    "weights vary over places": "sum (c: 3, s: 3) %x[n, c, h, w + s] * %w[f, c, h floordiv 2, s]",
+    "another value outside": OTHER_VALUE_OUTSIDE,
+    "some channels only": "sum (c: 2, r: 3, s: 3) %x[n, c, h + r, w + s] * %w[f, c, r, s]",
+    "some taps only": "sum (c: 3, r: 2, s: 3) %x[n, c, h + r, w + s] * %w[f, c, r, s]",
+    "a sum over nothing": "sum (c: 3, r: 3, s: 3, z: 2) %x[n, c, h + r, w + s] * %w[f, c, r, s]",
+    "a tap the weights lack": "sum (c: 3, r: 3, s: 3) %x[n, c, h + r, w + s] * %w[f, c, r, 0]",
+    "another reduction": "prod (c: 3, r: 3, s: 3) %x[n, c, h + r, w + s] * %w[f, c, r, s]",
+}
+
+
+@pytest.mark.parametrize("text", NO_CONVOLUTIONS.values(), ids=NO_CONVOLUTIONS)
+def test_what_is_no_convolution(text: str) -> None:
+    full = f"algebra.scope (n: 2, f: 2, h: 4, w: 4) {text} : tensor<2x2x4x4xf32>"
+    assert match_conv(scope(full, "2x3x6x6xf32", "2x3x3x3xf32")) is None
+
+
+def test_the_plain_form_of_the_above_is_one() -> None:
+    text = "sum (c: 3, r: 3, s: 3) %x[n, c, h + r, w + s] * %w[f, c, r, s]"
+    full = f"algebra.scope (n: 2, f: 2, h: 4, w: 4) {text} : tensor<2x2x4x4xf32>"
+    assert match_conv(scope(full, "2x3x6x6xf32", "2x3x3x3xf32")) is not None

@@ -45,7 +45,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float], error: f
     """Replace the clock: what is chosen must follow from the numbers alone. Counts measurements."""
     calls: list[int] = []
 
-    def measure(op, constants, choices, threads, seed):  # type: ignore[no-untyped-def]
+    def measure(op, constants, choices, seed):  # type: ignore[no-untyped-def]
         calls.append(1)
         return [Result(c, s := seconds[c.name], s, s, 0.0 if c.exact else error) for c in choices]
 
@@ -103,7 +103,7 @@ def test_measuring_for_real_gives_times_and_errors() -> None:
     p = program()
     op = next(op for op in p.main.body.block.ops if isinstance(op, ConvOp))
     choices = alternatives(op, Isa.host(), "default")
-    results = measure(op, constant_values(p.module), choices, threads=1, seed=0)
+    results = measure(op, constant_values(p.module), choices, seed=0)
     assert [r.alternative.name for r in results] == ["direct", "winograd-f2", "winograd-f4"]
     assert all(r.seconds > 0 for r in results)
     assert results[0].error == 0.0

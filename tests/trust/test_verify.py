@@ -52,6 +52,20 @@ def test_onnx_and_zoo_mix(tmp_path: Path, isoform: Command) -> None:
     assert out.startswith("equal: ")
 
 
+def test_folded_constants_without_their_data_are_no_verdict(
+    net: Path, tmp_path: Path, isoform: Command
+) -> None:
+    result = tmp_path / "r.mlir"
+    assert isoform("optimize", net, "-o", result, *MODELLED)[0] == 0
+    (tmp_path / "r.safetensors").unlink()
+    status, out, err = isoform("verify", net, result)
+    assert (status, out) == (1, "")
+    assert "made at compile time, are missing" in err
+    (tmp_path / "net.safetensors").unlink()
+    found = json.loads(isoform("verify", net, net, "--json")[1])
+    assert [a["name"] for a in found["assumptions"]] == ["weights-by-name"]
+
+
 def test_a_difference_is_shown_with_place_and_both_values(
     net: Path, tmp_path: Path, isoform: Command
 ) -> None:

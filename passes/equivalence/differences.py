@@ -1,0 +1,125 @@
+"""How two programs are known to differ, and where it begins."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from ...dialects.canonical_scope import Apply, Leaf, Read, Reduce, Scope, Source, Symbol
+from ...dialects.errors import UserError
+from ...dialects.program import Program, where
+from ...dialects.types import is_bool
+from . import witness
+from .field import Evaluator, TooLargeError, schedule
+from .match import Matcher
+from .prove import Proof, Prover
+from .residues import BadPrimeError, Residues, draw_primes
+from .verdict import Difference
+
+# For each output the source of either program.
+Pairs: TypeAlias = "Sequence[tuple[Source, Source]]"
+
+
+def by_witness(
+    a: Program,
+    b: Program,
+    order: Sequence[int],
+    pairs: Pairs,
+    proofs: Sequence[Proof],
+    prover: Prover,
+    tolerance: float,
+) -> Difference | None:
+    """A difference of float64 values on drawn inputs, of an output that is not proved equal."""
+    scales, names = _scales(pairs), a.output_names
+    begun = time.monotonic()
+    for k in range(witness.MOST_DRAWS):
+        started = time.monotonic()
+        if k >= len(scales) and started > begun + witness.SECONDS:
+            return None
+        seed, scale = prover.seed + k, scales[k % len(scales)]
+        try:
+            found = witness.find(a, b, list(order), seed, scale, tolerance)
+        except UserError:  # these inputs suit it not, or the reference cannot run it at all
+            continue
+        for d in found:
+            if not proofs[d.output].equal:
+                name = names[d.output]
+                count = d.positions
+                return Difference(
+                    name, d.position, d.values, count, d.elements, True, d.seed, d.scale
+                )
+        if 2 * time.monotonic() - started > prover.deadline:
+            return None
+    return None
+
+
+def _scales(pairs: Pairs) -> Sequence[float]:
+    """Scales of inputs on which float64 can be trusted: no large ones where values may overflow."""
+    used = {f for pair in pairs for source in pair for f in functions_of(source)}
+    steep = used & witness.STEEP or any(f.startswith("raw.") for f in used)
+    return [s for s in witness.SCALES if s <= 1.0] if steep else witness.SCALES
+
+
+def functions_of(source: Source) -> set[str]:
+    """Names of the functions that a source applies, at any depth."""
+    found: set[str] = set()
+    stack = [node.expr for node in schedule(source) if isinstance(node, Scope)]
+    while stack:
+        for f in (f for term in stack.pop().terms for f in term.factors):
+            if isinstance(f, Apply):
+                found.add(f.function)
+                stack.extend(f.args)
+            elif isinstance(f, Reduce):
+                found.add(f"reduce.{f.kind}")
+                stack.append(f.arg)
+    return found
+
+
+def by_residues(
+    a: Program, b: Program, pairs: Pairs, proofs: Sequence[Proof], prover: Prover
+) -> Difference | None:
+    """A difference of polynomials in the inputs alone is a difference: no witness is needed."""
+    for name, (x, y), proof in zip(a.output_names, pairs, proofs, strict=True):
+        if proof.equal or not all(_is_polynomial(s, (a, b)) for s in (x, y)):
+            continue
+        field = Residues(draw_primes(2, prover.seed), prover.seed)
+        evaluator = Evaluator(field, (), prover.check)
+        try:
+            left, right = evaluator.value(x), evaluator.value(y)
+        except (BadPrimeError, TooLargeError):
+            continue
+        wrong = ~field.equal(left, right)
+        if not wrong.any():
+            continue
+        place = tuple(int(axis[0]) for axis in wrong.nonzero())
+        values = (float(left[(0, *place)]), float(right[(0, *place)]))
+        return Difference(name, place, values, int(wrong.sum()), wrong.size, False)
+    return None
+
+
+def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
+    """Whether a source is a polynomial in inputs, and in weights whose data is absent."""
+    inputs = programs[0].input_names
+    for node in schedule(source):
+        if isinstance(node, Leaf):
+            absent = not any(node.label in p.weights for p in programs)
+            given = node.label in inputs or (absent and node.label != "literal")
+            if node.operands or is_bool(node.element) or not given:
+                return False
+        elif isinstance(node, Scope):
+            factors = [f for t in node.expr.terms for f in t.factors]
+            if any(isinstance(f, Apply | Reduce | Symbol) for f in factors):
+                return False
+            if any(isinstance(f, Read) and f.outside != 0.0 for f in factors):
+                return False
+    return True
+
+
+def first_lost(matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> str:
+    """The first op of the second program on the way to a wrong output that has no counterpart."""
+    wrong = [b for (_, b), p in zip(pairs, proofs, strict=True) if not p.equal]
+    cut = frozenset(matcher.matched)
+    below = {n.token for source in wrong for n in schedule(source, cut - {source.token})}
+    first = next((op for token, op in matcher.unmatched.items() if token in below), None)
+    return "" if first is None else where(first)

@@ -1,0 +1,214 @@
+"""Each rule keeps what a scope computes, on random scopes read past their edges too."""
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from xdsl.dialects.builtin import f32
+
+from isoform.dialects.canonical_types import Guard, Read, Scope, leaf
+from isoform.dialects.index import Index, iterators
+from isoform.passes.derivation import sums, traversals
+from isoform.passes.derivation.body import Body, body_of, build
+from isoform.passes.derivation.cases import all_cases
+from isoform.passes.derivation.merges import expression_fuse, merge_copies, merge_shared
+from isoform.passes.derivation.replace import Replacer
+from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES, named
+from isoform.passes.derivation.step import Options, Rule
+from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.residues import Residues, draw_primes
+
+ROOT = Path(__file__).resolve().parents[2] / "passes" / "derivation"
+RULE_FILES = ("rules", "step", "body", "basis", "sums", "traversals", "merges", "replace", "search")
+OPERATORS = re.compile(r"conv(\d.*|olution.*|s)?|matmul.*|gemm.*|pool.*|g2bmm|band|im2col|dilat.*")
+PROPOSING = [r for r in (*RULES, *EAGER, *BY_HAND) if r.propose.__name__ != "nothing"]
+
+
+@pytest.mark.parametrize("name", RULE_FILES)
+def test_no_rule_file_names_an_operator_or_a_size(name: str) -> None:
+    text = (ROOT / f"{name}.py").read_text()
+    words = re.findall(r"[A-Za-z0-9]+", text.lower())
+    found = [w for w in words if OPERATORS.fullmatch(w)]
+    assert not found, f"{name}.py names an operator: {found}"
+    sizes = {str(n) for c in all_cases() for root in c.roots for n in root.shape if n > 8}
+    assert not sizes & set(words), f"{name}.py names a size of a case"
+
+
+def test_every_rule_has_a_name_a_condition_and_a_source() -> None:
+    rules = (*RULES, *EAGER, *BY_HAND)
+    assert len({r.name for r in rules}) == len(rules)
+    assert all(r.condition and r.source for r in rules)
+    assert all(named(r.name) is r for r in rules)
+
+
+def random_index(rng: random.Random, count: int) -> Index:
+    total = Index(rng.randint(-2, 2))
+    for k in rng.sample(range(count), min(count, rng.choice((1, 1, 2, 2, 3)))):
+        total += Index.iterator(k) * rng.choice((1, 1, 1, -1, 2, -2, 3))
+    return total // rng.choice((2, 3)) if rng.random() < 0.2 else total
+
+
+def random_scope(rng: random.Random) -> Scope:
+    """A sum of products of two reads, sometimes guarded."""
+    shape = [rng.randint(2, 5) for _ in range(rng.randint(1, 3))]
+    sums_ = [rng.randint(2, 5) for _ in range(rng.randint(1, 3))]
+    count = len(shape) + len(sums_)
+    factors: list = []
+    for name in "ab":
+        rows = [random_index(rng, count) for _ in range(rng.randint(1, 3))]
+        source = leaf(f"{name}{len(rows)}", [rng.randint(3, 6) for _ in rows], f32)
+        factors.append(Read(source, tuple(rows)))
+    if rng.random() < 0.3:
+        e = random_index(rng, count)
+        factors.append(Guard(e % 2 if rng.random() < 0.5 else e, 1))
+    return build(shape, sums_, factors, f32)
+
+
+def reader_of(rng: random.Random, scope: Scope) -> Scope:
+    """A scope that reads another one, here and there past its edges."""
+    here = iterators(len(scope.shape))
+    index = tuple(e + rng.choice((-1, 0, 0, 1, 2)) for e in here)
+    return build(scope.shape, (), [Read(scope, index), Read(weights(scope), tuple(here))], f32)
+
+
+def weights(scope: Scope) -> Scope:
+    return leaf("weights", scope.shape, f32)  # type: ignore[return-value]
+
+
+def equal(a: Scope, b: Scope, seed: int) -> bool:
+    evaluator = Evaluator(Residues(draw_primes(2, seed), seed))
+    return bool(evaluator.field.equal(evaluator.value(a), evaluator.value(b)).all())
+
+
+@pytest.mark.parametrize("rule", PROPOSING, ids=[r.name for r in PROPOSING])
+def test_a_rule_keeps_what_random_scopes_compute(rule: Rule) -> None:
+    rng = random.Random(rule.name)
+    applied = 0
+    for trial in range(200):
+        scope = random_scope(rng)
+        body = open_body(rng, rule, scope)
+        if body is None:
+            continue
+        scope = body.scope()
+        root = reader_of(rng, scope)
+        for step in rule.propose(body, Options()):
+            (new,) = Replacer().replace((root,), scope, step)
+            assert equal(root, new, trial), f"{step.parameters} of {scope.expr.token}"
+            applied += 1
+        if applied > 60:
+            break
+    assert applied > 0, "the rule applied to none of the random scopes"
+
+
+def open_body(rng: random.Random, rule: Rule, scope: Scope) -> Body | None:
+    """The scope opened so that the rule may find something to do."""
+    body = body_of(scope)
+    if rule.name == "delta-elim" and body is not None:
+        place, other = (
+            rng.randrange(len(body.sums)) if body.sums else 0,
+            random_index(rng, body.rank),
+        )
+        if not body.sums:
+            return None
+        delta = Guard(Index.iterator(body.rank + place) - other, 1)
+        factors = (*body.factors, delta)
+        return Body(body.shape, body.sums, body.coefficient, factors, body.element)
+    if rule.name == "traversal-merge" and body is not None:
+        return body_of(reader_of(rng, scope))
+    return body
+
+
+def test_a_guard_is_what_keeps_relaxed_places_out() -> None:
+    rng = random.Random(1)
+    wrong: Counter[str] = Counter()
+    for trial in range(150):
+        scope = random_scope(rng)
+        root = reader_of(rng, scope)
+        body = body_of(scope)
+        if body is None:
+            continue
+        for rule in RULES:
+            for step in rule.propose(body, Options()):
+                (new,) = Replacer(guards=False).replace((root,), scope, step)
+                wrong[rule.name] += not equal(root, new, trial)
+    assert wrong["split-traversal"] > 0
+    assert wrong["reindex"] > 0
+    assert wrong["sum-split"] == wrong["split-sum"] == 0
+
+
+def test_pieces_fuse_again() -> None:
+    rng = random.Random(4)
+    fused = 0
+    for _ in range(40):
+        body = body_of(random_scope(rng))
+        split = traversals.expression_split(body, 0, 1) if body is not None else None
+        if split is None:
+            continue
+        step = expression_fuse(split.new)
+        if step is not None:
+            assert body is not None
+            assert step.new is body.scope()
+            fused += 1
+    assert fused > 0
+
+
+def test_copies_are_read_through_with_guards() -> None:
+    x = leaf("x", (4, 9), f32)
+    i, j = iterators(2)
+    copy = build((5, 4), (), [Read(x, (j, i + 2))], f32)
+    reader = build((5,), (4,), [Read(copy, (i + 1, j)), Read(leaf("w", (4,), f32), (j,))], f32)
+    step = merge_copies(reader)
+    assert step is not None
+    assert equal(reader, step.new, 3)
+    body = body_of(step.new)
+    assert body is not None
+    assert body.guards, "the copy ends where the tensor goes on"
+
+
+def test_products_that_share_an_operand_are_one() -> None:
+    m, n, k = iterators(3)
+    a, b, c = leaf("a", (5, 4), f32), leaf("b", (4, 9), f32), leaf("c", (4, 2), f32)
+    first = build((5, 3), (4,), [Read(a, (m, k)), Read(b, (k, n))], f32)
+    second = build((5, 2), (4,), [Read(a, (m, k)), Read(c, (k, n))], f32)
+    bodies = body_of(first), body_of(second)
+    assert bodies[0] is not None
+    assert bodies[1] is not None
+    made = merge_shared(*bodies)
+    assert made is not None
+    assert made.new.shape == (5, 5)
+    for old, step in ((first, made.first), (second, made.second)):
+        (new,) = Replacer().replace((old,), old, step)
+        assert equal(old, new, 8)
+
+
+def test_products_that_share_nothing_are_not_merged() -> None:
+    m, n, k = iterators(3)
+    a, b, c = leaf("a", (5, 4), f32), leaf("b", (4, 3), f32), leaf("d", (5, 4), f32)
+    first = body_of(build((5, 3), (4,), [Read(a, (m, k)), Read(b, (k, n))], f32))
+    second = body_of(build((5, 3), (4,), [Read(c, (m, k)), Read(b, (k, n))], f32))
+    other = body_of(
+        build((4, 3), (5,), [Read(a, (k, m)), Read(leaf("e", (5, 3), f32), (k, n))], f32)
+    )
+    assert first is not None
+    assert second is not None
+    assert other is not None
+    assert merge_shared(first, other) is None
+    assert merge_shared(first, second) is not None, "the right operand is shared"
+
+
+def test_delta_intro_turns_a_gather_into_a_scatter() -> None:
+    case = next(c for c in all_cases() if c.name == "transposed-gather")
+    (gather,) = case.small
+    (scatter,) = next(c for c in all_cases() if c.name == "transposed-delta").small
+    body = body_of(gather)
+    for _ in range(2):
+        assert body is not None
+        step = sums.delta_intro(body, 0)
+        assert step is not None
+        body = body_of(step.new)
+    assert body is not None
+    tight = traversals.tighten_sums(body)
+    assert tight is not None
+    assert tight.new is scatter
