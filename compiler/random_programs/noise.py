@@ -133,8 +133,9 @@ class _Noise:
                 case Call(function, args):
                     result = np.asarray(FUNCTIONS[function].numpy(*(values[a] for a in args)))
                     element = types[node]
-                    moves = element is not None and function not in _EXACT
-                    values[node] = self.off(result, element) if moves else result
+                    if element is not None and function not in _EXACT:
+                        result = self.off(result, element)
+                    values[node] = result
                 case _:
                     raise TypeError(f"not a scalar expression: {node}")
         return values[expr]

@@ -34,6 +34,8 @@ from ...dialects.scalar_laws import COMMUTATIVE
 
 # Points enumerated for one expression, over all its terms.
 MOST_POINTS = 1 << 21
+# Points of one comparison with all that it compares inside, an order of iterators counted as some.
+MOST_WORK, ORDER_WORK = 1 << 24, 1 << 12
 _MOST_KEY = 1 << 62
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
@@ -63,6 +65,13 @@ class Variables:
         self.calls: list[_Call] = []
         self.found: dict[object, tuple[int, Sequence[int]]] = {}
         self.uncertain = False
+        self.work = 0
+
+    def spend(self, work: int) -> None:
+        """Count work. Raises _GiveUpError past the bound: calls nested in calls multiply it."""
+        self.work += work
+        if self.work > MOST_WORK:
+            raise _GiveUpError
 
     def block(self, name: str, size: int) -> int:
         """First address of a named block of variables."""
@@ -108,6 +117,7 @@ class Variables:
         for order in itertools.permutations(range(len(made.extents))):
             if tuple(made.extents[k] for k in order) != known.extents:
                 continue
+            self.spend(ORDER_WORK)
             args = _permuted(made, order)
             if self._equal_args(known, args):
                 return order
@@ -197,6 +207,7 @@ def _monomials(
     total = sum(math.prod(extents + t.sums) for t in expr.terms)
     if total > MOST_POINTS:
         raise _GiveUpError
+    variables.spend(total)
     rows: dict[int, list[tuple[Integers, int]]] = {}
     for term in expr.terms:
         made = _rows(term, extents, variables)
