@@ -423,6 +423,8 @@ def _least_order(
     outer = [f"i{k}" for k in range(first)]
 
     def signature(k: int) -> tuple[int, str]:
+        if sums.count(sums[k]) == 1:
+            return sums[k], ""
         names = [f"~{n}" for n in sums]
         names[k] = "@"
         return sums[k], text([*outer, *names])

@@ -131,7 +131,7 @@ class Contraction:
             self.sums,
             self.second,
             self.first,
-            self.guards[::-1],
+            (self.guards[1], self.guards[0]),
             self.coefficient,
         )
 

@@ -1,10 +1,11 @@
 """Print the native code that runs a program's rows and that pool threads live in.
 
-One run is: the caller walks the table; for a row worth sharing it publishes the row in a few chunks
-for each thread and raises the generation; caller and workers claim chunks until none is left, and the
-caller waits for those that others have claimed. It never waits for a worker that the system does not
-run. A worker spins on the generation for a while, then offers its core to others, then sleeps until
-the caller wakes it: an idle pool costs no time, and one with more threads than cores still moves.
+One run is: the caller walks the table; for a row worth sharing it publishes the row in a few
+chunks for each thread and raises the generation; caller and workers claim chunks until none is
+left, and the caller waits for those that others have claimed. It never waits for a worker that the
+system does not run. A worker spins on the generation for a while, then offers its core to others,
+then sleeps until the caller wakes it: an idle pool costs no time, and one with more threads than
+cores still moves.
 """
 
 import platform

@@ -19,8 +19,8 @@ import numpy as np
 from ...dialects.errors import UserError
 from ...dialects.files import atomic_write
 from ...dialects.types import Array
-from .execute import ALIGNMENT, Execution, Input, Patch, View, room
 from .cache_folder import CacheFolder
+from .execute import ALIGNMENT, Execution, Input, Patch, View, room
 from .jit import Library
 from .runner import ROW, Pool, Table
 

@@ -16,7 +16,16 @@ from ...dialects.index import Index, iterators, normalise
 from ...dialects.program import add_provenance
 from ...dialects.types import element_of, tensor, tensor_type
 from .body import Body, guards_of
-from .lift import Lift, body_of_op, family, fresh_name, names_in, scope_ops, write
+from .lift import (
+    Lift,
+    body_of_op,
+    family,
+    fresh_name,
+    names_in,
+    scope_names,
+    scope_ops,
+    write,
+)
 from .step import Step
 
 
@@ -26,7 +35,7 @@ def find_scope(module: ModuleOp, name: str) -> ScopeOp:
     Raises:
         UserError: there is none.
     """
-    ops = {op.result.name_hint or "": op for op in scope_ops(module)}
+    ops = {known: op for op, known in scope_names(module).items()}
     if name in ops:
         return ops[name]
     known = ", ".join(f"%{n}" for n in ops if n)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -15,15 +14,16 @@ from xdsl.passes import ModulePass
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
 from ...dialects.program import main_of
+from ...dialects.types import byte_size, tensor_type
 from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from ...lowering.algebra_to_kernel.match import match_conv
 from ...lowering.targets import target_named
 from ..weights_only import weights_only
 from .body import body_of
 from .by_hand import replace_op
 from .instantiate import instantiate
-from .lift import Lift, body_of_op, family, fresh_name, names_in, scope_ops
+from .lift import Lift, body_of_op, family, fresh_name, names_in, scope_names, scope_ops
 from .price import Prices
-from .replace import Roots, relabelled
 from .search import (
     MERGE_COPIES,
     Applied,
@@ -31,7 +31,6 @@ from .search import (
     Result,
     Searcher,
     Settings,
-    State,
     is_contraction,
 )
 from .step import Parameters, Step, pass_text
@@ -47,12 +46,14 @@ class Derivation:
     Attributes:
         passes: elements of an isoform-opt pipeline that replay it, with the text of the scopes
             that each leaves behind.
+        before: modelled seconds of the scope as it was.
         kind: how the costs are known.
     """
 
     name: str
     result: Result
     chosen: Found
+    before: float
     passes: list[tuple[str, list[str]]] = field(default_factory=list[tuple[str, list[str]]])
     kind: str = "modelled"
 
@@ -67,7 +68,7 @@ class Derivation:
 
     def trace(self) -> str:
         """What was applied, with the expressions after each step."""
-        before, after = self.result.root.priced.seconds, self.chosen.priced.seconds
+        before, after = self.before, self.chosen.priced.seconds
         lines = [
             f"%{self.name}: {len(self.rules)} rules, {len(self.result.states)} states, "
             f"{before * 1e6:.3g} us -> {after * 1e6:.3g} us ({self.kind})"
@@ -143,7 +144,7 @@ class Replay:
             self._replace(op, step, MERGE_COPIES, ())
 
     def _replace(self, op: ScopeOp, step: Step, rule: str, parameters: Parameters) -> ScopeOp:
-        at = op.result.name_hint or ""
+        at = scope_names(self.module)[op]
         readers = {use.operation for use in op.result.uses}
         values: dict[Source, SSAValue] = {
             s: v for s, v in self.lifted().values.items() if s is not step.new
@@ -152,7 +153,7 @@ class Replay:
         new = replace_op(self.module, op, step, values)
         del self.made[op]
         for reader in readers:
-            if isinstance(reader, ScopeOp):
+            if isinstance(reader, ScopeOp) and reader.parent is None:
                 self.made.pop(reader, None)
         for other in scope_ops(self.module):
             if other not in before:
@@ -186,8 +187,8 @@ def _line(op: ScopeOp) -> str:
 class AlgebraDerive(ModulePass):
     """Search programs beyond predefined operators for every contraction, by derivation rules.
 
-    Rewrites a scope where the best program found is modelled to be faster by `gain`; the result is
-    scopes again, those that a library kernel computes written in its form. `budget` is in seconds
+    Rewrites a scope where the best program found is modelled to be faster by the factor `gain` (one
+    below 1 lets in what is modelled slower, to be measured); the result is scopes again, those that a library kernel computes written in its form. `budget` is in seconds
     for each distinct scope. Costs are modelled for `target`. The rules applied are in
     `isoform.rules`, the passes that replay them in `isoform.derivation`; `trace` names a file for
     the readable derivations.
@@ -257,46 +258,40 @@ def _rewrite(
     chosen = result.best[0] if result.best else None
     if chosen is None or not math.isfinite(chosen.priced.seconds):
         return None
-    if chosen.priced.seconds * gain > result.root.priced.seconds:
+    before = min(result.root.priced.seconds, native_seconds(op, searcher.prices))
+    if chosen.priced.seconds * gain > before:
         return None
-    name = op.result.name_hint or fresh_name(names_in(module), "derived")
-    op.result.name_hint = name
+    if op.result.name_hint is None:
+        op.result.name_hint = fresh_name(names_in(module), "derived")
+    name = op.result.name_hint
     named = Lift(module, family(op), lift.constants)
-    names = {leaf: named.source(value) for value, leaf in lift.sources.items()}
-    traced = retrace(searcher, chosen.state, names)
-    if traced is None:
+    root = named.scope(op)
+    constants = [named.source(value).token for value in lift.constants if value in lift.sources]
+    again = Searcher(Prices(constants, searcher.prices.target), searcher.settings)
+    found = again.retrace((root,), chosen.state.rules(), chosen.priced.seconds)
+    if found is None:
         return None
-    steps, roots = traced
     replay = Replay(module, op)
-    for applied in steps:
+    for applied in found.state.steps():
         replay.apply(applied)
     replay.finish()
-    prices = Prices([names[s].token for s in lift.known_leaves()], searcher.prices.target)
-    for scope, match in prices.program(roots).choices:
+    for scope, match in found.priced.choices:
         replay.match(scope, match)
-    made = Derivation(name, result, chosen, replay.passes)
+    made = Derivation(name, result, found, before, replay.passes)
     for other in scope_ops(module):
-        if other.result.name_hint == name:
+        if other in replay.made and other.result.name_hint == name:
             other.attributes[DERIVATION] = StringAttr(made.pipeline)
     return made
 
 
-def retrace(
-    searcher: Searcher, state: State, names: dict[Source, Source]
-) -> tuple[list[Applied], Roots] | None:
-    """The steps that lead to a state, and the state, over other leaves.
-
-    Canonical order depends on the leaves' names, so steps are found again, one state at a time.
-    """
-    path = [relabelled(s.roots, names) for s in state.path()]
-    steps: list[Applied] = []
-    for roots, wanted in pairwise(path):
-        moves = searcher.moves(State(roots))
-        applied = next((a for _, a, new in moves if new == wanted), None)
-        if applied is None:
-            return None
-        steps += applied
-    return steps, path[-1]
+def native_seconds(op: ScopeOp, prices: Prices) -> float:
+    """What the op costs as the lowering takes it: its transposed convolutions skip empty taps."""
+    found = match_conv(op)
+    if found is None or not found.transposed:
+        return math.inf
+    flops = 2 * math.prod(op.extents) / math.prod(found.strides)
+    values = (found.data.source, found.weights.source, op.result)
+    return prices.native("conv", flops, sum(byte_size(tensor_type(v)) for v in values))
 
 
 __all__ = ["DERIVATION", "AlgebraDerive", "Derivation", "Replay", "derive"]

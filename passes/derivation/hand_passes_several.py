@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 from xdsl.passes import ModulePass
 
 from ...dialects.algebra import ScopeOp
@@ -221,11 +222,14 @@ def merge_ops(
     block = list(one.parent_block().ops)  # pyright: ignore[reportOptionalMemberAccess]
     early, late = sorted((one, other), key=block.index)
     ready = all(
-        v.owner not in block or block.index(v.owner) < block.index(early) for v in late.inputs
+        not isinstance(v.owner, Operation) or block.index(v.owner) < block.index(early)
+        for v in late.inputs
     )
     readers = [block.index(use.operation) for use in early.result.uses]
     if not ready and min(readers, default=len(block)) < block.index(late):
-        raise UserError("the two scopes cannot be computed at one place", where=f"%{other}")
+        raise UserError(
+            "the two scopes cannot be computed at one place", where=f"%{other.result.name_hint}"
+        )
     place = early if ready else late
     found = replace_op(module, one, made.first, lift.values, place if place is not one else None)
     return found + replace_op(module, other, made.second, lift.values)

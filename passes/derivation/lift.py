@@ -153,6 +153,16 @@ def unique_names(module: ModuleOp) -> dict[SSAValue, str]:
     return found
 
 
+def scope_names(module: ModuleOp) -> dict[ScopeOp, str]:
+    """The names of scopes as they are printed, without the %; empty for numbered ones."""
+    names = unique_names(module)
+    found: dict[ScopeOp, str] = {}
+    for op in scope_ops(module):
+        hint, _, number = names[op.result].rpartition("#")
+        found[op] = hint if not hint or number == "0" else f"{hint}_{number}"
+    return found
+
+
 def family(op: ScopeOp) -> Callable[[ScopeOp], bool]:
     """Whether a scope was derived with this one: `y.0`, `y.0.1`, ... belong to `y`."""
     base = _base(op)

@@ -157,10 +157,10 @@ def _stack(
     lower = list(iterators(len(shape)))
     upper = list(lower)
     upper[dim] -= n
-    # Beyond the places that `first` uses the source may have more: cut it off.
-    inside = build(
-        [*shape[:dim], n, *shape[dim + 1 :]], (), [Read(own.source, tuple(lower))], first.element
-    )
+    cut = (*shape[:dim], n, *shape[dim + 1 :])
+    inside = own.source
+    if inside.shape != cut:  # beyond the places that `first` uses the source has more
+        inside = build(cut, (), [Read(own.source, tuple(lower))], first.element)
     parts = [
         factor(Read(inside, tuple(lower)), tuple(shape)),
         factor(Read(other.source, tuple(upper)), tuple(shape)),

@@ -118,6 +118,10 @@ class Prices:
         rate = self.target.rate("f32") * EFFICIENCY[_CLASS[match.kernel.name]]
         return seconds + self._roofline(match.flops, rate, sum(moved))
 
+    def native(self, class_: str, flops: float, moved: float) -> float:
+        """A kernel of a class of passes/cost.py."""
+        return self._roofline(flops, self.target.rate("f32") * EFFICIENCY[class_], moved)
+
     def copy(self, read: Read, match: Match, place: int) -> float:
         """A layout kernel: the distance of an operand from what the library takes."""
         found = match.contraction

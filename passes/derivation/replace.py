@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ...dialects.canonical_scope import collect, normal
@@ -118,20 +118,3 @@ def scopes_of(roots: Sequence[Source]) -> list[Scope]:
     for root in roots:
         visit(root)
     return list(order)[::-1]
-
-
-def relabelled(roots: Sequence[Scope], names: Mapping[Source, Source]) -> Roots:
-    """The program over other leaves."""
-    done: dict[Source, Source] = dict(names)
-
-    def source(node: Source) -> Source:
-        if node not in done:
-            done[node] = rewritten(node, change) if isinstance(node, Scope) else node
-        return done[node]
-
-    def change(read: Read, extents: Extents) -> list[Link] | None:
-        new = source(read.source)
-        return None if new is read.source else [Read(new, read.index)]
-
-    found = [source(root) for root in roots]
-    return tuple(f for f in found if isinstance(f, Scope))

@@ -29,6 +29,8 @@ MERGE = "merge-shared-operand"
 MERGE_COPIES = "merge-copies"
 # Eager rules shrink a program each time; more rounds than this would be a bug.
 _MOST_ROUNDS = 1000
+# Prices are sums of floats, whose order may differ.
+_CLOSE = 1e-6
 
 
 class Stop(Enum):
@@ -133,7 +135,7 @@ class Result:
     stop: Stop
 
     def tree(self) -> int:
-        """Nodes of the tree of all paths down to the depth searched: the search without interning."""
+        """Nodes of the tree of all paths down to the depth searched: what interning spares."""
         level = {self.states[0].roots: 1}
         total = 1
         for _ in self.per_depth[1:]:
@@ -169,6 +171,26 @@ class Searcher:
         """Derive programs from the roots, until a bound is met or `watch` says so of a state."""
         run = _Run(self, tuple(roots), watch)
         return run.run()
+
+    def retrace(self, roots: Sequence[Scope], rules: Sequence[str], seconds: float) -> Found | None:
+        """The cheapest program that these rules in this order give, if it is as cheap as that.
+
+        For a program that differs from one that was searched in its leaves' names alone: canonical
+        order depends on them, so that the same step may look otherwise.
+        """
+        level = [State(tuple(roots))]
+        for name in rules:
+            following: dict[Roots, State] = {}
+            for state in level:
+                for rule, applied, new in self.moves(state):
+                    if applied[0].step.rule == name and new not in following:
+                        used = _used(state, rule, applied)
+                        following[new] = State(new, state.depth + 1, state, applied, used)
+            level = list(following.values())
+        priced = [Found(state, self.prices.program(state.roots)) for state in level]
+        best = min(priced, key=lambda found: found.priced.seconds, default=None)
+        close = best is not None and best.priced.seconds <= seconds * (1 + _CLOSE)
+        return best if close else None
 
     # --- what can be done to a program ---
 

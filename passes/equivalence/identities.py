@@ -56,6 +56,7 @@ _ODD = frozenset({"erf", "sin", "tan", "asin", "atan", "sinh", "asinh", "atanh"}
 _EVEN = frozenset({"abs", "cos", "cosh"})
 # Rationals that a rounded literal may stand for.
 _MOST_DENOMINATOR = 4096
+_MOST_DENOMINATOR_32 = 256  # few enough that a float32 is not one of them by chance
 _MOST_RADICAND = 64
 
 
@@ -64,7 +65,7 @@ def prove_up_to_functions(prover: Prover, a: Source, b: Source, cut: Iterable[st
     if not isinstance(a, Scope) or not isinstance(b, Scope):
         return Proof(None)
     try:
-        inliner = Inliner(frozenset(cut) - {a.token, b.token})
+        inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
         rewriter = Rewriter()
         first = rewriter.expr(inliner.whole(a), a.shape)
         second = rewriter.expr(inliner.whole(b), b.shape)
@@ -309,7 +310,7 @@ def nearest_simple(value: Fraction) -> tuple[Fraction, Fraction] | None:
         for kind in (np.float64, np.float32):
             if Fraction(float(kind(float(x)))) != x:
                 continue
-            found = _rational(x, kind) or _radical(x, kind)
+            found = _radical(x, kind) or _rational(x, kind)
             if found is not None:
                 rational, radicand = found
                 if turn:
@@ -319,7 +320,8 @@ def nearest_simple(value: Fraction) -> tuple[Fraction, Fraction] | None:
 
 
 def _rational(x: Fraction, kind: type[np.floating]) -> tuple[Fraction, Fraction] | None:
-    simple = x.limit_denominator(_MOST_DENOMINATOR)
+    most = _MOST_DENOMINATOR if kind is np.float64 else _MOST_DENOMINATOR_32
+    simple = x.limit_denominator(most)
     same = float(kind(simple.numerator / simple.denominator)) == float(x)
     return (simple, ONE) if same and simple != x else None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...dialects.canonical_scope import (
     Apply,
@@ -29,8 +29,8 @@ from .field import schedule
 
 # A larger expression is not worth having: terms, factors at all levels, functions in functions.
 MOST_TERMS = 256
-MOST_FACTORS = 4096
-MOST_DEPTH = 12
+MOST_FACTORS = 768
+MOST_DEPTH = 8
 
 
 class TooManyTermsError(Exception):
@@ -38,10 +38,14 @@ class TooManyTermsError(Exception):
 
 
 class Inliner:
-    """Expressions of scopes over what lies at the cut (tokens) and leaves; each made once."""
+    """Expressions of scopes over what lies at the cut (tokens) and leaves; each made once.
 
-    def __init__(self, cut: frozenset[str] = frozenset()):
+    `check` is called now and then, and raises to stop.
+    """
+
+    def __init__(self, cut: frozenset[str] = frozenset(), check: Callable[[], None] = lambda: None):
         self.cut = cut
+        self.check = check
         self.memo: dict[str, Expr] = {}
 
     def whole(self, source: Scope) -> Expr:
@@ -70,6 +74,7 @@ class Inliner:
         return add(*total)
 
     def _check(self, expr: Expr) -> None:
+        self.check()
         factors, depth = expr.size
         if len(expr.terms) > MOST_TERMS or factors > MOST_FACTORS or depth > MOST_DEPTH:
             raise TooManyTermsError

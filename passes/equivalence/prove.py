@@ -75,7 +75,7 @@ class Prover:
             return Proof(None, reason="calls of different operands are not compared")
         cut = frozenset(cut) - {a.token, b.token}
         try:
-            inliner = Inliner(cut)
+            inliner = Inliner(cut, self.check)
             first, second = inliner.whole(a), inliner.whole(b)
         except TooManyTermsError:
             return self.by_field(a, b, cut)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -114,9 +114,7 @@ class Variables:
         """The order of iterators in which two calls are the same, if they are found to be."""
         if known.function != made.function or len(known.args) != len(made.args):
             return None
-        for order in itertools.permutations(range(len(made.extents))):
-            if tuple(made.extents[k] for k in order) != known.extents:
-                continue
+        for order in _orders(made.extents, known.extents):
             self.spend(ORDER_WORK)
             args = _permuted(made, order)
             if self._equal_args(known, args):
@@ -169,6 +167,27 @@ def _abstract(f: Apply | Reduce, used: Sequence[int], extents: Extents) -> _Call
     inner = [*images[: f.depth], *(Index.iterator(len(own) + k) for k in range(len(f.sums)))]
     arg = substitute(f.arg, inner, own + f.sums)
     return _Call(f"reduce {f.kind} {f.sums}", own, (arg,), f.sums, 0)
+
+
+def _orders(extents: Extents, wanted: Extents) -> Iterator[Sequence[int]]:
+    """Orders of iterators in which the extents are those wanted, the given order first."""
+    if sorted(extents) != sorted(wanted):
+        return
+    groups = [[k for k, n in enumerate(extents) if n == size] for size in sorted(set(extents))]
+    places = [[k for k, n in enumerate(wanted) if n == size] for size in sorted(set(extents))]
+    # Lazily, group by group: itertools.product would list all orders of each group at once.
+    chosen = [0] * len(extents)
+
+    def fill(number: int) -> Iterator[Sequence[int]]:
+        if number == len(groups):
+            yield tuple(chosen)
+            return
+        for images in itertools.permutations(groups[number]):
+            for place, k in zip(places[number], images, strict=True):
+                chosen[place] = k
+            yield from fill(number + 1)
+
+    yield from fill(0)
 
 
 def _permuted(made: _Call, order: Sequence[int]) -> list[Expr]:

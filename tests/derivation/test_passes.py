@@ -9,10 +9,10 @@ from xdsl.parser import Parser
 from isoform.compiler.pass_manager import run_pipeline
 from isoform.compiler.registry import make_context
 from isoform.dialects.errors import UserError
-from isoform.dialects.program import Program, main_of
+from isoform.dialects.program import Program
 from isoform.passes.derivation.cases import all_cases
-from isoform.passes.derivation.derive import AlgebraDerive, Derivation, Replay, derive, retrace
-from isoform.passes.derivation.lift import Lift, leaves_of, program_of_scope, scope_ops
+from isoform.passes.derivation.derive import AlgebraDerive, Derivation, Replay, derive
+from isoform.passes.derivation.lift import Lift, program_of_scope, scope_ops
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.search import Searcher, Settings, State
 from isoform.passes.equivalence import compare
@@ -43,7 +43,7 @@ def lowered(text: str) -> ModuleOp:
 def derived() -> tuple[ModuleOp, ModuleOp, list[Derivation]]:
     before = lowered(TRANSPOSED)
     after = before.clone()
-    found = derive(after, AlgebraDerive(states=400))
+    found = derive(after, AlgebraDerive(states=400, gain=0.5))
     after.verify()
     return before, after, found
 
@@ -53,6 +53,7 @@ def test_a_transposed_convolution_becomes_a_product_and_a_selective_sum() -> Non
     assert [d.rules[:2] for d in found] == [["sum-split", "reindex"]]
     assert compare(Program(before), Program(after)).is_equal
     assert found[0].chosen.priced.seconds < found[0].result.root.priced.seconds
+    assert found[0].before < found[0].result.root.priced.seconds, "its own kernel skips empty taps"
     assert [m.kernel.name for _, m in found[0].chosen.priced.choices] == ["gemm"]
 
 
@@ -73,12 +74,7 @@ def without_notes(module: ModuleOp) -> str:
 def test_the_trace_shows_the_expression_after_each_step() -> None:
     _, _, found = derived()
     text = found[0].trace()
-    for words in (
-        'algebra-sum-split{at="y" sums=',
-        "algebra-tighten",
-        "algebra-match",
-        "sum (k0: 48)",
-    ):
+    for words in ("algebra-sum-split{at=", "algebra-tighten{", "algebra-match{", "sum (k"):
         assert words in text
 
 
@@ -102,7 +98,7 @@ def test_it_is_deterministic() -> None:
 def test_the_trace_is_written_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.txt"
     module = lowered(TRANSPOSED)
-    run_pipeline(module, f'algebra-derive{{states=400 trace="{path}"}}', make_context())
+    run_pipeline(module, f'algebra-derive{{states=400 gain=0.5 trace="{path}"}}', make_context())
     assert "algebra-reindex" in path.read_text()
 
 
@@ -112,26 +108,22 @@ CASES = {c.name: c for c in all_cases() if len(c.roots) == 1 and c.depth}
 @pytest.mark.parametrize("name", CASES)
 def test_every_state_near_the_root_replays_on_the_program(name: str) -> None:
     """What a state is, its steps done to the ops give: token by token, and by pipeline."""
-    (root,) = CASES[name].small
+    module = program_of_scope(CASES[name].small[0])
+    (op,) = scope_ops(module)
+    root = Lift(module).scope(op)
     states = Searcher(Prices(), Settings(depth=2)).search((root,)).states
     for state in states[:: max(1, len(states) // 12)]:
-        check_replay(name, state)
+        check_replay(module.clone(), state)
 
 
-def check_replay(name: str, state: State) -> None:
-    (root,) = CASES[name].small
-    module = program_of_scope(root)
+def check_replay(module: ModuleOp, state: State) -> None:
     original = module.clone()
     (op,) = scope_ops(module)
-    lift = Lift(module)
-    named = {x: lift.source(v) for x, v in zip(leaves_of(root), main_of(module).body.block.args)}
-    traced = retrace(Searcher(Prices(), Settings()), state, named)
-    assert traced is not None
     replay = Replay(module, op)
-    for applied in traced[0]:
+    for applied in state.steps():
         replay.apply(applied)
     module.verify()
-    assert replay.root() is traced[1][0]
+    assert replay.root() is state.roots[0]
     run_pipeline(original, ",".join(text for text, _ in replay.passes), make_context())
     assert str(original) == str(module)
 

@@ -106,12 +106,9 @@ def open_body(rng: random.Random, rule: Rule, scope: Scope) -> Body | None:
     """The scope opened so that the rule may find something to do."""
     body = body_of(scope)
     if rule.name == "delta-elim" and body is not None:
-        place, other = (
-            rng.randrange(len(body.sums)) if body.sums else 0,
-            random_index(rng, body.rank),
-        )
         if not body.sums:
             return None
+        place, other = rng.randrange(len(body.sums)), random_index(rng, body.rank)
         delta = Guard(Index.iterator(body.rank + place) - other, 1)
         factors = (*body.factors, delta)
         return Body(body.shape, body.sums, body.coefficient, factors, body.element)
@@ -188,9 +185,8 @@ def test_products_that_share_nothing_are_not_merged() -> None:
     a, b, c = leaf("a", (5, 4), f32), leaf("b", (4, 3), f32), leaf("d", (5, 4), f32)
     first = body_of(build((5, 3), (4,), [Read(a, (m, k)), Read(b, (k, n))], f32))
     second = body_of(build((5, 3), (4,), [Read(c, (m, k)), Read(b, (k, n))], f32))
-    other = body_of(
-        build((4, 3), (5,), [Read(a, (k, m)), Read(leaf("e", (5, 3), f32), (k, n))], f32)
-    )
+    e = leaf("e", (5, 3), f32)
+    other = body_of(build((4, 3), (5,), [Read(a, (k, m)), Read(e, (k, n))], f32))
     assert first is not None
     assert second is not None
     assert other is not None

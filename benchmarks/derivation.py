@@ -1,0 +1,126 @@
+"""What the derivation search finds, in how many states and seconds: docs/derivation.md's tables.
+
+    python benchmarks/derivation.py            cases, spaces, ablations
+    python benchmarks/derivation.py --check    also every state to depth 4 against its root
+
+Seconds are process CPU seconds. EinNet's figures are from its artifact's logs (MaxDepth 7).
+"""
+
+import argparse
+import gc
+
+from isoform.passes.derivation.cases import Case, all_cases, constants, stacked
+from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.replace import Roots
+from isoform.passes.derivation.search import Result, Searcher, Settings, State
+from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.prove import Prover
+from isoform.passes.equivalence.residues import Residues, draw_primes
+
+# States without and with fingerprints, seconds without and with, of EinNet's artifact.
+EINNET = {
+    "conv3x3": ("7.08 M", "158 k", "327", "7.0"),
+    "transposed-gather": ("64.0 M", "901 k", "3834", "52.7"),
+    "conv5x5": ("76.7 M", "2.23 M", "3695", "98.9"),
+    "band-dilated": ("1.27 M", "18.3 k", "73.1", "0.68"),
+}
+EINNET_DEPTHS = {
+    "conv3x3": (8, 4),
+    "transposed-gather": (12, 6),
+    "conv5x5": (11, 7),
+    "band-dilated": (7, 4),
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments.add_argument("--check", action="store_true")
+    check = arguments.parse_args().check
+    cases = {case.name: case for case in all_cases()}
+    case_table(list(cases.values()))
+    space_table(cases)
+    depth_table(cases)
+    if check:
+        check_table(cases)
+
+
+def find(case: Case, exact: bool = False, depth: int | None = None) -> tuple[State | None, Result]:
+    """Search for the case's goal; `exact` wants it with no layout kernels at all."""
+    found: list[State] = []
+
+    def watch(state: State) -> bool:
+        match = case.reached(state.roots)
+        if match is not None and (not exact or all(match.direct)):
+            found.append(state)
+        return bool(found)
+
+    settings = Settings(depth=case.depth if depth is None else depth, states=20_000)
+    searcher = Searcher(Prices(constants(case.roots)), settings)
+    result = searcher.search(case.roots, watch)
+    return (found[0] if found else None), result
+
+
+def case_table(cases: list[Case]) -> None:
+    """The paper's cases, each with the checker's verdict."""
+    print("case | found | rules | depth | states | CPU s | checked")
+    for case in cases:
+        state, result = find(case)
+        if state is None:
+            print(f"{case.name} | {case.text} | not found | | {len(result.states)} | |")
+            continue
+        pairs = zip(case.roots, state.roots, strict=True)
+        methods = {proof.method for a, b in pairs if (proof := Prover().prove(a, b)).equal}
+        rules = ", ".join(state.rules()) or "as it stands"
+        counts = f"{state.depth} | {len(result.states)} | {result.seconds:.2f}"
+        print(f"{case.name} | {case.text} | {rules} | {counts} | {'; '.join(sorted(methods))}")
+
+
+def space_table(cases: dict[str, Case]) -> None:
+    """Whole spaces: what interning spares."""
+    print("\ncase | depth | tree nodes | states | spared | CPU s | EinNet: nodes, states, s, s")
+    for name, depth in (
+        ("conv3x3", 7),
+        ("band-dilated", 7),
+        ("transposed-gather", 3),
+        ("conv5x5", 4),
+    ):
+        settings = Settings(depth=depth, states=200_000, budget=300.0)
+        result = Searcher(Prices(), settings).search(cases[name].roots)
+        tree, states = result.tree(), len(result.states)
+        theirs = ", ".join(EINNET[name])
+        spared = f"{100 * (1 - states / tree):.1f}%"
+        print(f"{name} | {depth} | {tree} | {states} | {spared} | {result.seconds:.2f} | {theirs}")
+        gc.collect()
+
+
+def depth_table(cases: dict[str, Case]) -> None:
+    """Depth at which the goal is met with matching modulo layout, and with operands in place."""
+    print("\ncase | depth, modulo layout | depth, in place only | EinNet: without, with converging")
+    for name, (without, with_) in EINNET_DEPTHS.items():
+        state, _ = find(cases[name])
+        exact, _ = find(cases[name], exact=True)
+        depths = [str(s.depth) if s is not None else "not found" for s in (state, exact)]
+        print(f"{name} | {depths[0]} | {depths[1]} | {without}, {with_}")
+
+
+def check_table(cases: dict[str, Case]) -> None:
+    """Every state to depth 4 at small sizes, evaluated modulo two primes at every position."""
+    print("\nprogram | states to depth 4 | wrong")
+    programs: dict[str, Roots] = {c.small[0].token: c.small for c in cases.values()}
+    names = {c.small[0].token: c.name for c in reversed(list(cases.values()))}
+    programs[stacked()[0].token] = stacked()
+    for token, roots in programs.items():
+        settings = Settings(depth=4, states=10**6, budget=1e9)
+        states = Searcher(Prices(), settings).search(roots).states
+        evaluator = Evaluator(Residues(draw_primes(2, 5), 5))
+        wanted = [evaluator.value(root) for root in roots]
+        wrong = 0
+        for state in states:
+            pairs = zip((evaluator.value(r) for r in state.roots), wanted, strict=True)
+            wrong += not all(bool(evaluator.field.equal(a, b).all()) for a, b in pairs)
+        print(f"{names.get(token, 'stacked')} | {len(states)} | {wrong}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
