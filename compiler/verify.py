@@ -135,7 +135,9 @@ def verify_dominance(root: Operation, place_of: PlaceOf = no_place) -> None:
         for index, operand in enumerate(op.operands):
             if isinstance(operand, OpResult):
                 definition = operand.op
-                near = definition.parent is op.parent and order.get(definition, len(order)) < order[op]
+                near = (
+                    definition.parent is op.parent and order.get(definition, len(order)) < order[op]
+                )
             else:
                 near = operand.owner is op.parent
             if near:  # by far most uses

@@ -299,4 +299,12 @@ def _window(read: Read, array: Array, points: Sequence[Any]) -> Array | None:
     return array[tuple(slices)].transpose(order).reshape(shape)
 
 
-__all__ = ["evaluate_op", "evaluate_scope", "gather", "rebuild_extern", "run", "run_block", "run_opaque"]
+__all__ = [
+    "evaluate_op",
+    "evaluate_scope",
+    "gather",
+    "rebuild_extern",
+    "run",
+    "run_block",
+    "run_opaque",
+]

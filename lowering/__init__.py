@@ -1,1 +1,1 @@
-"""Floor 2: conversions between levels, importers and exporters, targets, code printers, runtimes."""
+"""Floor 2: conversions between levels, importers and exporters, targets, code, runtimes."""

@@ -142,7 +142,7 @@ def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
 
 
 def _location(producer: KernelOp, kernel: LoopsOp) -> LocationAttr:
-    """A contraction is known by its own name, loops by the last one's; by the other's if unknown."""
+    """A contraction is known by its own name, loops by the last one's, else by the other's."""
     order = (producer, kernel) if isinstance(producer, GemmOp | ConvOp) else (kernel, producer)
     known = (op.location for op in order if op.location != UnknownLoc())
     return next(known, kernel.location)

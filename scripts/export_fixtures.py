@@ -5,8 +5,8 @@ Run by hand when an exporter changes, in an environment of its own (CPU builds a
     pip install torch==2.14.1 torchvision==0.29.1 transformers onnx onnxscript
     python scripts/export_fixtures.py [NAME ...]
 
-Both exporters are used: `torchscript` (dynamo=False) and `dynamo`. All dims that can be are dynamic:
-tests bind them, as `--shape` does.
+Both exporters are used: `torchscript` (dynamo=False) and `dynamo`. All dims that can be are
+dynamic: tests bind them, as `--shape` does.
 """
 
 from __future__ import annotations

@@ -188,10 +188,10 @@ class AlgebraDerive(ModulePass):
     """Search programs beyond predefined operators for every contraction, by derivation rules.
 
     Rewrites a scope where the best program found is modelled to be faster by the factor `gain` (one
-    below 1 lets in what is modelled slower, to be measured); the result is scopes again, those that a library kernel computes written in its form. `budget` is in seconds
-    for each distinct scope. Costs are modelled for `target`. The rules applied are in
-    `isoform.rules`, the passes that replay them in `isoform.derivation`; `trace` names a file for
-    the readable derivations.
+    below 1 lets in what is modelled slower, to be measured). The result is scopes again, those that
+    a library kernel computes written in its form. `budget` is in seconds for each distinct scope.
+    Costs are modelled for `target`. The rules applied are in `isoform.rules`, the passes that
+    replay them in `isoform.derivation`; `trace` names a file for the readable derivations.
 
     Before, a transposed convolution (%one being ones of one place):
 
