@@ -168,6 +168,10 @@ class _Reader:
                 return self._power(args[0], args[1])
             case "ne" if args[1].constant == 0:
                 return self._truth(args[0])
+            case "div" if args[1].constant == 1:
+                return args[0]
+            case "pow" if args[1].constant == 0:
+                return constant(1)
             case _ if function in _SWAPPED:
                 return apply(_SWAPPED[function], args[::-1], self.extents)
             case _:
@@ -201,6 +205,8 @@ class _Reader:
 
     def _power(self, base: Expr, exponent: Expr) -> Expr:
         power = exponent.constant
+        if power == 0:
+            return constant(1)
         if power is None or power.denominator != 1 or not 1 <= abs(power) <= MOST_POWER:
             return apply("pow", [base, exponent], self.extents)
         value = base

@@ -44,13 +44,14 @@ from .canonical_types import (
     Term,
     digest,
     leaf,
+    numbers,
     render,
     render_factor,
     render_index,
     scope,
 )
 from .index import Index, iterators, normalise, range_of
-from .scalar_laws import OF_A_MULTISET, OF_A_SET, simplify_call
+from .scalar_laws import NOTHING_AFTER, OF_A_MULTISET, OF_A_SET, simplify_call, value_at
 
 # Past this many orders of tied sums the first one is taken: sound, no longer canonical.
 MOST_ORDERS = 5040
@@ -126,6 +127,11 @@ def substitute(expr: Expr, images: Sequence[Index], extents: Extents) -> Expr:
 
 def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
     """A function of expressions, simplified by the laws that hold exactly."""
+    if (literal := _of_literal(function, args, extents)) is not None:
+        return literal
+    inner = single_factor(args[0]) if function in NOTHING_AFTER else None
+    if isinstance(inner, Apply) and inner.function in NOTHING_AFTER[function]:
+        return args[0]
     known = simplify_call(function, [(a.token, a.constant) for a in args])
     if isinstance(known, Fraction):
         return constant(known)
@@ -136,6 +142,32 @@ def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
             return kept[0]
     made = Apply(function, tuple(kept), len(extents))
     return Expr((Term(ONE, (), (made,)),))
+
+
+def _of_literal(function: str, args: Sequence[Expr], extents: Extents) -> Expr | None:
+    """A function of a literal's elements (and of numbers) is a literal, if its values are known."""
+    reads = {a.token: f for a in args if isinstance(f := single_factor(a), Read)}
+    fixed = [a.constant for a in args]
+    if len(reads) != 1:
+        return None
+    ((token, read),) = reads.items()
+    if any(n is None and a.token != token for n, a in zip(fixed, args, strict=True)):
+        return None
+    source = read.source
+    if not isinstance(source, Leaf) or not source.data or not _inside(read, extents):
+        return None
+    values = [value_at(function, [v if n is None else n for n in fixed]) for v in source.data]
+    known = tuple(v for v in values if v is not None)
+    if len(known) != len(values):
+        return None
+    made = numbers(known, source.shape, source.element, source.label)
+    return factor(Read(made, read.index), extents)
+
+
+def _inside(read: Read, extents: Extents) -> bool:
+    """Whether a read never leaves its source."""
+    ranges = [range_of(e, extents) for e in read.index]
+    return all(a >= 0 and b < n for (a, b), n in zip(ranges, read.source.shape, strict=True))
 
 
 def reduce(kind: str, sums: Extents, arg: Expr, extents: Extents) -> Expr:
@@ -477,6 +509,7 @@ __all__ = [
     "map_factor",
     "multiply",
     "normal",
+    "numbers",
     "products",
     "reduce",
     "render",

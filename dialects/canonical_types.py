@@ -47,10 +47,16 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Leaf(Source):
-    """A tensor that is given: an input, a weight, the result of an op no scope expresses."""
+    """A tensor that is given: an input, a weight, the result of an op no scope expresses.
+
+    `data` are the elements, row-major, of a literal that stands for its numbers; other leaves stand
+    for any tensor.
+    """
 
     operands: tuple[Source, ...] = ()
     label: str = ""
+    identity: str = ""
+    data: tuple[Fraction, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +75,24 @@ def leaf(
     element: Attribute,
     operands: Sequence[Source] = (),
     label: str = "",
+    data: tuple[Fraction, ...] | None = None,
 ) -> Leaf:
     """The given tensor of that identity."""
     token = "t" + digest(repr((identity, tuple(shape), str(element), [s.token for s in operands])))
     found = _SOURCES.get(token)
     if found is None:
-        made = Leaf(token, tuple(shape), element, tuple(operands), label)
+        made = Leaf(token, tuple(shape), element, tuple(operands), label, identity, data)
         found = _SOURCES.setdefault(token, made)
     assert isinstance(found, Leaf)
     return found
+
+
+def numbers(
+    data: Sequence[Fraction], shape: Sequence[int], element: Attribute, label: str = "literal"
+) -> Leaf:
+    """The literal tensor of these elements, row-major."""
+    text = ",".join(str(value) for value in data)
+    return leaf(f"literal {digest(text)}", shape, element, label=label, data=tuple(data))
 
 
 def scope(shape: Sequence[int], element: Attribute, expr: Expr) -> Scope:

@@ -38,6 +38,12 @@ POINTS: dict[str, dict[int, int]] = {
     "atanh": {0: 0},
     "recip": {1: 1},
 }
+# f(g(x)) = g(x): what already has the property that f gives.
+_WHOLE_VALUED = frozenset({"floor", "ceil", "roundeven", "trunc"})
+NOTHING_AFTER: dict[str, frozenset[str]] = {
+    "abs": frozenset({"abs", "sqrt", "exp"}),
+    **dict.fromkeys(sorted(_WHOLE_VALUED), _WHOLE_VALUED),
+}
 # f(a, b) = f(b, a).
 COMMUTATIVE = frozenset({"max", "min", "eq", "ne"})
 # Functions of a set: f(a, a, b) = f(a, b), f(a) = a.
@@ -52,6 +58,12 @@ _EXACT: dict[str, Callable[[Fraction], Fraction]] = {
     "roundeven": lambda x: Fraction(round(x)),
     "trunc": lambda x: Fraction(math.trunc(x)),
 }
+# Of integers: division towards zero and its remainder.
+_WHOLE: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
+    "idiv": lambda a, b: math.trunc(a / b),
+    "irem": lambda a, b: a - b * math.trunc(a / b),
+}
+_MOST_POWER = 64
 _COMPARE: dict[str, Callable[[Fraction, Fraction], bool]] = {
     "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b,
@@ -70,6 +82,10 @@ def value_at(function: str, arguments: Sequence[Fraction]) -> Fraction | None:
         return max(arguments)
     if function == "min":
         return min(arguments)
+    if function == "ipow":
+        return arguments[0] ** int(arguments[1]) if 0 <= arguments[1] <= _MOST_POWER else None
+    if function in _WHOLE and arguments[1] != 0:
+        return Fraction(_WHOLE[function](*arguments))
     return None
 
 
@@ -97,6 +113,8 @@ def simplify_call(function: str, arguments: Sequence[Argument]) -> Fraction | li
         value = value_at(function, constants)
         if value is not None:
             return value
+    if function == "lt" and arguments[0][0] == arguments[1][0]:
+        return Fraction(0)  # for NaN too; a <= a is not always true
     numbers = list(range(len(arguments)))
     if function in OF_A_SET:
         return _of_a_set(function, arguments, constants)

@@ -176,13 +176,18 @@ def _inline(text: str, folded: SSAValue, block: Block) -> SSAValue:
 
 
 def expression_text(block: Block) -> str:
-    """The ops of an expression in one line, values numbered; the last one is the result."""
+    """The ops of an expression in one line, values numbered; the last one is the result.
+
+    Where the last op has several results, a `func.return` says which one it is.
+    """
+    *steps, last = block.ops
     out = StringIO()
     printer = Printer(out)
-    for op in block.ops:
-        if not isinstance(op, ReturnOp):
-            printer.print_op(op)
-            out.write("; ")
+    owner = last.operands[0].owner
+    alone = bool(steps) and owner is steps[-1] and len(steps[-1].results) == 1
+    for op in steps if alone else [*steps, last]:
+        printer.print_op(op)
+        out.write("; ")
     return out.getvalue().removesuffix("; ")
 
 

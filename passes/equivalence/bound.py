@@ -23,7 +23,17 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ...dialects.canonical_scope import Apply, Expr, Factor, Read, Reduce, Scope, Source, Symbol
+from ...dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Factor,
+    Leaf,
+    Read,
+    Reduce,
+    Scope,
+    Source,
+    Symbol,
+)
 from .field import schedule
 from .residues import LEAST_PRIME, prime_pool
 
@@ -69,7 +79,7 @@ class Measurer:
             if isinstance(needed, Scope) and needed.token not in self.cut:
                 self.memo[needed.token] = self.expr(needed.expr)
             else:
-                self.memo[needed.token] = Measure(degree=1, worst=1)
+                self.memo[needed.token] = _given(needed)
         return self.memo[source.token]
 
     def expr(self, expr: Expr) -> Measure:
@@ -98,7 +108,8 @@ class Measurer:
     def _factor(self, factor: Factor) -> Measure:
         match factor:
             case Read(source, _, _):
-                return self.memo.get(source.token, Measure(degree=1, worst=1))
+                known = self.memo.get(source.token)
+                return _given(source) if known is None else known
             case Symbol():
                 return Measure(degree=1, worst=1)
             case Apply("mul", args, _):
@@ -114,6 +125,16 @@ class Measurer:
                 return Measure(1, m.worst, math.prod(sums) * (m.arguments + 1) + 1, bits=m.bits)
             case _:
                 return Measure()
+
+
+def _given(source: Source) -> Measure:
+    """A leaf: a variable, or the numbers of a literal."""
+    if not isinstance(source, Leaf) or source.data is None:
+        return Measure(degree=1, worst=1)
+    below = math.lcm(*(v.denominator for v in source.data))
+    largest = max((math.ceil(abs(v)) for v in source.data), default=0)
+    binary = below & (below - 1) == 0
+    return Measure(denominator=_log2(below), norm=_log2(largest), binary=binary)
 
 
 def _product(parts: Iterable[Measure]) -> Measure:

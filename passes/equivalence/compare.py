@@ -11,8 +11,8 @@ from ...dialects.errors import UserError
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.types import Tensor
-from . import witness
-from .differences import Pairs, by_residues, by_witness, first_lost
+from . import constants, witness
+from .differences import Pairs, by_residues, by_witness, first_lost, foreign_constants
 from .identities import STATEMENTS
 from .match import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
@@ -26,6 +26,7 @@ from .verdict import (
     UNKNOWN,
     Assumption,
     Difference,
+    FoldedConstant,
     Kind,
     OutputVerdict,
     Verdict,
@@ -110,14 +111,15 @@ class _Comparison:
     seed: int
     deadline: float
     state: tuple[Matcher, Pairs, list[Proof]] | None = None
+    foreign: Sequence[Sequence[str]] = ()
 
     def run(self) -> Verdict:
         self.weights = Weights(self.a, self.b)
         self.prover = Prover(self.seed, self.deadline, most_work=_LIGHT)
         found: list[Verdict] = []
-        for functions in (False, True):
+        for more in (False, True):
             try:
-                verdict = self._match(functions)
+                verdict = self._match(more)
             except OutOfTimeError:
                 found.append(self._unknown("the time budget is spent"))
                 break
@@ -130,20 +132,24 @@ class _Comparison:
             different = None
         return found[0] if different is None else different
 
-    def _match(self, functions: bool) -> Verdict:
-        matcher = Matcher(self.prover, functions=functions)
+    def _match(self, more: bool) -> Verdict:
+        """Match all values; `more` allows identities of functions, and constants by their value."""
+        matcher = Matcher(self.prover, functions=more)
+        if more and any(self.foreign):
+            matcher.constants = self.weights.data
         first = self._translator("a", self.a, matcher).program(self.a, self.a.input_names)
         other = self._translator("b", self.b, matcher)
         second = other.program(self.b, self.b.input_names)
         pairs: Pairs = [(x, second[self.order[k]]) for k, x in enumerate(first)]
         proofs = [self._output(matcher, x, y) for x, y in pairs]
-        if not functions:
+        if not more:
             self.state = matcher, pairs, proofs
-        if not all(p.equal for p in proofs) and not functions:
+        if not all(p.equal for p in proofs) and not more:
             different = self._different(matcher, pairs, proofs)
             if different is not None:
                 return different
-            self.prover.most_work = _HEAVY
+            self.foreign = [foreign_constants(matcher, *pair) for pair in pairs]
+            self.prover.most_work = _HEAVY if not any(self.foreign) else _LIGHT
             proofs = [
                 proof if proof.equal else self._output(matcher, x, y)
                 for (x, y), proof in zip(pairs, proofs, strict=True)
@@ -177,13 +183,16 @@ class _Comparison:
     def _verdict(self, matcher: Matcher, proofs: Sequence[Proof]) -> Verdict:
         bound = min(1.0, sum(p.bound for p in matcher.proofs))
         assumed = sorted({name for p in matcher.proofs for name in p.assumptions})
-        kind: Kind = FUNCTIONS if assumed else FOLDING if self.weights.folded else EQUAL
+        folded = bool(self.weights.folded) or constants.NAME in assumed
+        functions = any(name != constants.NAME for name in assumed)
+        kind: Kind = FUNCTIONS if functions else FOLDING if folded else EQUAL
         outputs: list[OutputVerdict] = []
         for name, proof in zip(self.a.output_names, proofs, strict=True):
             if proof.equal:
                 outputs.append(OutputVerdict(name, kind, (proof.method,), bound))
-            else:
-                outputs.append(OutputVerdict(name, UNKNOWN, (), 0.0, self._reason(proof)))
+                continue
+            foreign = self.foreign[len(outputs)] if self.foreign else []
+            outputs.append(OutputVerdict(name, UNKNOWN, (), 0.0, self._reason(proof, foreign)))
         kinds: list[Kind] = [o.kind for o in outputs]
         worst: Kind = max(kinds, key=ORDER.index)
         reasons = [o.reason for o in outputs if o.reason]
@@ -196,10 +205,17 @@ class _Comparison:
             assumed=assumed,
         )
 
-    def _reason(self, proof: Proof) -> str:
+    def _reason(self, proof: Proof, foreign: Sequence[str]) -> str:
         if self.weights.wrong:
             name, constant = next(iter(sorted(self.weights.wrong.items())))
             return f"constant '{name}' is {constant.ulps:.3g} ulp from the expression it carries"
+        if foreign:
+            several = f"{len(foreign)} constants" if len(foreign) > 1 else "a constant"
+            return (
+                f"{several} of one program are not in the other, and carry no expression over "
+                f"its weights: '{foreign[0]}'{', ...' if len(foreign) > 1 else ''}; on the inputs "
+                "tried the outputs agree but for rounding"
+            )
         if proof.reason:
             return proof.reason
         return (
@@ -223,10 +239,15 @@ class _Comparison:
             counts[proof.method] = counts.get(proof.method, 0) + 1
         primes = [p.primes for p in proofs if p.primes]
         equal = kind in (EQUAL, FOLDING, FUNCTIONS)
-        assumptions = [Assumption(name, STATEMENTS[name]) for name in assumed]
+        statements = {**STATEMENTS, constants.NAME: constants.STATEMENT}
+        assumptions = [Assumption(name, statements[name]) for name in assumed]
         if self.weights.by_name:
             statement = "weights without data are the same where they have the same name"
             assumptions.append(Assumption("weights-by-name", statement))
+        folded = [c for _, c in sorted(self.weights.folded.items())]
+        if matcher is not None and constants.NAME in assumed:
+            names = sorted({name for group in self.foreign for name in group})
+            folded += [FoldedConstant(name, "", matcher.apart) for name in names]
         return Verdict(
             kind=kind,
             outputs=outputs,
@@ -237,7 +258,7 @@ class _Comparison:
             primes=tuple(sorted({p for group in primes for p in group})),
             lanes=max((len(group) for group in primes), default=0),
             difference=difference,
-            folded=tuple(c for _, c in sorted(self.weights.folded.items())),
+            folded=tuple(folded),
             assumptions=tuple(assumptions),
             reason=reason,
         )

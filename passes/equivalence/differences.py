@@ -35,7 +35,8 @@ def by_witness(
     begun = time.monotonic()
     for k in range(witness.MOST_DRAWS):
         started = time.monotonic()
-        if k >= len(scales) and started > begun + witness.SECONDS:
+        spent = started - begun
+        if spent > (witness.SECONDS if k >= len(scales) else witness.MOST_SECONDS):
             return None
         seed, scale = prover.seed + k, scales[k % len(scales)]
         try:
@@ -103,6 +104,8 @@ def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
     inputs = programs[0].input_names
     for node in schedule(source):
         if isinstance(node, Leaf):
+            if node.data is not None:
+                continue
             absent = not any(node.label in p.weights for p in programs)
             given = node.label in inputs or (absent and node.label != "literal")
             if node.operands or is_bool(node.element) or not given:
@@ -114,6 +117,18 @@ def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
             if any(isinstance(f, Read) and f.outside != 0.0 for f in factors):
                 return False
     return True
+
+
+def foreign_constants(matcher: Matcher, a: Source, b: Source) -> list[str]:
+    """Names of the weights and literals that `b` alone depends on; of `a` if there are none."""
+    labels: dict[str, str] = {}
+    for source in (a, b):
+        for node in schedule(source):
+            if isinstance(node, Leaf) and node.identity.startswith(("weight ", "literal ")):
+                labels[node.token] = node.label
+    mine, theirs = matcher.leaves_of(a), matcher.leaves_of(b)
+    apart = theirs - mine if any(token in labels for token in theirs - mine) else mine - theirs
+    return sorted(labels[token] for token in apart if token in labels)
 
 
 def first_lost(matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> str:

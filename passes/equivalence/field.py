@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...dialects.canonical_scope import (
     Extents,
     Factor,
     Guard,
+    Leaf,
     Read,
     Reduce,
     Scope,
@@ -73,7 +75,15 @@ class Evaluator:
     def _compute(self, source: Source) -> Lanes:
         if isinstance(source, Scope) and source.token not in self.cut:
             return self.everywhere(source.expr, source.shape)
+        if isinstance(source, Leaf) and source.data is not None:
+            return self._literal(source.data, source.shape)
         return self.field.draw(source.token, source.shape)
+
+    def _literal(self, data: Sequence[Fraction], shape: Extents) -> Lanes:
+        numbers = {value: k for k, value in enumerate(dict.fromkeys(data))}
+        table = np.stack([self.field.literal(value) for value in numbers], axis=1)
+        places = np.array([numbers[value] for value in data]).reshape(shape)
+        return table[:, places]
 
     def everywhere(self, expr: Expr, extents: Extents) -> Lanes:
         """An expression at every point of the extents."""

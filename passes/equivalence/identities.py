@@ -19,6 +19,8 @@ from ...dialects.canonical_scope import (
     Expr,
     Extents,
     Factor,
+    Leaf,
+    Read,
     Reduce,
     Scope,
     Source,
@@ -32,6 +34,7 @@ from ...dialects.canonical_scope import (
     factor,
     multiply,
     normal,
+    numbers,
     reduce,
     scale,
     single_factor,
@@ -100,6 +103,8 @@ class Rewriter:
             case Apply(function, args, depth):
                 inner = [self.expr(a, extents[:depth]) for a in args]
                 return self.call(function, inner, extents)
+            case Read(source, index, outside) if isinstance(source, Leaf) and source.data:
+                return factor(Read(self._simple(source, source.data), index, outside), extents)
             case Reduce(kind, sums, arg, depth):
                 return reduce(kind, sums, self.expr(arg, extents[:depth] + sums), extents[:depth])
             case _:
@@ -237,6 +242,17 @@ class Rewriter:
     def _squared(self, root: Expr, f: Factor, extents: Extents) -> Expr:
         assert isinstance(f, Apply)
         return root if f.function == "sqrt" else self.call("recip", [root], extents)
+
+    def _simple(self, source: Leaf, data: Sequence[Fraction]) -> Leaf:
+        """A literal tensor with its rounded rationals made exact."""
+        found = [nearest_simple(value) for value in data]
+        if not any(f is not None and f[1] == 1 for f in found):
+            return source
+        self.used.add("rounded-literal")
+        exact = tuple(
+            f[0] if f is not None and f[1] == 1 else v for f, v in zip(found, data, strict=True)
+        )
+        return numbers(exact, source.shape, source.element, source.label)
 
     def _literal(self, value: Fraction, extents: Extents) -> Expr:
         found = nearest_simple(value)

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from ...dialects.canonical_body import moves_data
-from ...dialects.canonical_scope import Scope, Source
+from ...dialects.canonical_scope import Leaf, Scope, Source
+from .constants import Data, prove_up_to_constants
 from .field import schedule, sources_of
 from .identities import prove_up_to_functions
 from .prove import STRUCTURAL, Proof, Prover
 
 # Candidates tried for one scope, and times that a proof is repeated over an earlier cut.
-MOST_CANDIDATES = 6
+MOST_CANDIDATES, FEW_CANDIDATES = 6, 3
 MOST_WIDENINGS = 4
 # Scopes between a value and the cut, past which a value is not compared on the way.
 MOST_BETWEEN = 32
@@ -28,7 +29,13 @@ MOST_BETWEEN = 32
 
 @dataclass
 class Matcher:
-    """The values of the first program, and which of them the second one is known to compute."""
+    """The values of the first program, and which of them the second one is known to compute.
+
+    Attributes:
+        functions: whether identities of functions may be used.
+        constants: the data of weights, where coefficients may be compared by value; `apart` is how
+            many ulps those taken as equal are apart.
+    """
 
     prover: Prover
     first: dict[str, Source] = field(default_factory=dict[str, Source])
@@ -39,13 +46,15 @@ class Matcher:
     leaves: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     by_shape: dict[object, list[Scope]] = field(default_factory=dict[object, list[Scope]])
     functions: bool = False
+    constants: Data | None = None
+    apart: float = 0.0
 
     def add(self, source: Source, op: Operation) -> Source:
         """Take a scope of the first program."""
         if isinstance(source, Scope) and source.token not in self.first:
             self.first[source.token] = source
             self.origin[source.token] = op
-            key = (source.shape, source.element, self.leaves_of(source))
+            key = self._key(source)
             self.by_shape.setdefault(key, []).append(source)
         return source
 
@@ -70,11 +79,39 @@ class Matcher:
         self.proofs.append(proof)
 
     def _candidates(self, source: Scope) -> list[Scope]:
-        if len(schedule(source, frozenset(self.matched))) > MOST_BETWEEN:
+        """Scopes of the first program to compare with, those over the same values first."""
+        cut = frozenset(self.matched)
+        if len(schedule(source, cut)) > MOST_BETWEEN:
             return []
-        key = (source.shape, source.element, self.leaves_of(source))
-        free = [s for s in self.by_shape.get(key, ()) if s.token not in self.matched]
-        return free[:MOST_CANDIDATES]
+        wanted = self._below(source, cut)
+        alike: list[Scope] = []
+        others: list[Scope] = []
+        for candidate in self.by_shape.get(self._key(source), ()):
+            if candidate.token not in self.matched:
+                same = self._below(candidate, cut) == wanted
+                (alike if same else others).append(candidate)
+        if self.constants is not None:
+            return alike[:MOST_CANDIDATES]
+        return [*alike, *others][: MOST_CANDIDATES if alike else FEW_CANDIDATES]
+
+    def _below(self, source: Source, cut: frozenset[str]) -> frozenset[str]:
+        """What a source is computed from: matched values and leaves, but for constants."""
+        found: list[str] = []
+        for node in schedule(source, cut - {source.token}):
+            if isinstance(node, Scope) and node.token not in cut:
+                continue
+            literal = isinstance(node, Leaf) and node.data is not None
+            constant = self.constants is not None and node.token in self.constants
+            if not literal and not constant:
+                found.append(node.token)
+        return frozenset(found)
+
+    def _key(self, source: Source) -> object:
+        """What candidates share: shape, type, leaves (constants aside where these may differ)."""
+        leaves = self.leaves_of(source)
+        if self.constants is not None:
+            leaves = frozenset(token for token in leaves if token not in self.constants)
+        return source.shape, source.element, leaves
 
     def compare(self, a: Source, b: Source) -> Proof:
         """Prove a pair over the matched values, then over earlier ones where that fails."""
@@ -91,6 +128,10 @@ class Matcher:
         return proof
 
     def _prove(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
+        if self.constants is not None and self.leaves_of(a) != self.leaves_of(b):
+            proof, apart = prove_up_to_constants(self.prover, a, b, cut, self.constants)
+            self.apart = max(self.apart, apart) if proof.equal else self.apart
+            return proof
         proof = self.prover.prove(a, b, cut)
         if proof.equal or not self.functions:
             return proof
@@ -107,7 +148,8 @@ class Matcher:
             if node.token in self.leaves:
                 continue
             if not isinstance(node, Scope):
-                self.leaves[node.token] = frozenset((node.token,))
+                known = isinstance(node, Leaf) and node.data is not None
+                self.leaves[node.token] = frozenset(() if known else (node.token,))
                 continue
             below = [self.leaves[s.token] for s in sources_of(node.expr)]
             self.leaves[node.token] = frozenset[str]().union(*below)

@@ -18,6 +18,7 @@ from .field import Evaluator, TooLargeError, schedule
 from .inline import Inliner, TooManyTermsError
 from .residues import BadPrimeError, Residues, draw_primes
 from .shrink import shrink
+from .translate import whole
 
 # What one field check may miss with; a comparison of programs makes few of them.
 TARGET = 1e-15
@@ -71,8 +72,9 @@ class Prover:
         """Whether two sources of one shape are equal for all values at the cut."""
         if a is b:
             return Proof(True, STRUCTURAL)
-        if a.shape != b.shape or not isinstance(a, Scope) or not isinstance(b, Scope):
+        if not isinstance(a, Scope) and not isinstance(b, Scope):
             return Proof(None, reason="calls of different operands are not compared")
+        a, b = whole(a), whole(b)
         cut = frozenset(cut) - {a.token, b.token}
         try:
             inliner = Inliner(cut, self.check)
@@ -86,9 +88,9 @@ class Prover:
         a: Expr,
         b: Expr,
         shape: Extents,
-        whole: tuple[Scope, Scope, frozenset[str]] | None = None,
+        given: tuple[Scope, Scope, frozenset[str]] | None = None,
     ) -> Proof:
-        """Whether two expressions over leaves are equal; `whole` is what they were inlined from."""
+        """Whether two expressions over leaves are equal; `given` is what they were inlined from."""
         if a.token == b.token:
             return Proof(True, SYMBOLIC)
         self.check()
@@ -101,8 +103,8 @@ class Prover:
         plain = small_a.size[1] == small_b.size[1] == 0
         if answer or (answer is False and plain):  # calls may be equal in ways it does not see
             return Proof(answer, f"{SYMBOLIC}, {size}")
-        element = whole[0].element if whole is not None else None
-        return self._small(small_a, small_b, small, element, size, whole)
+        element = given[0].element if given is not None else None
+        return self._small(small_a, small_b, small, element, size, given)
 
     def _small(
         self,
@@ -111,14 +113,14 @@ class Prover:
         shape: Extents,
         element: Any,
         size: str,
-        whole: tuple[Scope, Scope, frozenset[str]] | None,
+        given: tuple[Scope, Scope, frozenset[str]] | None,
     ) -> Proof:
         """The field check: first at one position, which rejects most, then at all."""
         point = self._at_a_point(a, b, shape, element)
         if point.equal is False:
             return replace(point, method=f"{FIELD}, {size}")
-        if size == "full" and whole is not None:
-            return self.by_field(*whole)
+        if size == "full" and given is not None:
+            return self.by_field(*given)
         found = self.by_field(scope(shape, element, a), scope(shape, element, b), frozenset())
         return replace(found, method=f"{FIELD}, {size}")
 

@@ -109,7 +109,7 @@ class _Survey:
         touched = tuple(env[k] for k in sorted(f.iterators))
         match f:
             case Read(source, index, outside):
-                plain = isinstance(source, Leaf) and outside == 0.0
+                plain = isinstance(source, Leaf) and source.data is None and outside == 0.0
                 self._read(source, index, env, extents, plain)
                 line.factors.append((touched, plain))
             case Guard():

@@ -23,6 +23,7 @@ from ...dialects.canonical_scope import (
     Extents,
     Factor,
     Guard,
+    Leaf,
     Read,
     Reduce,
     Symbol,
@@ -297,6 +298,8 @@ def _address(
     """Variable address of a factor at each point (None for a guard), and where it is not 0."""
     match f:
         case Read(source, index, outside):
+            if isinstance(source, Leaf) and source.data is not None:
+                raise _GiveUpError  # its elements are numbers, not variables
             start = variables.block(source.token, math.prod(source.shape))
             at: Any = 0
             ok: Any = True

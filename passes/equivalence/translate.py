@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 import numpy as np
 from xdsl.context import Context
@@ -19,10 +20,20 @@ from xdsl.parser import Parser
 from ...dialects.algebra import ALGEBRA, ExternOp, OnesOp, ScopeOp
 from ...dialects.canonical_body import from_op, literal_value
 from ...dialects.canonical_body import read as read_through
-from ...dialects.canonical_scope import Source, constant, leaf, scope
+from ...dialects.canonical_scope import (
+    Read,
+    Scope,
+    Source,
+    constant,
+    factor,
+    leaf,
+    numbers,
+    scope,
+    single_factor,
+)
 from ...dialects.errors import UserError
 from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
-from ...dialects.index import flatten, iterators, normalise, row_major_strides, unflatten
+from ...dialects.index import Index, flatten, iterators, normalise, row_major_strides, unflatten
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scope_builder import ScopeBuilder
@@ -31,6 +42,8 @@ from ...dialects.types import element_of, is_float, is_static, shape_of, tensor_
 
 Merge = Callable[[Source, Operation], Source]
 
+# Elements of a literal up to which its numbers are taken for what they are.
+MOST_KNOWN = 4096
 # ONNX nodes whose results no input decides.
 RANDOM_NODES = frozenset(
     {
@@ -100,7 +113,8 @@ class Translator:
                 self.values[op.result] = scope(shape, element_of(op.result), constant(1))
             case ScopeOp():
                 made = from_op(op, self.values.__getitem__)
-                self.values[op.result] = self.merge(made, owner)
+                same = copied(made)
+                self.values[op.result] = self.merge(made, owner) if same is None else same
             case KernelOp():
                 self._region(op)
             case ViewOp():
@@ -144,7 +158,9 @@ class Translator:
         flat = flatten(iterators(len(new)), row_major_strides(new))
         index = [normalise(e, new) for e in unflatten(flat, old)]
         value = read_through(self.values[op.source], index, tuple(new))
-        return scope(new, element_of(op.result), value)
+        made = scope(new, element_of(op.result), value)
+        same = copied(made)
+        return made if same is None else same
 
     def _extern(self, op: Operation, callee: str, config: DictionaryAttr) -> None:
         """An op no scope expresses: its results are whatever it makes of these operands."""
@@ -158,6 +174,25 @@ class Translator:
             made = f"call {identity} result {k}"
             shape, element = shape_of(result), element_of(result)
             self.values[result] = leaf(made, shape, element, operands, label=where(op))
+
+
+def copied(made: Scope) -> Source | None:
+    """The source that a scope copies as it is, if it does."""
+    read = single_factor(made.expr)
+    if not isinstance(read, Read) or read.outside != 0.0:
+        return None
+    source = read.source
+    here = [Index.iterator(k) if n != 1 else Index(0) for k, n in enumerate(made.shape)]
+    same = list(read.index) == here and (source.shape, source.element) == (made.shape, made.element)
+    return source if same else None
+
+
+def whole(source: Source) -> Scope:
+    """A source as a scope: a leaf is what reads it at every point."""
+    if isinstance(source, Scope):
+        return source
+    here = tuple(iterators(len(source.shape)))
+    return scope(source.shape, source.element, factor(Read(source, here), source.shape))
 
 
 def _config(callee: str, config: DictionaryAttr) -> str:
@@ -176,19 +211,25 @@ def _config(callee: str, config: DictionaryAttr) -> str:
 
 
 def literal(op: ConstantOp) -> Source:
-    """A literal: one number everywhere is a coefficient, anything else a tensor of its own."""
+    """A literal: one number everywhere is a coefficient, anything else a tensor of its own.
+
+    A large one stands for any tensor, as weights do.
+    """
     array, element = op.array(), op.type.element_type
     if array.size and (array == array.flat[0]).all():
         number = array.flat[0]
         value = float(number) if is_float(element) else int(number)
         return scope(array.shape, element, literal_value(value))
-    data = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
-    return leaf(f"literal {data}", array.shape, element, label="literal")
+    if array.size <= MOST_KNOWN and np.isfinite(array.astype(np.float64)).all():
+        kind = float if is_float(element) else int
+        return numbers([Fraction(kind(v)) for v in array.flat], array.shape, element)
+    name = f"literal {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+    return leaf(name, array.shape, element, label="literal")
 
 
 # --- expressions of folded constants ------------------------------------------------------------
 
-_STATEMENT = re.compile(r"; (?=%[\w$.-]+(?:, %[\w$.-]+)* = )")
+_STATEMENT = re.compile(r"; (?=%[\w$.-]+(?:, %[\w$.-]+)* = |func\.return )")
 
 
 def _context() -> Context:
@@ -207,11 +248,13 @@ def parse_expression(text: str, result: Attribute) -> ModuleOp:
     from xdsl.utils.exceptions import ParseError, VerifyException
 
     steps = _STATEMENT.split(text)
-    last = re.match(r"(%[\w$.-]+) = ", steps[-1])
-    if last is None:
-        raise UserError("a folded constant's expression cannot be read", found=steps[-1][:80])
+    if not steps[-1].startswith("func.return "):
+        last = re.match(r"(%[\w$.-]+) = ", steps[-1])
+        if last is None:
+            raise UserError("a folded constant's expression cannot be read", found=steps[-1][:80])
+        steps.append(f"func.return {last[1]} : {result}")
     lines = "\n".join(steps)
-    program = f"func.func @main() -> {result} {{\n{lines}\nfunc.return {last[1]} : {result}\n}}\n"
+    program = f"func.func @main() -> {result} {{\n{lines}\n}}\n"
     try:
         module = Parser(_context(), program).parse_module()
         module.verify()

@@ -80,7 +80,8 @@ class FoldedConstant:
 
     Attributes:
         name: of the weight.
-        expression: over the source's weights, as fold-constants wrote it.
+        expression: over the source's weights, as fold-constants wrote it; empty where none is kept
+            and the constant was recognised by its value.
         ulps: largest distance of its data from the expression recomputed in float64, in units in
             the last place of its own element type.
     """
@@ -160,9 +161,10 @@ class Verdict:
         if self.is_equal and self.error_bound:
             parts.append(f"Probability of a wrong answer: at most {self.error_bound:.1e}.")
         if self.folded:
+            made = "constant was" if len(self.folded) == 1 else "constants were"
             parts.append(
-                f"{len(self.folded)} constants were made at compile time; they are within "
-                f"{self.largest_ulps:.3g} ulp of their expressions."
+                f"{len(self.folded)} {made} made at compile time, within {self.largest_ulps:.3g} "
+                "ulp of what it stands for."
             )
         if self.assumptions:
             listed = "; ".join(f"{a.name}: {a.statement}" for a in self.assumptions)

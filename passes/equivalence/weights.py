@@ -8,7 +8,7 @@ carries `isoform.expression` stands for that expression over the source's weight
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,11 +20,11 @@ from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.program import Program, expression_of, main_of, return_of
 from ...dialects.reference import run_block
 from ...dialects.types import Array, is_float, tensor_type
-from .translate import Translator, parse_expression
+from .translate import Translator, literal, parse_expression
 from .verdict import FoldedConstant
 
 # A constant further than this from its expression was not made from it.
-MOST_ULPS = 8.0
+MOST_ULPS = 32.0
 
 
 @dataclass
@@ -35,6 +35,7 @@ class Weights:
         by_name: whether names had to be trusted because data is absent.
         folded: constants whose expression was put in their place, by name.
         wrong: constants that are not what their expression says.
+        data: by token of their source, what the weights and literals are that have no expression.
     """
 
     a: Program
@@ -42,6 +43,7 @@ class Weights:
     by_name: bool = False
     folded: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
     wrong: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
+    data: dict[str, Callable[[], Array]] = field(default_factory=dict[str, Callable[[], Array]])
     _checked: dict[tuple[bool, str, str], bool] = field(
         default_factory=dict[tuple[bool, str, str], bool]
     )
@@ -80,10 +82,15 @@ class Weights:
             made = self._substituted(op, text, program)
             if made is not None:
                 return made
-        return leaf(f"weight {identity}", op.type.get_shape(), op.type.element_type, label=op.key)
+        shape, element = op.type.get_shape(), op.type.element_type
+        made = leaf(f"weight {identity}", shape, element, label=op.key)
+        if op.key in program.weights:
+            self.data[made.token] = lambda: program.weights[op.key]
+        return made
 
     def literal(self, op: ConstantOp, program: Program) -> Source | None:
         """The expression of a literal that fold-constants made, if it keeps one."""
+        self.data.setdefault(literal(op).token, op.array)
         text = expression_of(op)
         other = self._literals[1 if program is self.a else 0]
         if text is None or str(op.data) in other:

@@ -16,9 +16,10 @@ from ...dialects.types import Array, Tensor, is_bool, is_float
 from ...dialects.weights import Weights
 
 # Scales of the inputs tried, in order, each with the next seed: faults may hide beyond a clip, near
-# zero, or where several relus are 0. Small programs are tried more often, for so many seconds.
+# zero, or where several relus are 0. Small programs are tried more often, for so many seconds;
+# large ones less often.
 SCALES = (1.0, 1.0, 8.0, 0.05, 200.0)
-MOST_DRAWS, SECONDS = 50, 0.5
+MOST_DRAWS, SECONDS, MOST_SECONDS = 50, 0.5, 8.0
 # Functions that leave the range of float64 soon: large inputs then show rounding, not meaning.
 STEEP = frozenset({"exp", "sinh", "cosh", "pow", "log", "tan", "reduce.prod"})
 # A difference this small, relative to the largest value of the output, may be rounding.

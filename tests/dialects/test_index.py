@@ -1,6 +1,8 @@
 """Index expressions: the normal form means what was written, and ranges are exact."""
 
+import copy
 import operator
+import pickle
 import random
 
 import numpy as np
@@ -20,8 +22,8 @@ from isoform.dialects.index import (
     unflatten,
 )
 
-BATCHES = 20
-EXPRESSIONS = 1000  # per batch: 20,000 in all
+BATCHES, MORE_BATCHES = 10, 90
+EXPRESSIONS = 1000  # per batch: 10,000 by default, 100,000 in all
 
 
 def random_case(rng: random.Random):
@@ -51,6 +53,16 @@ def random_tree(rng: random.Random, values, depth: int):
 
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_normal_form_and_range_agree_with_brute_force(batch: int) -> None:
+    check_against_brute_force(batch)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", range(BATCHES, BATCHES + MORE_BATCHES))
+def test_one_hundred_thousand_normal_forms_agree_with_brute_force(batch: int) -> None:
+    check_against_brute_force(batch)
+
+
+def check_against_brute_force(batch: int) -> None:
     rng = random.Random(batch)
     for _ in range(EXPRESSIONS):
         extents, index, expected = random_case(rng)
@@ -152,3 +164,24 @@ def test_division_needs_a_positive_divisor(divisor: int) -> None:
 def test_chains_walk_one_strided_range() -> None:
     assert is_chain([12, 4, 1], [2, 3, 4])
     assert not is_chain([12, 3, 1], [2, 3, 4])
+
+
+@pytest.mark.parametrize(
+    ("index", "extents", "expected"),
+    [
+        (4 * (x // 4) + x % 4, (10**7, 1, 1), (0, 10**7 - 1)),
+        (5 * (x // 3) - y // 7, (10**6, 10**6, 1), (-142857, 1666665)),
+        (x // 3 + (y + z) // 5, (10**6, 999, 10**6), (0, 333333 + 200199)),
+        ((x + 10**6 * y) // 10**5 - z // 2, (10**6, 10**6, 5), (-2, 9999999)),
+    ],
+)
+def test_ranges_of_large_boxes_are_exact(index, extents, expected) -> None:
+    """Parts that share no iterator add up; a floor alone is monotone: nothing is tabulated."""
+    assert range_of(normalise(index, extents), extents) == expected
+
+
+def test_equal_expressions_are_one_object() -> None:
+    assert x + y is y + x
+    assert (x + 3) // 2 is (3 + x) // 2
+    assert pickle.loads(pickle.dumps((x + 3) // 2)) is (x + 3) // 2
+    assert copy.deepcopy(x * 2 + y % 3) is x * 2 + y % 3

@@ -14,19 +14,19 @@ from isoform.dialects.program import Program
 from isoform.dialects.scalars import Expr, call
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
-from isoform.passes.equivalence import compare
+from isoform.passes.equivalence import compare, symbolic
 from isoform.passes.equivalence.bound import Measurer, lane_miss, lanes_for, miss
-from isoform.passes.equivalence.residues import prime_pool
+from isoform.passes.equivalence.residues import draw_primes, prime_pool
 from isoform.passes.equivalence.shrink import shrink
 
 
-def program(shapes, out, body, sums=()) -> Program:
+def program(shapes, out, body, sums=(), reduction="sum") -> Program:
     """One scope over inputs x0, x1, ...; `body` gets the inputs and the iterators."""
     b = GraphBuilder()
     inputs = [Source(b.input(f"x{k}", shape)) for k, shape in enumerate(shapes)]
     build = ScopeBuilder()
     its = iterators(len(out) + len(sums))
-    made = build.scope(tensor(out, f32), body(inputs, its), sums)
+    made = build.scope(tensor(out, f32), body(inputs, its), sums, reduction)
     b.append(build.ops[0])
     b.output("y", made.value)
     return b.build()
@@ -73,6 +73,19 @@ def rate(a: Scope, b: Scope, prime: int, draws: int) -> float:
     return sum(field_equal(a, b, (prime,), seed) for seed in range(draws)) / draws
 
 
+def _squared(p: Program) -> Program:
+    """The square of a program's only output, as a scope of its own."""
+    copy = p.clone()
+    block = copy.main.body.block
+    last = block.last_op
+    assert last is not None
+    build = ScopeBuilder()
+    value = Source(last.operands[0])[()]
+    last.operands[0] = build.scope(tensor((), f32), value * value).value
+    block.insert_op_before(build.ops[0], last)
+    return copy
+
+
 def _cube(x: Expr) -> Expr:
     return x * x * x
 
@@ -99,6 +112,10 @@ DIFFERENT: dict[str, tuple[Program, Program]] = {
         program([(3,), (3,)], (), lambda x, i: call("exp", x[0][i[0]] * x[1][i[0]]), [3]),
         program([(3,), (3,)], (), lambda x, i: call("exp", x[0][i[0]] * x[1][2 - i[0]]), [3]),
     ),
+    "a product counts its factors": (
+        program([(2,)], (), lambda x, i: x[0][i[0] // 2], [3], "prod"),
+        program([(2,)], (), lambda x, i: x[0][(i[0] + 1) // 2], [3], "prod"),
+    ),
     "max": (
         program([(), (), ()], (), lambda x, i: call("max", x[0][()], x[1][()])),
         program([(), (), ()], (), lambda x, i: call("max", x[0][()], x[2][()])),
@@ -122,6 +139,34 @@ def test_at_a_small_prime_misses_stay_within_the_bound(name: str) -> None:
     found = rate(a, b, prime, draws)
     assert found <= bound + 3 * sigma
     assert found > 0 or bound < 3 / draws, "the test would not see a bound that is too small"
+
+
+def test_max_does_not_count_its_operands() -> None:
+    one = program([(2,)], (), lambda x, i: x[0][i[0] // 2], [3], "max")
+    two = program([(2,)], (), lambda x, i: x[0][(i[0] + 1) // 2], [3], "max")
+    assert field_equal(output(one), output(two), draw_primes(3, 0), 0)
+    assert compare(one, two).kind == "equal"
+
+
+def test_factors_commute_in_monomials() -> None:
+    """sum_i x_i x_(2 - i) is 2 x_0 x_2 + x_1 x_1."""
+    one = program([(3,)], (), lambda x, i: x[0][i[0]] * x[0][2 - i[0]], [3])
+    two = program([(3,)], (), lambda x, i: x[0][0] * x[0][2] * 2.0 + x[0][1] * x[0][1])
+    a, b = (inlined(output(p)) for p in (one, two))
+    assert a.token != b.token
+    assert symbolic.compare(a, b, ()) is True
+
+
+def test_the_bound_knows_denominators_and_counts() -> None:
+    """A literal of 2^-60 has 60 bits beside a whole one, their product 120; sums add up."""
+    small = program([()], (), lambda x, i: x[0][()] * 2.0**-60 + x[0][()] * x[0][()])
+    square = _squared(small)
+    summed = program([(4,)], (), lambda x, i: x[0][i[0]] * 3.0, [4])
+    one, two, sums = (Measurer().source(output(p)) for p in (small, square, summed))
+    assert (one.denominator, two.denominator) == (60, 120)
+    assert one.bits >= 2 * 60
+    assert sums.norm >= math.log2(12)
+    assert lane_miss([two, two]) > lane_miss([one, one]) > 1e-4 > lane_miss([sums, sums])
 
 
 def test_the_witness_reaches_its_bound() -> None:

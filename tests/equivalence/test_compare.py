@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from support.families import FAMILIES, program
 from xdsl.dialects.builtin import i64
+from xdsl.rewriter import Rewriter
 
 from isoform.compiler import zoo
 from isoform.compiler.levels import lower_to, run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
-from isoform.dialects.graph import WeightOp
+from isoform.dialects.graph import ConstantOp, WeightOp
 from isoform.dialects.program import Program
 from isoform.dialects.weights import Weights
 from isoform.passes.equivalence import Verdict, compare
@@ -113,6 +114,35 @@ def test_equal_programs_are_equal(name: str) -> None:
     verdict = compare(built(shapes, one), built(shapes, two))
     assert verdict.kind == "equal", verdict.text()
     assert verdict.error_bound <= 1e-12
+
+
+def winograd(m: int, fault: float = 0.0) -> tuple[Program, Program]:
+    """A convolution, and its Winograd form F(m x m, 3 x 3), a number of one matrix changed."""
+    b = GraphBuilder()
+    drawn = np.random.default_rng(0).normal(size=(24, 20, 3, 3)).astype(np.float32)
+    x, w = b.input("x", (1, 20, 6, 7)), b.weight("w", drawn)
+    b.output("y", b.relu(b.conv(x, w, strides=[1, 1], pads=[1] * 4, dilations=[1, 1])))
+    a = b.build()
+    other = a.clone()
+    run_passes(
+        other,
+        f"graph-to-algebra,algebra-to-kernel,fuse-kernels,assign-layouts,winograd{{m={m}}}",
+    )
+    if fault:
+        first = next(op for op in other.main.body.block.ops if isinstance(op, ConstantOp))
+        array = first.array()
+        array.flat[-1] += fault
+        Rewriter.replace_op(first, ConstantOp(array, first.type.element_type))
+    return a, other
+
+
+@pytest.mark.parametrize("m", [2, 4])
+def test_a_winograd_convolution_is_a_convolution(m: int) -> None:
+    verdict = compare(*winograd(m))
+    assert verdict.kind == "equal", verdict.text()
+    assert verdict.error_bound <= 1e-12
+    assert any("field, shrunk" in method for method, _ in verdict.methods)
+    assert compare(*winograd(m, 0.25)).kind == "different"
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -217,6 +247,37 @@ def test_a_folded_weight_that_is_not_its_expression_is_not_trusted() -> None:
     verdict = compare(a, Program(better.module, Weights(store)))
     assert verdict.kind in ("different", "unknown")
     assert not verdict.is_equal
+
+
+def anonymous(p: Program, factor: float = 1.0) -> Program:
+    """A folded program as another tool would leave it: data, renamed, without expressions."""
+    copy, store = p.clone(), dict[str, np.ndarray]()
+    for k, op in enumerate(list(copy.main.body.block.ops)):
+        if isinstance(op, WeightOp):
+            data = np.array(p.weights[op.key])
+            if op.key.startswith("folded"):
+                data.flat[0] *= np.float32(factor)
+            new = WeightOp(f"w{k}", op.type)
+            store[new.key] = data
+            Rewriter.replace_op(op, new)
+    return Program(copy.module, Weights(store))
+
+
+def test_constants_folded_elsewhere_are_recognised_by_their_values() -> None:
+    a = program("block")
+    verdict = compare(a, anonymous(folded(a)))
+    assert verdict.kind == "equal-up-to-folding", verdict.text()
+    assert [x.name for x in verdict.assumptions] == ["inferred-folding"]
+    assert {c.expression for c in verdict.folded} == {""}
+    assert 0 < verdict.largest_ulps <= 8
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(1.01, "different"), (1 + 2.0**-17, "unknown")])
+def test_constants_of_other_values_are_not_recognised(factor: float, kind: str) -> None:
+    """A difference too small to tell from rounding by an input is still no equality."""
+    a = program("block")
+    verdict = compare(a, anonymous(folded(a), factor))
+    assert verdict.kind == kind, verdict.text()
 
 
 def test_weights_are_known_by_content_not_by_name() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from xdsl.context import Context
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.index import Index
@@ -45,9 +46,9 @@ def mutate(program: Program, rng: random.Random) -> tuple[Program, str]:
         change = rng.choice(CHANGES)
         try:
             change(op, rng)
-        except (NoPlaceError, ValueError):
+            copy.module.verify()
+        except (NoPlaceError, ValueError, VerifyException):
             continue
-        copy.module.verify()
         return copy, change.__name__.removeprefix("_")
     raise AssertionError("no mutation applies")
 

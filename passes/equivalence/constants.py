@@ -1,0 +1,228 @@
+"""Constants that were folded elsewhere: recognised by their values, where no expression is kept.
+
+Two expressions are equal up to such constants if, for each product of data (inputs, values at the
+cut), the coefficients agree: tensors computed from weights alone, in float64, on both sides. A
+convolution with batch norm and the convolution that some other tool folded it into are the case in
+point. How far apart the coefficients are is stated in ulps of the sum of their parts' magnitudes;
+beyond `MOST_ULPS` they are not taken for one another.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Extents,
+    Factor,
+    Guard,
+    Read,
+    Reduce,
+    Scope,
+    Source,
+    Term,
+    render_factor,
+)
+from ...dialects.index import grid
+from ...dialects.scalars import FUNCTIONS
+from ...dialects.types import Array, is_float, to_numpy
+from .field import sources_of
+from .inline import Inliner, TooManyTermsError
+from .prove import Proof, Prover
+
+NAME = "inferred-folding"
+STATEMENT = (
+    "constants that carry no expression stand for the expressions over the other program's weights "
+    "whose values they have, up to rounding"
+)
+METHOD = "coefficients"
+# Other tools compute constants in float32: some roundings of the largest part.
+MOST_ULPS = 16.0
+_MOST_ELEMENTS = 1 << 24
+
+Data = Mapping[str, Callable[[], Array]]
+
+
+class _UnknownError(Exception):
+    """An expression of weights cannot be evaluated here."""
+
+
+@dataclass
+class _Group:
+    """One product of data, and what both sides multiply it with, over [outer, its sums]."""
+
+    tokens: list[str]
+    extents: Extents
+    sums: Extents
+    parts: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
+
+
+def prove_up_to_constants(
+    prover: Prover, a: Source, b: Source, cut: Iterable[str], data: Data
+) -> tuple[Proof, float]:
+    """Compare two scopes by their coefficients; how many ulps these are apart at most.
+
+    Args:
+        data: by token, the weights that are constants here.
+    """
+    if not isinstance(a, Scope) or not isinstance(b, Scope) or not is_float(a.element):
+        return Proof(None), 0.0
+    try:
+        inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
+        pair = inliner.whole(a), inliner.whole(b)
+        groups: list[_Group] = []
+        for side, expr in enumerate(pair):
+            for term in expr.terms:
+                _add(groups, side, term, a.shape, data)
+        apart = max((_apart(g, to_numpy(a.element)) for g in groups), default=0.0)
+    except (TooManyTermsError, _UnknownError):
+        return Proof(None), 0.0
+    if not apart <= MOST_ULPS:
+        return Proof(None), apart
+    return Proof(True, METHOD, assumptions=(NAME,)), apart
+
+
+def _add(groups: list[_Group], side: int, term: Term, shape: Extents, data: Data) -> None:
+    """Put a term into the group of its product of data."""
+    ours = [f for f in term.factors if _is_constant(f, data)]
+    rest = [f for f in term.factors if f not in ours]
+    wide, first = shape + term.sums, len(shape)
+    live = sorted(k for k in frozenset[int]().union(*(f.iterators for f in rest)) if k >= first)
+    for group in groups:
+        for order in itertools.permutations(live):
+            if _tokens(rest, first, order, len(wide)) == group.tokens and group.sums == tuple(
+                wide[k] for k in order
+            ):
+                group.parts[side].append(_coefficient(term, ours, wide, first, order, data))
+                return
+    sums = tuple(wide[k] for k in live)
+    made = _Group(_tokens(rest, first, live, len(wide)), shape, sums)
+    made.parts[side].append(_coefficient(term, ours, wide, first, live, data))
+    groups.append(made)
+
+
+def _tokens(factors: Sequence[Factor], first: int, order: Sequence[int], count: int) -> list[str]:
+    names = [f"i{k}" for k in range(first)] + ["u"] * (count - first)
+    for place, k in enumerate(order):
+        names[k] = f"s{place}"
+    return sorted(render_factor(f, names or ["u"]) for f in factors)
+
+
+def _is_constant(f: Factor, data: Data) -> bool:
+    """Whether a factor is computed from constants alone."""
+    if isinstance(f, Read):
+        return f.source.token in data and f.outside == 0.0
+    if isinstance(f, Apply):
+        return all(s.token in data for a in f.args for s in sources_of(a))
+    return False
+
+
+def _coefficient(
+    term: Term,
+    factors: Sequence[Factor],
+    wide: Extents,
+    first: int,
+    order: Sequence[int],
+    data: Data,
+) -> Array:
+    """The product of a term's constants, over the outer iterators and its sums in that order."""
+    kept = [*range(first), *order]
+    operands: list[Any] = []
+    used: set[int] = set()
+    for f in factors:
+        its = [k for k in sorted(f.iterators) if wide[k] != 1]
+        operands += [_evaluate_factor(f, wide, its, data), its]
+        used |= set(its)
+    scale = float(term.coefficient)
+    alone = [k for k in range(first, len(wide)) if k not in order and k not in used]
+    scale *= math.prod(wide[k] for k in alone)
+    out = [k for k in kept if k in used]
+    if math.prod(wide[k] for k in out) > _MOST_ELEMENTS:
+        raise _UnknownError
+    value = np.einsum(*operands, out, optimize=True) if operands else np.asarray(1.0)
+    sized = dict(zip(out, value.shape, strict=True))
+    return value.reshape([sized.get(k, 1) for k in kept]) * scale
+
+
+def _evaluate_factor(f: Factor, wide: Extents, its: Sequence[int], data: Data) -> Array:
+    """A constant factor in float64, over the iterators it uses."""
+    points = grid(wide, its)
+    shape = [wide[k] for k in its]
+    match f:
+        case Read(source, index, _):
+            array = data[source.token]()
+            at = [np.asarray(e.evaluate(points)) for e in index]
+            inside: Any = True
+            for position, size in zip(at, array.shape, strict=True):
+                inside = inside & ((position >= 0) & (position < size))
+            clipped = [np.clip(p, 0, max(n - 1, 0)) for p, n in zip(at, array.shape, strict=True)]
+            value = np.where(inside, array[tuple(clipped)].astype(np.float64), 0.0)
+            return np.broadcast_to(value, shape)
+        case Guard(index, extent):
+            at = np.asarray(index.evaluate(points))
+            return np.broadcast_to(((at >= 0) & (at < extent)).astype(np.float64), shape)
+        case Apply(function, args, depth):
+            parts = [_evaluate(a, wide[:depth], its, data) for a in args]
+            with np.errstate(all="ignore"):
+                return np.broadcast_to(_call(function, parts), shape)
+        case _:
+            raise _UnknownError
+
+
+def _evaluate(expr: Expr, extents: Extents, its: Sequence[int], data: Data) -> Array:
+    total: Any = np.zeros([extents[k] for k in its])
+    for term in expr.terms:
+        if any(isinstance(f, Reduce) for f in term.factors):
+            raise _UnknownError
+        wide = extents + term.sums
+        every = [*its, *range(len(extents), len(wide))]
+        if math.prod(wide[k] for k in every) > _MOST_ELEMENTS:
+            raise _UnknownError
+        value: Any = np.full([wide[k] for k in every], float(term.coefficient))
+        for f in term.factors:
+            own = [k for k in every if k in f.iterators]
+            part = _evaluate_factor(f, wide, own, data)
+            value = value * part.reshape([wide[k] if k in own else 1 for k in every])
+        total = total + value.sum(axis=tuple(range(len(its), len(every))))
+    return total
+
+
+def _call(function: str, parts: Sequence[Array]) -> Array:
+    if function == "recip":
+        return 1.0 / parts[0]
+    known = FUNCTIONS.get(function)
+    if known is None or known.arity > len(parts):
+        raise _UnknownError
+    value = known.numpy(*parts[: known.arity])
+    for part in parts[known.arity :]:
+        value = known.numpy(value, part)
+    return np.asarray(value, np.float64)
+
+
+def _apart(group: _Group, dtype: np.dtype[Any]) -> float:
+    """How far the coefficients of both sides are apart, in ulps of their parts."""
+    shape = np.broadcast_shapes(*(p.shape for side in group.parts for p in side))
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise _UnknownError
+    totals: list[Any] = []
+    size: Any = np.zeros(shape)
+    for side in group.parts:
+        total: Any = np.zeros(shape)
+        for part in side:
+            total = total + part
+            size = np.maximum(size, np.abs(part))
+        totals.append(total)
+    if not all(np.isfinite(t).all() for t in totals):
+        return float("inf")
+    wrong = np.abs(totals[0] - totals[1])
+    if not wrong.any():
+        return 0.0
+    unit = np.spacing(size.astype(dtype)).astype(np.float64)
+    return float((wrong / unit).max())
