@@ -23,6 +23,7 @@ import numpy as np
 import isoform
 from isoform.compiler import api, zoo
 from isoform.compiler.bench import (
+    SETTLE,
     difference,
     interleave,
     machine,
@@ -96,7 +97,7 @@ def measure(
     ours = Peer("isoform", package_version("isoform"), lambda: session.run(None, feeds))
     peers, absent = open_peers(program, options.against.split(","), threads, feeds)
     everyone = [ours, *peers]
-    times = interleave({peer.name: peer.run for peer in everyone}, options.seconds)
+    times = interleave({peer.name: peer.run for peer in everyone}, options.seconds, settle=SETTLE)
     exact = None if options.no_error else _exact(program, feeds)
     return {
         "model": name,

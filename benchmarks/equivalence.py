@@ -39,7 +39,7 @@ from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.inline import Inliner
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.equivalence.shrink import shrink
-from isoform.passes.equivalence.translate import Translator
+from isoform.passes.equivalence.translate import Translator, whole
 from isoform.passes.equivalence.verdict import Verdict
 
 MODELS = ("resnet50", "bert-base")
@@ -113,8 +113,7 @@ def _program(by_products: bool, swapped: bool | None) -> Program:
 def _output(program: Program) -> Scope:
     translator = Translator(lambda op: _no_weight(op.key))
     (made,) = translator.program(program, program.input_names)
-    assert isinstance(made, Scope)
-    return made
+    return whole(made)
 
 
 def _no_weight(name: str) -> Scope:

@@ -1,8 +1,8 @@
 """`isoform bench`: a program against other runtimes, interleaved in one process.
 
 The machine is shared and its clock moves, so no two runtimes are timed one after the other: they
-take turns, each round starting with another one, and what counts are medians and their ratios.
-Threads are pinned in every runtime.
+take turns, each round starting with another one, some untimed runs before each timed one, and what
+counts are medians and their ratios. Threads are pinned in every runtime.
 """
 
 from __future__ import annotations
@@ -26,12 +26,19 @@ from .peers import PEERS, Outputs, Peer
 
 Run = Callable[[], object]
 WARM_UP = 2
+# Runtimes let their threads spin for a few milliseconds after a run.
+SETTLE = 0.02
 
 
 def interleave(
-    runs: Mapping[str, Run], seconds: float, least: int = 5, most: int = 2000
+    runs: Mapping[str, Run], seconds: float, least: int = 5, most: int = 2000, settle: float = 0.0
 ) -> dict[str, list[float]]:
-    """Time each run in turn until `seconds` are spent, `least` rounds at least; in seconds."""
+    """Time each run in turn until `seconds` are spent, `least` rounds at least; in seconds.
+
+    Args:
+        settle: seconds of untimed runs before each timed one. The threads of the runtime that ran
+            before may spin for a while on a core that this one needs, and its data fill caches.
+    """
     times: dict[str, list[float]] = {name: [] for name in runs}
     order = list(runs)
     for name in order * WARM_UP:
@@ -40,11 +47,18 @@ def interleave(
     rounds = 0
     while rounds < least or (time.perf_counter() < end and rounds < most):
         for name in order[rounds % len(order) :] + order[: rounds % len(order)]:
+            _settle(runs[name], settle)
             started = time.perf_counter()
             runs[name]()
             times[name].append(time.perf_counter() - started)
         rounds += 1
     return times
+
+
+def _settle(run: Run, seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        run()
 
 
 def median(times: Sequence[float]) -> float:
@@ -123,7 +137,7 @@ def bench(
     ours = Peer("isoform", package_version("isoform"), lambda: session.run(None, feeds))
     peers, absent = open_peers(program, against, threads, feeds)
     everyone = [ours, *peers]
-    times = interleave({peer.name: peer.run for peer in everyone}, seconds)
+    times = interleave({peer.name: peer.run for peer in everyone}, seconds, settle=SETTLE)
     base = median(times["isoform"])
     return {
         "model": program.source,
