@@ -16,6 +16,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.passes.equivalence import compare
 from isoform.passes.plan_memory import PlanMemory
 from isoform.passes.winograd import Winograd, matrices
 
@@ -84,8 +85,14 @@ def test_same_meaning_and_close_results(
     session.close()
 
 
+@pytest.mark.parametrize("m", [2, 4])
+def test_the_equivalence_engine_proves_it(m: int) -> None:
+    program = convolution(5, 7, 6, 9, 1, 1)
+    assert compare(program, lowered(program, m)).kind == "equal"
+
+
 def test_a_wrong_divisor_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison above can fail: plant a bug in one row of G."""
+    """Both comparisons above can fail: plant a bug in one row of G."""
     from isoform.passes import winograd
 
     right = matrices(2)
@@ -95,3 +102,4 @@ def test_a_wrong_divisor_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     x = RANDOM.standard_normal((1, 4, 6, 6)).astype(np.float32)
     found = reference.run(lowered(program, 2), {"x": x})["y"]
     assert np.abs(found - reference.run(program, {"x": x})["y"]).max() > 1e-2
+    assert compare(program, lowered(program, 2)).kind == "different"
