@@ -3,7 +3,7 @@
 #   make demo    install, then optimise and benchmark ResNet-18
 #   make test    install for development, then ruff, basedpyright, lit and pytest
 #
-# PYTHON=... chooses the interpreter; PYTEST=... adds arguments, e.g. PYTEST="-m 'not slow'".
+# PYTHON=... chooses the interpreter; PYTEST=... adds arguments, e.g. "-m slow": the full counts.
 
 usable = $(shell $(1) -c 'import sys; sys.version_info >= (3, 11) and print("$(1)")' 2>/dev/null)
 PYTHON ?= $(firstword $(foreach name,python3 python3.12 python3.13 python3.11 python,$(call usable,$(name))))

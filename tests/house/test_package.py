@@ -54,7 +54,6 @@ def test_importing_isoform_imports_nothing_heavy() -> None:
     assert run.stdout.strip() == "[]"
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
     hidden = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
