@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .compiler.api import Program, Session, compile, from_torch, load, optimize, parse, save
+    from .compiler.certificate import check_certificate
     from .dialects.builder import GraphBuilder
     from .dialects.errors import UserError
 
@@ -25,6 +26,7 @@ __all__ = [
     "Session",
     "UserError",
     "__version__",
+    "check_certificate",
     "compile",
     "from_torch",
     "load",
@@ -39,6 +41,7 @@ _HOMES = {
     "Program": ".compiler.api",
     "Session": ".compiler.api",
     "UserError": ".dialects.errors",
+    "check_certificate": ".compiler.certificate",
     "compile": ".compiler.api",
     "from_torch": ".compiler.api",
     "load": ".compiler.api",

@@ -20,7 +20,7 @@ from typing import Any
 from .. import __version__
 from ..dialects.errors import UserError
 from ..dialects.files import cannot, read_whole, write_whole
-from ..dialects.program import Program
+from ..dialects.program import Program, pipeline_of
 from ..passes.equivalence import Verdict, compare
 from ..passes.same_interface import check_comparable
 from ..passes.verify_equivalence import without_time
@@ -30,6 +30,7 @@ from .json_schema import first_fault
 from .program_file import module_text, read_program, used_weights, weights_file
 
 ZOO = "zoo:"
+MEMORY = "memory:"
 
 
 @dataclass(frozen=True)
@@ -76,25 +77,58 @@ def certify(source: Model, result: Path, work: Work, path: Path, budget: float =
     if verdict.kind == "different":
         hint = "isoform bisect says which rewrite made it"
         raise UserError(f"no certificate: {without_time(verdict)}", where=str(result), hint=hint)
-    body = {
-        "format": FORMAT,
-        "version": VERSION,
-        "source": _model(source, before, folder),
-        "result": _model(made, after, folder),
-        "pipeline": work.pipeline,
-        "rewrites": [{k: r[k] for k in ("rule", "place", "proof")} for r in work.rewrites],
-        "verdict": _lasting(verdict),
-        "seed": work.seed,
-        "tolerance": work.tolerance,
-        "versions": versions(),
-    }
-    document = {
-        "body": body,
-        "body_sha256": body_hash(body),
-        "made": {"date": _now(), "seconds": verdict.seconds},
-    }
-    write_whole(path, json.dumps(document, indent=1) + "\n")
+    models = (_model(source, before, folder), _model(made, after, folder))
+    write_whole(path, json.dumps(_document(*models, work, verdict), indent=1) + "\n")
     return verdict
+
+
+def certificate_of(
+    source: Program, result: Program, work: Work, budget: float = 60.0
+) -> dict[str, Any]:
+    """The certificate of two programs in memory: hashes of their texts and weights.
+
+    Raises:
+        UserError: the programs differ, so there is nothing to certify.
+    """
+    check_comparable(source, result)
+    verdict = compare(source, result, seed=work.seed, budget=budget)
+    if verdict.kind == "different":
+        raise UserError(f"no certificate: {without_time(verdict)}")
+    models = (_in_memory("source", source), _in_memory("result", result))
+    return _document(*models, work, verdict)
+
+
+def certified(better: api.Optimized) -> dict[str, Any]:
+    """The certificate of what `optimize` returned; see `certificate_of`."""
+    if better.original is None:
+        raise UserError("this program was not made by optimize: there is nothing to certify")
+    report = better.report
+    work = Work(pipeline_of(better.module), lasting_rewrites(report), report["seed"])
+    return certificate_of(better.original, better, work)
+
+
+def lasting_rewrites(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rewrites that stand in the result.
+
+    Algorithms (with an "error") are chosen where the result is compiled; they do not.
+    """
+    return [rewrite for rewrite in report["rewrites"] if "error" not in rewrite]
+
+
+def check_certificate(
+    document: Mapping[str, Any], source: Program, result: Program, budget: float = 60.0
+) -> Verdict:
+    """Check a certificate of programs in memory again, from these programs.
+
+    Raises:
+        UserError: it is none or was changed, a program is not the one certified, or they do not
+            compare as certified.
+    """
+    body = _intact(document, "certificate")
+    for role, program in (("source", source), ("result", result)):
+        if body[role]["files"] != _in_memory(role, program)["files"]:
+            raise UserError(f"this is not the {role} that was certified")
+    return _as_certified(body, source, result, budget, "certificate")
 
 
 def recheck(path: Path, budget: float = 60.0) -> tuple[Verdict, dict[str, Any]]:
@@ -112,16 +146,23 @@ def recheck(path: Path, budget: float = 60.0) -> tuple[Verdict, dict[str, Any]]:
     before, after = (model.load() for model in models)
     if models[0].name.startswith(ZOO):
         _check_files("source", body["source"]["files"], models[0], folder, before)
+    return _as_certified(body, before, after, budget, str(path)), body
+
+
+def _as_certified(
+    body: Mapping[str, Any], before: Program, after: Program, budget: float, where: str
+) -> Verdict:
+    """Compare again. Raises UserError where the verdict is not of the kind certified."""
     check_comparable(before, after)
     verdict = compare(before, after, seed=body["verdict"]["seed"], budget=budget)
     if verdict.kind != body["verdict"]["kind"]:
         raise UserError(
             "the programs do not compare as certified",
-            where=str(path),
+            where=where,
             expected=body["verdict"]["kind"],
             found=without_time(verdict),
         )
-    return verdict, body
+    return verdict
 
 
 def read_certificate(path: Path) -> dict[str, Any]:
@@ -134,10 +175,15 @@ def read_certificate(path: Path) -> dict[str, Any]:
         document = json.loads(read_whole(path))
     except (ValueError, RecursionError) as error:
         raise UserError("this is no JSON", where=str(path)) from error
+    return _intact(document, str(path))
+
+
+def _intact(document: Any, where: str) -> dict[str, Any]:
+    """The body. Raises UserError where the document is no certificate, or was changed."""
     if (fault := first_fault(document, SCHEMA)) is not None:
-        raise UserError(f"this is no certificate: {fault}", where=str(path))
+        raise UserError(f"this is no certificate: {fault}", where=where)
     if body_hash(document["body"]) != document["body_sha256"]:
-        raise UserError("the certificate was changed after it was written", where=str(path))
+        raise UserError("the certificate was changed after it was written", where=where)
     body: dict[str, Any] = document["body"]
     return body
 
@@ -157,6 +203,26 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "absent"
     return found
+
+
+def _document(
+    source: Mapping[str, Any], result: Mapping[str, Any], work: Work, verdict: Verdict
+) -> dict[str, Any]:
+    """A certificate: the body, its hash, and apart what differs between equal runs."""
+    body = {
+        "format": FORMAT,
+        "version": VERSION,
+        "source": source,
+        "result": result,
+        "pipeline": work.pipeline,
+        "rewrites": [{k: r[k] for k in ("rule", "place", "proof")} for r in work.rewrites],
+        "verdict": _lasting(verdict),
+        "seed": work.seed,
+        "tolerance": work.tolerance,
+        "versions": versions(),
+    }
+    made = {"date": _now(), "seconds": verdict.seconds}
+    return {"body": body, "body_sha256": body_hash(body), "made": made}
 
 
 def _lasting(verdict: Verdict) -> dict[str, Any]:
@@ -188,8 +254,17 @@ def _model(model: Model, program: Program, folder: Path) -> dict[str, Any]:
     }
 
 
+def _in_memory(role: str, program: Program) -> dict[str, Any]:
+    """What stands for a program without a file: its text and its weights, as of a zoo model."""
+    name = f"{MEMORY}{role}"
+    return {"name": name, "batch": 1, "seed": 0, "shapes": {}, "files": [_built(name, program)]}
+
+
 def _named(entry: Mapping[str, Any], folder: Path) -> Model:
     name = entry["name"]
+    if name.startswith(MEMORY):
+        hint = "isoform.check_certificate(certificate, source, result)"
+        raise UserError("this certificate is of programs in memory", hint=hint)
     name = name if name.startswith(ZOO) else str(folder / name)
     return Model(name, entry["shapes"], entry["batch"], entry["seed"])
 

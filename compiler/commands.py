@@ -174,12 +174,11 @@ def optimize_command(arguments: Namespace) -> int:
 
 def _certify(arguments: Namespace, better: api.Optimized, emit: str) -> None:
     """Compare what was written with the source and write the certificate."""
-    from .certificate import Model, Work, certify
+    from .certificate import Model, Work, certify, lasting_rewrites
 
     source = Model(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     pipeline = pipeline_of(lower_to(better, emit).module)
-    # Algorithms (with an "error") are chosen where the result is compiled; they do not stand in it.
-    rewrites = [r for r in better.report["rewrites"] if "error" not in r]
+    rewrites = lasting_rewrites(better.report)
     work = Work(pipeline, rewrites, arguments.seed, arguments.tolerance)
     verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate))
     better.report["verdict"] = verdict.as_json()

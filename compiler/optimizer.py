@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,20 @@ class Optimized(Program):
     """A program and how it came to be."""
 
     report: dict[str, Any] = field(default_factory=dict[str, Any])
+    original: Program | None = None
+
+    @cached_property
+    def certificate(self) -> dict[str, Any]:
+        """That it computes what the program did that it was made from (docs/certificate.md).
+
+        The two are compared when it is first asked for, as they are then.
+
+        Raises:
+            UserError: they differ.
+        """
+        from .certificate import certified
+
+        return certified(self)
 
     @property
     def cost(self) -> dict[str, Any]:
@@ -148,7 +162,7 @@ def optimize(
         "verdict": {},
         "message": _message(trial, slower, changed or bool(trial.algorithms)),
     }
-    return Optimized(better.module, better.weights, program.source, report)
+    return Optimized(better.module, better.weights, program.source, report, program)
 
 
 def _check_strategy(strategy: str) -> None:

@@ -7,9 +7,10 @@ import pytest
 from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
-from isoform.compiler.certificate import body_hash
+from isoform.compiler.certificate import body_hash, check_certificate
 from isoform.compiler.certificate_schema import SCHEMA
 from isoform.compiler.json_schema import first_fault
+from isoform.dialects.errors import UserError
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "certificate.md"
 
@@ -196,3 +197,27 @@ def test_a_certificate_needs_files(net: Path, isoform: Command) -> None:
 def test_the_document_shows_the_schema_that_is_checked() -> None:
     shown = DOCUMENT.read_text().split("<!-- schema -->\n\n```json\n")[1].split("\n```")[0]
     assert json.loads(shown) == SCHEMA
+
+
+def test_programs_in_memory_have_one_too() -> None:
+    program = network()
+    better = api.optimize(program, target="h100")
+    document = json.loads(json.dumps(better.certificate))
+    assert first_fault(document, SCHEMA) is None
+    assert {r["rule"] for r in document["body"]["rewrites"]} >= {"fold-batch-norm"}
+    assert check_certificate(document, program, better).kind == "equal-up-to-folding"
+    with pytest.raises(UserError, match="this is not the source that was certified"):
+        check_certificate(document, network(scale=2.0), better)
+    with pytest.raises(UserError, match="this is not the result that was certified"):
+        check_certificate(document, program, program)
+    document["body"]["pipeline"] = "cse"
+    with pytest.raises(UserError, match="changed after it was written"):
+        check_certificate(document, program, better)
+
+
+def test_a_certificate_of_memory_names_its_check(tmp_path: Path, isoform: Command) -> None:
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(api.optimize(network(), target="h100").certificate))
+    status, _, err = isoform("verify", path)
+    assert status == 1
+    assert "programs in memory (isoform.check_certificate(certificate, source, result)" in err

@@ -1,0 +1,65 @@
+"""What every search over programs returns: `optimize` takes them all in one way.
+
+A search pass (`graph-substitute`, `graph-saturate`, `algebra-derive`, `algebra-mutate`) is a thin
+face of a function `search(program, costs, limits) -> SearchResult` of its folder. Costs in here are
+modelled seconds; `optimize` measures the programs where the target runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..dialects.program import Program
+
+StopReason = Literal["finished", "time", "steps", "nodes", "memory", "interrupted"]
+Proof = Literal["proved-by-z3", "proved-by-e-graph", "exact", "checked"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a search may spend.
+
+    Units:
+        seconds: of wall-clock time; steps: programs (or states) looked at.
+    """
+
+    seconds: float = 60.0
+    steps: int = 100_000
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Applied:
+    """One rewrite of the result: the rule, the op it made or replaced, seconds it saves (< 0)."""
+
+    rule: str
+    place: str
+    proof: Proof
+    delta: float
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """An alternative the search saw and did not take."""
+
+    rule: str
+    place: str
+    reason: str
+
+
+@dataclass
+class SearchResult:
+    """The best program found, as a copy, with how it came to be.
+
+    Attributes:
+        program: the modelled best; the input's copy where nothing better was found.
+        stop_reason: "finished" only where the whole space within its caps was seen.
+        alternatives: next best programs, best first, worth measuring as well.
+    """
+
+    program: Program
+    stop_reason: StopReason
+    applied: list[Applied] = field(default_factory=list[Applied])
+    rejected: list[Rejected] = field(default_factory=list[Rejected])
+    alternatives: list[Program] = field(default_factory=list[Program])
