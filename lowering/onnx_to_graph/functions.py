@@ -10,6 +10,7 @@ from onnx import AttributeProto, FunctionProto
 
 from ...dialects.errors import UserError, did_you_mean
 from .elements import number_of_element
+from .fused import DOMAIN as FUSED
 from .loading import OLDEST, domain_of, in_order, needed, opsets_of
 from .node import Node
 from .values import Value
@@ -89,6 +90,9 @@ def _unknown(node: Node, domain: str) -> UserError:
             if s.domain == "" and s.name == node.op_type
         )
         return UserError(message, hint=f"it exists since opset {first}")
+    if domain.startswith(FUSED):
+        level = "ORT_ENABLE_BASIC" if domain == FUSED else "ORT_ENABLE_EXTENDED"
+        return UserError(message, hint=f"onnxruntime fuses no such op at level {level}")
     names = [s.name for s in onnx.defs.get_all_schemas() if s.domain == domain]
     hint = did_you_mean(node.op_type, names) or "add it as a function of the model"
     return UserError(message, hint=hint)

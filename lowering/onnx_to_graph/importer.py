@@ -23,6 +23,7 @@ from ...dialects.types import is_unsigned
 from . import control, folding, functions, opaque
 from .binding import bind, declared_inputs
 from .elements import element_of_number, reader, tensor_shape
+from .fused import fused_body
 from .loading import Model, domain_of, in_order, load_model, needed
 from .node import Node, describe
 from .origin import read_origin
@@ -211,7 +212,7 @@ class Importer:
 
     def _results(self, node: Node, domain: str, env: Env, scope: Scope) -> Sequence[Value | None]:
         """The node's results, by the first way that fits."""
-        called = self.functions.get(functions.key(node.proto))
+        called = self.functions.get(functions.key(node.proto)) or fused_body(node, domain)
         if called is not None:
             return functions.call(self, called, node, scope)
         functions.require_schema(node, domain)
