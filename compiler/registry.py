@@ -52,6 +52,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
     ("algebra-inline-copies", _pass("passes.algebra_inline_copies:AlgebraInlineCopies")),
     ("algebra-derive", _pass("passes.derivation.derive:AlgebraDerive")),
+    ("algebra-mutate", _pass("passes.partial.mutate:AlgebraMutate")),
     ("algebra-normalise", _pass(f"{_SEVERAL}:AlgebraNormalise")),
     ("algebra-sum-split", _pass(f"{_BY_HAND}:AlgebraSumSplit")),
     ("algebra-reindex", _pass(f"{_BY_HAND}:AlgebraReindex")),

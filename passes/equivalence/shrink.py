@@ -165,12 +165,16 @@ class _Level:
     lines: list[_Line] = field(default_factory=list[_Line])
 
 
-def shrink(a: Expr, b: Expr, shape: Extents) -> tuple[Expr, Expr, Extents]:
-    """Both expressions and the shape at the least sizes that decide whether they are equal."""
+def shrink(a: Expr, b: Expr, shape: Extents, above: int = 0) -> tuple[Expr, Expr, Extents]:
+    """Both expressions and the shape at the least sizes that decide whether they are equal.
+
+    Args:
+        above: extents up to this are kept.
+    """
     survey = _Survey(shape)
     for expr in (a, b):
         survey.visit(expr, list(survey.outer), shape, argument=False)
-    sizes = _sizes(survey)
+    sizes = _sizes(survey, above)
     if not sizes:
         return a, b, shape
     rebuilder = _Rebuilder(survey, sizes)
@@ -180,8 +184,8 @@ def shrink(a: Expr, b: Expr, shape: Extents) -> tuple[Expr, Expr, Extents]:
     return first, second, small
 
 
-def _sizes(survey: _Survey) -> dict[Node, int]:
-    """The new extent of each class that is pure and gets smaller."""
+def _sizes(survey: _Survey, above: int) -> dict[Node, int]:
+    """The new extent of each class that is pure, larger than `above`, and gets smaller."""
     classes = survey.classes
     bad = {classes.root(node) for node in classes.bad}
     for group in classes.together:
@@ -192,7 +196,8 @@ def _sizes(survey: _Survey) -> dict[Node, int]:
         _measure_level(level, classes, bad, need)
     found: dict[Node, int] = {}
     for root, count in need.items():
-        if root not in bad and max(2, count) < classes.extent.get(root, 0):
+        extent = classes.extent.get(root, 0)
+        if root not in bad and extent > above and max(2, count) < extent:
             found[root] = max(2, count)
     return found
 

@@ -220,6 +220,32 @@ def compare(a: Expr, b: Expr, extents: Extents, variables: Variables | None = No
     return True if same else (None if variables.uncertain else False)
 
 
+def differing(
+    a: Expr, b: Expr, extents: Extents, variables: Variables | None = None
+) -> Integers | None:
+    """The flat positions where two expressions differ as polynomials, in order.
+
+    None where it is not known: too many monomials, or calls that could not be compared.
+    """
+    variables = Variables() if variables is None else variables
+    common = math.lcm(*(t.coefficient.denominator for e in (a, b) for t in e.terms))
+    signed = [(t, 1) for t in a.terms] + [(t, -1) for t in b.terms]
+    if sum(math.prod(extents + t.sums) for t, _ in signed) > MOST_POINTS:
+        return None
+    rows: dict[int, list[tuple[Integers, int]]] = {}
+    try:
+        for term, sign in signed:
+            made = _rows(term, extents, variables)
+            part = (made, sign * int(term.coefficient * common))
+            rows.setdefault(made.shape[1], []).append(part)
+    except _GiveUpError:
+        return None
+    found = [_summed(parts)[0][:, 0] for parts in rows.values()]
+    if variables.uncertain and any(len(f) for f in found):
+        return None
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *found]))
+
+
 def _monomials(
     expr: Expr, extents: Extents, variables: Variables, common: int
 ) -> dict[int, tuple[Integers, Integers]]:

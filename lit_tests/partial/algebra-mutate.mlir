@@ -1,0 +1,13 @@
+// RUN: isoform-opt %s -p 'algebra-mutate{target=v100}' | filecheck %s
+
+// A dilated convolution becomes a regular one of four images; the pixels are put back in place.
+
+// CHECK:      %y.0 = algebra.scope (i0: 4, i1: 512, i2: 7, i3: 7) %x[0, i1, i0 + 2 * i2 - 2 * (i0 floordiv 2), 2 * i3 + i0 floordiv 2]
+// CHECK-SAME: isoform.rules = ["mutate"]
+// CHECK-NEXT: %y.1 = algebra.scope (i0: 4, i1: 256, i2: 7, i3: 7) sum (k0: 3, k1: 3, k2: 512) %y.0[i0, k2, i2 + k0 - 1, i3 + k1 - 1] * %k[i1, k2, k0, k1]
+// CHECK-NEXT: %y = algebra.scope (i0: 1, i1: 256, i2: 14, i3: 14) %y.1[i2 + 2 * i3 - 2 * (i2 floordiv 2) - 4 * (i3 floordiv 2), i1, i2 floordiv 2, i3 floordiv 2]
+func.func @main(%x: tensor<1x512x14x14xf32>, %k: tensor<256x512x3x3xf32>) -> tensor<1x256x14x14xf32> {
+  %y = algebra.scope (n: 1, f: 256, h: 14, w: 14) sum (c: 512, r: 3, s: 3)
+         %x[n, c, h + 2 * r - 2, w + 2 * s - 2] * %k[f, c, r, s] : tensor<1x256x14x14xf32>
+  func.return %y : tensor<1x256x14x14xf32>
+}

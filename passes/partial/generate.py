@@ -1,0 +1,331 @@
+"""Enumerate mutants: programs of at most some operators over the inputs of a multilinear program.
+
+Values are built in levels: level k holds what k operators make of the inputs without multiplying
+them (moves, concatenations, constant averaging weights). Each pair of values that together hold
+every input once is multiplied by every operator that takes them. The last reshape and transpose is
+not enumerated: `lookup.py` finds it, for each output of the program by itself.
+
+What prunes: equal values are one (their residues are hashed); a chain of moves is one copy; an
+input that the program multiplies is used once; a product must hold all inputs, be large enough for
+the right part of the outputs, and not be more work than `most_work` times the program; a mutant is
+kept if at most `most_wrong` of each output's positions are wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ...dialects.canonical_types import Leaf, Scope, Source
+from ...dialects.index import Index
+from ..derivation.lift import leaves_of
+from ..equivalence.field import Evaluator
+from ..equivalence.residues import Residues, draw_primes
+from . import operators
+from .lookup import Sieve, fit, keys, places, wrong_at
+from .operators import Product
+from .region import Mask, field_mask
+from .views import Lanes, Move, moves, view
+
+Inputs: TypeAlias = Mapping[Leaf, Source]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a generation may spend and what it tries.
+
+    Attributes:
+        depth: operators of a mutant, the product and the last view included.
+        most_wrong: largest share of an output's positions that may be wrong.
+        most_work: multiplications of a mutant over those of the program, at most.
+        seconds: of wall-clock time; mutants: products looked at.
+        gaps: zeros that a merge may put between blocks.
+        strides, dilations, groups: of the convolutions tried.
+    """
+
+    depth: int = 4
+    most_wrong: float = 0.5
+    most_work: float = 4.0
+    seconds: float = 30.0
+    mutants: int = 100_000
+    gaps: tuple[int, ...] = (1, 2)
+    strides: tuple[int, ...] = (1, 2)
+    dilations: tuple[int, ...] = (1, 2)
+    groups: tuple[int, ...] = (1, 2, 4)
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Value:
+    """Something made of the inputs without a product of them.
+
+    Attributes:
+        values: its residues, [lane, *shape].
+        holds: the inputs in it.
+        text: how it was made; build: the same from any inputs of these shapes or larger channels.
+        steps: the moves that made it of an input; None where anything else did.
+    """
+
+    values: Lanes
+    holds: frozenset[Leaf]
+    text: str
+    build: Callable[[Inputs], Source]
+    steps: tuple[Move, ...] | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape[1:]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A program whose outputs stand at positions of one product, wrong where the masks are.
+
+    Attributes:
+        build: the product, of the inputs given (with other numbers of channels, it may be).
+        index: for each output, where its positions stand in the product.
+        text: the operators, in order; depth: how many they are, the last view included.
+    """
+
+    build: Callable[[Inputs], Scope]
+    index: tuple[tuple[Index, ...], ...]
+    masks: tuple[Mask, ...]
+    text: tuple[str, ...]
+    depth: int
+    work: float
+
+    @property
+    def wrong(self) -> float:
+        """The share of wrong positions over all outputs."""
+        return sum(int(m.sum()) for m in self.masks) / sum(m.size for m in self.masks)
+
+    @property
+    def exact(self) -> bool:
+        return not any(m.any() for m in self.masks)
+
+
+@dataclass
+class Count:
+    """What a generation looked at."""
+
+    values: int = 0
+    products: int = 0
+    kept: int = 0
+    stopped: str = "finished"
+
+
+class Generator:
+    """Mutants of one program, whose outputs are the roots.
+
+    Args:
+        dims: the dims of each input that views may change; all, where nothing is said.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Scope],
+        options: Options,
+        dims: Mapping[Leaf, Sequence[int]] | None = None,
+    ) -> None:
+        self.dims = dict(dims or {})
+        self.roots = tuple(roots)
+        self.options = options
+        self.inputs = tuple(dict.fromkeys(leaf for root in roots for leaf in leaves_of(root)))
+        self.same: Inputs = {leaf: leaf for leaf in self.inputs}
+        self.field = Residues(draw_primes(2, options.seed), options.seed)
+        self.evaluator = Evaluator(self.field)
+        self.targets = [keys(self.evaluator.value(root), self.field) for root in self.roots]
+        self.sieves = [Sieve(target, self.field) for target in self.targets]
+        self.work = sum(work_of(root) for root in self.roots)
+        self.count = Count()
+
+    def run(self) -> Iterator[Mutant]:
+        """Every mutant kept, in order of depth."""
+        deadline = time.monotonic() + self.options.seconds
+        for depth, left, right, product in self._programs():
+            self.count.products += 1
+            if self.count.products % 64 == 0 and time.monotonic() > deadline:
+                self.count.stopped = "time"
+                return
+            if self.count.products > self.options.mutants:
+                self.count.stopped = "steps"
+                return
+            mutant = self._look(depth, left, right, product)
+            if mutant is not None:
+                self.count.kept += 1
+                yield mutant
+
+    # --- programs ---
+
+    def _programs(self) -> Iterator[tuple[int, Value, Value, Product]]:
+        """Pairs of values with a product, the one that multiplies last first: fewest operators."""
+        levels = self._levels()
+        everything = frozenset(self.inputs)
+        for total in range(max(self.options.depth - 1, 0)):
+            for k in range(total, -1, -1):
+                for left in levels[k]:
+                    for right in levels[total - k]:
+                        if left.holds & right.holds or left.holds | right.holds != everything:
+                            continue
+                        if left.holds:
+                            for product in self._products(left, right):
+                                yield total + 2, left, right, product
+
+    def _products(self, left: Value, right: Value) -> Iterator[Product]:
+        options = self.options
+        for product in operators.products(options.strides, options.dilations, options.groups):
+            shape = product.shape(left.shape, right.shape)
+            if shape is None:
+                continue
+            size = math.prod(shape)
+            enough = all(size >= (1 - options.most_wrong) * t.size for t in self.targets)
+            if enough and size * _inner(product, right.shape) <= options.most_work * self.work:
+                yield product
+
+    # --- values ---
+
+    def _levels(self) -> list[list[Value]]:
+        """The values by the number of operators that made them, no two alike."""
+        levels = [[self._input(leaf) for leaf in self.inputs]]
+        seen = {_name(value.values) for value in levels[0]}
+        for _ in range(max(self.options.depth - 2, 0)):
+            fresh: list[Value] = []
+            for value in self._next(levels):
+                if (name := _name(value.values)) not in seen:
+                    seen.add(name)
+                    fresh.append(value)
+            levels.append(fresh)
+        self.count.values = sum(len(level) for level in levels)
+        return levels
+
+    def _input(self, leaf: Leaf) -> Value:
+        def build(inputs: Inputs) -> Source:
+            return inputs[leaf]
+
+        name = leaf.label or leaf.identity
+        return Value(self.evaluator.value(leaf), frozenset([leaf]), name, build, ())
+
+    def _next(self, levels: Sequence[Sequence[Value]]) -> Iterator[Value]:
+        for value in levels[-1]:
+            if value.steps is not None:
+                yield from self._moved(value, value.steps)
+            if len(self.roots) > 1 and len(value.shape) >= 3:
+                yield self._beside(value, value, 1)
+        if len(levels) == 1:
+            yield from self._constants()
+        for k in range(len(levels)):
+            yield from self._pairs(levels[k], levels[len(levels) - 1 - k])
+
+    def _moved(self, value: Value, steps: tuple[Move, ...]) -> Iterator[Value]:
+        """One move more; a chain of moves of an input is one copy of it."""
+        (leaf,) = value.holds
+        # Channels keep their place: a convolution sums over them, whatever their order.
+        free = self.dims.get(leaf, range(len(value.shape)))
+        dims = [d for d in free if d != 1 or len(value.shape) < 4]
+        for move in moves(value.shape, dims, self.options.gaps):
+            chain = (*steps, move)
+
+            def build(inputs: Inputs, chain: tuple[Move, ...] = chain) -> Source:
+                return view(inputs[leaf], chain)
+
+            yield Value(
+                move.on_array(value.values), value.holds, f"{value.text}, {move}", build, chain
+            )
+
+    def _constants(self) -> Iterator[Value]:
+        """Averaging weights, where one image is all that is given."""
+        image = self.inputs[0]
+        if len(self.inputs) > 1 or len(image.shape) != 4:
+            return
+        for size in (2, 3):
+            for depthwise in (False, True):
+
+                def build(inputs: Inputs, size: int = size, depthwise: bool = depthwise) -> Source:
+                    x = inputs[image]
+                    return operators.averaging_weights(x.shape[1], size, depthwise, x)
+
+                name = f"averaging weights {size}" + (" depthwise" if depthwise else "")
+                yield Value(self.evaluator.value(build(self.same)), frozenset(), name, build)
+
+    def _pairs(self, lefts: Iterable[Value], rights: Sequence[Value]) -> Iterator[Value]:
+        """Two values side by side, along each of the first two dims."""
+        for left in lefts:
+            for right in rights:
+                if left.holds and right.holds and not left.holds & right.holds:
+                    for dim in range(2):
+                        if operators.side_by_side([left.shape, right.shape], dim) is not None:
+                            yield self._beside(left, right, dim)
+
+    def _beside(self, left: Value, right: Value, dim: int) -> Value:
+        def build(inputs: Inputs) -> Source:
+            return operators.side_by_side_scope([left.build(inputs), right.build(inputs)], dim)
+
+        made = operators.side_by_side_values([left.values, right.values], dim)
+        text = f"({left.text}) beside ({right.text}) along d{dim}"
+        return Value(made, left.holds | right.holds, text, build)
+
+    # --- outputs ---
+
+    def _look(self, depth: int, left: Value, right: Value, product: Product) -> Mutant | None:
+        """The mutant whose outputs are found in a product; None if too little of them is."""
+        lanes = product.values(self.field, left.values, right.values)
+        if not all(sieve.passes(lanes) for sieve in self.sieves):
+            return None
+        values = keys(lanes, self.field)
+        indices: list[tuple[Index, ...]] = []
+        for target in self.targets:
+            found = places(target, values)
+            if np.isnan(found[0]).mean() > self.options.most_wrong:
+                return None
+            index = fit(found)
+            if index is None:
+                return None
+            indices.append(tuple(index))
+
+        masks = [
+            wrong_at(index, values, target)
+            for index, target in zip(indices, self.targets, strict=True)
+        ]
+        if any(mask.mean() > self.options.most_wrong for mask in masks):
+            return None
+
+        def build(inputs: Inputs) -> Scope:
+            return product.build(left.build(inputs), right.build(inputs))
+
+        text = (left.text, right.text, str(product))
+        work = values.size * _inner(product, right.shape) / self.work
+        return Mutant(build, tuple(indices), tuple(masks), text, depth, work)
+
+    def masks(self, mutant: Mutant) -> list[Mask]:
+        """Where the outputs, built as scopes, are wrong: what the mutant's masks must be."""
+        made = mutant.build(self.same)
+        evaluator = Evaluator(self.field)
+        return [
+            field_mask(root, operators.gathered(made, index, root.shape), evaluator)
+            for root, index in zip(self.roots, mutant.index, strict=True)
+        ]
+
+
+def work_of(root: Scope) -> float:
+    """Multiplications of a scope of products."""
+    return float(sum(math.prod(root.shape + term.sums) for term in root.expr.terms))
+
+
+def _inner(product: Product, weights: Sequence[int]) -> int:
+    """Multiplications for one element of a product's result."""
+    if isinstance(product, operators.Conv):
+        return math.prod(weights[1:])
+    return weights[-2] if isinstance(product, operators.Matmul) else 1
+
+
+def _name(values: Lanes) -> bytes:
+    """A name for residues and their shape."""
+    made = hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=16)
+    made.update(repr(values.shape).encode())
+    return made.digest()

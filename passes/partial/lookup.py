@@ -1,0 +1,193 @@
+"""The last reshape and transpose of a mutant, found by lookup instead of enumeration.
+
+The residues of the intermediate name its positions. Each position of the target is looked up by its
+residues; where it is found is a map from target positions to positions of the intermediate. If that
+map is digits of each target dim (which every reshape, transpose and merge with gaps is), it is
+fitted, and what the fit gets wrong, or what was not found, is the mask.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...dialects.index import Index
+from ..equivalence.residues import Residues
+
+Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Places: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+# Lines of a dim that are laid over each other, at most.
+_LINES = 64
+
+
+def keys(values: Lanes, field: Residues) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """One integer for each position, of the residues of the first two primes; 0 for zero."""
+    positive = [np.mod(values[k], p).astype(np.int64) for k, p in enumerate(field.primes[:2])]
+    return positive[0] * (1 << 21) + positive[1]
+
+
+class Sieve:
+    """Rejects intermediates that hold next to nothing of a target, from a sample of positions.
+
+    One that holds the share s of its own positions in common with the target passes with
+    probability 1 - (1 - s)^n for n samples: for a tenth, all but one in 10^11.
+    """
+
+    def __init__(self, target: Any, field: Residues, samples: int = 256) -> None:
+        self.ordered = np.unique(target[target != 0])
+        self.field = field
+        self.samples = samples
+        self._at: dict[int, Any] = {}
+
+    def passes(self, values: Lanes) -> bool:
+        """Whether any sampled position of [lane, *shape] has a value of the target."""
+        flat = values.reshape(values.shape[0], -1)
+        size = flat.shape[1]
+        if size not in self._at:
+            rng = np.random.default_rng(size)
+            self._at[size] = rng.integers(0, size, self.samples)
+        sample = keys(flat[:, self._at[size]], self.field)
+        at = np.searchsorted(self.ordered, sample)
+        return bool((self.ordered[np.minimum(at, len(self.ordered) - 1)] == sample).any())
+
+
+def places(target: Any, made: Any) -> Places:
+    """Where each target key stands in the intermediate: [its rank, *target shape], NaN if nowhere.
+
+    A key that stands at several positions is left out: it says nothing.
+    """
+    flat = made.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    ordered = flat[order]
+    first = np.searchsorted(ordered, target, "left")
+    last = np.searchsorted(ordered, target, "right")
+    once = (last - first == 1) & (target != 0)
+    at = order[np.minimum(first, len(flat) - 1)]
+    found = np.stack(np.unravel_index(at, made.shape)).astype(np.float64)
+    found[:, ~once] = np.nan
+    return found
+
+
+def wrong_at(index: Sequence[Index], made: Any, target: Any) -> Any:
+    """Where the intermediate's key at an index of each target position is not the target's."""
+    at, inside = positions(index, target.shape, made.shape)
+    return np.where(inside, made[tuple(at)], 0) != target
+
+
+def positions(
+    index: Sequence[Index], shape: Sequence[int], within: Sequence[int]
+) -> tuple[list[Any], Any]:
+    """The index at every position of a shape, brought into bounds, and where it was inside."""
+    grids = list(np.indices(shape))
+    at = [np.broadcast_to(np.asarray(e.evaluate(grids)), shape) for e in index]
+    inside = np.ones(shape, bool)
+    for place, size in zip(at, within, strict=True):
+        inside &= (place >= 0) & (place < size)
+    return [np.clip(p, 0, n - 1) for p, n in zip(at, within, strict=True)], inside
+
+
+def inverse(
+    index: Sequence[Index], shape: Sequence[int], within: Sequence[int]
+) -> list[Index] | None:
+    """For each position of the intermediate the target position at it; None if that is no digits.
+
+    What it says of positions that no target position stands at means nothing.
+    """
+    at, inside = positions(index, shape, within)
+    back = np.full((len(shape), *within), np.nan)
+    for dim, values in enumerate(np.indices(shape)):
+        back[(dim, *(a[inside] for a in at))] = values[inside]
+    found = fit(back)
+    if found is None or not inside.all():
+        return None
+    again, _ = positions(found, within, shape)
+    same = all((a[tuple(at)] == own).all() for a, own in zip(again, np.indices(shape), strict=True))
+    return found if same else None
+
+
+def fit(found: Places) -> list[Index] | None:
+    """Indices over the target's dims that give the places; None where they are no digits."""
+    fitted: list[Index] = []
+    for column in found:
+        index = _fit_one(column)
+        if index is None:
+            return None
+        fitted.append(index)
+    return fitted
+
+
+def _fit_one(column: Places) -> Index | None:
+    total = Index(0)
+    for dim in range(column.ndim):
+        part = digits(_along(column, dim), Index.iterator(dim))
+        if part is None:
+            return None
+        total = total + part
+    known = np.argwhere(~np.isnan(column))
+    if not len(known):
+        return None
+    # The constant: what most places agree on.
+    values = np.broadcast_to(np.asarray(total.evaluate(list(known.T))), len(known))
+    offsets, counts = np.unique(column[tuple(known.T)] - values, return_counts=True)
+    return total + int(offsets[int(counts.argmax())])
+
+
+def _along(column: Places, dim: int) -> list[float]:
+    """What the value changes by from place 0 to each place of one dim, the others kept.
+
+    Lines along the dim are laid over each other where they share a known place, the one that knows
+    most first; what no line knows stays NaN.
+    """
+    lines = np.moveaxis(column, dim, -1).reshape(-1, column.shape[dim])
+    order = np.argsort(np.isnan(lines).sum(axis=1), kind="stable")[:_LINES]
+    table = lines[order[0]].copy()
+    for line in lines[order[1:]]:
+        both = ~np.isnan(table) & ~np.isnan(line)
+        if both.any():
+            shift = table[both] - line[both]
+            fill = np.isnan(table)
+            table[fill] = line[fill] + shift[0]
+    if math.isnan(table[0]) and len(table) > 2:  # only an offset is lost: the mask will tell
+        table[0] = 2 * table[1] - table[2]
+    return [float(v) for v in table - table[0]]
+
+
+def digits(table: Sequence[float], at: Index) -> Index | None:
+    """The index in `at` with these values at 0, 1, ..., as digits; unknown values are NaN.
+
+    a * (x mod d) + the index of x // d, for the longest d at which the table is linear. Where
+    unknown values leave several d, the one that gives the shortest index.
+    """
+    if len(table) == 1:
+        return Index(0)
+    slope = table[1]
+    if math.isnan(slope):
+        return None
+    wrong = next((k for k, v in enumerate(table) if not math.isnan(v) and v != slope * k), None)
+    if wrong is None:
+        return at * int(slope)
+    linear = max(k for k in range(wrong) if not math.isnan(table[k]))
+    found: list[Index] = []
+    for period in range(max(linear + 1, 2), wrong + 1):
+        upper = _upper(table, slope, period)
+        index = None if upper is None else digits(upper, at // period)
+        if index is not None:
+            found.append((at % period) * int(slope) + index)
+    return min(found, key=lambda index: len(index.terms), default=None)
+
+
+def _upper(table: Sequence[float], slope: float, period: int) -> list[float] | None:
+    """What is left for each block of a period; None where a block's places disagree."""
+    left = np.array(table) - slope * (np.arange(len(table)) % period)
+    blocks: list[float] = []
+    for start in range(0, len(table), period):
+        block = left[start : start + period]
+        known = block[~np.isnan(block)]
+        if len(known) and (known != known[0]).any():
+            return None
+        blocks.append(float(known[0]) if len(known) else math.nan)
+    return blocks

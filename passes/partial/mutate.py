@@ -1,0 +1,130 @@
+"""Rewrite contractions as corrected mutants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.context import WeightContext
+from ...dialects.program import Program, main_of
+from ...dialects.weights import Weights
+from ...lowering.algebra_to_kernel import AlgebraToKernel
+from ...lowering.targets import target_named
+from ..cost import Costs
+from ..derivation.by_hand import replace_op
+from ..derivation.lift import Lift, program_of_scope, scope_ops
+from ..derivation.search import is_contraction
+from ..derivation.step import Step
+from ..fuse_kernels import FuseKernels
+from ..weights_only import weights_only
+from .generate import Options
+from .search import Candidate, Found, search
+
+RULE = "mutate"
+
+
+@dataclass(frozen=True)
+class AlgebraMutate(ModulePass):
+    """Search partially equivalent programs for every contraction, and correct them.
+
+    Rewrites a scope where the best corrected mutant is modelled to be faster by the factor `gain`
+    (one below 1 lets in what is modelled slower, to be measured). Every mutant is proved equal to
+    the scope once it is corrected. `budget` is in seconds for each distinct scope, `most` how many
+    mutants are proved and priced. Costs are modelled for `target`.
+
+    Before, a convolution of dilation 2:
+
+        %y = algebra.scope (n: 1, f: 256, h: 14, w: 14) sum (c: 512, r: 3, s: 3)
+               %x[n, c, h + 2 * r - 2, w + 2 * s - 2] * %k[f, c, r, s]
+
+    After, a regular one of four images, one for each parity of row and column:
+
+        %y.0 = algebra.scope (i0: 4, i1: 512, i2: 7, i3: 7)
+                 %x[0, i1, 2 * i2 + i0 mod 2, 2 * i3 + i0 floordiv 2]
+        %y.1 = algebra.scope (i0: 4, i1: 256, i2: 7, i3: 7) sum (k0: 512, k1: 3, k2: 3)
+                 %y.0[i0, k0, i2 + k1 - 1, i3 + k2 - 1] * %k[i1, k0, k1, k2]
+        %y = algebra.scope (i0: 1, i1: 256, i2: 14, i3: 14)
+               %y.1[i2 mod 2 + 2 * (i3 mod 2), i1, i2 floordiv 2, i3 floordiv 2]
+    """
+
+    name = "algebra-mutate"
+    depth: int = 4
+    budget: float = 20.0
+    most: int = 16
+    gain: float = 1.05
+    target: str = "cpu"
+    seed: int = 0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Mutate."""
+        mutate(op, self)
+
+
+@dataclass(frozen=True)
+class Mutated:
+    """What was done to one scope, or why nothing was."""
+
+    place: str
+    before: float
+    found: Found
+    chosen: Candidate | None
+
+
+def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
+    """Rewrite what gains, in place; every contraction that was looked at."""
+    costs = Costs(target_named(options.target))
+    known: dict[Scope, tuple[float, Found]] = {}
+    done: list[Mutated] = []
+    for op in scope_ops(module):
+        constants = weights_only(main_of(module).body.block.ops)
+        if op.result in constants:
+            continue
+        lift = Lift(module, constants=constants, positional=True)
+        root = lift.scope(op)
+        if not is_contraction(root):
+            continue
+        if root not in known:
+            known[root] = _searched(op, root, options, costs)
+        before, found = known[root]
+        best = found.candidates[0] if found.candidates else None
+        chosen = best if best is not None and best.seconds * options.gain < before else None
+        done.append(Mutated(op.result.name_hint or "", before, found, chosen))
+        if chosen is not None:
+            replace_op(module, op, Step(RULE, chosen.result), dict(lift.values))
+    return done
+
+
+def _searched(
+    op: ScopeOp, root: Scope, options: AlgebraMutate, costs: Costs
+) -> tuple[float, Found]:
+    made = Options(depth=options.depth, seconds=options.budget, seed=options.seed)
+    windows = _windows(op)
+    found = search(root, replace(made, **windows), lambda s: modelled(s, costs), options.most)
+    return modelled(root, costs), found
+
+
+def _windows(op: ScopeOp) -> dict[str, tuple[int, ...]]:
+    """The strides, dilations and groups worth trying: 1, and the steps that the op takes."""
+    steps = {1}
+    for read in op.reads():
+        for index in read.index:
+            steps |= {abs(c) for atom, c in index.terms if isinstance(atom, int)}
+    few = tuple(sorted(s for s in steps if s <= 4))
+    return {"strides": (1,), "dilations": few, "groups": (1,)}
+
+
+def modelled(root: Scope, costs: Costs) -> float:
+    """Modelled seconds of a program of scopes, as it would be lowered."""
+    module = program_of_scope(root)
+    context = WeightContext()
+    AlgebraToKernel().apply(context, module)
+    FuseKernels().apply(context, module)
+    return costs.program(Program(module, Weights())).seconds
+
+
+__all__ = ["AlgebraMutate", "Mutated", "modelled", "mutate"]

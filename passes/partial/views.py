@@ -1,0 +1,131 @@
+"""Reshapes and transposes as index maps: what a mutant does to an operand before it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...dialects.canonical_types import Extents, Read, Scope, Source
+from ...dialects.index import Index, iterators
+from ..derivation.body import build, guards_of
+
+Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+
+@dataclass(frozen=True)
+class Move:
+    """Split dim `dim` into digits of `by`, and merge one of them into dim `into`.
+
+    One reshape, transpose, reshape. Where `by` does not divide the extent the last block is padded
+    with zeros, and `gap` zeros can be put between blocks that are merged: both are positions whose
+    old index is outside of the tensor, where a read is 0.
+
+    Attributes:
+        inner: whether the digit below `by` moves, or the one above.
+        minor: whether it becomes the fast digit of `into`, or the slow one.
+        gap: zeros after each block of `into`; for the slow digit only.
+    """
+
+    dim: int
+    by: int
+    inner: bool
+    into: int
+    minor: bool
+    gap: int = 0
+
+    def __str__(self) -> str:
+        part = f"mod {self.by}" if self.inner else f"div {self.by}"
+        place = "minor" if self.minor else "major"
+        gap = f" gap {self.gap}" if self.gap else ""
+        return f"move d{self.dim} {part} into d{self.into} {place}{gap}"
+
+    def apply(self, shape: Sequence[int]) -> tuple[Extents, list[Index]]:
+        """The new shape, and the old index of each new position."""
+        blocks = -(-shape[self.dim] // self.by)
+        kept, count = (blocks, self.by) if self.inner else (self.by, blocks)
+        block = shape[self.into] + (0 if self.minor else self.gap)
+        new, old = list(shape), list(iterators(len(shape)))
+        new[self.dim] = kept
+        new[self.into] = block * count - (0 if self.minor else self.gap)
+        here = Index.iterator(self.into)
+        within, digit = (
+            (here // count, here % count) if self.minor else (here % block, here // block)
+        )
+        rest = Index.iterator(self.dim)
+        old[self.into] = within
+        old[self.dim] = rest * self.by + digit if self.inner else digit * self.by + rest
+        return tuple(new), old
+
+    def on_array(self, values: Lanes) -> Lanes:
+        """The same on values, [lane, *shape]: pad, split, transpose, merge."""
+        dim, into = self.dim + 1, self.into + 1
+        blocks = -(-values.shape[dim] // self.by)
+        values = _padded(values, dim, blocks * self.by - values.shape[dim])
+        shape = values.shape
+        values = values.reshape(*shape[:dim], blocks, self.by, *shape[dim + 1 :])
+        digit = dim + 1 if self.inner else dim
+        values = np.moveaxis(values, digit, 0)  # what stays keeps its place
+        if self.minor:
+            values = np.moveaxis(values, 0, into + 1)
+            merged = (*values.shape[:into], -1, *values.shape[into + 2 :])
+            return values.reshape(merged)
+        values = _padded(values, into + 1, self.gap)
+        values = np.moveaxis(values, 0, into)
+        merged = (*values.shape[:into], -1, *values.shape[into + 2 :])
+        values = values.reshape(merged)
+        return values[(slice(None),) * into + (slice(0, values.shape[into] - self.gap),)]
+
+
+def _padded(values: Lanes, dim: int, by: int) -> Lanes:
+    """Zeros after the end of a dim."""
+    if by == 0:
+        return values
+    return np.pad(values, [(0, by if k == dim else 0) for k in range(values.ndim)])
+
+
+def moves(shape: Sequence[int], dims: Sequence[int], gaps: Sequence[int]) -> Iterator[Move]:
+    """Every move between the dims given, digits of at most 4 on one side or the other."""
+    for dim in dims:
+        for by in range(2, shape[dim] + 1):
+            blocks = -(-shape[dim] // by)
+            if min(by, blocks) > 4 or (shape[dim] % by and by > 4):
+                continue
+            for inner in (True, False):
+                for into in (d for d in dims if d != dim):
+                    if (blocks if not inner else by) == 1:
+                        continue
+                    yield from _placed(dim, by, inner, into, shape, gaps)
+
+
+def _placed(
+    dim: int, by: int, inner: bool, into: int, shape: Sequence[int], gaps: Sequence[int]
+) -> Iterator[Move]:
+    yield Move(dim, by, inner, into, False)
+    if shape[into] > 1:
+        yield Move(dim, by, inner, into, True)
+        for gap in gaps:
+            yield Move(dim, by, inner, into, False, gap)
+
+
+def view(source: Source, steps: Sequence[Move]) -> Scope:
+    """The tensor after some moves: one copy, but that a move which pads reads a copy of its own.
+
+    Its zeros are where it reads outside of what it moves, and inside of the tensor before that
+    there may be any element.
+    """
+    shape: Extents = source.shape
+    old: list[Index] = list(iterators(len(shape)))
+    for number, step in enumerate(steps):
+        new, back = step.apply(shape)
+        if number and guards_of(back, shape, new):
+            source, old = _copy(source, old, shape), list(iterators(len(shape)))
+        old = [index.substitute(back) for index in old]
+        shape = new
+    return _copy(source, old, shape)
+
+
+def _copy(source: Source, index: Sequence[Index], shape: Extents) -> Scope:
+    return build(shape, (), [Read(source, tuple(index))], source.element)

@@ -1,0 +1,161 @@
+"""Mutants of the papers' operators are found, their masks are right, their corrections equal."""
+
+import itertools
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import Float32Type
+
+from isoform.dialects import reference
+from isoform.dialects.canonical_types import Leaf, Read, Scope, leaf
+from isoform.dialects.index import iterators
+from isoform.dialects.program import Program
+from isoform.passes.derivation.body import build
+from isoform.passes.derivation.cases import conv
+from isoform.passes.derivation.lift import leaves_of, program_of_scope
+from isoform.passes.equivalence.prove import Prover
+from isoform.passes.partial.correct import correct
+from isoform.passes.partial.generate import Generator, Mutant, Options
+from isoform.passes.partial.operators import gathered
+from isoform.passes.partial.region import boxes, symbolic_mask
+from isoform.passes.partial.search import search
+
+F32 = Float32Type()
+FEW = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1,), gaps=())
+SEAM = conv((4, 2, 6, 6), 2, (3, 3))
+
+
+def mutants(root: Scope, options: Options) -> tuple[Generator, list[Mutant]]:
+    generator = Generator([root], options)
+    return generator, list(generator.run())
+
+
+def test_batch_into_width_is_wrong_at_the_seams_only() -> None:
+    """PET, Figure 1: mask exactly the two columns at each seam."""
+    root = conv((2, 3, 8, 8), 4, (3, 3))
+    generator, found = mutants(root, FEW)
+    folded = [m for m in found if m.build(generator.same).shape == (1, 4, 8, 16) and m.depth == 3]
+    major = [m for m in folded if "major" in m.text[0]]
+    assert major
+    expected = np.zeros((2, 4, 8, 8), bool)
+    expected[0, :, :, 7] = expected[1, :, :, 0] = True
+    for mutant in major:
+        np.testing.assert_array_equal(mutant.masks[0], expected)
+        assert len(boxes(mutant.masks[0])) == 2
+
+
+def test_rows_merged_with_a_gap_are_exact() -> None:
+    root = conv((2, 3, 7, 15), 4, (3, 3))
+    _, found = mutants(root, replace(FEW, gaps=(1,)))
+    exact = [m for m in found if m.exact and "gap 1" in m.text[0]]
+    assert any("move d0 mod 2 into d3 major gap 1" in m.text[0] for m in exact)
+
+
+def test_a_dilated_convolution_becomes_a_regular_one() -> None:
+    """PET, Figure 3, at an even size: exact; the channels are shrunk and grown again."""
+    root = conv((1, 512, 14, 14), 256, (3, 3), dilation=2)
+    options = Options(seconds=60, strides=(1,), groups=(1,), gaps=())
+    found = search(root, options, lambda scope: 1.0, most=8)
+    regular = [c for c in found.candidates if "dilation 1" in c.mutant.text[2]]
+    assert regular
+    assert regular[0].mutant.exact
+    assert regular[0].method.startswith("symbolic")
+
+
+def test_a_strided_convolution_is_a_part_of_a_regular_one() -> None:
+    root = conv((1, 3, 9, 9), 4, (3, 3), stride=2)
+    _, found = mutants(root, replace(FEW, depth=2))
+    assert any(m.exact and "stride 1" in m.text[2] for m in found)
+
+
+def test_average_pooling_becomes_a_convolution() -> None:
+    n, c, h, w, r, s = iterators(6)
+    x = leaf("x", (1, 4, 6, 6), F32)
+    root = build((1, 4, 5, 5), (2, 2), [Read(x, (n, c, h + r, w + s))], F32, Fraction(1, 4))
+    _, found = mutants(root, replace(FEW, groups=(1, 4)))
+    exact = {m.text[1] for m in found if m.exact}
+    assert {"averaging weights 2", "averaging weights 2 depthwise"} <= exact
+
+
+def test_two_convolutions_become_a_grouped_one() -> None:
+    """PET, Figure 10: by padding the smaller kernel, and by giving the input twice."""
+    x = leaf("x", (1, 4, 5, 5), F32)
+    roots = [over(x, "a", 3), over(x, "b", 1)]
+    generator = Generator(roots, Options(seconds=60, strides=(1,), dilations=(1,), gaps=()))
+    found = [m for m in generator.run() if m.exact]
+    assert any("(x) beside (x)" in m.text[0] and "groups 2" in m.text[2] for m in found)
+    assert any("beside" not in m.text[0] and "groups 1" in m.text[2] for m in found)
+
+
+def over(x: Leaf, name: str, taps: int) -> Scope:
+    n, f, h, w, c, r, s = iterators(7)
+    k = leaf(name, (3, 4, taps, taps), F32)
+    up = (taps - 1) // 2
+    factors = Read(x, (n, c, h + r - up, w + s - up)), Read(k, (f, c, r, s))
+    return build((1, 3, 5, 5), (4, taps, taps), factors, F32)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_matrix_products_of_a_batch_become_one(shared: bool) -> None:
+    b, m, n, k = iterators(4)
+    x = leaf("x", (3, 4, 5), F32)
+    w = leaf("w", (5, 6) if shared else (3, 5, 6), F32)
+    at = (k, n) if shared else (b, k, n)
+    root = build((3, 4, 6), (5,), [Read(x, (b, m, k)), Read(w, at)], F32)
+    generator, found = mutants(root, FEW)
+    folded = {m.build(generator.same).shape for m in found if m.exact}
+    assert ((1, 12, 6) in folded) == shared
+
+
+@pytest.mark.parametrize("count", [25, pytest.param(200, marks=pytest.mark.slow)])
+def test_masks_are_the_same_by_residues_by_monomials_and_as_found(count: int) -> None:
+    generator, found = mutants(SEAM, replace(FEW, gaps=(1,), depth=4))
+    wrong = [m for m in found if not m.exact]
+    assert len(wrong) > count
+    step = len(wrong) // count
+    for mutant in wrong[::step][:count]:
+        made = gathered(mutant.build(generator.same), mutant.index[0], SEAM.shape)
+        np.testing.assert_array_equal(generator.masks(mutant)[0], mutant.masks[0])
+        np.testing.assert_array_equal(symbolic_mask(SEAM, made), mutant.masks[0])
+
+
+@pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.slow)])
+def test_corrected_programs_are_equal_and_one_box_less_is_not(count: int) -> None:
+    generator, found = mutants(SEAM, replace(FEW, gaps=(1,), depth=4))
+    wrong = [m for m in found if not m.exact]
+    for mutant in wrong[:: len(wrong) // count][:count]:
+        made, (index,), (mask,) = mutant.build(generator.same), mutant.index, mutant.masks
+        assert Prover().prove(SEAM, correct(SEAM, made, index, mask).result).equal
+        less = mask.copy()
+        low = [side[0] for side in boxes(mask)[0]]
+        less[tuple(low)] = False
+        assert Prover().prove(SEAM, correct(SEAM, made, index, less).result).equal is False
+
+
+def test_what_a_mutant_has_in_the_mask_is_never_read() -> None:
+    """The mutant's wrong positions are NaN; the result is what it was."""
+    generator, found = mutants(SEAM, FEW)
+    wrong = [m for m in found if not m.exact]
+    assert wrong
+    for mutant in itertools.islice(wrong, 6):
+        made, (index,), (mask,) = mutant.build(generator.same), mutant.index, mutant.masks
+        given = leaf("mutant", made.shape, F32)
+        result = correct(SEAM, given, index, mask).result
+        inputs = {s: np.random.default_rng(5).random(s.shape) for s in leaves_of(SEAM)}
+        expected = run(SEAM, inputs)
+        values = run(made, inputs)
+        grids = np.indices(SEAM.shape)
+        at = [np.broadcast_to(e.evaluate(list(grids)), SEAM.shape)[mask] for e in index]
+        inside = np.all([(a >= 0) & (a < n) for a, n in zip(at, made.shape, strict=True)], axis=0)
+        values[tuple(a[inside] for a in at)] = np.nan
+        np.testing.assert_allclose(run(result, {**inputs, given: values}), expected, rtol=1e-6)
+
+
+def run(root: Scope, inputs: dict[Leaf, np.ndarray]) -> np.ndarray:
+    program = Program(program_of_scope(root))
+    feeds = zip(program.inputs, leaves_of(root), strict=True)
+    values = {name: inputs[source].astype(np.float32) for name, source in feeds}
+    (result,) = reference.run(program, values).values()
+    return np.array(result)
