@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.canonical_scope import (
     Apply,
@@ -49,7 +49,8 @@ class Measure:
     Attributes:
         degree: most leaves and function values in one monomial.
         worst: the largest degree at any level, arguments included.
-        arguments: function arguments under one point, with multiplicity.
+        arguments: function arguments under one point, with multiplicity; of a source no more than
+            all its scopes have.
         denominator: log2 of a common denominator of all coefficients.
         norm: log2 of the sum of absolute values of all coefficients.
         bits: largest 2 * denominator + norm at any level.
@@ -80,7 +81,16 @@ class Measurer:
                 self.memo[needed.token] = self.expr(needed.expr)
             else:
                 self.memo[needed.token] = _given(needed)
-        return self.memo[source.token]
+        found = self.memo[source.token]
+        return replace(found, arguments=min(found.arguments, self._all_arguments(source)))
+
+    def _all_arguments(self, source: Source) -> float:
+        """Function arguments of a program at all points of its scopes: no more are distinct."""
+        total = 0.0
+        for node in schedule(source, self.cut):
+            if isinstance(node, Scope) and node.token not in self.cut:
+                total += math.prod(node.shape) * Measurer().expr(node.expr).arguments
+        return total
 
     def expr(self, expr: Expr) -> Measure:
         """Sources that the expression reads must be measured, or are leaves."""

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.canonical_scope import Expr, Extents, Scope, Source, scope, substitute
+from ...dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Extents,
+    Reduce,
+    Scope,
+    Source,
+    scope,
+    substitute,
+)
 from ...dialects.index import Index
 from . import symbolic
 from .bound import Measurer, lane_miss, lanes_for, miss
@@ -23,6 +32,9 @@ from .translate import whole
 # What one field check may miss with; a comparison of programs makes few of them.
 TARGET = 1e-15
 _TRIES = 4
+# Multiplications of large scopes are matrix products, so many times faster than points of calls;
+# up to so many points it does not matter.
+_BLAS, _FEW = 50, 1e7
 
 STRUCTURAL, SYMBOLIC, FIELD = "structural", "symbolic", "field"
 
@@ -115,20 +127,31 @@ class Prover:
         size: str,
         given: tuple[Scope, Scope, frozenset[str]] | None,
     ) -> Proof:
-        """The field check: first at one position, which rejects most, then at all."""
-        point = self._at_a_point(a, b, shape, element)
+        """The field check: first at one position, which rejects most, then at all.
+
+        What is inlined is computed again for every call around it; programs of many layers are
+        cheaper to evaluate as they were given.
+        """
+        given_work = math.inf if given is None else work(*given) / _BLAS
+        point = self._at_a_point(a, b, shape, element, given_work)
         if point.equal is False:
             return replace(point, method=f"{FIELD}, {size}")
-        if size == "full" and given is not None:
+        small_work = expression_work(a, shape) + expression_work(b, shape)
+        if given is not None and (size == "full" or max(given_work, _FEW) < small_work):
             return self.by_field(*given)
         found = self.by_field(scope(shape, element, a), scope(shape, element, b), frozenset())
         return replace(found, method=f"{FIELD}, {size}")
 
-    def _at_a_point(self, a: Expr, b: Expr, shape: Extents, element: Any) -> Proof:
+    def _at_a_point(
+        self, a: Expr, b: Expr, shape: Extents, element: Any, most_work: float
+    ) -> Proof:
         rng = np.random.default_rng((self.seed, 0xA7))
         images = [Index(int(rng.integers(0, n))) if n > 1 else Index(0) for n in shape]
         ones = (1,) * len(shape)
-        made = [scope(ones, element, substitute(e, images, ones)) for e in (a, b)]
+        at = [substitute(e, images, ones) for e in (a, b)]
+        if sum(expression_work(e, ones) for e in at) > max(most_work, _FEW):
+            return Proof(None)
+        made = [scope(ones, element, e) for e in at]
         return self.by_field(made[0], made[1], frozenset())
 
     def by_field(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
@@ -167,12 +190,18 @@ def work(a: Source, b: Source, cut: frozenset[str]) -> float:
 
 
 def expression_work(expr: Expr, extents: Extents) -> float:
-    """Points of all terms, each over the iterators it uses."""
+    """Points of all terms, each over the iterators it uses; those of calls' arguments as well."""
     total = 0.0
     for term in expr.terms:
         wide = extents + term.sums
         used = frozenset[int]().union(*(f.iterators for f in term.factors))
         total += float(math.prod(wide[k] for k in used))
+        for f in term.factors:
+            if isinstance(f, Apply | Reduce):
+                own = tuple(n if k in f.iterators else 1 for k, n in enumerate(wide[: f.depth]))
+                inner = f.args if isinstance(f, Apply) else (f.arg,)
+                sums = () if isinstance(f, Apply) else f.sums
+                total += sum(expression_work(e, own + sums) for e in inner)
     return total
 
 
