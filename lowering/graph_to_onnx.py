@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,6 +26,7 @@ from ..dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ..dialects.graph.pooling import AvgPoolOp, PoolOp
 from ..dialects.program import Program, expression_of, pipeline_of, return_of, where
 from ..dialects.types import Array, shape_of, tensor_type, to_numpy
+from ..dialects.weights import Weights
 from .onnx_to_graph.elements import number_of_element, to_proto
 from .onnx_to_graph.origin import write_origin
 
@@ -41,19 +43,21 @@ def export_onnx(program: Program, path: str | os.PathLike[str]) -> None:
             be written.
     """
     path = Path(path)
-    model = Exporter(program).model()
-    sizes = {t.name: _data_size(t) for t in model.graph.initializer if t.name in program.weights}
+    exporter = Exporter(program)
+    model, weights = exporter.model(), exporter.weights()
+    sizes = {t.name: _data_size(t) for t in model.graph.initializer if t.name in weights}
     if sum(sizes.values()) > EXTERNAL_BYTES:
-        _write_external(model, program.weights, path)
+        _write_external(model, weights, path)
     else:
-        _fill(model, program.weights)
+        _fill(model, weights)
     write_whole(path, model.SerializeToString(deterministic=True))
 
 
 def to_model(program: Program) -> onnx.ModelProto:
     """The program as an ONNX model in memory, weights inside. Raises UserError as `export_onnx`."""
-    model = Exporter(program).model()
-    _fill(model, program.weights)
+    exporter = Exporter(program)
+    model = exporter.model()
+    _fill(model, exporter.weights())
     return model
 
 
@@ -117,6 +121,7 @@ class Exporter:
         self.initialisers: list[TensorProto] = []
         self.names: dict[SSAValue, str] = {}
         self.expressions: dict[str, str] = {}
+        self._renamed: dict[str, str] = {}
         self._taken: set[str] = set()
         self._node_names: set[str] = set()
         self._counts: dict[str, int] = {}
@@ -158,6 +163,13 @@ class Exporter:
         for name, value in self._returned():
             if isinstance(value.owner, GraphOp | OpaqueOp | ConstantOp) and value not in self.names:
                 self.names[value] = name
+
+    def weights(self) -> Mapping[str, Array]:
+        """The weights under the names of the initialisers, once there is a model."""
+        kept = self.program.weights
+        if not self._renamed:
+            return kept
+        return Weights({self._renamed.get(k, k): partial(kept.__getitem__, k) for k in kept})
 
     def _returned(self) -> list[tuple[str, SSAValue]]:
         values = return_of(self.program.module).arguments
@@ -246,18 +258,27 @@ class Exporter:
                 )
 
     def _weight(self, op: WeightOp) -> None:
-        self.names[op.result] = op.key
-        if any(t.name == op.key for t in self.initialisers[-1:]):
+        name = self.names[op.result] = self._weight_name(op)
+        if any(t.name == name for t in self.initialisers[-1:]):
             return
-        proto = TensorProto(name=op.key, data_type=number_of_element(op.type.element_type))
+        proto = TensorProto(name=name, data_type=number_of_element(op.type.element_type))
         proto.dims.extend(op.type.get_shape())
         if op.key not in self.program.weights:
             raise UserError(
                 f"the data of weight '{op.key}' are missing", hint="was the side file left behind?"
             )
         if (text := expression_of(op)) is not None:
-            self.expressions[op.key] = text
+            self.expressions[name] = text
         self.initialisers.append(proto)
+
+    def _weight_name(self, op: WeightOp) -> str:
+        """Its key, unless an input or another value's output has that name."""
+        others = [name for name, value in self._returned() if value is not op.result]
+        if op.key not in {*self.program.input_names, *others}:
+            return op.key
+        if op.key not in self._renamed:
+            self._renamed[op.key] = self.fresh(op.key)
+        return self._renamed[op.key]
 
     def _graph_op(self, op: GraphOp) -> None:
         from .graph_to_onnx_ops import WRITERS

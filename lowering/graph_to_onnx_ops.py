@@ -54,6 +54,48 @@ def matmul(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
     e.emit("MatMul", names, outputs)
 
 
+def g2bmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """x times all of padded y transposed, then the diagonals: rows one longer shift by one each.
+
+    ONNX has no band product: this computes all (m + 2 * reach) columns of which it keeps the band.
+    """
+    batch, rows, columns = op.type.get_shape()
+    dilation = op.value("dilation")
+    reach = op.value("width") * dilation
+    around = e.integers([0, reach, 0, 0, reach, 0], "pads")
+    padded = e.emit("Transpose", [e.emit("Pad", [inputs[1], around])], perm=[0, 2, 1])
+    product = e.emit("MatMul", [inputs[0], padded])
+    flat = e.emit("Reshape", [product, e.integers([batch, rows * (rows + 2 * reach)], "flat")])
+    longer = e.emit("Pad", [flat, e.integers([0, 0, 0, rows], "pads")])
+    skewed = [batch, rows, rows + 2 * reach + 1]
+    skew = e.emit("Reshape", [longer, e.integers(skewed, "skewed")])
+    ends = [(columns - 1) * dilation + 1, 2, dilation]
+    wanted = [e.integers([v], role) for v, role in zip([0, *ends], _SLICE, strict=True)]
+    e.emit("Slice", [skew, *wanted], outputs)
+
+
+_SLICE = ("starts", "ends", "axes", "steps")
+
+
+def gbmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """The band as a full matrix, zeros beside it, times padded y: `g2bmm` the other way round."""
+    batch, rows, columns = shape_of(op.operands[0])
+    dilation = op.value("dilation")
+    reach = (columns // 2) * dilation
+    full = rows + 2 * reach
+    spread = e.emit("Reshape", [inputs[0], e.integers([batch, rows, columns, 1], "spread")])
+    spread = e.emit("Pad", [spread, e.integers([0] * 7 + [dilation - 1], "pads")])
+    skewed = [batch, rows, columns * dilation]
+    skew = e.emit("Reshape", [spread, e.integers(skewed, "skewed")])
+    longer = e.integers([0, 0, 0, 0, 0, full + 1 - columns * dilation], "pads")
+    flat = e.integers([batch, rows * (full + 1)], "flat")
+    row = e.emit("Reshape", [e.emit("Pad", [skew, longer]), flat])
+    cropped = e.emit("Pad", [row, e.integers([0, 0, 0, -rows], "pads")])
+    band = e.emit("Reshape", [cropped, e.integers([batch, rows, full], "band")])
+    around = e.integers([0, reach, 0, 0, reach, 0], "pads")
+    e.emit("MatMul", [band, e.emit("Pad", [inputs[1], around])], outputs)
+
+
 def conv(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Conv; pads that crop come first, as a Pad."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
@@ -208,6 +250,8 @@ WRITERS: dict[str, Writer] = {
     "clip": clip,
     "cast": cast,
     "matmul": matmul,
+    "g2bmm": g2bmm,
+    "gbmm": gbmm,
     "conv": conv,
     "conv_transpose": conv_transpose,
     "max_pool": pool("MaxPool"),

@@ -28,6 +28,22 @@ def matmul(g: Grower) -> SSAValue:
     return g.b.matmul(a, b, transpose_a=flip_a, transpose_b=flip_b)
 
 
+def band(g: Grower) -> SSAValue:
+    """A band of products of rows, or a band times rows; bands wider than the matrix too."""
+    y = g.pick(lambda v: _multiplies(v) and len(shape_of(v)) == 3)
+    if y is None:
+        y = g.fresh(g.shape(3), g.float_type())
+    batch, rows, _ = shape_of(y)
+    width, dilation = g.rng.choice((0, 1, 1, 2)), g.rng.choice((1, 1, 2, 3))
+    shape = [batch, rows, 2 * width + 1]
+    if not fits(shape):
+        return y
+    if g.chance(0.5):
+        x = g.fresh(shape_of(y), element_of(y))
+        return g.b.g2bmm(x, y, width=width, dilation=dilation)
+    return g.b.gbmm(g.fresh(shape, element_of(y)), y, dilation=dilation)
+
+
 def _multiplies(value: SSAValue) -> bool:
     return of_float(value) or is_signed_int(element_of(value))
 

@@ -21,21 +21,30 @@ from ...dialects.graph.reduction import BatchNormOp
 from ...dialects.program import Program
 from ...passes.flops import program_macs
 from .bert import bert_base
+from .csrnet import csrnet, csrnet_backend
 from .dcgan import dcgan
+from .fsrcnn import fsrcnn
+from .gcn import gcn
 from .inception import inception_v3
+from .infogan import infogan
+from .longformer import longformer
 from .mobilenet import mobilenet_v2
+from .nasnet import nasnet_a
+from .nasrnn import nasrnn
 from .resnet import resnet18, resnet50, resnext50
+from .resnet3d import resnet3d18
 from .squeezenet import squeezenet
+from .tensat_bert import tensat_bert
 from .vgg import vgg19
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model and what is published about it; `macs` is None where nothing is."""
+    """One model and what is published about it; `None` where nothing is."""
 
     name: str
     builder: Callable[..., Program]
-    parameters: int
+    parameters: int | None
     macs: float | None
     source: str
     input: tuple[int, ...]
@@ -59,6 +68,16 @@ MODELS = (
     Model("mobilenet-v2", mobilenet_v2, 3_504_872, 0.301e9, _TORCHVISION, _IMAGE),
     Model("bert-base", bert_base, 109_482_240, 11.25e9, "MobileBERT, table 1", (1, 128)),
     Model("dcgan", dcgan, 3_576_704, None, "PyTorch's DCGAN tutorial", (1, 100, 1, 1)),
+    Model("infogan", infogan, None, None, "EinNet's artifact", (1, 228, 1, 1)),
+    Model("fsrcnn", fsrcnn, None, 12_763_136, "FSRCNN, eq. 1", (1, 1, 32, 32)),
+    Model("csrnet", csrnet, 16_263_489, None, "CSRNet's authors' code", (1, 3, 112, 112)),
+    Model("csrnet-backend", csrnet_backend, None, None, "EinNet's artifact", (1, 512, 14, 14)),
+    Model("gcn", gcn, None, None, "EinNet's artifact", _IMAGE),
+    Model("longformer", longformer, None, None, "EinNet's artifact", (1, 10000, 512)),
+    Model("nasnet-a", nasnet_a, None, None, "TENSAT's source", _IMAGE),
+    Model("nasrnn", nasrnn, None, None, "TENSAT's source", (1, 512)),
+    Model("tensat-bert", tensat_bert, None, None, "TENSAT's source", (64, 1024)),
+    Model("resnet3d18", resnet3d18, 33_371_472, 40.697e9, _TORCHVISION, (1, 3, 16, 112, 112)),
 )
 _BY_KEY = {"".join(filter(str.isalnum, m.name)): m for m in MODELS}
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from ...dialects.program import Program
-from .layers import Net, Pair
+from .layers import Net, Size
 
 _STEM = ((32, 3, 2, 0), (32, 3, 1, 0), (64, 3, 1, 1))
 _STEM_NAMES = ("Conv2d_1a_3x3", "Conv2d_2a_3x3", "Conv2d_2b_3x3")
 
 
 def _conv(
-    net: Net, name: str, x: SSAValue, channels: int, kernel: Pair, stride: int = 1, pad: Pair = 0
+    net: Net, name: str, x: SSAValue, channels: int, kernel: Size, stride: int = 1, pad: Size = 0
 ) -> SSAValue:
     y = net.conv(f"{name}.conv", x, channels, kernel, stride, pad)
     return net.relu(net.batch_norm(f"{name}.bn", y, epsilon=1e-3))
@@ -48,8 +48,8 @@ def _b(net: Net, name: str, x: SSAValue) -> SSAValue:
 
 def _c(net: Net, name: str, x: SSAValue, width: int) -> SSAValue:
     """17x17: 7x7 as 1x7 and 7x1."""
-    across: tuple[Pair, Pair] = (1, 7), (0, 3)
-    down: tuple[Pair, Pair] = (7, 1), (3, 0)
+    across: tuple[Size, Size] = (1, 7), (0, 3)
+    down: tuple[Size, Size] = (7, 1), (3, 0)
     one = _conv(net, f"{name}.branch1x1", x, 192, 1)
     seven = _conv(net, f"{name}.branch7x7_1", x, width, 1)
     seven = _conv(net, f"{name}.branch7x7_2", seven, width, across[0], pad=across[1])

@@ -21,7 +21,7 @@ from ...dialects.builder import GraphBuilder
 from ...dialects.program import Program
 from ...dialects.types import Array, shape_of
 
-Pair: TypeAlias = "int | tuple[int, int]"
+Size: TypeAlias = "int | tuple[int, ...]"
 Draw: TypeAlias = "Callable[[np.random.Generator, Sequence[int]], Array]"
 
 RELU = 2.0
@@ -39,9 +39,14 @@ def uniform(low: float, high: float) -> Draw:
     return lambda rng, shape: low + (high - low) * rng.random(shape, np.float32)
 
 
-def pair(value: Pair) -> list[int]:
+def pair(value: Size) -> list[int]:
     """Height and width, from both or from one number for both."""
-    return [value, value] if isinstance(value, int) else list(value)
+    return spread(value, 2)
+
+
+def spread(value: Size, rank: int) -> list[int]:
+    """One number per spatial dim, from all of them or from one for all."""
+    return [value] * rank if isinstance(value, int) else list(value)
 
 
 class Net:
@@ -74,16 +79,18 @@ class Net:
         name: str,
         x: SSAValue,
         channels: int,
-        kernel: Pair,
-        stride: Pair = 1,
-        pad: Pair = 0,
+        kernel: Size,
+        stride: Size = 1,
+        pad: Size = 0,
         *,
+        dilation: int = 1,
         groups: int = 1,
         bias: bool = False,
         gain: float = RELU,
     ) -> SSAValue:
+        rank = len(shape_of(x)) - 2
         per_group = shape_of(x)[1] // groups
-        shape = [channels, per_group, *pair(kernel)]
+        shape = [channels, per_group, *spread(kernel, rank)]
         deviation = math.sqrt(gain / math.prod(shape[1:]))
         operands = [x, self.weight(f"{name}.weight", shape, normal(0, deviation))]
         if bias:
@@ -91,28 +98,39 @@ class Net:
         with self.build.at(name):
             return self.build.conv(
                 *operands,
-                strides=pair(stride),
-                pads=pair(pad) * 2,
-                dilations=[1, 1],
+                strides=spread(stride, rank),
+                pads=spread(pad, rank) * 2,
+                dilations=spread(dilation, rank),
                 groups=groups,
             )
 
     def conv_transpose(
-        self, name: str, x: SSAValue, channels: int, kernel: int, stride: int, pad: int
+        self,
+        name: str,
+        x: SSAValue,
+        channels: int,
+        kernel: int,
+        stride: int,
+        pad: int,
+        *,
+        output_padding: int = 0,
+        bias: bool = False,
+        gain: float = RELU,
     ) -> SSAValue:
-        """Without bias; each output meets (kernel / stride)^2 taps of every input channel."""
+        """Each output meets (kernel / stride)^2 taps of every input channel."""
         inputs = shape_of(x)[1]
         taps = inputs * (kernel / stride) ** 2 if shape_of(x)[2] > 1 else inputs
-        draw = normal(0, math.sqrt(RELU / taps))
-        w = self.weight(f"{name}.weight", [inputs, channels, kernel, kernel], draw)
+        draw = normal(0, math.sqrt(gain / taps))
+        operands = [x, self.weight(f"{name}.weight", [inputs, channels, kernel, kernel], draw)]
+        if bias:
+            operands.append(self.weight(f"{name}.bias", [channels], normal(0, 0.1)))
         with self.build.at(name):
             return self.build.conv_transpose(
-                x,
-                w,
+                *operands,
                 strides=pair(stride),
                 pads=pair(pad) * 2,
                 dilations=[1, 1],
-                output_padding=[0, 0],
+                output_padding=pair(output_padding),
             )
 
     def batch_norm(self, name: str, x: SSAValue, epsilon: float = 1e-5) -> SSAValue:
@@ -128,6 +146,16 @@ class Net:
 
     def relu(self, x: SSAValue) -> SSAValue:
         return self.build.relu(x)
+
+    def prelu(self, name: str, x: SSAValue) -> SSAValue:
+        """x where positive, a slope per channel times x elsewhere, as the importer reads PRelu."""
+        channels = shape_of(x)[1]
+        slope = self.weight(f"{name}.weight", [channels], normal(0.25, 0.05))
+        b = self.build
+        with b.at(name):
+            slope = b.broadcast(slope, shape=list(shape_of(x)), dims=[1])
+            negative = b.less(x, self.scalar(0.0, x))
+            return b.where(negative, b.mul(slope, x), x)
 
     def max_pool(
         self, x: SSAValue, kernel: int, stride: int, pad: int = 0, *, ceil_mode: bool = False
@@ -154,19 +182,25 @@ class Net:
 
     def global_mean(self, x: SSAValue) -> SSAValue:
         """Mean over the spatial dims: [n, c, h, w] -> [n, c]."""
-        return self.build.reduce_mean(x, axes=[2, 3], keep_dims=False)
+        axes = list(range(2, len(shape_of(x))))
+        return self.build.reduce_mean(x, axes=axes, keep_dims=False)
 
     # --- matrices ---
 
     def linear(self, name: str, x: SSAValue, features: int, gain: float = LINEAR) -> SSAValue:
         """x [m, k] times the weight [features, k] transposed, plus bias."""
+        y = self.project(name, x, features, gain)
+        b = self.weight(f"{name}.bias", [features], normal(0, 0.1))
+        with self.build.at(name):
+            return self.build.add(y, self.build.expand(b, shape_of(y)))
+
+    def project(self, name: str, x: SSAValue, features: int, gain: float = LINEAR) -> SSAValue:
+        """`linear` without bias."""
         inputs = shape_of(x)[1]
         draw = normal(0, math.sqrt(gain / inputs))
         w = self.weight(f"{name}.weight", [features, inputs], draw)
-        b = self.weight(f"{name}.bias", [features], normal(0, 0.1))
         with self.build.at(name):
-            y = self.build.matmul(x, w, transpose_b=True)
-            return self.build.add(y, self.build.expand(b, shape_of(y)))
+            return self.build.matmul(x, w, transpose_b=True)
 
     def layer_norm(self, name: str, x: SSAValue, epsilon: float) -> SSAValue:
         """Over the last dim."""

@@ -74,12 +74,21 @@ def _resnet(
 ) -> Program:
     batch, image = shape
     x = net.input("input", (batch, 3, image, image))
+    x = _features(net, x, branch, stages)[-1]
+    return net.finish(source, logits=net.linear("fc", net.global_mean(x), classes))
+
+
+def _features(
+    net: Net, x: SSAValue, branch: Callable[..., SSAValue], stages: Sequence[Sequence[_Block]]
+) -> list[SSAValue]:
+    """What each stage gives."""
     x = net.relu(net.batch_norm("bn1", net.conv("conv1", x, 64, 7, 2, 3)))
-    x = net.max_pool(x, 3, 2, 1)
+    x, found = net.max_pool(x, 3, 2, 1), list[SSAValue]()
     for s, blocks in enumerate(stages):
         for b, block in enumerate(blocks):
             x = _residual(net, f"layer{s + 1}.{b}", x, block, branch)
-    return net.finish(source, logits=net.linear("fc", net.global_mean(x), classes))
+        found.append(x)
+    return found
 
 
 def _stages(depths: Sequence[int], expansion: int, width: int, groups: int) -> list[list[_Block]]:
@@ -91,6 +100,11 @@ def _stages(depths: Sequence[int], expansion: int, width: int, groups: int) -> l
         ]
         for s, depth in enumerate(depths)
     ]
+
+
+def bottleneck_stages(net: Net, x: SSAValue, count: int) -> list[SSAValue]:
+    """Outputs of the first `count` stages of ResNet-50 on an image."""
+    return _features(net, x, _bottleneck, _stages([3, 4, 6, 3][:count], 4, 64, 1))
 
 
 def resnet18(batch: int, seed: int, *, image: int = 224, classes: int = 1000) -> Program:

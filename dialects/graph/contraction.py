@@ -215,4 +215,71 @@ class ConvTransposeOp(ConvolutionOp):
         return y if len(operands) == 2 else _add_bias(y, operands[2], build, names)
 
 
-CONTRACTION_OPS = (MatmulOp, ConvOp, ConvTransposeOp)
+@irdl_op_definition
+class G2bmmOp(GraphOp):
+    """General matrices to a band: x, y [b, m, k] -> [b, m, 2 * width + 1].
+
+    Row i meets the rows of y around it, `dilation` apart: out[b, i, j] = sum over k of
+    x[b, i, k] * y[b, i + (j - width) * dilation, k]; rows outside y are zeros.
+    """
+
+    name = "graph.g2bmm"
+    x = operand_def(TensorType)
+    y = operand_def(TensorType)
+    width = prop_def(IntegerAttr)
+    dilation = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"dilation": 1}
+
+    def infer(self) -> Tensor:
+        x, y = self.operand_type(0), self.operand_type(1)
+        if len(x.get_shape()) != 3 or x != y:
+            raise self.fail("operands need one type of rank 3", found=f"{x} and {y}")
+        if self.value("width") < 0 or self.value("dilation") < 1:
+            raise self.fail("'width' is at least 0 and 'dilation' at least 1")
+        b, m, _ = x.get_shape()
+        return tensor([b, m, 2 * self.value("width") + 1], x.element_type)
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        x, y = operands
+        b, i, j, k = iterators(4)
+        row = i + (j - self.value("width")) * self.value("dilation")
+        return build.scope(self.type, x[b, i, k] * y[b, row, k], [x.shape[2]], names="bijk")
+
+
+@irdl_op_definition
+class GbmmOp(GraphOp):
+    """A band times general matrices: band [b, m, 2 * w + 1], y [b, m, n] -> [b, m, n].
+
+    out[b, i, n] = sum over j of band[b, i, j] * y[b, i + (j - w) * dilation, n]; rows outside y
+    are zeros.
+    """
+
+    name = "graph.gbmm"
+    band = operand_def(TensorType)
+    y = operand_def(TensorType)
+    dilation = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"dilation": 1}
+
+    def infer(self) -> Tensor:
+        band, y = self.operand_type(0), self.operand_type(1)
+        if len(band.get_shape()) != 3 or len(y.get_shape()) != 3:
+            raise self.fail("operands need rank 3", found=f"{band} and {y}")
+        if band.get_shape()[:2] != y.get_shape()[:2] or band.element_type != y.element_type:
+            raise self.fail("batch, rows or element types differ", found=f"{band} and {y}")
+        if band.get_shape()[2] % 2 == 0:
+            raise self.fail("a band has an odd number of columns", found=band)
+        if self.value("dilation") < 1:
+            raise self.fail("'dilation' is at least 1", found=self.value("dilation"))
+        return y
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        band, y = operands
+        b, i, n, j = iterators(4)
+        columns = band.shape[2]
+        row = i + (j - columns // 2) * self.value("dilation")
+        return build.scope(self.type, band[b, i, j] * y[b, row, n], [columns], names="binj")
+
+
+CONTRACTION_OPS = (MatmulOp, G2bmmOp, GbmmOp, ConvOp, ConvTransposeOp)

@@ -261,6 +261,54 @@ func.func @conv_kernel(%a: tensor<1x4x5x5xf32>, %b: tensor<6x4x6x3xf32>) {
 
 // -----
 
+func.func @g2bmm_types(%a: tensor<2x3x5xf32>, %b: tensor<2x3xf32>) {
+  // expected-error@+1 {{'graph.g2bmm': operands need one type of rank 3}}
+  %y = graph.g2bmm %a, %b {width = 1} : tensor<2x3x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @g2bmm_width(%a: tensor<2x3x5xf32>, %b: tensor<2x3x5xf32>) {
+  // expected-error@+1 {{'graph.g2bmm': 'width' is at least 0 and 'dilation' at least 1}}
+  %y = graph.g2bmm %a, %b {width = -1} : tensor<2x3x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @gbmm_ranks(%a: tensor<2x3x5xf32>, %b: tensor<2x3xf32>) {
+  // expected-error@+1 {{'graph.gbmm': operands need rank 3}}
+  %y = graph.gbmm %a, %b : tensor<2x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @gbmm_rows(%a: tensor<2x3x5xf32>, %b: tensor<2x5x4xf32>) {
+  // expected-error@+1 {{'graph.gbmm': batch, rows or element types differ}}
+  %y = graph.gbmm %a, %b : tensor<2x5x4xf32>
+  func.return
+}
+
+// -----
+
+func.func @gbmm_columns(%a: tensor<2x3x4xf32>, %b: tensor<2x3x5xf32>) {
+  // expected-error@+1 {{'graph.gbmm': a band has an odd number of columns}}
+  %y = graph.gbmm %a, %b : tensor<2x3x5xf32>
+  func.return
+}
+
+// -----
+
+func.func @gbmm_dilation(%a: tensor<2x3x5xf32>, %b: tensor<2x3x5xf32>) {
+  // expected-error@+1 {{'graph.gbmm': 'dilation' is at least 1: found 0}}
+  %y = graph.gbmm %a, %b {dilation = 0} : tensor<2x3x5xf32>
+  func.return
+}
+
+// -----
+
 func.func @conv_transpose_rows(%a: tensor<1x4x5x5xf32>, %b: tensor<3x6x3x3xf32>) {
   // expected-error@+1 {{'graph.conv_transpose': w needs one row per input channel: expected 4, found 3}}
   %y = graph.conv_transpose %a, %b {strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1], output_padding = [0, 0]} : tensor<2x3xf32>

@@ -146,12 +146,18 @@ func.func @contractions(%x: tensor<2x4x8x8xf32>, %k: tensor<6x2x3x3xf32>, %t: te
   %3 = graph.matmul %a, %b : tensor<2x4x3xf32>
   %4 = graph.matmul %c, %b {transpose_a = true} : tensor<2x4x3xf32>
   %5 = graph.matmul %a, %a {transpose_b = true} : tensor<2x4x4xf32>
+  %6 = graph.g2bmm %a, %a {width = 1, dilation = 3} : tensor<2x4x3xf32>
+  %7 = graph.g2bmm %a, %a {width = 2, dilation = 1} : tensor<2x4x5xf32>
+  %8 = graph.gbmm %7, %6 {dilation = 2} : tensor<2x4x3xf32>
   // CHECK: graph.conv %x, %k {strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1], groups = 2} : tensor<2x6x8x8xf32>
   // CHECK-NEXT: graph.conv %x, %k, %b6 {strides = [2, 1], pads = [1, 0, 2, 1], dilations = [2, 1], groups = 2} : tensor<2x6x4x7xf32>
   // CHECK-NEXT: graph.conv_transpose %x, %t {strides = [2, 2], pads = [1, 1, 1, 1], dilations = [1, 1], output_padding = [1, 0]} : tensor<2x3x17x16xf32>
   // CHECK-NEXT: graph.matmul %a, %b : tensor<2x4x3xf32>
   // CHECK-NEXT: graph.matmul %c, %b {transpose_a = true} : tensor<2x4x3xf32>
   // CHECK-NEXT: graph.matmul %a, %a {transpose_b = true} : tensor<2x4x4xf32>
+  // CHECK-NEXT: graph.g2bmm %a, %a {width = 1, dilation = 3} : tensor<2x4x3xf32>
+  // CHECK-NEXT: graph.g2bmm %a, %a {width = 2} : tensor<2x4x5xf32>
+  // CHECK-NEXT: graph.gbmm %{{.*}}, %{{.*}} {dilation = 2} : tensor<2x4x3xf32>
   func.return
 }
 

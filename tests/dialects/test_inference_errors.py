@@ -31,6 +31,7 @@ def pool(**changes):
 
 
 IMAGE, PLANE, MATRIX, ROW = (1, 4, 5, 5), (1, 1, 4, 4), (2, 3), (4,)
+CUBE = (2, 3, 5)
 X, W = [IMAGE, (6, 4, 3, 3)], [IMAGE, (4, 6, 3, 3)]
 SLICE = {"starts": [0, 0], "sizes": [1, 1], "steps": [1, 1]}
 CASES = [
@@ -72,6 +73,12 @@ CASES = [
     ("conv", [*X, (6,), (6,)], conv(), "too many operands: expected at most 3, found 4"),
     ("conv", X, conv(groups=2), "channels do not fit 2 groups: expected 8, found 4"),
     ("conv", [IMAGE, (6, 4, 6, 3)], conv(), "the kernel is larger than the padded image in dim 0"),
+    ("g2bmm", [CUBE, MATRIX], {"width": 1}, "operands need one type of rank 3"),
+    ("g2bmm", [CUBE, CUBE], {"width": -1}, "'width' is at least 0 and 'dilation' at least 1"),
+    ("gbmm", [CUBE, MATRIX], {}, "operands need rank 3"),
+    ("gbmm", [CUBE, (2, 5, 4)], {}, "batch, rows or element types differ"),
+    ("gbmm", [(2, 3, 4), CUBE], {}, "a band has an odd number of columns"),
+    ("gbmm", [CUBE, CUBE], {"dilation": 0}, "'dilation' is at least 1: found 0"),
     ("conv_transpose", [IMAGE, (3, 6, 3, 3)], convt(), "w needs one row per input channel"),
     ("conv_transpose", W, convt(groups=3), "channels do not fit 3 groups"),
     ("conv_transpose", W, convt(output_padding=[0]), "'output_padding' needs 2 numbers"),

@@ -106,6 +106,31 @@ def scatter(x, w, strides, pads, dilations, extra, groups) -> np.ndarray:
     return y[(slice(None), slice(None), *crop)]
 
 
+BANDS = [
+    # rows, inner, width, dilation
+    (6, 3, 1, 1), (6, 3, 2, 2), (5, 2, 3, 4), (4, 3, 0, 1), (3, 2, 2, 5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "inner", "width", "dilation"), BANDS)
+def test_band_products(rows: int, inner: int, width: int, dilation: int, graph_op) -> None:
+    x, y = draw(0, 2, rows, inner), draw(1, 2, rows, inner)
+    band = np.zeros((2, rows, 2 * width + 1))
+    for i, j in itertools.product(range(rows), range(2 * width + 1)):
+        other = i + (j - width) * dilation
+        if 0 <= other < rows:
+            band[:, i, j] = (x[:, i] * y[:, other]).sum(axis=-1)
+    (found,) = graph_op("g2bmm", x, y, width=width, dilation=dilation)
+    np.testing.assert_allclose(found, band, atol=1e-12)
+    expected = np.zeros((2, rows, inner))
+    for i, j in itertools.product(range(rows), range(2 * width + 1)):
+        other = i + (j - width) * dilation
+        if 0 <= other < rows:
+            expected[:, i] += band[:, i, j, None] * y[:, other]
+    (found,) = graph_op("gbmm", band, y, dilation=dilation)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 POOLS = [
     # x, kernel, strides, pads, dilations, ceil_mode
     ((1, 2, 6, 7), (2, 3), (1, 1), (0, 0, 0, 0), (1, 1), False),

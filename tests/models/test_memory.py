@@ -13,7 +13,10 @@ from isoform.compiler.levels import place
 from isoform.passes.plan_memory import ARENA, largest_live_set, lifetimes
 
 PROBE = Path(__file__).with_name("memory_probe.py")
-NAMES = [model.name for model in zoo.MODELS]
+LARGE = {"gcn", "longformer", "nasnet-a", "resnet3d18"}
+NAMES = [
+    pytest.param(m.name, marks=pytest.mark.slow) if m.name in LARGE else m.name for m in zoo.MODELS
+]
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/status").exists(), reason="resident memory is read from /proc"
 )

@@ -87,6 +87,9 @@ CASES: list[tuple[Any, ...]] = [
     ("matmul", {}, (5, 2, 3), (5, 3, 4)),
     ("matmul", {"transpose_a": True}, (3, 2), (3, 4)),
     ("matmul", {"transpose_a": True, "transpose_b": True}, (5, 3, 2), (5, 4, 3)),
+    *(("g2bmm", {"width": w, "dilation": d}, (2, 5, 3), (2, 5, 3))
+      for w, d in ((0, 1), (1, 1), (2, 3), (3, 4))),
+    *(("gbmm", {"dilation": d}, (2, 5, n), (2, 5, 3)) for n, d in ((1, 1), (3, 1), (5, 3), (1, 9))),
     ("conv", {**WINDOW, "groups": 2}, (1, 4, 7, 8), (6, 2, 3, 2), (6,)),
     ("conv", {**WINDOW, "pads": [-1, 0, 1, 2]}, (1, 4, 7, 8), (6, 4, 3, 2)),
     ("conv", {"strides": [1], "pads": [1, 1], "dilations": [1]}, (1, 4, 7), (6, 4, 3)),
@@ -141,6 +144,25 @@ def test_logic_where_and_split_make_the_round_trip() -> None:
 def test_every_graph_op_has_a_writer() -> None:
     names = {op.name.removeprefix("graph.") for op in OPS}
     assert set(WRITERS) == names - {"weight", "constant", "opaque"}
+
+
+def test_a_weight_gives_way_to_an_input_or_output_of_its_name(tmp_path: Path) -> None:
+    """ONNX has one namespace for values; a program has one each for inputs, outputs, weights."""
+    b = GraphBuilder()
+    x = b.input("x", (2,))
+    names = ("x", "y", "z")
+    weights = [b.weight(n, np.full(2, k + 1.0, np.float32)) for k, n in enumerate(names)]
+    for value in weights:
+        x = b.add(x, value)
+    b.output("y", x)
+    b.output("z", weights[2])
+    program = b.build()
+    model = round_trip(program)
+    assert {t.name for t in model.graph.initializer} == {"x_1", "y_1", "z"}
+    export_onnx(program, tmp_path / "model.onnx")
+    again = import_onnx(tmp_path / "model.onnx")
+    assert sorted(again.weights) == ["x_1", "y_1", "z"]
+    assert again.weights["y_1"].tolist() == [2.0, 2.0]
 
 
 def test_names_of_inputs_outputs_weights_and_nodes_are_kept() -> None:

@@ -11,6 +11,8 @@ from isoform.dialects.program import Program
 from isoform.lowering.graph_to_onnx import to_model
 
 NAMES = [model.name for model in zoo.MODELS]
+# ONNX has no band product: the export computes full ones, 6 GB each at the published size.
+FITTING = {"longformer": {"sequence": 1000, "width": 100}}
 
 
 def compare(program: Program, feeds) -> None:
@@ -34,5 +36,5 @@ def test_small_models_agree_with_onnxruntime(name: str, small_sizes, inputs) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_full_models_agree_with_onnxruntime(name: str, inputs) -> None:
-    program = zoo.build(name)
+    program = zoo.build(name, **FITTING.get(name, {}))
     compare(program, inputs(program))
