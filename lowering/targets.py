@@ -35,8 +35,8 @@ class Target:
     """Fixed cost of starting one kernel."""
     units: int
     """Streaming multiprocessors or cores."""
-    half_work: float
-    """FLOPs at which 100 units are half used; a cpu core is used fully by any loop."""
+    tiled: bool = False
+    """Whether units share out the tiles of a product; a cpu core is used fully by any loop."""
     convolutions: tuple[str, ...] = ("implicit-gemm", "winograd", "fft")
     """Algorithms that its kernels or libraries have."""
     libraries: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def _gpu(
         cache_bandwidth=3 * gigabytes * 1e9,
         launch=2.5e-6,
         units=units,
-        half_work=1e8,
+        tiled=True,
         libraries=("cublas", "cudnn"),
     )
 
@@ -88,7 +88,6 @@ CPU = Target(
     cache_bandwidth=87e9,
     launch=0.2e-6,
     units=1,
-    half_work=0.0,
     convolutions=("implicit-gemm",),
     libraries=("openblas",),
     runs_here=True,

@@ -2,21 +2,24 @@
 
 Theory. A kernel does F operations and moves B bytes, and the slower of the two decides (roofline):
 
-    t = max(F / (peak * efficiency * util), B_w / bandwidth + B_a / speed(B_a)) + launch
-    util = F / (F + F_half * units / 100)
+    t = max(F / (peak * efficiency * fill), B_w / bandwidth + B_a / speed(B_a), traffic) + launch
+    1 / fill = (1 + half_tiles * units / tiles) * (1 + setup / k)
 
 - `peak` is the target's rate for the arithmetic class (f32; f16 on tensor cores; f64 at half f32).
 - `efficiency` is the share of the peak that good code of this class reaches (`EFFICIENCY`).
-- `util` says that small products cannot fill a GPU; F_half is 0 for a cpu core, and for loops
-  without a product, which memory bounds anyway.
+- `fill` says that a product with few tiles leaves units of a GPU idle, and that each tile of an
+  implicit gemm has its indices to set up; it is 1 on a cpu, and for loops without a product, which
+  memory bounds anyway.
 - B_w are the weights read: they come from memory every time, for a model is larger than a cache.
   B_a are the other operands and the results: they move at cache speed where they fit in half of the
   last cache. Summing costs of hot caches would hide what weights cost.
+- `traffic` is what a product's tiles read from a GPU's last cache (passes/product.py).
 - `launch` is paid once a kernel: without it merging is never rewarded, with it alone always.
 
 A convolution costs the least of three algorithms, where the target has them and they apply:
 implicit gemm, Winograd (3x3, stride 1, dilation 1, ungrouped: Lavin and Gray 2015) and FFT (stride
-1, ungrouped: Mathieu, Henaff, LeCun 2013). `conv_algorithms` has their operation counts.
+1, dilation 1, ungrouped: Mathieu, Henaff, LeCun 2013), as passes/conv_algorithms.py counts them.
+An algorithm of several kernels pays the sum of its arithmetic and its memory time, not the maximum.
 
 A fused kernel is the sum of its scopes' operations over the bytes of its operands and result only.
 What depends on weights alone costs nothing: it runs once, before the program does. Shapes under
@@ -31,7 +34,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
@@ -42,11 +45,13 @@ from ..dialects.errors import UserError
 from ..dialects.graph import GraphOp
 from ..dialects.program import Program
 from ..dialects.scope_builder import ScopeBuilder, Source
-from ..dialects.types import byte_size, element_of, tensor_type
+from ..dialects.types import byte_size, element_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from ..lowering.targets import Target
+from .conv_algorithms import FITTED, Estimate, Fitted, conv_algorithms
 from .cost_file import CostFile, load_cost_file
 from .flops import Work, scope_work, work_of
+from .product import product_of
 from .signature import key, signature
 from .weights_only import is_source, weights_only
 
@@ -60,9 +65,6 @@ EFFICIENCY = {
 }
 """Share of the peak reached: cpu.md's tiles for gemm and conv; the others labelled estimates."""
 FREE = ("graph.reshape", "graph.broadcast", "kernel.view", "kernel.yield", "func.return")
-WINOGRAD_TILES = (2, 4)
-# Additions of the transforms F(m x m, 3 x 3) per tile: input, output (Lavin and Gray 2015, sec. 4).
-_TRANSFORMS = {2: (32, 24), 4: (156, 90)}
 
 
 @dataclass(frozen=True)
@@ -74,28 +76,20 @@ class Cost:
     algorithm: str = ""
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """One way to compute an op: its class of efficiency and its operations."""
-
-    class_: str
-    flops: float
-    algorithm: str
-    extra_bytes: float = 0.0
-
-
 FREE_COST = Cost(0.0)
 
 
 class Costs:
     """Costs of ops and programs on one target, at any level; answers are memoised."""
 
-    def __init__(self, target: Target, file: CostFile | None = None) -> None:
+    def __init__(
+        self, target: Target, file: CostFile | None = None, fitted: Fitted = FITTED
+    ) -> None:
         if file is not None and file.target != target.name:
             raise UserError(
                 "the cost file is for another target", expected=target.name, found=file.target
             )
-        self.target = target
+        self.target, self.fitted = target, fitted
         self.file = file if file is not None else CostFile(target.name)
         self._memo: dict[tuple[object, ...], Cost] = {}
 
@@ -137,27 +131,43 @@ class Costs:
 
     def model(self, op: Operation, fresh: Sequence[bool]) -> Cost:
         """The roofline answer, whatever the cost file says of this very op."""
+        seconds, algorithm = min(self.ways(op, fresh))
+        return Cost(seconds, "modelled", algorithm)
+
+    def ways(self, op: Operation, fresh: Sequence[bool]) -> list[tuple[float, str]]:
+        """Modelled seconds and name of each algorithm that applies."""
         weights = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, True))
         moved = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, False))
         moved += sum(byte_size(tensor_type(v)) for v in op.results)
-        times = [
+        return [
             (self._seconds(estimate, op, weights, moved), estimate.algorithm)
-            for estimate in estimates(op, self.target.convolutions)
+            for estimate in estimates(op, self.target, self.fitted)
         ]
-        seconds, algorithm = min(times)
-        return Cost(seconds, "modelled", algorithm)
 
     def _seconds(self, estimate: Estimate, op: Operation, weights: int, moved: int) -> float:
-        target, flops = self.target, estimate.flops
-        rate = _rate(target, op) * EFFICIENCY[estimate.class_]
-        half = 0.0 if estimate.class_ == "other" else target.half_work * target.units / 100
-        compute = (flops + half) / rate if flops else 0.0
+        target = self.target
         activations = moved + estimate.extra_bytes
         fits = activations <= target.caches[-1] / 2
         speed = target.cache_bandwidth if fits else target.bandwidth
         memory = weights / target.bandwidth + activations / speed
+        compute, traffic = self._compute(estimate, op)
         scale = self.file.class_scale.get(estimate.class_, 1.0)
-        return scale * (max(compute, memory) + target.launch)
+        if estimate.kernels > 1:
+            launch = estimate.kernels * self.fitted.stage * target.launch
+            return scale * (compute + memory / estimate.bandwidth + launch)
+        return scale * (max(compute, memory, traffic) + target.launch)
+
+    def _compute(self, estimate: Estimate, op: Operation) -> tuple[float, float]:
+        """Seconds of the arithmetic, and of what a GPU's tiles read from its last cache."""
+        if not estimate.flops:
+            return 0.0, 0.0
+        target, product = self.target, estimate.product
+        compute = estimate.flops / (_rate(target, op) * EFFICIENCY[estimate.class_])
+        if product is None or not target.tiled:
+            return compute, 0.0
+        compute *= 1 + self.fitted.half_tiles * target.units / product.tiles
+        compute *= 1 + estimate.setup / product.k
+        return compute, product.traffic(_width(op)) / target.cache_bandwidth
 
 
 def load_costs(target: Target, path: str | Path | None = None) -> Costs:
@@ -196,10 +206,15 @@ def _rate(target: Target, op: Operation) -> float:
     return target.rate("f32") / (2 if isinstance(element, Float64Type) else 1)
 
 
+def _width(op: Operation) -> int:
+    """Bytes of an element of the first operand."""
+    return max(1, byte_size(tensor([1], element_of(op.operands[0]))))
+
+
 # --- how an op may be computed ------------------------------------------------------------------
 
 
-def estimates(op: Operation, convolutions: Sequence[str]) -> list[Estimate]:
+def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Estimate]:
     """The ways to compute an op, at least one; of convolutions those that the target has."""
     scopes, stand_in = scopes_of(op)
     try:
@@ -210,9 +225,9 @@ def estimates(op: Operation, convolutions: Sequence[str]) -> list[Estimate]:
             return [Estimate("gemm" if total.macs else "other", total.flops, "")]
         scope, match = found
         if match is None:
-            return [Estimate("gemm", total.flops, "gemm")]
-        ways = conv_algorithms(scope, match, total.macs, convolutions)
-        return [Estimate(w.class_, w.flops + rest, w.algorithm, w.extra_bytes) for w in ways]
+            return [Estimate("gemm", total.flops, "gemm", product=product_of(scope))]
+        ways = conv_algorithms(scope, match, total.macs, target, fitted)
+        return [replace(way, flops=way.flops + rest) for way in ways]
     finally:
         for step in reversed(stand_in):
             step.drop_all_references()
@@ -234,43 +249,3 @@ def scopes_of(op: Operation) -> tuple[list[ScopeOp], list[Operation]]:
 def _contraction(scope: ScopeOp) -> tuple[ScopeOp, ConvMatch | None] | None:
     """The scope, if it is a sum of products, and its parameters, if it is a convolution."""
     return (scope, match_conv(scope)) if scope_work(scope).macs else None
-
-
-def conv_algorithms(
-    scope: ScopeOp, match: ConvMatch, macs: int, allowed: Sequence[str]
-) -> list[Estimate]:
-    """Implicit gemm, and Winograd and FFT where they apply and are allowed."""
-    narrow = match.groups > 1 and match.channels_per_group < 8
-    ways = [Estimate("grouped" if narrow else "conv", 2.0 * macs, "implicit-gemm")]
-    plain = match.groups == 1 and set(match.strides) == {1} and not match.transposed
-    if not plain or len(match.kernel) != 2:
-        return ways
-    if "winograd" in allowed and match.kernel == (3, 3) and match.dilations == (1, 1):
-        ways += [_winograd(scope, match, tile) for tile in WINOGRAD_TILES]
-    if "fft" in allowed and max(match.kernel) > 1:
-        ways.append(_fft(scope, match))
-    return ways
-
-
-def _winograd(scope: ScopeOp, match: ConvMatch, tile: int) -> Estimate:
-    """F(tile x tile, 3 x 3): (tile + 2)^2 products per tile instead of 9 tile^2."""
-    n, f, h, w = scope.traversal
-    c, points = match.channels_per_group, (tile + 2) ** 2
-    tiles = n * math.ceil(h / tile) * math.ceil(w / tile)
-    into, out = _TRANSFORMS[tile]
-    flops = 2.0 * tiles * points * c * f + tiles * (into * c + out * f)
-    # Transformed weights and tiles are read again, at four bytes a number.
-    extra = 4.0 * (points - 9) * c * f + 4.0 * points * tiles * (c + f)
-    return Estimate("winograd", flops, f"winograd{tile}", extra)
-
-
-def _fft(scope: ScopeOp, match: ConvMatch) -> Estimate:
-    """Transforms of every map (2.5 P log2 P, real) and half a spectrum of complex products."""
-    n, f, h, w = scope.traversal
-    c = match.channels_per_group
-    reach = [(k - 1) * d + 1 for k, d in zip(match.kernel, match.dilations, strict=True)]
-    sides = [1 << math.ceil(math.log2(size + r - 1)) for size, r in zip((h, w), reach, strict=True)]
-    points = math.prod(sides)
-    transforms = n * (c + f) * 2.5 * points * math.log2(max(points, 2))
-    flops = transforms + 8.0 * n * c * f * points / 2
-    return Estimate("fft", flops, "fft", 4.0 * points * (n * (c + f) + c * f))

@@ -89,7 +89,7 @@ def test_a_convolution_takes_the_cheapest_algorithm_that_applies() -> None:
         (conv(16, 256, 56, 256, 3, stride=2), "implicit-gemm"),
         (conv(16, 256, 56, 256, 1), "implicit-gemm"),
         (conv(16, 256, 56, 256, 3, groups=32), "implicit-gemm"),
-        (conv(1, 64, 112, 64, 11), "fft"),
+        (conv(16, 64, 112, 64, 11), "fft"),
     ):
         assert costs.op(pair[1]).algorithm.startswith(algorithm)
 

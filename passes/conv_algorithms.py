@@ -1,0 +1,123 @@
+"""The ways to compute a convolution: implicit gemm, Winograd, FFT, each under its constraints.
+
+A `Target` with cuDNN runs Winograd and FFT as four kernels in a row (transform the input, the
+weights, multiply, transform back), the weights anew at each call, every intermediate written and
+read again. A cpu's kernels transform the weights
+when the program is compiled and do the rest in one go.
+
+Constants. Fitted by scripts/fit_gpu_costs.py on the five V100 times of PET's Table 4 that we have,
+on nothing else: five constants for five times, so the fit says nothing of how well the form holds;
+tests/passes/test_gpu_costs.py tests it by the order of EinNet's Table 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..dialects.algebra import ScopeOp
+from ..lowering.algebra_to_kernel.match import ConvMatch
+from ..lowering.targets import Target
+from .product import Product, conv_product
+
+WINOGRAD_TILES = (2, 4)
+# Additions of the transforms F(m x m, 3 x 3) per tile: input, output (Lavin and Gray 2015, sec. 4).
+_TRANSFORMS = {2: (32, 24), 4: (156, 90)}
+KERNELS = 4
+"""Kernels of a library's Winograd or FFT."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What PET's Table 4 says of a GPU's convolutions."""
+
+    half_tiles: float
+    """Tiles per unit at which half of the units' time is used."""
+    setup: float
+    """Steps of k that a tile of an implicit gemm with more than one tap pays besides its own."""
+    stage: float
+    """Launches that one of several kernels in a row costs."""
+    fft_bandwidth: float
+    """Share of the bandwidth that the transforms of an FFT reach."""
+    winograd_bandwidth: float
+    """The same of Winograd's."""
+
+
+FITTED = Fitted(
+    half_tiles=0.5007, setup=1104.0, stage=0.6725, fft_bandwidth=0.4276, winograd_bandwidth=0.7171
+)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One way to compute an op: its class of efficiency, its operations, what they are done on.
+
+    `extra_bytes` are moved besides the op's own operands and results; more than one of `kernels`
+    run one after the other, at a `bandwidth` share.
+    """
+
+    class_: str
+    flops: float
+    algorithm: str
+    extra_bytes: float = 0.0
+    product: Product | None = None
+    setup: float = 0.0
+    kernels: int = 1
+    bandwidth: float = 1.0
+
+
+def conv_algorithms(
+    scope: ScopeOp, match: ConvMatch, macs: int, target: Target, fitted: Fitted = FITTED
+) -> list[Estimate]:
+    """Implicit gemm, and Winograd and FFT where they apply and the target has them."""
+    narrow = match.groups > 1 and match.channels_per_group < 8
+    setup = fitted.setup if math.prod(match.kernel) > 1 and not narrow else 0.0
+    product = conv_product(scope, match)
+    class_ = "grouped" if narrow else "conv"
+    ways = [Estimate(class_, 2.0 * macs, "implicit-gemm", product=product, setup=setup)]
+    plain = match.groups == 1 and set(match.strides) == {1} and set(match.dilations) == {1}
+    if not plain or match.transposed or len(match.kernel) != 2:
+        return ways
+    if "winograd" in target.convolutions and match.kernel == (3, 3):
+        ways += [_winograd(scope, match, tile, target, fitted) for tile in WINOGRAD_TILES]
+    if "fft" in target.convolutions and max(match.kernel) > 1:
+        ways.append(_fft(scope, match, fitted))
+    return ways
+
+
+def _winograd(
+    scope: ScopeOp, match: ConvMatch, tile: int, target: Target, fitted: Fitted
+) -> Estimate:
+    """F(tile x tile, 3 x 3): (tile + 2)^2 products per tile instead of 9 tile^2."""
+    n, f, h, w = scope.traversal
+    c, points = match.channels_per_group, (tile + 2) ** 2
+    tiles = n * math.ceil(h / tile) * math.ceil(w / tile)
+    into, out = _TRANSFORMS[tile]
+    flops = 2.0 * tiles * points * c * f + tiles * (into * c + out * f)
+    product = Product(points, f, tiles, c)
+    weights, data = 4.0 * points * c * f, 4.0 * points * tiles * (c + f)
+    name = f"winograd{tile}"
+    if "cudnn" not in target.libraries:
+        # Transformed weights and tiles are read in place of the operands, at four bytes a number.
+        return Estimate("winograd", flops, name, weights - 36.0 * c * f + data, product)
+    return Estimate(
+        "winograd", flops, name, 2 * (weights + data), product, 0.0, KERNELS,
+        fitted.winograd_bandwidth,
+    )  # fmt: skip
+
+
+def _fft(scope: ScopeOp, match: ConvMatch, fitted: Fitted) -> Estimate:
+    """Transforms of every map (2.5 P log2 P, real) and half a spectrum of complex products."""
+    n, f, h, w = scope.traversal
+    c = match.channels_per_group
+    sides = [
+        1 << math.ceil(math.log2(size + k - 1))
+        for size, k in zip((h, w), match.kernel, strict=True)
+    ]
+    points = math.prod(sides)
+    maps = n * (c + f) + c * f
+    transforms = maps * 2.5 * points * math.log2(max(points, 2))
+    flops = transforms + 8.0 * n * c * f * points / 2
+    product = Product(points // 2, f, n, c)
+    extra = 2 * 4.0 * points * maps
+    return Estimate("fft", flops, "fft", extra, product, 0.0, KERNELS, fitted.fft_bandwidth)
