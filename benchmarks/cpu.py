@@ -2,17 +2,18 @@
 
     python benchmarks/cpu.py                          the five models of docs/cpu.md's first table
     python benchmarks/cpu.py --all --threads 1 2
+    python benchmarks/cpu.py resnet18 --batch 16
     python benchmarks/cpu.py resnet18 --per-op        where the time goes, kernel by kernel
 
 All runtimes take turns, with the same number of threads; what counts are medians and their ratios.
-Peers are onnxruntime, OpenVINO and torch, as far as they are installed (pip install -e '.[bench]').
+Peers are onnxruntime, OpenVINO, torch and torch.compile, as far as they are installed
+(pip install -e '.[bench]'); ncnn, which does not take every model, where `--against` names it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,20 +34,16 @@ from isoform.compiler.bench import (
     quartiles,
 )
 from isoform.compiler.commands import table
-from isoform.compiler.cpu import CpuOptions
 from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.peaks import copy_rates, fma_peak
 from isoform.compiler.peers import PEERS, Peer
-from isoform.dialects.kernel import CallOp, ConvOp, KernelOp
-from isoform.dialects.program import Program, where
+from isoform.compiler.per_op import format_ops, per_op
+from isoform.dialects.program import Program
 from isoform.dialects.types import Array
-from isoform.lowering.algebra_to_kernel.match import match_conv
-from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.passes.flops import scope_work
 
 MAIN = ("resnet18", "squeezenet", "vgg19", "bert-base", "dcgan")
+ANY_MODEL = tuple(name for name in PEERS if name != "ncnn")
 MORE = ("resnet50", "resnext50", "inception-v3", "mobilenet-v2")
-ROUNDS = 15
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -57,10 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     names = parsed.models or (MAIN + MORE if parsed.all else MAIN)
     found: list[dict[str, Any]] = []
     for name in names:
-        program = zoo.build(name)
+        program = zoo.build(name, parsed.batch)
         for threads in parsed.threads:
             if parsed.per_op:
-                print(f"{name}, {threads} thread(s)\n{format_ops(per_op(program, threads))}\n")
+                rows = per_op(program, threads, parsed.effort, parsed.tolerance)
+                print(f"{name}, batch {parsed.batch}, {threads} thread(s)\n{format_ops(rows)}\n")
+                print(f"{_peaks(threads)}\n", flush=True)
                 continue
             found.append(measure(name, program, threads, parsed))
             print(f"{name}, {threads} thread(s)\n{_one(found[-1])}\n", file=sys.stderr, flush=True)
@@ -73,15 +72,21 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("models", nargs="*", metavar="MODEL", help=f"zoo models (default: {', '.join(MAIN)})")
     add("--all", action="store_true", help=f"also {', '.join(MORE)}")
+    add("--batch", type=int, default=1, metavar="N", help="batch size (1)")
     add("--threads", type=int, nargs="+", default=[1, 2], metavar="N")
     add("--seconds", type=float, default=15.0, help="time for the runs of each line (15)")
-    add("--against", default=",".join(PEERS), help="runtimes, comma-separated (all there are)")
+    add("--against", default=",".join(ANY_MODEL), help=f"of {', '.join(PEERS)} (all but ncnn)")
     add("--effort", default="default", choices=("quick", "default", "max"))
     add("--tolerance", type=float, default=1e-5, help="error Winograd may add; 0: direct only")
     add("--no-error", action="store_true", help="skip the float64 reference (slow)")
     add("--per-op", action="store_true", help="a table of kernels instead")
     add("--json", action="store_true")
     return parser.parse_args(arguments)
+
+
+def _peaks(threads: int) -> str:
+    rates = ", ".join(f"{n >> 10} KiB {r / 1e9:.1f}" for n, r in copy_rates(threads).items())
+    return f"peak {fma_peak(threads) / 1e9:.1f} GFLOP/s; copying, GB/s read and written: {rates}"
 
 
 # --- models -------------------------------------------------------------------------------------
@@ -101,6 +106,7 @@ def measure(
     exact = None if options.no_error else _exact(program, feeds)
     return {
         "model": name,
+        "batch": options.batch,
         "threads": threads,
         "machine": machine(),
         "absent": absent,
@@ -155,7 +161,8 @@ def summary(found: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in runtimes if name != "isoform"]
     rows = []
     for entry in found:
-        ours, row = entry["runtimes"]["isoform"], [entry["model"], str(entry["threads"])]
+        ours = entry["runtimes"]["isoform"]
+        row = [entry["model"], str(entry["batch"]), str(entry["threads"])]
         row.append(f"{ours['median_ms']:.2f}")
         for name in names:
             theirs = entry["runtimes"][name]
@@ -165,70 +172,12 @@ def summary(found: Sequence[Mapping[str, Any]]) -> str:
     versions = ", ".join(f"{name} {r['version']}" for name, r in runtimes.items())
     loads = [entry["machine"]["load_average"] or 0.0 for entry in found]
     lines = [
-        table(["model", "threads", "isoform", *names, "error"], rows),
+        table(["model", "batch", "threads", "isoform", *names, "error"], rows),
         "milliseconds, medians; in brackets the runtime's time over isoform's",
         f"{about['cpu']}, {about['cores']} cores, {about['system']}, Python {about['python']}",
         f"{versions}; load average {min(loads):.1f} to {max(loads):.1f}",
     ]
     return "\n".join(lines + [f"{name} is not installed" for name in found[0]["absent"]])
-
-
-# --- kernels ------------------------------------------------------------------------------------
-
-
-def per_op(program: Program, threads: int) -> list[dict[str, Any]]:
-    """Every kernel of a program: median time alone, operations, share; slowest first."""
-    placed = place(api.improve(program), CpuOptions(threads))
-    session = CpuSession(placed, threads)
-    session.run(draw_inputs(program))
-    ops = [
-        op
-        for op in placed.main.body.block.ops
-        if isinstance(op, KernelOp | CallOp) and op.results[0] not in session.constants.known
-    ]
-    runs = {str(k): (lambda s=set(op.results): session.time(s)) for k, op in enumerate(ops)}
-    times = [median(t) for t in interleave(runs, 0.0, least=ROUNDS).values()]
-    session.close()
-    total = sum(times)
-    rows = [
-        {
-            "kernel": op.name,
-            "place": where(op),
-            "ms": seconds * 1e3,
-            "mflop": _flops(op) / 1e6,
-            "gflops": _flops(op) / seconds / 1e9,
-            "share": seconds / total,
-        }
-        for op, seconds in zip(ops, times, strict=True)
-    ]
-    return sorted(rows, key=lambda row: -row["ms"])
-
-
-def _flops(op: KernelOp | CallOp) -> int:
-    """Operations of a kernel; a transposed convolution's scope also counts the taps it skips."""
-    scopes = op.scopes if isinstance(op, KernelOp) else []
-    flops = [scope_work(scope).flops for scope in scopes]
-    found = match_conv(scopes[0]) if isinstance(op, ConvOp) else None
-    if found is not None and found.transposed:
-        flops[0] //= math.prod(found.strides)
-    return sum(flops)
-
-
-def format_ops(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The kernels as a table, with the sum."""
-    cells = [
-        [
-            row["place"],
-            f"{row['ms']:.4f}",
-            f"{row['mflop']:.2f}",
-            f"{row['gflops']:.1f}",
-            f"{row['share']:.1%}",
-        ]
-        for row in rows
-    ]
-    ms, mflop = (sum(row[key] for row in rows) for key in ("ms", "mflop"))
-    cells.append(["all", f"{ms:.4f}", f"{mflop:.2f}", f"{mflop / ms:.1f}", "100.0%"])
-    return table(["kernel", "ms", "MFLOP", "GFLOP/s", "share"], cells)
 
 
 if __name__ == "__main__":

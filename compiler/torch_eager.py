@@ -1,4 +1,4 @@
-"""Run a graph-level program in torch's eager mode, op by op, as a yardstick for `bench`.
+"""Run a graph-level program in torch, op by op or compiled, as a yardstick for `bench`.
 
 One line an op, in `OPS`; torch is imported by the caller only.
 """
@@ -28,6 +28,45 @@ def eager(program: Program, feeds: Mapping[str, Array]) -> Callable[[], list[Arr
     """
     import torch  # pyright: ignore[reportMissingImports]
 
+    function, tensors = torch_function(program), _tensors(torch, program, feeds)
+
+    def run() -> list[Array]:
+        with torch.inference_mode():
+            return [value.numpy() for value in function(*tensors)]
+
+    return run
+
+
+def compiled(program: Program, feeds: Mapping[str, Array]) -> Callable[[], list[Array]]:
+    """As `eager`, but through torch.compile (inductor) with weights frozen, compiled at once.
+
+    Raises:
+        UserError: an op has no line in `OPS`.
+    """
+    import torch  # pyright: ignore[reportMissingImports]
+    import torch._inductor.config as inductor  # pyright: ignore[reportMissingImports]
+    from torch.fx.experimental.proxy_tensor import make_fx  # pyright: ignore[reportMissingImports]
+
+    tensors = _tensors(torch, program, feeds)
+    with torch.no_grad(), inductor.patch(freezing=True):
+        function = torch.compile(make_fx(torch_function(program))(*tensors))
+        function(*tensors)
+
+    def run() -> list[Array]:
+        with torch.no_grad():
+            return [value.numpy() for value in function(*tensors)]
+
+    return run
+
+
+def torch_function(program: Program) -> Callable[..., list[Any]]:
+    """The program as a function of tensors, its weights parameters that need no gradient.
+
+    Raises:
+        UserError: an op has no line in `OPS`.
+    """
+    import torch  # pyright: ignore[reportMissingImports]
+
     fixed: dict[SSAValue, Any] = {}
     steps: list[tuple[GraphOp, Step]] = []
     known: set[SSAValue] = set()
@@ -40,18 +79,21 @@ def eager(program: Program, feeds: Mapping[str, Array]) -> Callable[[], list[Arr
             known.update(op.results)
         else:
             steps.append((_graph(op), _step(op)))
-    tensors = [torch.from_numpy(feeds[name]) for name in program.input_names]
-    inputs = dict(zip(program.main.body.block.args, tensors, strict=True))
+    fixed = {v: torch.nn.Parameter(data, requires_grad=False) for v, data in fixed.items()}
+    arguments = list(program.main.body.block.args)
     outputs = list(return_of(program.module).arguments)
 
-    def run() -> list[Array]:
-        values = fixed | inputs
-        with torch.inference_mode():
-            for op, step in steps:
-                values |= _results(op, step(torch, op, [values[v] for v in op.operands]))
-        return [values[v].numpy() for v in outputs]
+    def function(*tensors: Any) -> list[Any]:
+        values = fixed | dict(zip(arguments, tensors, strict=True))
+        for op, step in steps:
+            values |= _results(op, step(torch, op, [values[v] for v in op.operands]))
+        return [values[v] for v in outputs]
 
-    return run
+    return function
+
+
+def _tensors(torch: Torch, program: Program, feeds: Mapping[str, Array]) -> list[Any]:
+    return [torch.from_numpy(feeds[name]) for name in program.input_names]
 
 
 def _data(op: Operation, program: Program) -> Array:

@@ -6,6 +6,9 @@ left, and the caller waits for those that others have claimed. It never waits fo
 system does not run. A worker spins on the generation for a while, then offers its core to others,
 then sleeps until the caller wakes it: an idle pool costs no time, and one with more threads than
 cores still moves.
+
+On Linux a sleeper shuns the core of its caller, and is woken before the first row: the system likes
+to put it behind whoever wakes it, where it may wait for milliseconds beside an idle core.
 """
 
 import platform
@@ -16,7 +19,7 @@ GENERATION = 0
 SLEEPERS = 128
 DONE = 256
 FUNCTION, ARGUMENTS, ITEMS, STOP = 384, 392, 400, 408
-WORKERS, CHUNKS = 416, 424
+WORKERS, CHUNKS, CALLER = 416, 424, 432
 TICKET = 512
 STATE_BYTES = 640
 
@@ -30,7 +33,9 @@ _SYSCALL_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "
 
 def runtime() -> str:
     """Print the module: `worker(state)`, `run(rows, count, state)`, `stop(state)`."""
-    return "\n".join((_pause(), _yield(), _sleeping(), _LINGER, _CLAIM, _WORKER, _ROW, _RUN, _STOP))
+    return "\n".join(
+        (_pause(), _yield(), _sleeping(), _LINGER, _CLAIM, _WORKER, _WAKING, _ROW, _RUN, _STOP)
+    )
 
 
 def _pause() -> str:
@@ -51,7 +56,7 @@ def _sleeping() -> str:
     """Sleep on the generation itself where the system can, else look again every 100 us."""
     number = _SYSCALL_FUTEX.get(platform.machine().lower())
     if sys.platform == "linux" and number is not None and sys.byteorder == "little":
-        return _FUTEX.format(number=number, wait=_WAIT, wake=_WAKE)
+        return _FUTEX.format(number=number, wait=_WAIT, wake=_WAKE) + _ASIDE
     if sys.platform == "win32":
         return _NAP.format(declare="declare void @Sleep(i32)", call="call void @Sleep(i32 1)")
     return _NAP.format(declare="declare i32 @usleep(i32)", call="call i32 @usleep(i32 100)")
@@ -86,7 +91,7 @@ out:
 
 _FUTEX = """declare i64 @syscall(i64, ...)
 
-define internal void @sleep(ptr %word, i64 %seen) {{
+define internal void @doze(ptr %word, i64 %seen) {{
   %low = trunc i64 %seen to i32
   call i64 (i64, ...) @syscall(i64 {number}, ptr %word, i32 {wait}, i32 %low, ptr null)
   ret void
@@ -98,7 +103,57 @@ define internal void @wake(ptr %word) {{
 }}
 """
 
+# Sleep with the caller's core left out of this thread's own; the set is as before afterwards. Where
+# that leaves none, or there are more than 1024, the system refuses and nothing has changed.
+_ASIDE = f"""
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
+
+define internal void @note_core(ptr %state) {{
+  %core = call i32 @sched_getcpu()
+  %wide = sext i32 %core to i64
+  %pc = getelementptr i8, ptr %state, i64 {CALLER}
+  store atomic i64 %wide, ptr %pc monotonic, align 8
+  ret void
+}}
+
+define internal void @sleep(ptr %state, i64 %seen) {{
+entry:
+  %all = alloca [16 x i64]
+  %others = alloca [16 x i64]
+  %pc = getelementptr i8, ptr %state, i64 {CALLER}
+  %core = load atomic i64, ptr %pc monotonic, align 8
+  %got = call i32 @sched_getaffinity(i32 0, i64 128, ptr %all)
+  %known = icmp eq i32 %got, 0
+  %inside = icmp ult i64 %core, 1024
+  %able = and i1 %known, %inside
+  br i1 %able, label %aside, label %stay
+aside:
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %all, i64 128, i1 false)
+  %word = lshr i64 %core, 6
+  %at = getelementptr i64, ptr %others, i64 %word
+  %bit = and i64 %core, 63
+  %one = shl i64 1, %bit
+  %but = xor i64 %one, -1
+  %old = load i64, ptr %at
+  %new = and i64 %old, %but
+  store i64 %new, ptr %at
+  call i32 @sched_setaffinity(i32 0, i64 128, ptr %others)
+  call void @doze(ptr %state, i64 %seen)
+  call i32 @sched_setaffinity(i32 0, i64 128, ptr %all)
+  ret void
+stay:
+  call void @doze(ptr %state, i64 %seen)
+  ret void
+}}
+"""
+
 _NAP = """{declare}
+
+define internal void @note_core(ptr %state) {{
+  ret void
+}}
 
 define internal void @sleep(ptr %word, i64 %seen) {{
   {call}
@@ -184,18 +239,24 @@ work:
 out:
   ret void
 }}
+"""
 
-define internal void @announce(ptr %state) {{
+_WAKING = f"""define internal void @rouse(ptr %state) {{
 entry:
   %sleepers = getelementptr i8, ptr %state, i64 {SLEEPERS}
-  %g = atomicrmw add ptr %state, i64 1 seq_cst
   %s = load atomic i64, ptr %sleepers seq_cst, align 8
   %asleep = icmp ne i64 %s, 0
-  br i1 %asleep, label %rouse, label %out
-rouse:
+  br i1 %asleep, label %call, label %out
+call:
   call void @wake(ptr %state)
   br label %out
 out:
+  ret void
+}}
+
+define internal void @announce(ptr %state) {{
+  %g = atomicrmw add ptr %state, i64 1 seq_cst
+  call void @rouse(ptr %state)
   ret void
 }}
 """
@@ -251,9 +312,13 @@ out:
 _RUN = """define void @run(ptr %rows, i64 %count, ptr %state) {
 entry:
   %any = icmp ne i64 %count, 0
-  br i1 %any, label %each, label %out
+  br i1 %any, label %begin, label %out
+begin:
+  call void @note_core(ptr %state)
+  call void @rouse(ptr %state)
+  br label %each
 each:
-  %i = phi i64 [ 0, %entry ], [ %next, %each ]
+  %i = phi i64 [ 0, %begin ], [ %next, %each ]
   %at = shl i64 %i, 5
   %row = getelementptr i8, ptr %rows, i64 %at
   %pa = getelementptr i8, ptr %row, i64 8

@@ -52,6 +52,9 @@ class Pool:
 
     Several pools may live side by side. After a fork the child's pools start new workers when they
     are next used. A closed pool still runs programs, on the caller alone.
+
+    Attributes:
+        workers: the threads that it has started in this process.
     """
 
     def __init__(self, threads: int) -> None:
@@ -72,11 +75,11 @@ class Pool:
         self.address = base + -base % 128
         ctypes.c_int64.from_address(self.address + pool_ir.WORKERS).value = workers
         self._process = os.getpid()
-        self._threads = [
+        self.workers = [
             threading.Thread(target=_work, args=(self._memory, self.address), daemon=True)
             for _ in range(workers)
         ]
-        for thread in self._threads:
+        for thread in self.workers:
             thread.start()
         self._forgotten = weakref.finalize(self, _native().stop, self.address)
         self._forgotten.atexit = False
@@ -107,7 +110,7 @@ class Pool:
         self._forgotten.detach()
         if self._process == os.getpid():
             _native().stop(self.address)
-            for thread in self._threads:
+            for thread in self.workers:
                 thread.join()
         self._start()
 

@@ -8,6 +8,8 @@ import pytest
 
 from isoform.compiler import bench, peers
 from isoform.compiler.cli import main
+from isoform.compiler.inputs import draw_inputs
+from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
@@ -68,6 +70,30 @@ def test_onnxruntime_is_measured_and_agrees() -> None:
     assert theirs["p25_s"] <= theirs["median_s"] <= theirs["p75_s"]
     assert ours["runs"] == theirs["runs"] >= 5
     assert found["differences"]["onnxruntime"] < 1e-5
+
+
+def test_ncnn_is_measured_at_batch_1_only() -> None:
+    with pytest.raises(UserError, match="batch 1 only"):
+        peers.ncnn_peer(small(), 1, {"x": np.ones((4, 8), np.float32)})
+
+
+def convolution() -> Program:
+    b = GraphBuilder()
+    v = b.weight("v", np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32))
+    same = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
+    b.output("y", b.relu(b.conv(b.input("x", (1, 3, 9, 9)), v, **same)))
+    return b.build("convolution")
+
+
+@pytest.mark.parametrize("name", ["openvino", "torch", "torch-compile", "ncnn"])
+def test_every_peer_that_is_installed_computes_the_same(name: str) -> None:
+    program = convolution()
+    feeds = draw_inputs(program)
+    opened, absent = bench.open_peers(program, [name], 1, feeds)
+    if absent:
+        pytest.skip(f"{name} is not installed")
+    exact = [np.asarray(reference.run(program, feeds)["y"])]
+    assert bench.difference(opened[0].run(), exact) < 1e-5
 
 
 def test_bench_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:

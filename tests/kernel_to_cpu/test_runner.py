@@ -112,6 +112,24 @@ def test_an_idle_pool_costs_no_time_and_wakes():
     program.check(2)
 
 
+@pytest.mark.skipif(
+    len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2, reason="needs two cores, on Linux"
+)
+def test_a_sleeping_worker_shuns_one_core_and_a_running_one_none():
+    program = Counter(10, rows=5)
+    cores = os.sched_getaffinity(0)
+    with Pool(2) as pool:
+        runner = Runner(pool)
+        runner.run(program.table)
+        (worker,) = (thread.native_id for thread in pool.workers)
+        time.sleep(0.1)
+        assert len(cores - os.sched_getaffinity(worker)) == 1
+        deadline = time.monotonic() + 10
+        while os.sched_getaffinity(worker) != cores and time.monotonic() < deadline:
+            runner.run(program.table)
+        assert os.sched_getaffinity(worker) == cores
+
+
 def test_a_forgotten_pool_stops_its_threads():
     before = threading.active_count()
     pool = Pool(3)

@@ -1,0 +1,130 @@
+"""What the cores can do at most: measured rates of multiply-adds and of copying."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+from ..dialects.types import Array
+from ..lowering.kernel_to_cpu.isa import Isa
+from ..lowering.kernel_to_cpu.jit import Library, compile_object
+from ..lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
+
+CHAINS = 12  # multiply-adds that do not wait for each other; each has a register
+STEPS = 20_000
+ITEMS = 16
+COPY_BYTES = (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
+SECONDS = 0.03
+
+
+@cache
+def fma_peak(threads: int) -> float:
+    """Float32 operations a second of multiply-adds in registers; each counts as two."""
+    isa = Isa.host()
+    lanes = isa.vector_bytes // 4
+    best = _best(_fma_text(lanes), [np.zeros(ITEMS * lanes, np.float32)], threads)
+    return 2 * lanes * CHAINS * STEPS * ITEMS / best
+
+
+@cache
+def copy_rates(threads: int) -> Mapping[int, float]:
+    """Bytes a second, read and written together, of a copy that touches so many bytes."""
+    return {size: size / _copy_seconds(size, threads) for size in COPY_BYTES}
+
+
+def copy_rate(size: int, threads: int) -> float:
+    """Bytes a second of a copy that touches about as many bytes (the rates of those near by)."""
+    rates = copy_rates(threads)
+    for low, high in pairwise(COPY_BYTES):
+        if size < high:
+            share = max(0.0, np.log(max(1, size) / low) / np.log(high / low))
+            return float(rates[low] + share * (rates[high] - rates[low]))
+    return rates[COPY_BYTES[-1]]
+
+
+def _copy_seconds(size: int, threads: int) -> float:
+    half = size // 2
+    arrays = [np.ones(half, np.uint8), np.ones(half, np.uint8)]
+    return _best(_copy_text(half // ITEMS), arrays, threads)
+
+
+def _best(text: str, arrays: list[Array], threads: int) -> float:
+    """Seconds of the fastest of many runs of a kernel over its `ITEMS`."""
+    library = Library([compile_object(text, Isa.host())])
+    addresses = np.array([array.ctypes.data for array in arrays], np.uint64)
+    rows = np.array([(library.address("peak"), addresses.ctypes.data, ITEMS, 0)], ROW)
+    found: list[float] = []
+    with Pool(threads) as pool:
+        runner, table = Runner(pool), Table(rows)
+        end = time.perf_counter() + SECONDS
+        while len(found) < 5 or time.perf_counter() < end:
+            started = time.perf_counter()
+            runner.run(table)
+            found.append(time.perf_counter() - started)
+    return min(found)
+
+
+def _fma_text(lanes: int) -> str:
+    """Each item multiplies and adds `STEPS` times in each of `CHAINS` vectors; the sum is kept."""
+    vector = f"<{lanes} x float>"
+    ones = "splat (float 1.0)"
+    half = "splat (float 0.5)"
+    phis = [f"  %v{k} = phi {vector} [ {ones}, %item ], [ %w{k}, %step ]" for k in range(CHAINS)]
+    work = [
+        f"  %w{k} = call {vector} @llvm.fma.v{lanes}f32({vector} %v{k}, {vector} {half}, "
+        f"{vector} %x)"
+        for k in range(CHAINS)
+    ]
+    sums = ["  %s0 = fadd " + f"{vector} %w0, %w1"]
+    sums += [f"  %s{k} = fadd {vector} %s{k - 1}, %w{k + 1}" for k in range(1, CHAINS - 1)]
+    lines = [
+        "define void @peak(ptr %args, i64 %lo, i64 %hi) {",
+        "entry:",
+        "  %p = load ptr, ptr %args",
+        f"  %x = load {vector}, ptr %p, align 4",
+        "  br label %item",
+        "item:",
+        "  %i = phi i64 [ %lo, %entry ], [ %i1, %done ]",
+        "  br label %step",
+        "step:",
+        "  %n = phi i64 [ 0, %item ], [ %n1, %step ]",
+        *phis,
+        *work,
+        "  %n1 = add i64 %n, 1",
+        f"  %more = icmp ult i64 %n1, {STEPS}",
+        "  br i1 %more, label %step, label %done",
+        "done:",
+        *sums,
+        f"  %at = getelementptr {vector}, ptr %p, i64 %i",
+        f"  store {vector} %s{CHAINS - 2}, ptr %at, align 4",
+        "  %i1 = add i64 %i, 1",
+        "  %again = icmp ult i64 %i1, %hi",
+        "  br i1 %again, label %item, label %out",
+        "out:",
+        "  ret void",
+        "}",
+        f"declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})",
+    ]
+    return "\n".join(lines)
+
+
+def _copy_text(size: int) -> str:
+    """Copy `size` bytes for each item."""
+    return f"""define void @peak(ptr %args, i64 %lo, i64 %hi) {{
+  %next = getelementptr i8, ptr %args, i64 8
+  %from = load ptr, ptr %args
+  %to = load ptr, ptr %next
+  %start = mul i64 %lo, {size}
+  %count = sub i64 %hi, %lo
+  %bytes = mul i64 %count, {size}
+  %source = getelementptr i8, ptr %from, i64 %start
+  %target = getelementptr i8, ptr %to, i64 %start
+  call void @llvm.memcpy.p0.p0.i64(ptr %target, ptr %source, i64 %bytes, i1 false)
+  ret void
+}}
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
