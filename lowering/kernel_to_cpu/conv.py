@@ -26,7 +26,7 @@ from .conv_spec import (
 from .depthwise import emit_depthwise, is_depthwise
 from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
-from .grouped import shared_groups
+from .grouped import shared_groups, unrolled_taps
 from .isa import Isa
 from .microkernel import Tile, accumulate, chains_for, depth_loop
 from .module import KernelCode, Module, kernel
@@ -90,6 +90,13 @@ class _Conv:
         self.out_steps = self.spec.out_strides[1:]
 
     @property
+    def row_taps(self) -> int:
+        """Count the taps of a row that the inner product unrolls; 1 where groups do not share."""
+        if not self.shared or self.spec.strides[2] > 1:  # then few pixels meet several taps
+            return 1
+        return unrolled_taps(self.spec.kernel[2], self.spec.group_in)
+
+    @property
     def weight_steps(self) -> int:
         """Count the vectors of weights that one vector of output channels takes."""
         return math.prod(self.spec.kernel) * self.spec.group_in
@@ -123,6 +130,8 @@ class _Conv:
             for count, (stride, dilation) in zip(self.spec.kernel, strides, strict=True)
         ]
         depth = self.spec.group_in
+        if self.row_taps > 1:  # the inner product of shared groups walks a row by itself
+            depth *= taps.pop()[0]
         while taps and not self.shared and (taps[-1][1] == depth or taps[-1][0] == 1):
             depth *= taps.pop()[0]  # adjacent in memory: one loop
         chains = 1 if self.shared else chains_for(len(rows) * panel.vectors, self.isa.registers)
@@ -259,7 +268,10 @@ def _block_function(
         tile = conv.tile(kind, _offsets(deltas, conv.in_steps))
         inner = depth_loop
         if conv.shared:
-            inner = shared_groups(kind.groups, conv.spec.group_in, conv.spec.group_out)
+            spec = conv.spec
+            step = spec.in_strides[3] * spec.dilations[2]
+            sizes = (kind.groups, spec.group_in, spec.group_out)
+            inner = shared_groups(*sizes, conv.row_taps, step)
         sums = accumulate(b, tile, source, weights, inner=inner)
         for row, offset in enumerate(_offsets(deltas, conv.out_steps)):
             down, right = deltas[row]

@@ -3,26 +3,51 @@
 The lanes of one vector belong to different groups, and each lane must see the inputs of its own
 group only: a block-diagonal weight matrix would multiply the others by zero, and lose infinities.
 So a pixel's channels are loaded as one vector, and shuffled once for every channel of a group.
+
+Shuffles take the units that multiply: with the taps of a row unrolled, what was shuffled serves
+every output pixel that reads it, three of them where the kernel is three wide.
 """
 
 from .emit import Emitter
 from .microkernel import Inner, Tile
 from .types import Value
 
+_MOST_STEPS = 48  # taps of a row times channels of a group; beyond, there is too much code
 
-def shared_groups(groups: int, group_in: int, group_out: int) -> Inner:
-    """Make the innermost loop for `groups` groups that fill one vector between them."""
+
+def unrolled_taps(kernel_width: int, group_in: int) -> int:
+    """Count the taps of a row that `shared_groups` should unroll; else they are a loop."""
+    return kernel_width if kernel_width * group_in <= _MOST_STEPS else 1
+
+
+def shared_groups(
+    groups: int, group_in: int, group_out: int, taps: int = 1, tap_stride: int = 0
+) -> Inner:
+    """Make the innermost loop for `groups` groups that fill one vector between them.
+
+    Units: `tap_stride` is elements of the input from one of the `taps` to the next.
+    """
 
     def inner(
         b: Emitter, tile: Tile, source: Value, weights: Value, sums: list[Value]
     ) -> list[Value]:
         result = list(sums)
-        columns = [b.load(tile.vector, weights, j * tile.weight_stride) for j in range(group_in)]
-        for row, offset in enumerate(tile.rows):
-            pixel = b.load(tile.vector, source, offset, mask=groups * group_in)
-            for j, column in enumerate(columns):
-                own = b.shuffle(pixel, _picks(j, tile.lanes, groups, group_in, group_out))
-                result[row] = b.fma(own, column, result[row])
+        readers: dict[int, list[tuple[int, int]]] = {}
+        for tap in range(taps):
+            for row, offset in enumerate(tile.rows):
+                readers.setdefault(offset + tap * tap_stride, []).append((tap, row))
+        pixels = {
+            offset: b.load(tile.vector, source, offset, mask=groups * group_in)
+            for offset in sorted(readers)
+        }
+        for j in range(group_in):
+            picks = _picks(j, tile.lanes, groups, group_in, group_out)
+            places = [(tap * group_in + j) * tile.weight_stride for tap in range(taps)]
+            columns = [b.load(tile.vector, weights, place) for place in places]
+            for offset, pixel in pixels.items():
+                own = b.shuffle(pixel, picks)
+                for tap, row in readers[offset]:
+                    result[row] = b.fma(own, columns[tap], result[row])
         return result
 
     return inner

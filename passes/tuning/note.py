@@ -1,4 +1,4 @@
-"""What `tune` measured for an op that it made, kept on the op."""
+"""What `tune` chose and measured, kept on the op."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, StringAttr, f64
 from xdsl.ir import Operation
 
+from ...dialects.kernel import KernelOp
 from ...dialects.program import where
 
 NOTE = "isoform.tuned"
+ALGORITHM = "algorithm"
 
 
 def add_note(op: Operation, rule: str, delta: float, error: float) -> None:
@@ -35,3 +37,15 @@ def note_of(op: Operation) -> dict[str, Any] | None:
         "delta": delta.value.data,
         "error": error.value.data,
     }
+
+
+def mark_algorithm(op: KernelOp, name: str) -> None:
+    """Say in the schedule of an op which alternative it is part of."""
+    before = {} if op.schedule is None else op.schedule.data
+    op.properties["schedule"] = DictionaryAttr({**before, ALGORITHM: StringAttr(name)})
+
+
+def chosen_algorithm(op: KernelOp) -> str | None:
+    """The alternative that a measurement chose for an op; None if there was none."""
+    found = None if op.schedule is None else op.schedule.data.get(ALGORITHM)
+    return found.data if isinstance(found, StringAttr) else None

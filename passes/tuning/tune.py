@@ -23,7 +23,7 @@ from ..signature import key, signature
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
 from .database import TARGET, add_choices, read_choices
 from .measure import Result, isolate, measure
-from .note import add_note
+from .note import add_note, chosen_algorithm, mark_algorithm
 
 # An alternative must win by this much: less is noise, and the direct way is the safer one.
 MARGIN = 0.97
@@ -40,7 +40,8 @@ class Tune(ModulePass):
     for all programs of a user: one that is broken, or cannot be written, is as good as none.
 
     One thread is measured, by its own clock: a busy machine changes no choice, and a program gives
-    the same results on any number of threads.
+    the same results on any number of threads. What was measured says so in its schedule
+    (`algorithm`), and is not measured again: a written program keeps its choices.
 
     Before:
 
@@ -69,7 +70,9 @@ class Tune(ModulePass):
         kernels = [
             kernel
             for kernel in main_of(op).body.block.ops
-            if isinstance(kernel, ConvOp | GemmOp) and kernel.result not in constants
+            if isinstance(kernel, ConvOp | GemmOp)
+            and kernel.result not in constants
+            and chosen_algorithm(kernel) is None
         ]
         known, new = self._known(), CostFile(TARGET)
         with kept_workers():
@@ -154,10 +157,15 @@ class _Choice:
 
 def _apply(choice: _Choice, kernel: KernelOp) -> None:
     """Rewrite a kernel; the op that now gives its result says what was gained."""
-    last = list(choice.alternative.apply(kernel))[-1]
+    made = list(choice.alternative.apply(kernel))
     entry = choice.measured
-    if entry is None or choice.alternative.name == DIRECT:
+    if entry is None:
+        return
+    for op in made:
+        if isinstance(op, ConvOp | GemmOp):
+            mark_algorithm(op, choice.alternative.name)
+    if choice.alternative.name == DIRECT:
         return
     direct = entry.us if entry.direct_us is None else entry.direct_us
     delta = (entry.us - direct) * 1e-6
-    add_note(last, choice.alternative.name, delta, entry.error or 0.0)
+    add_note(made[-1], choice.alternative.name, delta, entry.error or 0.0)

@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 from xdsl.context import Context
 
-from isoform.compiler.levels import run_passes
+from isoform.compiler import api, cli
+from isoform.compiler.levels import place, run_passes
 from isoform.compiler.pipelines import LOWER_TO_KERNEL
+from isoform.compiler.program_file import parse
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
+from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.passes.cost_file import CostFile, Measured, load_cost_file
 from isoform.passes.tuning import Tune
 from isoform.passes.tuning import tune as tune_module
@@ -35,6 +38,12 @@ def program() -> Program:
     for name in LOWER_TO_KERNEL:
         run_passes(built, name)
     return built
+
+
+def read(written: Program) -> Program:
+    """The program as it comes back from its text."""
+    parsed = parse(str(written.module))
+    return Program(parsed.module, written.weights)
 
 
 def convolutions(p: Program) -> int:
@@ -179,3 +188,49 @@ def test_small_convolutions_are_not_measured(monkeypatch: pytest.MonkeyPatch) ->
     found = program()
     Tune().apply(Context(), found.module)
     assert (convolutions(found), calls) == (2, [])
+
+
+@pytest.mark.parametrize("times", [FASTER_F4, {"direct": 1.0, "winograd-f2": 2, "winograd-f4": 2}])
+def test_a_written_program_keeps_its_choices_and_is_not_measured_again(
+    monkeypatch: pytest.MonkeyPatch, times: dict[str, float]
+) -> None:
+    calls = pretend(monkeypatch, times, error=1e-6)
+    made = program()
+    Tune().apply(Context(), made.module)
+    written = read(made)
+    before = str(written.module)
+    Tune().apply(Context(), written.module)
+    assert len(calls) == 1
+    assert str(written.module) == before
+
+
+def test_a_written_register_block_is_the_one_that_is_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def measure(op, constants, choices, seed):  # type: ignore[no-untyped-def]
+        best = choices[-1]  # the register block that is guessed to be the slowest
+        return [Result(c, s := float(c is not best), s, s, 0.0) for c in choices]
+
+    monkeypatch.setattr(tune_module, "measure", measure)
+    made = program()
+    Tune(effort="max").apply(Context(), made.module)
+    written = read(made)
+    symbols = [
+        {call.code.symbol for segment in CpuSession(place(p)).segments for call in segment.calls}
+        for p in (program(), made, written)
+    ]
+    assert symbols[1] == symbols[2] != symbols[0]
+
+
+def test_what_optimize_writes_holds_what_was_measured(tmp_path: Path) -> None:
+    source, out = tmp_path / "net.mlir", tmp_path / "out.mlir"
+    b = GraphBuilder()
+    w = b.weight("w", np.ones((32, 32, 3, 3), np.float32) / 288)
+    geometry = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
+    b.output("y", b.conv(b.input("x", (1, 32, 24, 24)), w, **geometry))
+    api.save(b.build(), source)
+    flags = ("--strategy", "saturate", "--budget", "0.5")
+    for effort, marked in (("quick", False), ("default", True)):
+        assert cli.main(["optimize", str(source), "-o", str(out), *flags, "--effort", effort]) == 0
+        text = out.read_text()
+        assert ("algorithm = " in text) == ("tune{effort=" in text) == marked
