@@ -1,0 +1,1 @@
+"""All substitutions at once: equality saturation, globally good extraction (TENSAT, 2021)."""

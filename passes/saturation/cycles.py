@@ -1,0 +1,143 @@
+"""Cycles in the e-graph: which classes reach which, and the filter before extraction.
+
+The filter walks depth first from the roots and drops each e-node that closes a cycle, but never one
+of a given acyclic choice: what is left always has that choice, so extraction is never infeasible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from .egraph import EGraph, ENode
+
+
+class Reach:
+    """Which classes each class can reach through its e-nodes, as they are now (TENSAT, sec. 5).
+
+    Bit k of an entry stands for class k. Cycles in the graph are cut where the walk meets them, as
+    in the paper's descendants map: an answer "no" may be wrong there, and the filter is still
+    needed.
+    """
+
+    def __init__(self, graph: EGraph) -> None:
+        self.graph = graph
+        self._bits = _descendants(graph)
+
+    def closes(self, roots: Iterable[int], operands: Iterable[int]) -> bool:
+        """Whether ops in the place of `roots` on these operands would reach themselves."""
+        find = self.graph.find
+        wanted = 0
+        for root in roots:
+            wanted |= 1 << find(root)
+        return any((self._bits.get(find(c), 0) | 1 << find(c)) & wanted for c in operands)
+
+
+def _descendants(graph: EGraph) -> dict[int, int]:
+    classes = graph.classes()
+    below = {c: _operands(graph, nodes) for c, nodes in classes.items()}
+    bits = dict[int, int]()
+    for start in below:
+        _visit(start, below, bits)
+    return bits
+
+
+def _operands(graph: EGraph, nodes: Sequence[ENode]) -> list[int]:
+    return list(dict.fromkeys(graph.find(c) for node in nodes for c in node.operands))
+
+
+def _visit(start: int, below: Mapping[int, list[int]], bits: dict[int, int]) -> None:
+    if start in bits:
+        return
+    stack, open_ = [(start, iter(below[start]))], {start}
+    while stack:
+        here, rest = stack[-1]
+        child = next(rest, None)
+        if child is None:
+            stack.pop()
+            open_.discard(here)
+            found = 0
+            for c in below[here]:
+                found |= 1 << c | bits.get(c, 0)
+            bits[here] = found
+        elif child not in bits and child not in open_:
+            open_.add(child)
+            stack.append((child, iter(below[child])))
+
+
+def acyclic(
+    nodes: Mapping[int, Sequence[tuple[int, ...]]],
+    roots: Iterable[int],
+    kept: Mapping[int, int],
+) -> dict[int, set[int]]:
+    """Places of e-nodes to drop, by class, so that no cycle is left.
+
+    Args:
+        nodes: operands of the e-nodes of each class.
+        kept: the place of one e-node of each class; together they have no cycle.
+    """
+    walk = _Walk(nodes, kept)
+    for root in roots:
+        walk.visit(root)
+    return walk.dropped
+
+
+class _Walk:
+    """Depth-first; a class is open while its operands are visited, then closed."""
+
+    def __init__(
+        self, nodes: Mapping[int, Sequence[tuple[int, ...]]], kept: Mapping[int, int]
+    ) -> None:
+        self.nodes, self.kept = nodes, kept
+        self.dropped: dict[int, set[int]] = {}
+        self.closed: set[int] = set()
+        self.depth: dict[int, int] = {}
+        self.stack: list[tuple[int, Iterator[tuple[int, int]]]] = []
+        self.places: list[int] = []
+
+    def visit(self, root: int) -> None:
+        if root not in self.closed:
+            self._open(root)
+        while self.stack:
+            here, rest = self.stack[-1]
+            edge = next(rest, None)
+            if edge is None:
+                self._pop()
+                self.closed.add(here)
+                continue
+            place, child = edge
+            if place in self.dropped.get(here, ()):
+                continue
+            self.places[-1] = place
+            if child in self.depth:
+                self._cut(self.depth[child])
+            elif child not in self.closed:
+                self._open(child)
+
+    def _open(self, klass: int) -> None:
+        self.depth[klass] = len(self.stack)
+        self.stack.append((klass, iter(_edges(klass, self.nodes, self.kept))))
+        self.places.append(-1)
+
+    def _pop(self) -> None:
+        klass, _ = self.stack.pop()
+        self.places.pop()
+        del self.depth[klass]
+
+    def _cut(self, start: int) -> None:
+        """Drop the last e-node of the cycle on the stack that is not kept; go back to its class."""
+        at = len(self.stack) - 1
+        while self.places[at] == self.kept[self.stack[at][0]]:
+            at -= 1
+        assert at >= start, "the kept choice has a cycle"
+        while len(self.stack) > at + 1:
+            self._pop()
+        self.dropped.setdefault(self.stack[at][0], set()).add(self.places[at])
+
+
+def _edges(
+    klass: int, nodes: Mapping[int, Sequence[tuple[int, ...]]], kept: Mapping[int, int]
+) -> list[tuple[int, int]]:
+    """(place, operand) pairs, those of the kept e-node first."""
+    first = kept[klass]
+    order = [first, *(p for p in range(len(nodes[klass])) if p != first)]
+    return [(p, c) for p in order for c in nodes[klass][p]]

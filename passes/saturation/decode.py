@@ -1,0 +1,179 @@
+"""From a choice back to IR: the block's ops are replaced by those of the chosen e-nodes.
+
+Ops of the program that were chosen are cloned with everything they carry; ops that rules made get
+the rule's name as provenance and the location of the op in whose place they stand. Chains of binary
+concatenations whose links have one user become one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import IntAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.program import add_provenance
+from .egraph import LEAF, PROJECT, ENode
+from .encode import CHAINED, Encoded
+from .ops import OpTable
+from .problem import Choice, Problem
+
+
+@dataclass
+class Decoder:
+    """Writes the chosen program into the block.
+
+    Attributes:
+        made: the new ops with the e-nodes they are, those of rules only.
+    """
+
+    encoded: Encoded
+    table: OpTable
+    problem: Problem
+    choice: Choice
+    values: dict[int, tuple[SSAValue, ...]] = field(default_factory=dict[int, tuple[SSAValue, ...]])
+    made: list[tuple[Operation, ENode]] = field(default_factory=list[tuple[Operation, ENode]])
+    _chains: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
+
+    def run(self) -> bool:
+        """Rewrite the block; False (and nothing done) where the choice cannot be ordered."""
+        order = self.problem.order(self.choice)
+        if order is None or not self._fits(order):
+            return False
+        self._flatten(order)
+        block = self.encoded.block
+        find = self.encoded.graph.find
+        anchors = set(self.encoded.anchors)
+        old = [op for op in block.ops if op not in anchors]
+        for argument in block.args:
+            self.values[find(self.encoded.classes[argument])] = (argument,)
+        for anchor in self.encoded.anchors:
+            for k, value in enumerate(anchor.operands):
+                if value in self.encoded.classes:
+                    klass = find(self.encoded.classes[value])
+                    anchor.operands[k] = self._value(klass, block, anchor)
+            self._inside(anchor, block)
+            for result in anchor.results:
+                self.values[find(self.encoded.classes[result])] = (result,)
+        for op in reversed(old):
+            op.detach()
+            op.drop_all_references()
+        return True
+
+    def _inside(self, anchor: Operation, block: Block) -> None:
+        """Operands of ops in an anchor's regions that come from the block."""
+        for inner in anchor.walk():
+            for k, value in enumerate(inner.operands):
+                if inner is not anchor and value in self.encoded.classes:
+                    klass = self.encoded.graph.find(self.encoded.classes[value])
+                    inner.operands[k] = self._value(klass, block, anchor)
+
+    def _fits(self, order: Sequence[int]) -> bool:
+        """Whether every leaf that an anchor's operands take stands before that anchor."""
+        find, known = self.encoded.graph.find, set[int]()
+        ready = {find(self.encoded.classes[a]) for a in self.encoded.block.args}
+        leaves = {c for c in order if self._node(c).head.op == LEAF}
+
+        def complete(klass: int) -> bool:
+            stack = [klass]
+            while stack:
+                c = stack.pop()
+                if c in known or c in ready:
+                    continue
+                if c in leaves:
+                    return False
+                known.add(c)
+                stack += self.problem.operands[c][self.choice[c]]
+            return True
+
+        for anchor in self.encoded.anchors:
+            inside = [v for op in anchor.walk() for v in op.operands if v in self.encoded.classes]
+            if not all(complete(find(self.encoded.classes[v])) for v in inside):
+                return False
+            ready |= {find(self.encoded.classes[r]) for r in anchor.results}
+        return True
+
+    def _node(self, klass: int) -> ENode:
+        return self.problem.nodes[klass][self.choice[klass]]
+
+    def _operands(self, klass: int) -> tuple[int, ...]:
+        """Classes of the operands, repeated ones as often as they stand there."""
+        if klass in self._chains:
+            return self._chains[klass]
+        return tuple(map(self.encoded.graph.find, self._node(klass).operands))
+
+    def _flatten(self, order: Sequence[int]) -> None:
+        """Join chains: a link that only its chain reads is taken into it."""
+        users = dict.fromkeys(order, 0)
+        for klass in order:
+            for c in self._operands(klass):
+                users[c] += 1
+        for root in map(self.encoded.graph.find, self.encoded.graph.roots):
+            users[root] += 1
+        for klass in order:
+            head = self._node(klass).head
+            if head.op not in CHAINED:
+                continue
+            flat = list[int]()
+            for c in self._operands(klass):
+                link = self._node(c).head == head and users[c] == 1
+                flat += self._operands(c) if link else (c,)
+            self._chains[klass] = tuple(flat)
+
+    def _value(self, klass: int, block: Block, before: Operation) -> SSAValue:
+        """The value of a class, its ops written before an anchor."""
+        stack = [klass]
+        while stack:
+            here = stack[-1]
+            if here in self.values:
+                stack.pop()
+                continue
+            waiting = [c for c in self._operands(here) if c not in self.values]
+            if waiting:
+                stack += reversed(waiting)
+            else:
+                self.values[here] = self._write(here, block, before)
+                stack.pop()
+        return self.values[klass][0]
+
+    def _write(self, klass: int, block: Block, before: Operation) -> tuple[SSAValue, ...]:
+        node, operands = self._node(klass), self._operands(klass)
+        if node.head.op == PROJECT:
+            index = node.head.attributes[0][1]
+            assert isinstance(index, IntAttr)
+            value = self.values[operands[0]][index.data]
+            self._hint(klass, value)
+            return (value,)
+        op = self._op(node, [self.values[c][0] for c in operands])
+        block.insert_op_before(op, before)
+        if len(op.results) == 1:
+            self._hint(klass, op.results[0])
+        return tuple(op.results)
+
+    def _op(self, node: ENode, operands: list[SSAValue]) -> Operation:
+        origin = node.origin
+        if origin is not None and self._is_program(origin, node, operands):
+            copy = origin.clone()
+            copy.operands = operands
+            copy.location = origin.location
+            return copy
+        made = self.table.make(node.head, operands, None)
+        assert made is not None, f"{node.head.op} was refused only now"
+        if origin is not None:
+            made.location = origin.location
+        if node.made_by:
+            add_provenance(made, [node.made_by])
+            self.made.append((made, node))
+        return made
+
+    def _is_program(self, origin: Operation, node: ENode, operands: list[SSAValue]) -> bool:
+        """Whether an e-node is the op of the program itself, no rule's and no link of its chain."""
+        whole = not node.made_by and len(origin.operands) == len(operands)
+        return whole and self.table.head(origin) == node.head
+
+    def _hint(self, klass: int, value: SSAValue) -> None:
+        """The name the class had in the program."""
+        named = self.encoded.graph.values.get(klass)
+        if named is not None and named.name_hint and value.name_hint is None:
+            value.name_hint = named.name_hint

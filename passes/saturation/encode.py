@@ -1,0 +1,100 @@
+"""From IR to the e-graph: every op of a block becomes one e-node, nothing is lost.
+
+An op that is more than operands and attributes (regions, effects) stays as it is: an anchor, whose
+results are leaves and whose operands are roots. A concatenation of more than two is put in beside
+its chain of binary ones, in one class: patterns see the chain, extraction may take either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ..weights_only import is_source
+from .egraph import LEAF, EGraph, projection
+from .ops import Head, OpTable
+
+CHAINED = ("graph.concat",)
+"""Variadic ops f with f(a, b, c) = f(f(a, b), c)."""
+
+
+@dataclass
+class Encoded:
+    """A block as an e-graph, and how to get back."""
+
+    block: Block
+    graph: EGraph
+    classes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    anchors: list[Operation] = field(default_factory=list[Operation])
+
+
+def encode(block: Block, table: OpTable) -> Encoded:
+    """The e-graph of a block."""
+    table.learn(block.walk())
+    encoded = Encoded(block, EGraph())
+    for argument in block.args:
+        _leaf(encoded, argument, 0)
+    for op in block.ops:
+        head = table.head(op)
+        if head is None:
+            _anchor(encoded, op)
+        else:
+            _op(encoded, op, head, table)
+    return encoded
+
+
+def _leaf(encoded: Encoded, value: SSAValue, level: int) -> None:
+    number = len(encoded.classes) + 1
+    head = Head(LEAF, anchor=number)
+    klass = encoded.graph.add(head, (), (value.type,), level=level, weights=False)
+    _name(encoded, value, klass)
+
+
+def _name(encoded: Encoded, value: SSAValue, klass: int) -> None:
+    encoded.classes[value] = klass
+    encoded.graph.values.setdefault(klass, value)
+
+
+def _anchor(encoded: Encoded, op: Operation) -> None:
+    encoded.anchors.append(op)
+    inside = [v for inner in op.walk() for v in inner.operands if v in encoded.classes]
+    classes = [encoded.classes[v] for v in inside]
+    encoded.graph.roots += classes
+    level = 1 + max((encoded.graph.level[c] for c in classes), default=0)
+    for result in op.results:
+        _leaf(encoded, result, level)
+
+
+def _op(encoded: Encoded, op: Operation, head: Head, table: OpTable) -> None:
+    graph = encoded.graph
+    operands = [encoded.classes[v] for v in op.operands]
+    live = [graph.level[graph.find(c)] for c in operands if not graph.weights[graph.find(c)]]
+    level = 1 + max(live, default=0)
+    types = tuple(r.type for r in op.results)
+    weights = True if is_source(op) or not operands else None
+    klass = graph.add(head, operands, types, level=level, weights=weights, origin=op)
+    if len(op.results) == 1:
+        _name(encoded, op.results[0], klass)
+    else:
+        for k, result in enumerate(op.results):
+            part = graph.add(projection(k), [klass], (result.type,), level=level, origin=op)
+            _name(encoded, result, part)
+    if op.name in CHAINED and len(operands) > 2:
+        _chain(encoded, op, operands, table, level)
+
+
+def _chain(
+    encoded: Encoded, op: Operation, operands: list[int], table: OpTable, level: int
+) -> None:
+    """Say that the op is also its chain of binary ones."""
+    graph, so_far = encoded.graph, operands[0]
+    head = table.head(op)
+    assert head is not None
+    for operand in operands[1:]:
+        types = (graph.types[graph.find(so_far)][0], graph.types[graph.find(operand)][0])
+        sample = table.build(head, types)
+        assert sample is not None, f"{op.name} is no chain"
+        found = tuple(r.type for r in sample.results)
+        so_far = graph.add(head, [so_far, operand], found, level=level, origin=op)
+    graph.union(encoded.classes[op.results[0]], so_far, "")

@@ -1,0 +1,181 @@
+"""Extraction as an integer linear program (HiGHS), warm-started, anytime, with its gap.
+
+    min   sum of cost_n x_n
+    s.t.  sum of x_n over a class = y_c         y_c = 1 for roots
+          sum of x_n over the e-nodes of a class with operand d  <=  y_d       (0 <= y <= 1)
+
+x is 0 or 1. One row for all e-nodes of a class that share an operand is tighter than one a node.
+With cycles filtered beforehand there is nothing more; "in-ilp" adds TENSAT's ordering variables
+t: t_c >= t_d + 1 - M (1 - x_n), for the ablation. The cost of what comes back is always recomputed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .problem import Choice, Problem
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best choice known.
+
+    Attributes:
+        gap: how far the proven bound lies below, relative to the cost; 0 for an optimum.
+        optimal: whether the solver proved it.
+    """
+
+    choice: Choice
+    cost: float
+    gap: float
+    optimal: bool
+    seconds: float
+
+
+def solve(problem: Problem, start: Choice, seconds: float, ordering: bool = False) -> Solution:
+    """The best choice found in `seconds`, never worse than `start`.
+
+    Args:
+        start: a choice without a cycle: the warm start, and the answer if nothing is better.
+        ordering: forbid cycles by variables; else the problem must have none.
+    """
+    begun = time.perf_counter()
+    first = problem.cost(start)
+    if first == 0.0:
+        return Solution(start, 0.0, 0.0, True, time.perf_counter() - begun)
+    model = _Model(problem, ordering, 1.0 / first)
+    found, bound, optimal = model.run(start, seconds)
+    choice, cost = start, first
+    if found is not None and problem.order(found) is not None:
+        recomputed = problem.cost(found)
+        if recomputed < cost:
+            choice, cost = found, recomputed
+    bound = min(bound * first, cost)
+    gap = (cost - bound) / cost
+    return Solution(choice, cost, gap, optimal and gap < 1e-6, time.perf_counter() - begun)
+
+
+def _silent(highspy: Any) -> Any:
+    """A solver that does not print its name to stdout, as HiGHS does with callbacks enabled."""
+
+    class Silent(highspy.Highs):
+        def enableCallbacks(self) -> None:
+            """Do nothing: no callback is used."""
+
+    return Silent()
+
+
+class _Model:
+    """The rows and columns; costs scaled so that the warm start costs 1."""
+
+    def __init__(self, problem: Problem, ordering: bool, scale: float) -> None:
+        self.problem = problem
+        self.x: dict[tuple[int, int], int] = {}
+        self.y: dict[int, int] = {}
+        self.t: dict[int, int] = {}
+        self.cost: list[float] = []
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.whole: list[bool] = []
+        self.rows: list[tuple[float, float, list[int], list[float]]] = []
+        for klass, nodes in problem.nodes.items():
+            rooted = klass in problem.roots
+            self.y[klass] = self._column(0.0, 1.0 if rooted else 0.0, 1.0, False)
+            for place in range(len(nodes)):
+                price = problem.costs[klass][place] * scale
+                self.x[klass, place] = self._column(price, 0.0, 1.0, True)
+        for klass in problem.nodes:
+            self._class(klass)
+        if ordering:
+            self._order()
+
+    def _column(self, cost: float, lower: float, upper: float, whole: bool) -> int:
+        self.cost.append(cost)
+        self.lower.append(lower)
+        self.upper.append(upper)
+        self.whole.append(whole)
+        return len(self.cost) - 1
+
+    def _class(self, klass: int) -> None:
+        places = range(len(self.problem.nodes[klass]))
+        own = [self.x[klass, p] for p in places]
+        self.rows.append((0.0, 0.0, [*own, self.y[klass]], [1.0] * len(own) + [-1.0]))
+        readers = dict[int, list[int]]()
+        for place in places:
+            for c in self.problem.operands[klass][place]:
+                readers.setdefault(c, []).append(self.x[klass, place])
+        for c, users in readers.items():
+            self.rows.append((-np.inf, 0.0, [*users, self.y[c]], [1.0] * len(users) + [-1.0]))
+
+    def _order(self) -> None:
+        most = float(len(self.problem.nodes))
+        self.t = {c: self._column(0.0, 0.0, most, False) for c in self.problem.nodes}
+        for (klass, place), column in self.x.items():
+            for c in self.problem.operands[klass][place]:
+                # t_c + 1 <= t_klass + (most + 1) (1 - x)
+                entries = [self.t[c], self.t[klass], column]
+                self.rows.append((-np.inf, most, entries, [1.0, -1.0, most + 1.0]))
+
+    def run(self, start: Choice, seconds: float) -> tuple[Choice | None, float, bool]:
+        """A choice if the solver has one, its lower bound, and whether it is done."""
+        import highspy
+
+        solver = _silent(highspy)
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        solver.setOptionValue("random_seed", 0)
+        solver.setOptionValue("time_limit", max(seconds, 0.01))
+        solver.setOptionValue("mip_rel_gap", 1e-7)
+        solver.passModel(self._lp(highspy))
+        solution = highspy.HighsSolution()
+        solution.col_value = self._values(start)
+        solver.setSolution(solution)
+        solver.run()
+        info = solver.getInfo()
+        done = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        bound = float(info.mip_dual_bound)
+        values = list(solver.getSolution().col_value)
+        has = len(values) == len(self.cost) and info.primal_solution_status == 2
+        return (self._choice(values, start) if has else None, max(bound, 0.0), done)
+
+    def _lp(self, highspy: Any) -> Any:
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = len(self.cost), len(self.rows)
+        lp.col_cost_ = np.array(self.cost)
+        lp.col_lower_, lp.col_upper_ = np.array(self.lower), np.array(self.upper)
+        lp.row_lower_ = np.array([row[0] for row in self.rows])
+        lp.row_upper_ = np.array([row[1] for row in self.rows])
+        kind = highspy.HighsVarType
+        lp.integrality_ = [kind.kInteger if w else kind.kContinuous for w in self.whole]
+        matrix = lp.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kRowwise
+        matrix.num_col_, matrix.num_row_ = len(self.cost), len(self.rows)
+        matrix.start_ = np.cumsum([0, *(len(row[2]) for row in self.rows)])
+        matrix.index_ = np.array([c for row in self.rows for c in row[2]])
+        matrix.value_ = np.array([v for row in self.rows for v in row[3]])
+        return lp
+
+    def _values(self, choice: Mapping[int, int]) -> list[float]:
+        values = [0.0] * len(self.cost)
+        order = self.problem.order(choice)
+        assert order is not None, "the warm start has a cycle"
+        for rank, klass in enumerate(order):
+            values[self.y[klass]] = values[self.x[klass, choice[klass]]] = 1.0
+            if self.t:
+                values[self.t[klass]] = float(rank)
+        return values
+
+    def _choice(self, values: list[float], start: Choice) -> Choice:
+        """The choice of a solution; where it takes no e-node of a class, that of the start."""
+        choice = dict(start)
+        for klass, nodes in self.problem.nodes.items():
+            places = range(len(nodes))
+            best = max(places, key=lambda p: (values[self.x[klass, p]], -p))
+            if values[self.x[klass, best]] > 0.5:
+                choice[klass] = best
+        return choice

@@ -1,0 +1,205 @@
+"""From matches of patterns to instances of rules: bindings, joins of several outputs, cycle guards.
+
+A join is a generator, so node and time limits hold in the middle of the largest one. Guards that
+keep cycles out: merging two ops makes both depend on the operands of both, a cycle where one feeds
+the other. Two variants of a merge cannot close one: what is joined are weights alone, or both ops
+stand at one level of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from xdsl.dialects.builtin import ShapedType
+
+from ..substitution.conditions import evaluate, holds
+from ..substitution.rule import Node, Rule, Var, subterms
+from .egraph import EGraph
+from .encode import CHAINED
+from .engine import Engine, Relation, Row
+from .patterns import Left, unify, value_of
+
+Cycles: TypeAlias = Literal["guarded", "vanilla", "descendants", "in-ilp"]
+CYCLES: tuple[Cycles, ...] = ("guarded", "vanilla", "descendants", "in-ilp")
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A place where a rule applies: classes of its outputs and variables, attribute values."""
+
+    rule: Rule
+    roots: tuple[int, ...]
+    tensors: Mapping[str, int]
+    attributes: Mapping[str, Any]
+
+
+@dataclass
+class _Bound:
+    """A match of one pattern, by the rule's own names."""
+
+    root: int
+    tensors: dict[str, int]
+    attributes: dict[str, Any]
+
+
+@dataclass
+class Matcher:
+    """Instances of rules on the graph as it is; each is given once."""
+
+    engine: Engine
+    graph: EGraph
+    cycles: Cycles
+    done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
+
+    def instances(self, left: Left, rows: Mapping[str, list[Row]]) -> Iterator[Instance]:
+        """Every new instance of a rule, in a fixed order."""
+        bound = [self._bound(left, k, rows) for k in range(len(left.patterns))]
+        if len(bound) == 1:
+            combinations: Iterable[tuple[_Bound, ...]] = ((b,) for b in bound[0])
+        else:
+            combinations = self._joined(left, bound)
+        for parts in combinations:
+            key = (left.rule.name, *(p.root for p in parts), *_classes(parts), *_values(parts))
+            if key in self.done:
+                continue
+            self.done.add(key)
+            tensors = {n: c for p in parts for n, c in p.tensors.items()}
+            attributes = {n: v for p in parts for n, v in p.attributes.items()}
+            if left.rest and not holds(left.rest, bindings(self.graph, tensors, attributes)):
+                continue
+            yield Instance(left.rule, tuple(p.root for p in parts), tensors, attributes)
+
+    def _bound(self, left: Left, k: int, rows: Mapping[str, list[Row]]) -> list[_Bound]:
+        found = list[_Bound]()
+        for relation in self.engine.relations.get(left.patterns[k], ()):
+            for row in rows[relation.name]:
+                bound = self._of_row(relation, row, left.names[k])
+                if bound is not None:
+                    found.append(bound)
+        return found
+
+    def _of_row(self, relation: Relation, row: Row, names: Mapping[str, str]) -> _Bound | None:
+        root, classes, columns = row
+        tensors = dict(zip(relation.pattern.tensors, classes, strict=True))
+        values = [value_of(self.engine.attributes[n]) for n in columns]
+        attributes: dict[str, Any] = dict(zip(relation.wholes, values, strict=False))
+        if relation.checks or relation.left_over:
+            shapes = bindings(self.graph, tensors, {})
+
+            def size(text: str, found: Mapping[str, Any]) -> Any:
+                return evaluate(text, {**shapes, **found})
+
+            rest = values[len(relation.wholes) :]
+            for wanted, found in zip(relation.checks, rest, strict=True):
+                if not unify(wanted, found, attributes, size):
+                    return None
+            if not holds(relation.left_over, {**shapes, **attributes}):
+                return None
+        return _Bound(
+            root,
+            {names[v]: c for v, c in tensors.items()},
+            {names[s]: v for s, v in attributes.items()},
+        )
+
+    # --- rules with several outputs ---
+
+    def _joined(self, left: Left, bound: Sequence[list[_Bound]]) -> Iterator[tuple[_Bound, ...]]:
+        if self.cycles != "guarded":
+            yield from _join(left, bound, lambda b: None)
+            return
+        yield from _join(left, bound, lambda b: self.graph.level[b.root])
+        joined = _joined_variables(left.rule)
+        if joined:
+            weights = self.graph.weights
+            light = [
+                [b for b in part if all(weights[c] for n, c in b.tensors.items() if n in joined)]
+                for part in bound
+            ]
+            yield from _join(left, light, lambda b: None)
+
+
+def _join(
+    left: Left, bound: Sequence[list[_Bound]], extra: Callable[[_Bound], object]
+) -> Iterator[tuple[_Bound, ...]]:
+    """Combinations that agree on shared variables and on `extra`, of different outputs."""
+    symmetric = _is_symmetric(left)
+    tables = list[dict[object, list[_Bound]]]()
+    shared = list[tuple[tuple[str, ...], tuple[str, ...]]]()
+    seen_tensors, seen_attributes = set[str](), set[str]()
+    for part, names, pattern in zip(bound, left.names, left.patterns, strict=True):
+        tensors = sorted(seen_tensors & {names[v] for v in pattern.tensors})
+        attributes = sorted(seen_attributes & {names[s] for s in pattern.attributes})
+        shared.append((tuple(tensors), tuple(attributes)))
+        table = dict[object, list[_Bound]]()
+        for b in part:
+            table.setdefault(_key(b.tensors, b.attributes, shared[-1], extra(b)), []).append(b)
+        tables.append(table)
+        seen_tensors |= {names[v] for v in pattern.tensors}
+        seen_attributes |= {names[s] for s in pattern.attributes}
+
+    def extend(parts: tuple[_Bound, ...]) -> Iterator[tuple[_Bound, ...]]:
+        if len(parts) == len(bound):
+            yield parts
+            return
+        tensors = {n: c for p in parts for n, c in p.tensors.items()}
+        attributes = {n: v for p in parts for n, v in p.attributes.items()}
+        key = _key(tensors, attributes, shared[len(parts)], extra(parts[0]))
+        for b in tables[len(parts)].get(key, ()):
+            if any(p.root == b.root for p in parts) or (symmetric and parts[-1].root > b.root):
+                continue
+            yield from extend((*parts, b))
+
+    for first in bound[0]:
+        yield from extend((first,))
+
+
+def _key(
+    tensors: Mapping[str, int],
+    attributes: Mapping[str, Any],
+    shared: tuple[tuple[str, ...], tuple[str, ...]],
+    extra: object,
+) -> object:
+    return (tuple(tensors[n] for n in shared[0]), tuple(attributes[n] for n in shared[1]), extra)
+
+
+def _is_symmetric(left: Left) -> bool:
+    """Whether the outputs can be swapped: then one order of each pair says it all."""
+    if len(left.patterns) != 2 or left.patterns[0] != left.patterns[1]:
+        return False
+    first, second = left.names
+    both = {*first.values()} & {*second.values()}
+    return all(first[v] == second[v] or not {first[v], second[v]} & both for v in first)
+
+
+def _joined_variables(rule: Rule) -> set[str]:
+    """Variables that the right side concatenates."""
+    ops = {name.rpartition(".")[2] for name in CHAINED}
+    return {
+        operand.name
+        for term in subterms(rule.right)
+        if isinstance(term, Node) and term.op in ops
+        for operand in term.operands
+        if isinstance(operand, Var)
+    }
+
+
+def bindings(
+    graph: EGraph, tensors: Mapping[str, int], attributes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What conditions read: shapes of tensor variables, values of attribute variables."""
+    found = dict(attributes)
+    for name, klass in tensors.items():
+        types = graph.types[klass]
+        if len(types) == 1 and isinstance(types[0], ShapedType):
+            found[name] = types[0].get_shape()
+    return found
+
+
+def _classes(parts: Iterable[_Bound]) -> Iterator[int]:
+    return (c for p in parts for c in p.tensors.values())
+
+
+def _values(parts: Iterable[_Bound]) -> Iterator[object]:
+    return (v for p in parts for v in p.attributes.values())

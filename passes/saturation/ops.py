@@ -1,0 +1,241 @@
+"""Ops of any dialect as the e-graph sees them, generated from their definitions.
+
+Nothing here names an op of isoform but the free ones: operand counts, attributes and results come
+from the op's own definition, result types from its own inference (graph ops) or from the type
+constraints of its definition (every other dialect).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.irdl import IRDLOperation, OpDef, OptionalDef, VariadicDef, VerificationContext
+from xdsl.traits import is_side_effect_free
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.test_value import create_ssa_value
+
+from ...dialects.errors import UserError, did_you_mean
+from ...dialects.graph import OPS, GraphOp
+from ...dialects.graph.base import default_attributes
+
+Types: TypeAlias = "tuple[Attribute, ...]"
+
+RESULTS = "->"
+"""Stands among a head's attributes for result types that its op does not infer."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """What an op is beside its operands.
+
+    Attributes:
+        attributes: properties and declared attributes, by name, sorted.
+        results: their number.
+        anchor: 0 for an op equal to every other with this head and the same operands; else the
+            number of an op or block argument that equals only itself.
+    """
+
+    op: str
+    attributes: tuple[tuple[str, Attribute], ...] = ()
+    results: int = 1
+    anchor: int = 0
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "_hash", hash((self.op, self.attributes, self.results, self.anchor))
+        )
+
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+
+@dataclass
+class OpTable:
+    """Knows op classes by name, and builds ops of them.
+
+    Args:
+        context: where names are looked up that the program does not use.
+    """
+
+    context: Context | None = None
+    classes: dict[str, type[Operation]] = field(default_factory=lambda: {op.name: op for op in OPS})
+    _built: dict[tuple[Head, Types], Operation | None] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+
+    def learn(self, ops: Iterable[Operation]) -> None:
+        """Know the ops of a program."""
+        for op in ops:
+            self.classes.setdefault(op.name, type(op))
+
+    def cls(self, name: str) -> type[Operation]:
+        """The class of an op. Raises UserError where nobody knows it."""
+        if name not in self.classes:
+            found = self.context.get_optional_op(name) if self.context is not None else None
+            if found is None:
+                raise UserError(f"no op '{name}'", hint=did_you_mean(name, self.classes))
+            self.classes[name] = found
+        return self.classes[name]
+
+    def head(self, op: Operation) -> Head | None:
+        """The head of an op; None for one that is more than operands and attributes."""
+        if op.regions or op.successors or not op.results or not is_side_effect_free(op):
+            return None
+        declared = self.declared(op.name)
+        kept = {k: v for k, v in op.attributes.items() if k in declared}
+        full = {**op.properties, **kept}
+        head = Head(op.name, tuple(sorted(full.items(), key=_name)), len(op.results))
+        types = tuple(r.type for r in op.results)
+        sample = self.build(head, tuple(v.type for v in op.operands))
+        if sample is not None and tuple(r.type for r in sample.results) == types:
+            return head
+        full[RESULTS] = ArrayAttr(types)
+        return Head(op.name, tuple(sorted(full.items(), key=_name)), len(op.results))
+
+    def declared(self, name: str) -> tuple[str, ...]:
+        """Names of the properties and attributes that an op's definition has."""
+        cls = self.cls(name)
+        if not issubclass(cls, IRDLOperation):
+            return ()
+        definition = cls.get_irdl_definition()
+        return (*definition.properties, *definition.attributes)
+
+    def complete(self, name: str, given: dict[str, Attribute]) -> tuple[tuple[str, Attribute], ...]:
+        """The attributes of a rule's op, with the op's defaults, sorted.
+
+        Raises:
+            UserError: the op has no such attribute.
+        """
+        cls, declared = self.cls(name), self.declared(name)
+        for key in given:
+            if key not in declared:
+                raise UserError(
+                    f"{name} has no attribute '{key}'", hint=did_you_mean(key, declared)
+                )
+        return tuple(sorted({**_defaults(cls), **given}.items(), key=_name))
+
+    def results(self, name: str, attributes: dict[str, Attribute]) -> int:
+        """How many results an op of a rule has; of variadic ones as many as it has `sizes`."""
+        cls = self.cls(name)
+        if not issubclass(cls, IRDLOperation):
+            return 1
+        results = cls.get_irdl_definition().results
+        sizes = attributes.get("sizes")
+        if any(isinstance(d, VariadicDef) for _, d in results) and isinstance(
+            sizes, DenseArrayBase
+        ):
+            return len(sizes)
+        return len(results)
+
+    def build(self, head: Head, types: Types) -> Operation | None:
+        """A sample op on operands of these types, with its results' types; None if it cannot be."""
+        key = (head, types)
+        if key not in self._built:
+            self._built[key] = self.make(head, [create_ssa_value(t) for t in types], None)
+        return self._built[key]
+
+    def make(
+        self, head: Head, operands: Sequence[SSAValue], results: Sequence[Attribute] | None
+    ) -> Operation | None:
+        """An op on operands.
+
+        Args:
+            results: the types of its results; None infers them.
+        """
+        cls, given = self.cls(head.op), dict(head.attributes)
+        told = given.pop(RESULTS, None)
+        if results is None and isinstance(told, ArrayAttr):
+            results = told.data
+        if results is None and issubclass(cls, GraphOp):
+            try:
+                return cls(*operands, results=head.results, **given)
+            except (UserError, VerifyException, IndexError, ValueError):
+                return None
+        if results is None:
+            results = _inferred(cls, [v.type for v in operands])
+        return None if results is None else _created(cls, operands, results, given)
+
+
+def _defaults(cls: type[Operation]) -> dict[str, Attribute]:
+    if issubclass(cls, GraphOp):
+        return dict(default_attributes(cls))
+    if not issubclass(cls, IRDLOperation):
+        return {}
+    definition = cls.get_irdl_definition()
+    known = {**definition.properties, **definition.attributes}
+    return {k: d.default_value for k, d in known.items() if d.default_value is not None}
+
+
+def _created(
+    cls: type[Operation],
+    operands: Sequence[SSAValue],
+    results: Sequence[Attribute],
+    given: dict[str, Attribute],
+) -> Operation | None:
+    """An op with the given types, if it verifies."""
+    properties = given
+    attributes = dict[str, Attribute]()
+    if issubclass(cls, IRDLOperation):
+        known = cls.get_irdl_definition().properties
+        attributes = {k: v for k, v in given.items() if k not in known}
+        properties = {k: v for k, v in given.items() if k in known}
+    op = cls.create(
+        operands=operands, result_types=results, properties=properties, attributes=attributes
+    )
+    try:
+        op.verify(verify_nested_ops=False)
+    except (VerifyException, UserError):
+        op.drop_all_references()
+        return None
+    return op
+
+
+def _inferred(cls: type[Operation], types: Sequence[Attribute]) -> Types | None:
+    """Result types that the definition's constraints give; None where they leave them open."""
+    if not issubclass(cls, IRDLOperation):
+        return None
+    definition, context = cls.get_irdl_definition(), VerificationContext()
+    try:
+        for (_, operand), part in zip(definition.operands, _parts(definition, types), strict=True):
+            operand.constr.verify(part, context)
+        known = set(context.attr_variables)
+        found = list[Attribute]()
+        for _, result in definition.results:
+            if isinstance(result, VariadicDef) or not result.constr.can_infer(
+                known, length_known=True
+            ):
+                return None
+            found += result.constr.infer(context, length=1)
+        return tuple(found)
+    except (VerifyException, ValueError):
+        return None
+
+
+def _parts(definition: OpDef, types: Sequence[Attribute]) -> list[Sequence[Attribute]]:
+    """Operand types as the definition groups them; one group may be variadic.
+
+    Raises:
+        ValueError: there are too few or too many.
+    """
+    groups = [isinstance(d, VariadicDef) for _, d in definition.operands]
+    spare = len(types) - groups.count(False)
+    optional = any(isinstance(d, OptionalDef) for _, d in definition.operands)
+    if spare < 0 or groups.count(True) > 1 or (spare and True not in groups):
+        raise ValueError("the operands do not fit")
+    if optional and spare > 1:
+        raise ValueError("too many operands")
+    parts, at = list[Sequence[Attribute]](), 0
+    for variadic in groups:
+        count = spare if variadic else 1
+        parts.append(types[at : at + count])
+        at += count
+    return parts
+
+
+def _name(entry: tuple[str, Attribute]) -> str:
+    return entry[0]

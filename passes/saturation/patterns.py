@@ -1,0 +1,263 @@
+"""Left sides of rules as bodies of egglog rules.
+
+One output of a left side is one pattern; equal patterns of several rules are one (as in TENSAT),
+found up to the names of variables. A rule with several outputs joins the matches of its patterns in
+match.py, where the join can stop at any moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import FloatAttr, IntAttr, IntegerAttr
+from xdsl.ir import Attribute
+from xdsl.irdl import BaseAttr, IRDLOperation
+
+from ...dialects.errors import UserError
+from ...dialects.graph.base import to_attribute, to_python
+from ..substitution.conditions import names_in
+from ..substitution.rule import AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
+from .guards import Guards, renamed
+from .ops import RESULTS, OpTable
+
+Shape: TypeAlias = "tuple[str, int, tuple[str, ...]]"
+"""What has its own constructor in egglog: op, operand count, names of the attributes."""
+
+
+def value_of(attribute: Attribute) -> Any:
+    """The Python value of an attribute, that of another dialect's included."""
+    return attribute.data if isinstance(attribute, IntAttr) else to_python(attribute)
+
+
+def attribute_of(table: OpTable, op: str, name: str, value: Any) -> Attribute:
+    """The attribute of an op that a rule's value stands for: of the kind the definition asks."""
+    cls = table.cls(op)
+    if issubclass(cls, IRDLOperation):
+        definition = cls.get_irdl_definition()
+        known = {**definition.properties, **definition.attributes}
+        constraint = known[name].constr if name in known else None
+        if isinstance(constraint, BaseAttr) and not isinstance(value, bool):
+            if issubclass(constraint.attr, IntAttr) and isinstance(value, int):
+                return IntAttr(value)
+            if issubclass(constraint.attr, FloatAttr) and isinstance(value, int):
+                return to_attribute(float(value))
+    return to_attribute(value)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One output of a left side, its variables renamed v0, v1, .. and s0, s1, ..
+
+    Attributes:
+        tensors, attributes: the columns of a match after its root.
+        where: conditions over these variables alone.
+    """
+
+    term: Term
+    tensors: tuple[str, ...]
+    attributes: tuple[str, ...]
+    where: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Left:
+    """A left side: its patterns, and for each how its variables are called in the rule.
+
+    Attributes:
+        rest: conditions that take more than one pattern.
+    """
+
+    rule: Rule
+    patterns: tuple[Pattern, ...]
+    names: tuple[dict[str, str], ...]
+    rest: tuple[str, ...] = field(default=())
+
+
+def left_of(rule: Rule) -> Left:
+    """Take a rule's left side apart."""
+    patterns, names, taken = list[Pattern](), list[dict[str, str]](), set[str]()
+    for term in rule.left:
+        naming = _Naming()
+        bare = naming.term(term)
+        own = {**naming.tensors, **naming.attributes}
+        here = [c for c in rule.where if set(names_in(c)) <= set(own)]
+        taken |= set(here)
+        where = tuple(sorted(renamed(c, own) for c in here))
+        columns = tuple(naming.tensors.values()), tuple(naming.attributes.values())
+        patterns.append(Pattern(bare, *columns, where))
+        names.append({new: old for old, new in own.items()})
+    rest = tuple(c for c in rule.where if c not in taken)
+    return Left(rule, tuple(patterns), tuple(names), rest)
+
+
+class _Naming:
+    """Renames variables in order of appearance."""
+
+    def __init__(self) -> None:
+        self.tensors: dict[str, str] = {}
+        self.attributes: dict[str, str] = {}
+
+    def term(self, term: Term) -> Term:
+        match term:
+            case Var():
+                return Var(self.tensors.setdefault(term.name, f"v{len(self.tensors)}"))
+            case Out():
+                node = self.term(term.node)
+                assert isinstance(node, Node)
+                return Out(node, term.index)
+            case Node():
+                operands = tuple(map(self.term, term.operands))
+                values = tuple((name, self.value(value)) for name, value in term.attributes)
+                return Node(term.op, operands, values)
+
+    def value(self, value: AttrValue) -> AttrValue:
+        if isinstance(value, tuple):
+            return tuple(a if not isinstance(a, AttrVar | Size) else self._atom(a) for a in value)
+        return self._atom(value) if isinstance(value, AttrVar | Size) else value
+
+    def _atom(self, atom: AttrVar | Size) -> AttrVar | Size:
+        if isinstance(atom, AttrVar):
+            return AttrVar(self.attributes.setdefault(atom.name, f"s{len(self.attributes)}"))
+        return Size(renamed(atom.text, {**self.tensors, **self.attributes}))
+
+
+@dataclass
+class Body:
+    """An egglog rule body for a pattern, and the columns of a match.
+
+    Attributes:
+        wholes: attribute variables that are a column, by the column's variable.
+        checks: columns whose attribute is to be compared with a value that holds variables.
+        left_over: conditions that did not compile.
+    """
+
+    facts: list[str]
+    root: str
+    wholes: dict[str, str]
+    checks: list[tuple[str, AttrValue]]
+    left_over: tuple[str, ...]
+
+
+@dataclass
+class Bodies:
+    """Makes bodies; `constructor` names an e-node shape's constructor, `number` an attribute."""
+
+    table: OpTable
+    prefix: str
+    shapes: Sequence[Shape]
+
+    def of(self, pattern: Pattern, constructor: Any, number: Any) -> Iterator[Body]:
+        """One body for each way the pattern's ops may be written (optional attributes)."""
+        nodes = list(_nodes(pattern.term))
+        options = [self._shapes(node) for node in nodes]
+        for choice in product(*options):
+            maker = _BodyMaker(self, dict(zip(nodes, choice, strict=True)), constructor, number)
+            yield maker.body(pattern)
+
+    def _shapes(self, node: Node) -> list[Shape]:
+        op = self.prefix + node.op
+        given = {name for name, _ in node.attributes}
+        known = {*given, *dict(self.table.complete(op, {})), RESULTS}
+        return [
+            s
+            for s in self.shapes
+            if s[0] == op and s[1] == len(node.operands) and given <= set(s[2]) <= known
+        ]
+
+
+def _nodes(term: Term) -> Iterator[Node]:
+    match term:
+        case Var():
+            return
+        case Out():
+            yield from _nodes(term.node)
+        case Node():
+            yield term
+            for operand in term.operands:
+                yield from _nodes(operand)
+
+
+@dataclass
+class _BodyMaker:
+    """Writes one body."""
+
+    bodies: Bodies
+    shapes: dict[Node, Shape]
+    constructor: Any
+    number: Any
+    facts: list[str] = field(default_factory=list[str])
+    wholes: dict[str, str] = field(default_factory=dict[str, str])
+    checks: list[tuple[str, AttrValue]] = field(default_factory=list[tuple[str, AttrValue]])
+    free: int = 0
+
+    def body(self, pattern: Pattern) -> Body:
+        root = self._term(pattern.term)
+        guards = Guards({v: f"?{v}" for v in pattern.tensors}, dict(self.wholes))
+        left_over = tuple(c for c in pattern.where if not guards.add(c))
+        return Body(self.facts + guards.facts, root, self.wholes, self.checks, left_over)
+
+    def _term(self, term: Term) -> str:
+        match term:
+            case Var():
+                return f"?{term.name}"
+            case Out():
+                inner = self._term(term.node)
+                here = self._fresh("e")
+                self.facts.append(f"(= {here} ({self.constructor(None)} {inner} {term.index}))")
+                return here
+            case Node():
+                operands = [self._term(operand) for operand in term.operands]
+                shape = self.shapes[term]
+                columns = [self._attribute(term, shape, name) for name in shape[2]]
+                here = self._fresh("e")
+                call = " ".join([self.constructor(shape), *operands, *columns, "0"])
+                self.facts.append(f"(= {here} ({call}))")
+                return here
+
+    def _fresh(self, letter: str) -> str:
+        self.free += 1
+        return f"?{letter}{self.free}"
+
+    def _attribute(self, node: Node, shape: Shape, name: str) -> str:
+        value = node.attribute(name)
+        if value is None:
+            default = dict(self.bodies.table.complete(shape[0], {})).get(name)
+            return self._fresh("w") if default is None else str(self.number(default))
+        if isinstance(value, AttrVar):
+            return self.wholes.setdefault(value.name, f"?{value.name}")
+        atoms = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(atom, AttrVar | Size) for atom in atoms):
+            column = self._fresh("c")
+            self.checks.append((column, value))
+            return column
+        return str(self.number(attribute_of(self.bodies.table, shape[0], name, value)))
+
+
+def unify(value: AttrValue, found: Any, bindings: dict[str, Any], size: Any) -> bool:
+    """Match an attribute's value that holds variables; binds what is not bound.
+
+    Args:
+        size: evaluates a `Size` under the bindings.
+    """
+    if isinstance(value, tuple):
+        if not isinstance(found, tuple) or len(found) != len(value):
+            return False
+        return all(unify(v, f, bindings, size) for v, f in zip(value, found, strict=True))
+    if isinstance(value, AttrVar):
+        return bindings.setdefault(value.name, found) == found
+    if isinstance(value, Size):
+        try:
+            return size(value.text, bindings) == found
+        except UserError:
+            return False
+    return value == found and isinstance(value, bool) == isinstance(found, bool)
+
+
+def whole_number(attribute: Attribute) -> int | None:
+    """The number that `(whole ..)` gives for an attribute; None for what is none."""
+    if isinstance(attribute, IntegerAttr | IntAttr):
+        return int(value_of(attribute))
+    return None

@@ -1,0 +1,58 @@
+"""What an e-node costs: the one cost interface for graph ops, a user's table for other dialects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...dialects.errors import UserError
+from ...dialects.graph import GraphOp
+from ..cost import FREE, Costs
+from ..weights_only import is_source
+from .egraph import LEAF, PROJECT, EGraph, ENode
+from .ops import OpTable
+
+
+@dataclass
+class Prices:
+    """Costs of e-nodes: modelled (or measured) seconds of graph ops, `table` by op name elsewhere.
+
+    An op that is in neither costs 1 where there is no graph op at all, and nothing otherwise.
+    """
+
+    ops: OpTable
+    costs: Costs | None = None
+    table: Mapping[str, float] = field(default_factory=dict[str, float])
+    default: float = 1.0
+
+    def of(self, graph: EGraph, node: ENode) -> float:
+        """The cost of an e-node; of one that weights alone decide it is 0."""
+        head = node.head
+        if head.op in (LEAF, PROJECT) or graph.weights[graph.find(node.klass)]:
+            return 0.0
+        if head.op in self.table:
+            return self.table[head.op]
+        if head.op in FREE:
+            return 0.0
+        operands = [graph.find(c) for c in node.operands]
+        sample = self.ops.build(head, tuple(graph.types[c][0] for c in operands))
+        if sample is None or is_source(sample):
+            return 0.0
+        if not isinstance(sample, GraphOp) or self.costs is None:
+            return self.default
+        known = {v for v, c in zip(sample.operands, operands, strict=True) if graph.weights[c]}
+        return self.costs.op(sample, known).seconds
+
+
+def parse_costs(entries: Sequence[str]) -> dict[str, float]:
+    """A table from entries `dialect.op=cost`. Raises UserError for anything else."""
+    found = dict[str, float]()
+    for entry in entries:
+        name, _, text = entry.partition("=")
+        try:
+            found[name] = float(text)
+        except ValueError as error:
+            raise UserError("a cost reads op=number", where="op-costs", found=entry) from error
+        if not name or found[name] < 0:
+            raise UserError("a cost reads op=number, at least 0", where="op-costs", found=entry)
+    return found

@@ -1,0 +1,175 @@
+"""Extraction as a problem on numbers: classes, their choices, costs, roots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .cycles import acyclic
+from .egraph import EGraph, ENode
+from .price import Prices
+
+Choice: TypeAlias = dict[int, int]
+"""For each class that is needed the place of the e-node taken."""
+
+
+@dataclass
+class Problem:
+    """Choose one e-node of each class that is needed, from the roots on, at the least total cost.
+
+    Attributes:
+        nodes: the e-nodes of each class; operands and costs stand at the same places.
+    """
+
+    nodes: dict[int, list[ENode]]
+    operands: dict[int, list[tuple[int, ...]]]
+    costs: dict[int, list[float]]
+    roots: tuple[int, ...]
+
+    def cost(self, choice: Mapping[int, int]) -> float:
+        """What a choice costs: each class once, whoever uses it."""
+        return sum(self.costs[c][choice[c]] for c in sorted(self.needed(choice)))
+
+    def needed(self, choice: Mapping[int, int]) -> set[int]:
+        """The classes that the roots take under a choice."""
+        found, stack = set[int](), list(self.roots)
+        while stack:
+            klass = stack.pop()
+            if klass not in found:
+                found.add(klass)
+                stack += self.operands[klass][choice[klass]]
+        return found
+
+    def order(self, choice: Mapping[int, int]) -> list[int] | None:
+        """The needed classes, operands first; None where the choice has a cycle."""
+        state, order = dict[int, int](), list[int]()
+        for root in self.roots:
+            stack = [root]
+            while stack:
+                here = stack[-1]
+                if state.get(here) == 2:
+                    stack.pop()
+                    continue
+                operands = self.operands[here][choice[here]]
+                waiting = [c for c in operands if state.get(c) != 2]
+                if state.get(here) == 1 and any(state.get(c) == 1 for c in waiting):
+                    return None
+                state[here] = 1
+                if waiting:
+                    stack += reversed(waiting)
+                else:
+                    state[here] = 2
+                    order.append(here)
+                    stack.pop()
+        return order
+
+    def size(self) -> int:
+        """How many e-nodes there are to choose from."""
+        return sum(map(len, self.nodes.values()))
+
+    def without(self, dropped: Mapping[int, Iterable[int]]) -> Problem:
+        """The problem with some e-nodes gone, and what the roots then no longer reach."""
+        kept = {
+            c: [k for k in range(len(nodes)) if k not in set(dropped.get(c, ()))]
+            for c, nodes in self.nodes.items()
+        }
+        reached, stack = set[int](), list(self.roots)
+        while stack:
+            klass = stack.pop()
+            if klass not in reached:
+                reached.add(klass)
+                stack += [x for k in kept[klass] for x in self.operands[klass][k]]
+        order = [c for c in self.nodes if c in reached]
+        return Problem(
+            {c: [self.nodes[c][k] for k in kept[c]] for c in order},
+            {c: [self.operands[c][k] for k in kept[c]] for c in order},
+            {c: [self.costs[c][k] for k in kept[c]] for c in order},
+            self.roots,
+        )
+
+
+def problem_of(graph: EGraph, roots: Iterable[int], prices: Prices) -> Problem:
+    """The extraction problem of an e-graph.
+
+    An e-node that is its own operand is left out.
+    """
+    nodes, operands, costs = (
+        dict[int, list[ENode]](),
+        dict[int, list[tuple[int, ...]]](),
+        dict[int, list[float]](),
+    )
+    reached, stack = set[int](), [graph.find(r) for r in roots]
+    wanted, classes = tuple(dict.fromkeys(stack)), graph.classes()
+    while stack:
+        klass = stack.pop()
+        if klass in reached:
+            continue
+        reached.add(klass)
+        nodes[klass], operands[klass], costs[klass] = [], [], []
+        for node in classes[klass]:
+            children = tuple(dict.fromkeys(map(graph.find, node.operands)))
+            if klass in children:
+                continue
+            nodes[klass].append(node)
+            operands[klass].append(children)
+            costs[klass].append(prices.of(graph, node))
+            stack += children
+    return Problem(nodes, operands, costs, wanted)
+
+
+def without_cycles(problem: Problem, choice: Choice) -> Problem:
+    """The problem with cycles filtered; the choice stays possible."""
+    return problem.without(acyclic(problem.operands, problem.roots, choice))
+
+
+def contracted(problem: Problem) -> Problem:
+    """The problem where each class that can be had for nothing has one way to be had.
+
+    Inputs, weights and what only renames them: no choice there can lower the cost, and a chain that
+    is built from its end cannot close a cycle.
+    """
+    free = _free(problem)
+    others = {
+        c: [k for k in range(len(nodes)) if k != free[c]]
+        for c, nodes in problem.nodes.items()
+        if c in free
+    }
+    return problem.without(others)
+
+
+def reduced(problem: Problem) -> Problem:
+    """The problem without dominated e-nodes.
+
+    One e-node makes another of its class useless where it costs no more and its operands, free ones
+    apart, are among the other's.
+    """
+    free = _free(problem)
+    dropped = dict[int, set[int]]()
+    for klass in problem.nodes:
+        sets = [frozenset(c for c in o if c not in free) for o in problem.operands[klass]]
+        costs = problem.costs[klass]
+        gone = dropped.setdefault(klass, set())
+        for a, first in enumerate(sets):
+            for b, second in enumerate(sets):
+                same = costs[b] == costs[a] and first == second
+                ahead = b < a if same else costs[b] <= costs[a]
+                if a != b and b not in gone and ahead and second <= first:
+                    gone.add(a)
+                    break
+    return problem.without(dropped)
+
+
+def _free(problem: Problem) -> Choice:
+    """Classes with an e-node of cost 0 all of whose operands are such; that e-node's place."""
+    free, changed = Choice(), True
+    while changed:
+        changed = False
+        for klass, choices in problem.operands.items():
+            if klass in free:
+                continue
+            for place, operands in enumerate(choices):
+                if problem.costs[klass][place] == 0.0 and all(c in free for c in operands):
+                    free[klass], changed = place, True
+                    break
+    return free

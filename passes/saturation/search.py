@@ -1,0 +1,243 @@
+"""The search end to end: encode, saturate, extract, decode; nothing slower is ever returned."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.context import Context
+from xdsl.ir import Block, Operation
+
+from ...dialects.errors import UserError
+from ...dialects.program import Program, where
+from ..cost import Costs
+from ..search_result import Applied, Limits, Proof, Rejected, SearchResult
+from ..substitution.rule import CONSTANTS, Node, Rule, Term, Var, subterms
+from ..substitution.rule_set import rules_named
+from .apply import Builder
+from .check import require_sound
+from .decode import Decoder
+from .egraph import PROJECT, EGraph, ENode
+from .encode import Encoded, encode
+from .engine import engine_for
+from .extract import Extracted, Method, extract
+from .match import Cycles
+from .ops import RESULTS, OpTable
+from .patterns import Shape
+from .price import Prices
+from .problem import Problem, problem_of
+from .saturate import Caps, Loop, Saturation
+
+_EXTRACT_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to saturate and extract.
+
+    Attributes:
+        dialect: what op names of rules belong to.
+        check: compare every e-node with its class in exact arithmetic afterwards.
+
+    Units:
+        extract_seconds: for extraction; None leaves it half of the time.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    caps: Caps = field(default_factory=Caps)
+    cycles: Cycles = "guarded"
+    method: Method = "ilp"
+    dialect: str = "graph"
+    check: bool = False
+    extract_seconds: float | None = None
+
+
+@dataclass
+class Outcome:
+    """What was done to one block.
+
+    Attributes:
+        changed: whether the block was rewritten.
+        made: the new ops that rules made, with their e-nodes.
+        skipped: rules that cannot take part, with the reason.
+        seconds: by stage.
+    """
+
+    changed: bool
+    saturation: Saturation
+    extracted: Extracted
+    before: float
+    after: float
+    made: list[tuple[Operation, ENode]]
+    skipped: list[tuple[str, str]]
+    seconds: dict[str, float]
+    encoded: Encoded
+
+
+def usable(
+    rules: Sequence[Rule], table: OpTable, prefix: str
+) -> tuple[list[Rule], list[tuple[str, str]]]:
+    """The rules that can take part, and why the others cannot."""
+    kept, skipped = list[Rule](), list[tuple[str, str]]()
+    for rule in rules:
+        reason = _unusable(rule, table, prefix)
+        if reason:
+            skipped.append((rule.name, reason))
+        else:
+            kept.append(rule)
+    return kept, skipped
+
+
+def _unusable(rule: Rule, table: OpTable, prefix: str) -> str:
+    if rule.proof == "refuted":
+        return "it is refuted"
+    if any(isinstance(term, Var) for term in rule.left):
+        return "its left side is a bare variable"
+    for term in subterms(rule.left):
+        if isinstance(term, Node) and term.op in CONSTANTS:
+            return "its left side asks for the value of a weight"
+    for term in (*subterms(rule.left), *subterms(rule.right)):
+        if isinstance(term, Node) and term.op not in CONSTANTS:
+            try:
+                table.complete(prefix + term.op, {})
+            except UserError as error:
+                return error.one_line()
+    return ""
+
+
+def _shapes(graph: EGraph, rules: Sequence[Rule], table: OpTable, prefix: str) -> set[Shape]:
+    """Every e-node shape that the program has or a rule can make."""
+    shapes = {
+        (n.head.op, len(n.operands), tuple(name for name, _ in n.head.attributes))
+        for n in graph.nodes
+        if n.head.op != PROJECT
+    }
+    for rule in rules:
+        shapes |= {s for term in subterms(rule.right) for s in _shape(term, table, prefix)}
+    return shapes
+
+
+def _shape(term: Term, table: OpTable, prefix: str) -> list[Shape]:
+    if not isinstance(term, Node):
+        return []
+    if term.op in CONSTANTS:
+        return [("graph.constant", 0, (RESULTS, "data"))]
+    op = prefix + term.op
+    names = {*(name for name, _ in term.attributes), *dict(table.complete(op, {}))}
+    return [(op, len(term.operands), tuple(sorted(names)))]
+
+
+def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Settings) -> Outcome:
+    """Saturate one block and rewrite it where that is cheaper.
+
+    Raises:
+        UserError: `settings.check` found an e-node that is not equal to its class.
+    """
+    clock, seconds = time.perf_counter(), dict[str, float]()
+
+    def lap(stage: str) -> None:
+        nonlocal clock
+        now = time.perf_counter()
+        seconds[stage], clock = now - clock, now
+
+    encoded = encode(block, table)
+    graph, prefix = encoded.graph, f"{settings.dialect}."
+    lap("encode")
+    rules, skipped = usable(settings.rules, table, prefix)
+    engine = engine_for(rules, _shapes(graph, rules, table, prefix), table, prefix)
+    lap("rules")
+    builder = Builder(graph, table, prefix)
+    saturation = Loop(graph, engine, builder, settings.caps, settings.cycles).run()
+    lap("saturate")
+    if settings.check:
+        require_sound(graph, saturation.instances)
+        lap("check")
+    problem = problem_of(graph, graph.roots, prices)
+    lap("price")
+    left = settings.caps.seconds - sum(seconds.values())
+    spend = settings.extract_seconds
+    extracted = extract(
+        problem, settings.method, settings.cycles, max(left, 0.0) if spend is None else spend
+    )
+    lap("extract")
+    before = block_cost(problem)
+    decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
+    changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
+    lap("decode")
+    after = extracted.cost if changed else before
+    return Outcome(
+        changed, saturation, extracted, before, after, decoder.made, skipped, seconds, encoded
+    )
+
+
+def block_cost(problem: Problem) -> float:
+    """What the program's own ops cost, each once."""
+    total = list[float]()
+    for klass, nodes in problem.nodes.items():
+        total += [
+            problem.costs[klass][k]
+            for k, node in enumerate(nodes)
+            if not node.made_by and node.origin is not None and _is_whole(node)
+        ]
+    return math.fsum(total)
+
+
+def _is_whole(node: ENode) -> bool:
+    """Whether an e-node is an op of the program itself, no link of its chain."""
+    return node.origin is not None and len(node.origin.operands) == len(node.operands)
+
+
+PROOFS: Mapping[str, Proof] = {
+    "proved-by-z3": "proved-by-z3",
+    "proved-by-e-graph": "proved-by-e-graph",
+    "checked-only": "checked",
+}
+
+
+def search(
+    program: Program,
+    costs: Costs,
+    limits: Limits,
+    *,
+    rules: str | Sequence[Rule] = "default",
+    settings: Settings | None = None,
+    context: Context | None = None,
+) -> SearchResult:
+    """The best program that the rules reach by modelled cost; the input's copy if none is better.
+
+    Args:
+        rules: a rule set's name, a file, or rules.
+        settings: everything but rules and seconds, which `limits` gives.
+    """
+    chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
+    given = settings or Settings()
+    spend = limits.seconds * _EXTRACT_SHARE
+    settled = replace(
+        given,
+        rules=chosen,
+        caps=replace(given.caps, seconds=limits.seconds - spend),
+        extract_seconds=spend if given.extract_seconds is None else given.extract_seconds,
+    )
+    better, table = program.clone(), OpTable(context)
+    outcome = saturate_block(better.main.body.block, table, Prices(table, costs), settled)
+    before, after = costs.program(program).seconds, costs.program(better).seconds
+    rejected = [Rejected(name, "main", reason) for name, reason in outcome.skipped]
+    rejected += [
+        Rejected(name, "main", f"{reason} ({count} times)")
+        for (name, reason), count in outcome.saturation.refused.items()
+    ]
+    stop = outcome.saturation.stop_reason
+    if not outcome.changed or after >= before:
+        return SearchResult(program.clone(), stop, [], rejected)
+    return SearchResult(better, stop, _applied(outcome, chosen, after - before), rejected)
+
+
+def _applied(outcome: Outcome, rules: Sequence[Rule], delta: float) -> list[Applied]:
+    """One entry for each op that a rule made; the gain is shared equally."""
+    proofs: dict[str, Proof] = {r.name: PROOFS.get(r.proof, "checked") for r in rules}
+    share = delta / len(outcome.made) if outcome.made else 0.0
+    return [
+        Applied(node.made_by, where(op), proofs[node.made_by], share) for op, node in outcome.made
+    ]

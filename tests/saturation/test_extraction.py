@@ -1,0 +1,93 @@
+"""Extraction on random problems, against all choices tried one by one."""
+
+import itertools
+import random
+
+import pytest
+
+from isoform.passes.saturation.egraph import ENode
+from isoform.passes.saturation.extract import METHODS, extract
+from isoform.passes.saturation.greedy import LocalSearch, greedy_dag, greedy_tree
+from isoform.passes.saturation.ops import Head
+from isoform.passes.saturation.problem import Problem, contracted, reduced, without_cycles
+
+
+def random_problem(seed: int) -> Problem:
+    """A few classes with cycles and free e-nodes; class k has one e-node on later classes."""
+    rng = random.Random(seed)
+    count = rng.randint(3, 7)
+    operands, costs = dict[int, list[tuple[int, ...]]](), dict[int, list[float]]()
+    for k in range(count):
+        later = range(k + 1, count)
+        choices = [tuple(sorted(rng.sample(later, min(len(later), rng.randint(0, 2)))))]
+        for _ in range(rng.randint(0, 2)):
+            others = [c for c in range(count) if c != k]
+            choices.append(tuple(sorted(rng.sample(others, rng.randint(0, 2)))))
+        operands[k] = choices
+        costs[k] = [float(rng.choice([0, 0, 1, 2, 3, 5])) for _ in choices]
+    nodes = {k: [ENode(Head("op"), o, k) for o in operands[k]] for k in operands}
+    return Problem(nodes, operands, costs, (0,))
+
+
+def best_cost(problem: Problem) -> float:
+    found = []
+    for places in itertools.product(*(range(len(n)) for n in problem.nodes.values())):
+        choice = dict(zip(problem.nodes, places, strict=True))
+        if problem.order(choice) is not None:
+            found.append(problem.cost(choice))
+    return min(found)
+
+
+@pytest.mark.parametrize("cycles", ["guarded", "in-ilp"])
+def test_the_ilp_finds_the_least_cost_and_its_bound_holds(cycles) -> None:
+    optimal = 0
+    for seed in range(60):
+        problem = random_problem(seed)
+        best = best_cost(problem)
+        found = extract(problem, "ilp", cycles, 10.0)
+        assert found.problem.order(found.choice) is not None
+        assert found.cost >= best - 1e-9
+        if cycles == "in-ilp":
+            assert found.cost == pytest.approx(best)
+            assert found.optimal
+        optimal += found.cost <= best + 1e-9
+    assert optimal >= 57  # the filter may drop the best e-node of a cycle
+
+
+def test_no_method_gives_a_cycle_and_the_ilp_is_never_worse_than_greedy() -> None:
+    for seed in range(60, 120):
+        problem = random_problem(seed)
+        found = {m: extract(problem, m, "guarded", 10.0) for m in METHODS}
+        assert all(f.problem.order(f.choice) is not None for f in found.values())
+        assert found["ilp"].cost <= min(f.cost for f in found.values()) + 1e-9
+
+
+def test_reductions_keep_the_least_cost() -> None:
+    for seed in range(60):
+        problem = random_problem(seed)
+        assert best_cost(contracted(problem)) == pytest.approx(best_cost(problem))
+        without = without_cycles(contracted(problem), greedy_dag(contracted(problem)))
+        assert best_cost(reduced(without)) == pytest.approx(best_cost(without))
+
+
+def test_local_search_counts_as_the_problem_does_and_never_loses() -> None:
+    for seed in range(100):
+        problem = random_problem(seed)
+        start = greedy_tree(problem)
+        before = problem.cost(start)
+        search = LocalSearch(problem, dict(start))
+        choice = search.run(float("inf"))
+        assert problem.order(choice) is not None
+        assert search.cost == pytest.approx(problem.cost(choice))
+        assert problem.cost(choice) <= before
+
+
+def test_greedy_by_tree_misses_a_merge_that_the_ilp_sees() -> None:
+    # 0 needs 1 and 2; each costs 3 alone, or nothing as a part of 3, which costs 4.
+    operands = {0: [(1, 2)], 1: [(), (3,)], 2: [(), (3,)], 3: [()]}
+    costs = {0: [0.0], 1: [3.0, 0.0], 2: [3.0, 0.0], 3: [4.0]}
+    nodes = {k: [ENode(Head("op"), o, k) for o in operands[k]] for k in operands}
+    problem = Problem(nodes, operands, costs, (0,))
+    costs_of = {m: extract(problem, m, "guarded", 10.0).cost for m in METHODS}
+    assert costs_of["tree"] == 6.0
+    assert costs_of["ilp"] == 4.0

@@ -1,0 +1,239 @@
+"""Saturation end to end on small graphs: what is merged, kept, refused, limited."""
+
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from xdsl.context import Context
+
+from isoform.compiler import zoo
+from isoform.compiler.registry import make_context
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.errors import UserError
+from isoform.dialects.program import Program
+from isoform.dialects.reference import run
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.saturation.check import check_instances, evaluate
+from isoform.passes.saturation.decode import Decoder
+from isoform.passes.saturation.encode import encode
+from isoform.passes.saturation.graph_saturate import GraphSaturate
+from isoform.passes.saturation.greedy import greedy_tree
+from isoform.passes.saturation.match import CYCLES
+from isoform.passes.saturation.ops import OpTable
+from isoform.passes.saturation.price import Prices
+from isoform.passes.saturation.problem import contracted, problem_of
+from isoform.passes.saturation.saturate import Caps
+from isoform.passes.saturation.search import Outcome, Settings, saturate_block, search
+from isoform.passes.search_result import Limits
+from isoform.passes.substitution.rule import Rule
+from isoform.passes.substitution.rule_set import read_rules
+from isoform.passes.substitution.rule_text import parse_rules
+
+RULES = read_rules(Path(__file__).parent / "merges.rules")
+H100 = Costs(target_named("h100"))
+
+
+def saturate(program: Program, rules: tuple[Rule, ...] = RULES, **settings) -> Outcome:
+    table = OpTable()
+    given = Settings(rules=rules, **{"extract_seconds": 20.0, **settings})
+    return saturate_block(program.main.body.block, table, Prices(table, H100), given)
+
+
+def shared_products(count: int = 3, size: int = 256) -> Program:
+    b = GraphBuilder()
+    x = b.input("x", (64, size))
+    total = None
+    for k in range(count):
+        w = b.weight(f"w{k}", np.full((size, size), k, np.float32))
+        y = b.relu(b.matmul(x, w))
+        total = y if total is None else b.add(total, y)
+    b.output("y", total)
+    return b.build()
+
+
+def test_products_that_share_an_operand_are_merged_and_the_result_is_the_same() -> None:
+    program = shared_products(size=16)
+    better = program.clone()
+    outcome = saturate(better, extract_seconds=20.0)
+    assert outcome.changed
+    assert outcome.after < outcome.before
+    better.module.verify()
+    x = np.arange(64 * 16).reshape(64, 16) % 5 - 2.0
+    assert np.array_equal(run(program, {"x": x})["y"], run(better, {"x": x})["y"])
+
+
+def test_two_rounds_of_merges_join_three_products() -> None:
+    once, twice = shared_products(), shared_products()
+    saturate(once)
+    outcome = saturate(twice, caps=Caps(k_multi=2))
+    products = [op for op in twice.main.body.block.ops if op.name == "graph.matmul"]
+    assert len(products) == 1
+    assert sum(op.name == "graph.matmul" for op in once.main.body.block.ops) == 2
+    assert outcome.extracted.optimal
+
+
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_every_way_to_handle_cycles_finds_the_same_optimum(cycles) -> None:
+    program = shared_products()
+    outcome = saturate(program, cycles=cycles)
+    assert outcome.after == pytest.approx(saturate(shared_products()).after)
+
+
+def test_a_merge_of_products_that_feed_each_other_makes_no_cycle_in_the_result() -> None:
+    for cycles in CYCLES:
+        b = GraphBuilder()
+        x = b.input("x", (32, 32))
+        w = b.input("w", (32, 32))
+        y = b.matmul(x, w)
+        b.output("y", b.matmul(y, w))
+        program = b.build()
+        outcome = saturate(program, cycles=cycles, caps=Caps(k_multi=2))
+        program.module.verify()
+        assert outcome.extracted.problem.order(outcome.extracted.choice) is not None
+
+
+def test_a_block_encoded_and_decoded_is_the_block() -> None:
+    for name in ("squeezenet", "mobilenet-v2", "tensat-bert"):
+        program = zoo.build(name)
+        text = str(program.module)
+        block, table = program.main.body.block, OpTable()
+        encoded = encode(block, table)
+        problem = contracted(problem_of(encoded.graph, encoded.graph.roots, Prices(table, H100)))
+        assert Decoder(encoded, table, problem, greedy_tree(problem)).run()
+        program.module.verify()
+        assert lines(str(program.module)) == lines(text)
+
+
+def lines(text: str) -> list[str]:
+    """The ops of a module, whatever their order and the numbers of unnamed values."""
+    return sorted(re.sub(r"%\d+", "%", line) for line in text.splitlines())
+
+
+def test_the_same_input_gives_the_same_text_five_times() -> None:
+    texts = set[str]()
+    for _ in range(5):
+        program = zoo.build("squeezenet")
+        saturate(program)
+        texts.add(str(program.module))
+    assert len(texts) == 1
+
+
+def test_provenance_and_location_of_what_rules_make() -> None:
+    program = shared_products()
+    outcome = saturate(program)
+    assert outcome.made
+    for op, node in outcome.made:
+        assert node.made_by in str(op)
+
+
+def test_an_explosion_stops_within_its_limits() -> None:
+    program = sum_of(12)
+    for caps, reason in (
+        (Caps(nodes=3000, seconds=60), "nodes"),
+        (Caps(nodes=10**9, seconds=5.0, iterations=99), "time"),
+        (Caps(nodes=10**9, seconds=30, iterations=99, mebibytes=30), "memory"),
+    ):
+        copy, begun = program.clone(), time.perf_counter()
+        outcome = saturate(copy, caps=caps, method="dag")
+        taken = outcome.saturation.seconds
+        assert outcome.saturation.stop_reason == reason
+        assert outcome.saturation.nodes[-1] <= caps.nodes
+        assert taken <= caps.seconds * 1.2
+        copy.module.verify()
+        assert time.perf_counter() - begun < 60
+
+
+def sum_of(terms: int) -> Program:
+    b = GraphBuilder()
+    values = [b.input(f"x{k}", (4, 4)) for k in range(terms)]
+    total = values[0]
+    for value in values[1:]:
+        total = b.add(total, value)
+    b.output("y", total)
+    return b.build()
+
+
+def test_every_instance_on_small_models_holds() -> None:
+    for name, sizes in (("tensat-bert", {"layers": 1}), ("nasrnn", {"steps": 1})):
+        program = zoo.build(name, **sizes)
+        outcome = saturate(program, caps=Caps(k_multi=2))
+        checked = check_instances(outcome.encoded.graph, outcome.saturation.instances)
+        assert checked.instances > 0
+        assert not checked.failed
+
+
+def test_every_e_node_computes_its_class() -> None:
+    graph, leaves, weights = small_graph(RULES)
+    assert len(graph.nodes) > 40
+    assert evaluate(graph, OpTable(), leaves, weights) == []
+
+
+WRONG = """
+rule matmul-commutes
+  matmul(?a, ?b) => matmul(?b, ?a)
+"""
+
+UNSOUND_GROUPS = """
+rule grouped-conv-concat
+  concat(conv(?x, ?w, strides=[1, 1], pads=?p, dilations=[1, 1], groups=1),
+         conv(?y, ?v, strides=[1, 1], pads=?p, dilations=[1, 1], groups=1), axis=1) =>
+    conv(concat(?x, ?y, axis=1), concat(?w, ?v, axis=0), strides=[1, 1], pads=?p,
+         dilations=[1, 1], groups=2)
+"""
+
+
+def small_graph(rules):
+    b = GraphBuilder()
+    x = b.input("x", (4, 4))
+    weights = {f"w{k}": np.arange(16.0).reshape(4, 4) % (k + 3) - 1 for k in range(3)}
+    values = [b.weight(name, array.astype(np.float32)) for name, array in weights.items()]
+    y = b.add(b.relu(b.matmul(x, values[0])), b.relu(b.matmul(x, values[1])))
+    b.output("y", b.matmul(b.matmul(y, values[2]), values[1]))
+    program = b.build()
+    outcome = saturate(program, rules, caps=Caps(k_multi=2))
+    graph = outcome.encoded.graph
+    leaf = next(c for value, c in outcome.encoded.classes.items() if value.name_hint == "x")
+    return graph, {leaf: np.arange(16.0).reshape(4, 4) % 7 - 3}, weights
+
+
+def test_a_wrong_rule_is_caught_by_the_instance_check_and_by_evaluation() -> None:
+    rules = (*RULES, *parse_rules(WRONG))
+    graph, leaves, weights = small_graph(rules)
+    assert any("matmul-commutes" in line for line in evaluate(graph, OpTable(), leaves, weights))
+    with pytest.raises(UserError, match="matmul-commutes"):
+        saturate(shared_products(size=64), rules, check=True)
+
+
+def test_the_grouped_concat_of_tasos_rules_is_caught_where_channels_differ() -> None:
+    b = GraphBuilder()
+    convs = list[object]()
+    for k, (inputs, outputs) in enumerate(((64, 96), (64, 32))):
+        x = b.input(f"x{k}", (1, inputs, 4, 4))
+        w = b.weight(f"w{k}", np.ones((outputs, inputs, 1, 1), np.float32))
+        convs.append(b.conv(x, w, strides=[1, 1], pads=[0] * 4, dilations=[1, 1]))
+    b.output("y", b.concat(*convs, axis=1))
+    with pytest.raises(UserError, match="grouped-conv-concat"):
+        saturate(b.build(), parse_rules(UNSOUND_GROUPS), check=True)
+
+
+def test_search_says_what_was_applied_and_what_was_not() -> None:
+    bare = parse_rules("rule bare\n  ?x => add(?x, ?x)")
+    result = search(shared_products(), H100, Limits(20), rules=(*RULES, *bare))
+    assert result.stop_reason == "finished"
+    assert {a.rule for a in result.applied} >= {"matmul-merge-shared-left"}
+    assert all(a.delta < 0 for a in result.applied)
+    assert any(r.rule == "bare" for r in result.rejected)
+
+
+def test_bad_options_are_one_line() -> None:
+    program = shared_products()
+    for options in ({"extract": "lp"}, {"cycles": "none"}, {"op_costs": ("mul",)}):
+        with pytest.raises(UserError):
+            GraphSaturate(**options).apply(context(), program.module)
+
+
+def context() -> Context:
+    return make_context()

@@ -1,0 +1,81 @@
+"""TENSAT's published rules, where the environment says they are: ISOFORM_TENSAT_RULES=FOLDER."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from isoform.compiler import zoo
+from isoform.dialects.errors import UserError
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.saturation.check import check_instances
+from isoform.passes.saturation.ops import OpTable
+from isoform.passes.saturation.price import Prices
+from isoform.passes.saturation.search import Settings, saturate_block
+from isoform.passes.saturation.tensat_rules import convert
+from isoform.passes.substitution.rule_text import parse_rules, print_rules
+
+BRIDGE = """
+rule matmul-transposed-weight
+  where b.rank == 2
+  matmul(?a, ?b, transpose_b=true) => matmul(?a, transpose(?b, perm=[1, 0]))
+"""
+
+HERE = os.environ.get("ISOFORM_TENSAT_RULES")
+FOLDER = Path(HERE) if HERE else None
+
+EXAMPLE = """
+(ewadd ?input_1 (matmul 0 ?input_2 ?input_3))=>(ewadd (matmul 0 ?input_2 ?input_3) ?input_1)
+(concat 1 4 (conv2d 1 1 0 2 ?x ?w) (conv2d 1 1 0 2 ?y ?v))=>\
+(relu (conv2d 1 1 0 0 (concat 1 4 ?x ?y) (concat 0 4 ?w ?v)))
+(relu (conv2d 1 1 0 0 ?x ?w))=>(conv2d 1 1 0 2 ?x ?w)
+"""
+PAIR = """
+(matmul 0 ?a ?b)=>(split_0 (split 1 (matmul 0 ?a (concat 1 2 ?b ?c))))
+(matmul 0 ?a ?c)=>(split_1 (split 1 (matmul 0 ?a (concat 1 2 ?b ?c))))
+"""
+
+
+def test_rules_become_rules_of_ours_and_stay_so_as_text() -> None:
+    rules = convert(EXAMPLE, PAIR)
+    assert [rule.name for rule in rules] == ["tensat-0", "tensat-1", "tensat-multi-0"]
+    assert "w.shape[0] * g1 == v.shape[0] * g0" in rules[1].where
+    assert "?b.shape[1], ?c.shape[1]" in print_rules(rules[2:])
+    assert parse_rules(print_rules(rules)) == rules
+
+
+@pytest.mark.parametrize("text", ["(relu ?x)", "(a ?x)=>?x", "(relu ?x))=>?x", "?x=>(relu ?y)"])
+def test_what_is_no_rule_is_one_line(text: str) -> None:
+    with pytest.raises(UserError):
+        convert(text)
+
+
+published = pytest.mark.skipif(FOLDER is None, reason="ISOFORM_TENSAT_RULES is not set")
+
+
+def published_rules():
+    assert FOLDER is not None
+    multi = (FOLDER / "converted_multi.txt").read_text()
+    return convert((FOLDER / "converted.txt").read_text(), multi)
+
+
+@published
+def test_every_published_rule_converts() -> None:
+    rules = published_rules()
+    assert len(rules) == 129  # 133 less four that only move an activation into a convolution
+    assert sum(len(rule.left) == 2 for rule in rules) == 11
+    assert parse_rules(print_rules(rules)) == rules
+
+
+@published
+@pytest.mark.slow
+def test_every_instance_of_the_published_rules_on_the_models_holds() -> None:
+    for name in ("squeezenet", "nasrnn", "tensat-bert", "vgg19", "resnext50", "inception-v3"):
+        table = OpTable()
+        prices = Prices(table, Costs(target_named("h100")))
+        rules = (*published_rules(), *parse_rules(BRIDGE))
+        block = zoo.build(name).main.body.block
+        outcome = saturate_block(block, table, prices, Settings(rules=rules, method="dag"))
+        checked = check_instances(outcome.encoded.graph, outcome.saturation.instances)
+        assert not checked.failed, name
