@@ -2,13 +2,23 @@
 
     python benchmarks/derivation.py            cases, spaces, ablations
     python benchmarks/derivation.py --check    also every state to depth 4 against its root
+    python benchmarks/derivation.py --models dcgan,fsrcnn [--batch 16]
+                                               whole models, derivation on and off, onnxruntime
 
-Seconds are process CPU seconds. EinNet's figures are from its artifact's logs (MaxDepth 7).
+Seconds are process CPU seconds. EinNet's figures are from its artifact's logs (MaxDepth 7). Models
+run on one thread; subprograms decided before are taken from the cache folder.
 """
 
 import argparse
 import gc
+import time
+from functools import partial
 
+import numpy as np
+
+from isoform.compiler import api, zoo
+from isoform.compiler.bench import difference, interleave, median, open_peers
+from isoform.compiler.inputs import draw_inputs
 from isoform.passes.derivation.cases import Case, all_cases, constants, stacked
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Roots
@@ -34,9 +44,20 @@ EINNET_DEPTHS = {
 
 def main() -> None:
     """Print the tables."""
-    arguments = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     arguments.add_argument("--check", action="store_true")
-    check = arguments.parse_args().check
+    arguments.add_argument("--models", default="", help="names of the zoo, with commas")
+    arguments.add_argument("--batch", type=int, default=1)
+    arguments.add_argument("--budget", type=float, default=300.0, help="seconds a model")
+    arguments.add_argument("--reference", action="store_true", help="errors against float64")
+    given = arguments.parse_args()
+    if given.models:
+        print("model | off ms | derived ms | onnxruntime ms | off / derived (95%) | "
+              "onnxruntime / derived (95%) | rewritten | search s | errors")  # fmt: skip
+        for name in given.models.split(","):
+            model_row(name, given.batch, given.budget, given.reference)
+        return
+    check = given.check
     cases = {case.name: case for case in all_cases()}
     case_table(list(cases.values()))
     space_table(cases)
@@ -120,6 +141,49 @@ def check_table(cases: dict[str, Case]) -> None:
             pairs = zip((evaluator.value(r) for r in state.roots), wanted, strict=True)
             wrong += not all(bool(evaluator.field.equal(a, b).all()) for a, b in pairs)
         print(f"{names.get(token, 'stacked')} | {len(states)} | {wrong}", flush=True)
+
+
+# --- whole models -------------------------------------------------------------------------------
+
+
+def model_row(name: str, batch: int, budget: float, reference: bool) -> None:
+    """One model: derivation off, on, and onnxruntime, in turn, at least 50 times each.
+
+    Args:
+        name: of the zoo, and sizes other than the model's own: `longformer@sequence=2500`.
+    """
+    model, *sizes = name.split("@")
+    given = {key: int(value) for key, _, value in (size.partition("=") for size in sizes)}
+    program = zoo.build(model, batch, **given)
+    started = time.perf_counter()
+    better = api.optimize(program, strategy="derive", budget=budget)
+    spent = time.perf_counter() - started
+    feeds = draw_inputs(program, 0)
+    off = api.compile(api.improve(program), threads=1)
+    on = api.compile(better, threads=1)
+    runs = {"off": partial(off.run, None, feeds), "derived": partial(on.run, None, feeds)}
+    peers, _ = open_peers(program, ["onnxruntime"], 1, feeds)
+    runs |= {peer.name: peer.run for peer in peers}
+    times = interleave(runs, 12.0, least=50, most=400, settle=0.005)
+    ms = {k: f"{median(v) * 1e3:.3f}" for k, v in times.items()}
+    ratios = {k: interval(v, times["derived"]) for k, v in times.items() if k != "derived"}
+    rules = [r for r in better.report["rewrites"] if r["rule"] in ("derive match", "match")]
+    errors = "not computed"
+    if reference:
+        exact = api.compile(program, "reference").run(None, feeds)
+        found = [difference(session.run(None, feeds), exact) for session in (off, on)]
+        errors = ", ".join(f"{e:.1e}" for e in found)
+    cells = [name, ms["off"], ms["derived"], ms.get("onnxruntime", "-"), ratios["off"]]
+    cells += [ratios.get("onnxruntime", "-"), str(len(rules)), f"{spent:.0f}", errors]
+    print(" | ".join(cells), flush=True)
+
+
+def interval(slow: list[float], fast: list[float]) -> str:
+    """The median ratio of paired runs, with its 95% interval (bootstrap, fixed seed)."""
+    ratios = np.asarray(slow) / np.asarray(fast)
+    draws = np.random.default_rng(0).integers(0, len(ratios), (1000, len(ratios)))
+    low, high = np.percentile(np.median(ratios[draws], axis=1), [2.5, 97.5])
+    return f"{np.median(ratios):.2f} ({low:.2f}, {high:.2f})"
 
 
 if __name__ == "__main__":

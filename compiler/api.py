@@ -142,17 +142,19 @@ def optimize(
     threads: int = 1,
     effort: str = "default",
     tolerance: float = 1e-5,
+    level: str = "kernel",
 ) -> Optimized:
     """Return a faster program that computes the same, or the same program and why.
 
     Args:
         target: a name of `lowering.targets`: it decides the costs, and whether they are measured.
-        strategy: which system searches; `optimize` is all that exist.
+        strategy: which system searches; `optimize` is all there are, in turn.
         budget: seconds for search and measurement together.
         seed: of the inputs that are drawn to measure.
         cost_file: measured costs (docs/costs.md).
         threads: for the measurement.
         effort, tolerance: as `compile` takes them; the result is measured as it will run.
+        level: the lowest that the result may be at: "graph" leaves out searches that go below.
 
     Returns:
         A program with `.report`, as docs/commands.md lists it.
@@ -160,7 +162,7 @@ def optimize(
     Raises:
         UserError: unknown target or strategy, broken cost file.
     """
-    more = (threads, effort, tolerance)
+    more = (threads, effort, tolerance, level)
     return _optimize(program, target, strategy, budget, seed, cost_file, *more)
 
 

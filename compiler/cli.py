@@ -64,6 +64,10 @@ def _command(name: str) -> Command:
         from .bisect_command import bisect_command
 
         return bisect_command
+    if name == "rules":
+        from .rules_command import rules_command
+
+        return rules_command
     from . import commands
 
     return cast(Command, getattr(commands, f"{name}_command"))
@@ -271,7 +275,7 @@ def _add_bench(subparsers: Any, name: str) -> ArgumentParser:
         "--against",
         default="",
         metavar="RUNTIME,...",
-        help="of onnxruntime, openvino, torch; one that is not installed is said and left out",
+        help="of onnxruntime, openvino, torch, torch-compile, ncnn; a missing one is left out",
     )
     add("--no-optimize", action="store_true", help="measure the program as it is")
     add("--seconds", type=_seconds, default=10.0, metavar="S", help="time for the runs (10)")
@@ -334,6 +338,27 @@ def _add_bisect(subparsers: Any, name: str) -> ArgumentParser:
     return parser
 
 
+_PROOFS = ("proved-by-z3", "proved-by-e-graph", "checked-only", "refuted")
+
+
+def _add_rules(subparsers: Any, name: str) -> ArgumentParser:
+    text = "generate, verify or list the graph level's substitution rules"
+    parser = _parser(subparsers, name, text)
+    add = parser.add_argument
+    add("action", choices=("generate", "verify", "list"), help="what to do")
+    add("rules", nargs="?", default="default", metavar="RULES", help="set or FILE.rules (default)")
+    add("--size", type=_positive, default=3, metavar="N", help="generate: most operators (3)")
+    add("--jobs", type=_positive, default=1, metavar="J", help="processes (1)")
+    add("--checkpoint", metavar="FOLDER", help="generate: keep finished parts, go on from them")
+    add("--count", type=_positive, default=20, metavar="C", help="verify: instances a rule (20)")
+    add("--seed", type=_whole, default=0, help="verify: of the instances (0)")
+    add("--proof", choices=_PROOFS, help="list: only these")
+    add("--long", action="store_true", help="list: whole rules, as a file has them")
+    add("-o", "--output", metavar="OUT.rules", help="generate: where the rules are written")
+    _json(parser)
+    return parser
+
+
 COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "check": _add_check,
     "import": _add_import,
@@ -344,6 +369,7 @@ COMMANDS: dict[str, Callable[[Any, str], ArgumentParser]] = {
     "explain": _add_explain,
     "verify": _add_verify,
     "bisect": _add_bisect,
+    "rules": _add_rules,
 }
 
 if __name__ == "__main__":

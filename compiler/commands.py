@@ -14,11 +14,11 @@ import numpy as np
 
 from ..dialects.errors import UsageError, UserError
 from ..dialects.files import read_whole, write_whole
-from ..dialects.program import Program, pipeline_of
+from ..dialects.program import Program, add_pipeline, pipeline_of
 from ..dialects.types import Array
 from . import api
 from .inputs import draw_inputs, read_inputs, write_outputs
-from .levels import lower_to
+from .levels import lower_to, tuned
 from .session import Session
 
 
@@ -158,11 +158,13 @@ def optimize_command(arguments: Namespace) -> int:
         threads=arguments.threads,
         effort=arguments.effort,
         tolerance=arguments.tolerance,
+        level=emit,
     )
     if arguments.output is not None:
-        api.save(lower_to(better, emit), arguments.output)
-    if arguments.certificate is not None:
-        _certify(arguments, better, emit)
+        written = _to_write(arguments, better, emit)
+        api.save(written, arguments.output)
+        if arguments.certificate is not None:
+            _certify(arguments, better, written)
     if arguments.report is not None:
         write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
     if arguments.json:
@@ -172,14 +174,26 @@ def optimize_command(arguments: Namespace) -> int:
     return 0
 
 
-def _certify(arguments: Namespace, better: api.Optimized, emit: str) -> None:
+def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program:
+    """The result at the level it is written at; of kernels, the choices that were measured."""
+    if emit != "kernel" or better.cost["kind"] != "measured" or arguments.effort == "quick":
+        return lower_to(better, emit)
+    from .cpu import CpuOptions
+
+    options = CpuOptions(arguments.threads, arguments.effort, arguments.tolerance)
+    written = tuned(better, options)
+    add_pipeline(written.module, f"tune{{effort={options.effort} tolerance={options.tolerance}}}")
+    return written
+
+
+def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> None:
     """Compare what was written with the source and write the certificate."""
     from .certificate import Model, Work, certify, lasting_rewrites
+    from .cpu import algorithms
 
     source = Model(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
-    pipeline = pipeline_of(lower_to(better, emit).module)
-    rewrites = lasting_rewrites(better.report)
-    work = Work(pipeline, rewrites, arguments.seed, arguments.tolerance)
+    rewrites = [*lasting_rewrites(better.report), *algorithms(written)]
+    work = Work(pipeline_of(written.module), rewrites, arguments.seed, arguments.tolerance)
     verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate))
     better.report["verdict"] = verdict.as_json()
     if not verdict.is_equal:
@@ -229,11 +243,19 @@ def explain(report: Mapping[str, Any]) -> str:
     for step in report["passes"] if report["rewrites"] else []:
         counts[step["name"]] = counts.get(step["name"], 0) + step["rewrites"]
     lines += [f"applied {rule} ({count} times)" for rule, count in counts.items() if count]
+    lines += [_search_line(search) for search in report.get("searches", [])]
     lines += algorithm_lines(report["rewrites"])
     lines += [f"rejected {entry['rule']}: {entry['reason']}" for entry in report["rejected"]]
     if report.get("message"):
         lines.append(report["message"])
     return "\n".join(lines)
+
+
+def _search_line(search: Mapping[str, Any]) -> str:
+    """What one search came to."""
+    kept = "kept" if search["kept"] else "nothing kept"
+    count = search["candidates"]
+    return f"search {search['strategy']}: {search['stop_reason']}, {count} compared, {kept}"
 
 
 def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:

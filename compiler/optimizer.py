@@ -1,8 +1,9 @@
-"""`optimize`: rewrite a program, and keep the result only where it is no slower.
+"""`optimize`: rewrite a program, search for better ones, and keep only what is no slower.
 
-What exists now: the graph rewrites of `GRAPH_REWRITES`; epilogues are fused on the way to the
-kernel level. A result measured (or, where the target cannot run here, modelled) slower than its
-input is never returned: the answer is then the input and the reason.
+First the graph rewrites of `GRAPH_REWRITES`, then the searches of strategies.py, one after the
+other; epilogues are fused on the way to the kernel level. A result measured (or, where the target
+cannot run here, modelled) slower than its input is never returned: the answer is then the input and
+the reason.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program, add_pipeline, provenance, where
 from ..lowering.targets import Target, target_named
 from ..passes.cost import Costs, load_costs
 from .cpu import CpuOptions
-from .levels import level_of, run_passes
+from .levels import level_of, lower_to, run_passes
 from .pass_manager import PassRun
 from .program_file import without_weights
 from .rewrite_recorder import Rewrite, RewriteRecorder, named
+from .search_stage import Question, Searched, run_searches
+from .strategies import chosen
 
 # canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
 # whose new weight expressions may repeat; the last canonicalize and dce drop what that left unused.
@@ -38,8 +40,6 @@ GRAPH_REWRITES = (
     "canonicalize",
     "dce",
 )
-STRATEGIES = ("optimize",)
-PLANNED = ("substitute", "saturate", "derive", "mutate")
 # The named results of a search; a report's `stop_reason` is one of them.
 FINISHED, NO_GAIN = "finished", "no gain found"
 
@@ -124,10 +124,11 @@ def optimize(
     threads: int,
     effort: str,
     tolerance: float,
+    level: str = "kernel",
 ) -> Optimized:
     """Search, then decide; see `api.optimize`."""
     started = time.perf_counter()
-    _check_strategy(strategy)
+    strategies = chosen(strategy, level)
     options = CpuOptions(threads, effort, tolerance)
     described = target_named(target)
     costs = load_costs(
@@ -136,16 +137,21 @@ def optimize(
     better = program.clone()
     steps, rewrites = _rewrite(better, costs)
     rejected = _skipped(program)
-    changed = not program.module.is_structurally_equivalent(better.module)
+    if not program.module.is_structurally_equivalent(better.module):
+        add_pipeline(better.module, ",".join(_applicable(program)))
     left = budget - (time.perf_counter() - started)
-    question = Question(described, costs, seed, options, left)
+    why = _why_not_measured(program, described)
+    question = Question(described, costs, seed, options, left, why)
+    searched = run_searches(better, strategies, question)
+    better, rewrites = searched.program, rewrites + searched.rewrites
+    rejected += searched.rejected
+    changed = not program.module.is_structurally_equivalent(better.module)
+    question = replace(question, seconds=budget - (time.perf_counter() - started))
     trial = _compare(program, better if changed else program, question)
     slower = trial.after > trial.rival
     if slower:
         better = program.clone()
         rejected.append({"rule": "all", "place": "main", "reason": f"{trial.kind} slower"})
-    elif changed:
-        add_pipeline(better.module, ",".join(_applicable(program)))
     report = {
         "source": program.source,
         "target": described.name,
@@ -154,25 +160,24 @@ def optimize(
         "budget_s": budget,
         "threads": threads,
         "elapsed_s": time.perf_counter() - started,
-        "stop_reason": NO_GAIN if slower or not (changed or trial.algorithms) else FINISHED,
+        "stop_reason": _stop_reason(searched, trial, changed),
         "cost": _cost(trial, slower),
         "passes": [vars(step) for step in steps],
         "rewrites": [*([] if slower else rewrites), *trial.algorithms],
         "rejected": rejected,
+        "searches": searched.searches,
         "verdict": {},
         "message": _message(trial, slower, changed or bool(trial.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
 
 
-def _check_strategy(strategy: str) -> None:
-    if strategy in STRATEGIES:
-        return
-    if strategy in PLANNED:
-        hint = f"this version has {', '.join(STRATEGIES)}"
-        raise UserError(f"strategy '{strategy}' is not there yet", where="--strategy", hint=hint)
-    hint = did_you_mean(strategy, (*STRATEGIES, *PLANNED)) or f"known: {', '.join(STRATEGIES)}"
-    raise UserError(f"unknown strategy '{strategy}'", where="--strategy", hint=hint)
+def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
+    """What ended the searches early, else whether there is a gain."""
+    if searched.stop_reason in ("time", "interrupted"):
+        return searched.stop_reason
+    gained = trial.after <= trial.rival and (changed or bool(trial.algorithms))
+    return FINISHED if gained else NO_GAIN
 
 
 # --- rewriting ----------------------------------------------------------------------------------
@@ -237,24 +242,19 @@ def _skipped(program: Program) -> list[dict[str, Any]]:
 # --- deciding -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Question:
-    """How two programs are to be compared."""
-
-    target: Target
-    costs: Costs
-    seed: int
-    options: CpuOptions
-    seconds: float
-
-
 def _compare(before: Program, after: Program, question: Question) -> Trial:
     """Measure both interleaved where the target runs here, else ask the model."""
-    reason = _why_not_measured(before, question.target)
-    if reason is None:
+    if question.unmeasured is None:
         return measure_pair(before, after, question.seed, question.options, question.seconds)
-    first, second = (question.costs.program(p).seconds for p in (before, after))
-    return Trial(first, second, first, "modelled", reason)
+    first, second = _modelled(before, after, question.costs)
+    return Trial(first, second, first, "modelled", question.unmeasured)
+
+
+def _modelled(before: Program, after: Program, costs: Costs) -> tuple[float, float]:
+    """Seconds at the level that both are at: what an op costs depends on it."""
+    if level_of(before) != level_of(after):
+        before, after = lower_to(before, "kernel"), lower_to(after, "kernel")
+    return costs.program(before).seconds, costs.program(after).seconds
 
 
 def _why_not_measured(program: Program, target: Target) -> str | None:

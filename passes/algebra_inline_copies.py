@@ -11,10 +11,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ..dialects.algebra import ScopeOp
-from ..dialects.index import normalise
+from ..dialects.index import iterators, normalise
 from ..dialects.program import main_of
 from ..dialects.scalars import Read, map_reads
-from ..dialects.types import tensor_type
+from ..dialects.types import shape_of, tensor_type
 from ..lowering.algebra_to_kernel.match import in_bounds
 
 
@@ -23,8 +23,9 @@ class AlgebraInlineCopies(ModulePass):
     """Let readers of a pure copy (transpose, broadcast, slice, pad, some reshapes) read its source.
 
     Sound because the reader stays inside the copy's shape, so that the copy's own value at that
-    point is what is read; a read that may leave it is left alone. An index that would gain a floor
-    is left alone too: those copies are reshapes, which cost nothing as views of the same buffer.
+    point is what is read; a read that may leave it is left alone, unless the copy is all of its
+    source in the same order. An index that would gain a floor is left alone too: those copies are
+    reshapes, which cost nothing as views of the same buffer.
 
     Before:
 
@@ -77,7 +78,11 @@ def _read_through(scope: ScopeOp, copies: dict[SSAValue, Read]) -> ScopeOp:
 def _through(scope: ScopeOp, read: Read, copies: dict[SSAValue, Read]) -> Read:
     """The read with its source's copy (if any, and if legal) composed in."""
     source = copies.get(read.source)
-    if source is None or not in_bounds(read, scope.extents):
+    if source is None:
+        return read
+    if _is_identity(source, shape_of(read.source)):
+        return Read(source.source, read.index, read.outside)
+    if not in_bounds(read, scope.extents):
         return read
     if source.outside != 0.0 and scope.summation:
         return read
@@ -85,6 +90,11 @@ def _through(scope: ScopeOp, read: Read, copies: dict[SSAValue, Read]) -> Read:
     if any(e.has_floor for e in index) and not any(e.has_floor for e in read.index):
         return read
     return Read(source.source, index, source.outside)
+
+
+def _is_identity(source: Read, shape: tuple[int, ...]) -> bool:
+    """Whether a copy is its source, beyond the shape too."""
+    return source.index == tuple(iterators(len(shape))) and shape_of(source.source) == shape
 
 
 def _erase_unused(module: ModuleOp, copies: dict[SSAValue, Read]) -> None:

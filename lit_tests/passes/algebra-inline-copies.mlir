@@ -60,3 +60,15 @@ func.func @main(%x: tensor<3x4xf32>) -> tensor<12xf32> {
   %y = algebra.scope (i: 12) exp(%r[i]) : tensor<12xf32>
   func.return %y : tensor<12xf32>
 }
+
+// -----
+
+// A copy of all of its source is its source, also where it is read beyond the shape.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %y = algebra.scope (i: 4) sum (r: 3) %x[i + r - 1] : tensor<4xf32>
+// CHECK-NEXT: func.return
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %t = algebra.scope (i: 4) %x[i] : tensor<4xf32>
+  %y = algebra.scope (i: 4) sum (r: 3) %t[i + r - 1] : tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}

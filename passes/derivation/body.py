@@ -156,3 +156,14 @@ def guards_of(index: Sequence[Index], shape: Sequence[int], extents: Extents) ->
 
 
 __all__ = ["Body", "Images", "Link", "body_of", "build", "guards_of", "iterators"]
+
+
+def together(body: Body, others: Iterable[int]) -> list[tuple[int, int]]:
+    """Pairs of a traversal and another iterator with the same coefficient in some index."""
+    found: dict[tuple[int, int], None] = {}
+    for row, _ in body.rows():
+        used = {a: c for a, c in row.terms if isinstance(a, int)}
+        for k in sorted(used):
+            pairs = [(k, j) for j in others if j != k and used.get(j) == used[k]]
+            found |= dict.fromkeys(pairs if k < body.rank else [])
+    return list(found)

@@ -241,19 +241,14 @@ def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
             searcher = Searcher(Prices(lift.known(), target), settings)
             searched[key] = searcher, searcher.search((root,))
         searcher, result = searched[key]
-        derivation = _rewrite(module, op, lift, searcher, result, options.gain)
+        derivation = _rewrite(module, op, searcher, result, options.gain)
         if derivation is not None:
             found.append(derivation)
     return found
 
 
 def _rewrite(
-    module: ModuleOp,
-    op: ScopeOp,
-    lift: Lift,
-    searcher: Searcher,
-    result: Result,
-    gain: float,
+    module: ModuleOp, op: ScopeOp, searcher: Searcher, result: Result, gain: float
 ) -> Derivation | None:
     chosen = result.best[0] if result.best else None
     if chosen is None or not math.isfinite(chosen.priced.seconds):
@@ -261,27 +256,55 @@ def _rewrite(
     before = min(result.root.priced.seconds, native_seconds(op, searcher.prices))
     if chosen.priced.seconds * gain > before:
         return None
+    done = apply_found(module, op, searcher, chosen)
+    return None if done is None else Derivation(done.name, result, done.found, before, done.passes)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done to one op: as it was traced again, and the passes that do it by hand."""
+
+    name: str
+    root: Scope
+    found: Found
+    passes: list[tuple[str, list[str]]]
+
+    @property
+    def pipeline(self) -> str:
+        return ",".join(text for text, _ in self.passes)
+
+
+def apply_found(module: ModuleOp, op: ScopeOp, searcher: Searcher, chosen: Found) -> Done | None:
+    """Do to an op what a search found for one alike; None if it cannot be traced again."""
+    return apply_rules(module, op, searcher, chosen.state.rules(), chosen.priced.seconds)
+
+
+def apply_rules(
+    module: ModuleOp, op: ScopeOp, searcher: Searcher, rules: Sequence[str], seconds: float
+) -> Done | None:
+    """Do to an op what these rules give, at that price; None if they give no such program."""
+    known = weights_only(main_of(module).body.block.ops)
     if op.result.name_hint is None:
         op.result.name_hint = fresh_name(names_in(module), "derived")
     name = op.result.name_hint
-    named = Lift(module, family(op), lift.constants)
+    named = Lift(module, family(op), known)
     root = named.scope(op)
-    constants = [named.source(value).token for value in lift.constants if value in lift.sources]
+    constants = [named.source(value).token for value in op.inputs if value in known]
     again = Searcher(Prices(constants, searcher.prices.target), searcher.settings)
-    found = again.retrace((root,), chosen.state.rules(), chosen.priced.seconds)
-    if found is None:
+    traced = again.retrace((root,), rules, seconds)
+    if traced is None:
         return None
     replay = Replay(module, op)
-    for applied in found.state.steps():
+    for applied in traced.state.steps():
         replay.apply(applied)
     replay.finish()
-    for scope, match in found.priced.choices:
+    for scope, match in traced.priced.choices:
         replay.match(scope, match)
-    made = Derivation(name, result, found, before, replay.passes)
+    done = Done(name, root, traced, replay.passes)
     for other in scope_ops(module):
         if other in replay.made and other.result.name_hint == name:
-            other.attributes[DERIVATION] = StringAttr(made.pipeline)
-    return made
+            other.attributes[DERIVATION] = StringAttr(done.pipeline)
+    return done
 
 
 def native_seconds(op: ScopeOp, prices: Prices) -> float:
@@ -294,4 +317,14 @@ def native_seconds(op: ScopeOp, prices: Prices) -> float:
     return prices.native("conv", flops, sum(byte_size(tensor_type(v)) for v in values))
 
 
-__all__ = ["DERIVATION", "AlgebraDerive", "Derivation", "Replay", "derive"]
+__all__ = [
+    "DERIVATION",
+    "AlgebraDerive",
+    "Derivation",
+    "Done",
+    "Replay",
+    "apply_found",
+    "apply_rules",
+    "derive",
+    "native_seconds",
+]

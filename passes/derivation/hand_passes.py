@@ -135,6 +135,36 @@ class AlgebraSplitSum(ModulePass):
 
 
 @dataclass(frozen=True)
+class AlgebraShearSum(ModulePass):
+    """Count a summation iterator from a traversal that moves along an index with it.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (r: 4) %x[h + r] * %k[r] : tensor<8xf32>
+
+    After `algebra-shear-sum{sum="r" along="h"}` (beyond %k's edges a read is 0):
+
+        %y = algebra.scope (i0: 8) sum (k0: 11) %x[k0] * %k[k0 - i0] : tensor<8xf32>
+    """
+
+    name = "algebra-shear-sum"
+    sum: str
+    along: str
+    at: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Shear. Raises UserError where it does not apply."""
+
+        def make(scope: ScopeOp, body: Body) -> Step | None:
+            if not self.at and not _has(scope, [self.sum, self.along]):
+                return None
+            number = place_of(scope, self.sum, summed=True)
+            return sums.shear_sum(body, number, place_of(scope, self.along, summed=False))
+
+        apply_rule(op, self.at, make, rules.named("shear-sum").condition)
+
+
+@dataclass(frozen=True)
 class AlgebraSplitTraversal(ModulePass):
     """Write a traversal iterator as two digits; readers read at the quotient and the remainder.
 

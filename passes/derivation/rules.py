@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from .merges import every_traversal_merge
 from .step import Rule, nothing
-from .sums import every_delta_elim, every_delta_intro, every_split_sum, every_sum_split
+from .sums import (
+    every_delta_elim,
+    every_delta_intro,
+    every_shear_sum,
+    every_split_sum,
+    every_sum_split,
+)
 from .traversals import (
     every_drop_dead,
     every_expression_split,
@@ -47,6 +53,13 @@ RULES: tuple[Rule, ...] = (
         "the digit is less than the extent",
         f"{EINNET}: variable substitution",
         limit=2,
+    ),
+    Rule(
+        "shear-sum",
+        every_shear_sum,
+        "for each place of the traversal it is a bijection of the sum's; a guard keeps its range",
+        f"{EINNET}: variable substitution",
+        limit=1,
     ),
     Rule(
         "delta-intro",

@@ -9,7 +9,6 @@ price.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 import time
@@ -53,7 +52,8 @@ class Settings:
         states: most distinct programs.
         budget: CPU seconds.
         flops: most operations of a state, as a multiple of the root's.
-        keep: how many of the cheapest programs are returned.
+        keep: how many of the cheapest programs are returned; of those that make the same library
+            calls, the one with the shortest derivation and the cheapest.
         options: what is asked of the rules' proposals.
         rules: the rules tried.
         limits: whether the rules' own limits on their uses hold.
@@ -173,7 +173,7 @@ class Searcher:
         return run.run()
 
     def retrace(self, roots: Sequence[Scope], rules: Sequence[str], seconds: float) -> Found | None:
-        """The cheapest program that these rules in this order give, if it is as cheap as that.
+        """The program that these rules in this order give and that costs these seconds, if any.
 
         For a program that differs from one that was searched in its leaves' names alone: canonical
         order depends on them, so that the same step may look otherwise.
@@ -188,8 +188,8 @@ class Searcher:
                         following[new] = State(new, state.depth + 1, state, applied, used)
             level = list(following.values())
         priced = [Found(state, self.prices.program(state.roots)) for state in level]
-        best = min(priced, key=lambda found: found.priced.seconds, default=None)
-        close = best is not None and best.priced.seconds <= seconds * (1 + _CLOSE)
+        best = min(priced, key=lambda f: abs(f.priced.seconds - seconds), default=None)
+        close = best is not None and abs(best.priced.seconds - seconds) <= seconds * _CLOSE
         return best if close else None
 
     # --- what can be done to a program ---
@@ -310,6 +310,19 @@ def flops_of(roots: Sequence[Scope]) -> float:
     return total
 
 
+Call = tuple[str, tuple[int, ...], tuple[bool, ...]]
+Plan = tuple[tuple[Call, ...], tuple[int, ...]]
+
+
+def _plan(roots: Sequence[Scope], priced: Priced) -> Plan:
+    """The library calls of a program (their extents, which operands stay in place), and the ranks
+    of the scopes that are generated: what decides how it runs, but for names and orders."""
+    calls = [(m.kernel.name, m.contraction.extents, m.direct) for _, m in priced.choices]
+    matched = {scope for scope, _ in priced.choices}
+    ranks = sorted(len(s.shape) for s in scopes_of(roots) if s not in matched)
+    return tuple(sorted((name, tuple(sorted(n)), tuple(d)) for name, n, d in calls)), tuple(ranks)
+
+
 class _Run:
     """One search."""
 
@@ -321,7 +334,7 @@ class _Run:
         self.first = State(roots)
         self.most_flops = self.settings.flops * flops_of(roots)
         self.seen: dict[Roots, State] = {roots: self.first}
-        self.heap: list[tuple[float, int, Found]] = []
+        self.plans: dict[Plan, list[Found]] = {}
         self.generated = 0
         self.edges: dict[Roots, list[Roots]] = {}
         self.per_depth = [1]
@@ -344,7 +357,8 @@ class _Run:
                     break
         except KeyboardInterrupt:
             stop = Stop.INTERRUPTED
-        best = [found for _, _, found in sorted(self.heap, key=lambda item: (-item[0], -item[1]))]
+        kept = [found for plan in self.plans.values() for found in plan]
+        best = sorted(kept, key=lambda f: (f.priced.seconds, f.state.depth))[: self.settings.keep]
         seconds = time.process_time() - self.started
         states = list(self.seen.values())
         counts = self.generated, self.edges, self.per_depth
@@ -377,12 +391,12 @@ class _Run:
     def _found(self, state: State) -> Found:
         """Price a state and keep it if it is among the cheapest."""
         found = Found(state, self.searcher.prices.program(state.roots))
-        seconds = found.priced.seconds
-        if math.isfinite(seconds):
-            # Of equal prices the earlier state stays: its path is shorter.
-            heapq.heappush(self.heap, (-seconds, -len(self.seen), found))
-            if len(self.heap) > self.settings.keep:
-                heapq.heappop(self.heap)
+        if math.isfinite(found.priced.seconds):
+            plan = self.plans.setdefault(_plan(state.roots, found.priced), [])
+            if len(plan) < 2:
+                plan.append(found)
+            elif found.priced.seconds < plan[-1].priced.seconds:
+                plan[-1] = found
         return found
 
 

@@ -38,11 +38,14 @@ class Options:
             neighbour's coefficient suggests.
         bases: most coordinate changes proposed for one scope.
         sums: a scope with more sums than this is not split over subsets of them.
+        block: iterators that move along one index together are cut into blocks of this many places,
+            and sheared; 0 for neither.
     """
 
     digit: int = 3
     bases: int = 40
     sums: int = 6
+    block: int = 0
 
 
 Propose: TypeAlias = Callable[[Body, Options], Iterable[Step]]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...dialects.canonical_types import Guard, Read
 from ...dialects.index import FloorDiv, Index, iterators, range_of
-from .body import Body, Link, build, mapped, renaming, substituted, used_by
+from .body import Body, Link, build, mapped, renaming, substituted, together, used_by
 from .step import Options, Step, named
 
 
@@ -98,6 +98,32 @@ def every_split_sum(body: Body, options: Options) -> Iterator[Step]:
         for by in sorted(beside | set(range(2, options.digit + 1))):
             if (step := split_sum(body, number, by)) is not None:
                 yield step
+
+
+def shear_sum(body: Body, number: int, along: int) -> Step | None:
+    """Count a sum iterator from a traversal: k' = k + i, where [0 <= k' - i < n] says what k was.
+
+    For each i it is a bijection of the places of k. The canonical form drops the guard where a read
+    is out of bounds beyond.
+    """
+    place, n = body.rank + number, body.sums[number]
+    images = iterators(len(body.extents))
+    images[place] -= Index.iterator(along)
+    factors: list[Link] = [substituted(f, images) for f in body.factors]
+    factors.append(Guard(images[place], n))
+    wide = n + body.shape[along] - 1
+    sums = (*body.sums[:number], wide, *body.sums[number + 1 :])
+    new = build(body.shape, sums, factors, body.element, body.coefficient)
+    return Step("shear-sum", new, (("sum", f"k{number}"), ("along", f"i{along}")))
+
+
+def every_shear_sum(body: Body, options: Options) -> Iterator[Step]:
+    """Every sum that moves along an index with a traversal."""
+    if not options.block:
+        return
+    for along, place in together(body, range(body.rank, len(body.extents))):
+        if (step := shear_sum(body, place - body.rank, along)) is not None:
+            yield step
 
 
 def delta_intro(body: Body, number: int) -> Step | None:

@@ -9,7 +9,7 @@ from ...dialects.canonical_scope import add, factor
 from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
 from .basis import is_plain, primitive, rank, solve
-from .body import Body, build, mapped, renaming, substituted, used_by
+from .body import Body, build, mapped, renaming, substituted, together, used_by
 from .step import Options, Step
 
 Terms = list[tuple[Atom, int]]
@@ -118,6 +118,17 @@ def every_reindex(body: Body, options: Options) -> Iterator[Step]:
             yield step
         if found >= options.bases:
             return
+    if options.block:
+        yield from _shears(body)
+
+
+def _shears(body: Body) -> Iterator[Step]:
+    """Coordinates in which one traversal is counted from another that moves along with it."""
+    for fixed, moved in together(body, range(body.rank)):
+        phi = iterators(body.rank)
+        phi[moved] += phi[fixed]
+        if (step := reindex(body, phi)) is not None:
+            yield step
 
 
 def _components(rows: Sequence[Index]) -> list[list[Index]]:
@@ -167,10 +178,13 @@ def split_traversal(body: Body, number: int, by: int) -> Step | None:
 
 
 def every_split_traversal(body: Body, options: Options) -> Iterator[Step]:
-    """Digits that coefficients and divisors beside a traversal of coefficient 1 or -1 suggest."""
+    """Digits that coefficients and divisors beside a traversal of coefficient 1 or -1 suggest, and
+    blocks of traversals that move along an index with another iterator."""
     wanted: set[tuple[int, int]] = set()
     for row, _ in body.rows():
         wanted |= _digits(row, body.rank)
+    if options.block:
+        wanted |= {(k, options.block) for k, _ in together(body, range(len(body.extents)))}
     for number, by in sorted(wanted):
         if (step := split_traversal(body, number, by)) is not None:
             yield step

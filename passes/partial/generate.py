@@ -27,6 +27,7 @@ from ...dialects.index import Index
 from ..derivation.lift import leaves_of
 from ..equivalence.field import Evaluator
 from ..equivalence.residues import Residues, draw_primes
+from ..search_result import StopReason
 from . import operators
 from .lookup import Sieve, fit, keys, places, wrong_at
 from .operators import Product
@@ -44,7 +45,7 @@ class Options:
         depth: operators of a mutant, the product and the last view included.
         most_wrong: largest share of an output's positions that may be wrong.
         most_work: multiplications of a mutant over those of the program, at most.
-        seconds: of wall-clock time; mutants: products looked at.
+        seconds: of wall-clock time; mutants: products looked at; bytes: of values that are kept.
         gaps: zeros that a merge may put between blocks.
         strides, dilations, groups: of the convolutions tried.
     """
@@ -54,6 +55,7 @@ class Options:
     most_work: float = 4.0
     seconds: float = 30.0
     mutants: int = 100_000
+    bytes: int = 1 << 29
     gaps: tuple[int, ...] = (1, 2)
     strides: tuple[int, ...] = (1, 2)
     dilations: tuple[int, ...] = (1, 2)
@@ -117,7 +119,7 @@ class Count:
     values: int = 0
     products: int = 0
     kept: int = 0
-    stopped: str = "finished"
+    stopped: StopReason = "finished"
 
 
 class Generator:
@@ -144,13 +146,15 @@ class Generator:
         self.sieves = [Sieve(target, self.field) for target in self.targets]
         self.work = sum(work_of(root) for root in self.roots)
         self.count = Count()
+        self.bytes = 0
+        self.deadline = math.inf
 
     def run(self) -> Iterator[Mutant]:
         """Every mutant kept, in order of depth."""
-        deadline = time.monotonic() + self.options.seconds
+        self.deadline = time.monotonic() + self.options.seconds
         for depth, left, right, product in self._programs():
             self.count.products += 1
-            if self.count.products % 64 == 0 and time.monotonic() > deadline:
+            if self.count.products % 64 == 0 and time.monotonic() > self.deadline:
                 self.count.stopped = "time"
                 return
             if self.count.products > self.options.mutants:
@@ -192,23 +196,34 @@ class Generator:
 
     def _levels(self) -> list[list[Value]]:
         """The values by the number of operators that made them, no two alike."""
-        levels = [[self._input(leaf) for leaf in self.inputs]]
+        levels = [[self._input(leaf, f"input {k}") for k, leaf in enumerate(self.inputs)]]
         seen = {_name(value.values) for value in levels[0]}
         for _ in range(max(self.options.depth - 2, 0)):
             fresh: list[Value] = []
             for value in self._next(levels):
-                if (name := _name(value.values)) not in seen:
-                    seen.add(name)
-                    fresh.append(value)
+                if (name := _name(value.values)) in seen:
+                    continue
+                if self._is_spent(value):
+                    break
+                seen.add(name)
+                fresh.append(value)
             levels.append(fresh)
         self.count.values = sum(len(level) for level in levels)
         return levels
 
-    def _input(self, leaf: Leaf) -> Value:
+    def _is_spent(self, value: Value) -> bool:
+        """Whether no memory or time is left for values; half of the time is for products."""
+        self.bytes += value.values.nbytes
+        if self.bytes > self.options.bytes:
+            self.count.stopped = "memory"
+        elif time.monotonic() > self.deadline - self.options.seconds / 2:
+            self.count.stopped = "time"
+        return self.count.stopped != "finished"
+
+    def _input(self, leaf: Leaf, name: str) -> Value:
         def build(inputs: Inputs) -> Source:
             return inputs[leaf]
 
-        name = leaf.label or leaf.identity
         return Value(self.evaluator.value(leaf), frozenset([leaf]), name, build, ())
 
     def _next(self, levels: Sequence[Sequence[Value]]) -> Iterator[Value]:

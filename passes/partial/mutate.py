@@ -23,7 +23,7 @@ from ..derivation.step import Step
 from ..fuse_kernels import FuseKernels
 from ..weights_only import weights_only
 from .generate import Options
-from .search import Candidate, Found, search
+from .search import Candidate, Found, search_mutants
 
 RULE = "mutate"
 
@@ -103,12 +103,12 @@ def _searched(
     op: ScopeOp, root: Scope, options: AlgebraMutate, costs: Costs
 ) -> tuple[float, Found]:
     made = Options(depth=options.depth, seconds=options.budget, seed=options.seed)
-    windows = _windows(op)
-    found = search(root, replace(made, **windows), lambda s: modelled(s, costs), options.most)
+    made = replace(made, **windows_of(op))
+    found = search_mutants(root, made, lambda s: modelled(s, costs), options.most)
     return modelled(root, costs), found
 
 
-def _windows(op: ScopeOp) -> dict[str, tuple[int, ...]]:
+def windows_of(op: ScopeOp) -> dict[str, tuple[int, ...]]:
     """The strides, dilations and groups worth trying: 1, and the steps that the op takes."""
     steps = {1}
     for read in op.reads():
@@ -127,4 +127,4 @@ def modelled(root: Scope, costs: Costs) -> float:
     return costs.program(Program(module, Weights())).seconds
 
 
-__all__ = ["AlgebraMutate", "Mutated", "modelled", "mutate"]
+__all__ = ["RULE", "AlgebraMutate", "Mutated", "modelled", "mutate", "windows_of"]

@@ -48,7 +48,7 @@ class Found:
     unproved: int
 
 
-def search(program: Scope, options: Options, price: Price, most: int = 16) -> Found:
+def search_mutants(program: Scope, options: Options, price: Price, most: int = 16) -> Found:
     """Mutants of a program, corrected and proved, the cheapest by `price` first.
 
     The mutants are generated with as few channels as decide equality (the shrinking theorem of
@@ -116,4 +116,4 @@ def correction_share(candidate: Candidate, program: Scope) -> float:
     return sum(map(work_of, candidate.correction.parts)) / max(work_of(program), 1.0)
 
 
-__all__ = ["Candidate", "Found", "correction_share", "grown", "search"]
+__all__ = ["Candidate", "Found", "correction_share", "grown", "search_mutants"]

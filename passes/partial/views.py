@@ -87,11 +87,14 @@ def _padded(values: Lanes, dim: int, by: int) -> Lanes:
 
 
 def moves(shape: Sequence[int], dims: Sequence[int], gaps: Sequence[int]) -> Iterator[Move]:
-    """Every move between the dims given, digits of at most 4 on one side or the other."""
+    """Every move between the dims given: digits of at most 4 on one side or the other.
+
+    Blocks that do not divide the extent are padded by at most an eighth of it.
+    """
     for dim in dims:
         for by in range(2, shape[dim] + 1):
             blocks = -(-shape[dim] // by)
-            if min(by, blocks) > 4 or (shape[dim] % by and by > 4):
+            if min(by, blocks) > 4 or blocks * by - shape[dim] > max(1, shape[dim] // 8):
                 continue
             for inner in (True, False):
                 for into in (d for d in dims if d != dim):

@@ -179,7 +179,7 @@ def test_wrong_files_exit_1(net: Path, tmp_path: Path, capsys: Captured) -> None
         (("optimize", net, "--target", "h100", "-o", f"{nowhere}.mlir"), "cannot write"),
         (("optimize", net, "--target", "h100", "--report", f"{nowhere}.json"), "cannot write"),
         (("optimize", net, "-o", "x.txt"), "FILE.mlir or FILE.onnx"),
-        (("optimize", net, "--strategy", "derive"), "not there yet"),
+        (("optimize", net, "--strategy", "derives"), "did you mean 'derive'"),
         (("optimize", net, "--cost-file", text), "no cost file"),
         (("explain", text), "no report"),
         (("explain", broken), "no JSON"),
@@ -192,7 +192,7 @@ def test_wrong_files_exit_1(net: Path, tmp_path: Path, capsys: Captured) -> None
 def test_a_failed_command_leaves_no_file(net: Path, tmp_path: Path, capsys: Captured) -> None:
     before = sorted(tmp_path.iterdir())
     fails(capsys, "run", net, "--reference", "--output", tmp_path / "no" / "o.npz")
-    fails(capsys, "optimize", net, "--strategy", "derive", "-o", tmp_path / "o.mlir")
+    fails(capsys, "optimize", net, "--strategy", "derives", "-o", tmp_path / "o.mlir")
     assert sorted(tmp_path.iterdir()) == before
 
 

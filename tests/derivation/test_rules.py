@@ -93,7 +93,7 @@ def test_a_rule_keeps_what_random_scopes_compute(rule: Rule) -> None:
             continue
         scope = body.scope()
         root = reader_of(rng, scope)
-        for step in rule.propose(body, Options()):
+        for step in rule.propose(body, Options(block=2)):
             (new,) = Replacer().replace((root,), scope, step)
             assert equal(root, new, trial), f"{step.parameters} of {scope.expr.token}"
             applied += 1

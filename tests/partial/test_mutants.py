@@ -20,7 +20,7 @@ from isoform.passes.partial.correct import correct
 from isoform.passes.partial.generate import Generator, Mutant, Options
 from isoform.passes.partial.operators import gathered
 from isoform.passes.partial.region import boxes, symbolic_mask
-from isoform.passes.partial.search import search
+from isoform.passes.partial.search import search_mutants
 
 F32 = Float32Type()
 FEW = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1,), gaps=())
@@ -57,7 +57,7 @@ def test_a_dilated_convolution_becomes_a_regular_one() -> None:
     """PET, Figure 3, at an even size: exact; the channels are shrunk and grown again."""
     root = conv((1, 512, 14, 14), 256, (3, 3), dilation=2)
     options = Options(seconds=60, strides=(1,), groups=(1,), gaps=())
-    found = search(root, options, lambda scope: 1.0, most=8)
+    found = search_mutants(root, options, lambda scope: 1.0, most=8)
     regular = [c for c in found.candidates if "dilation 1" in c.mutant.text[2]]
     assert regular
     assert regular[0].mutant.exact
@@ -85,7 +85,7 @@ def test_two_convolutions_become_a_grouped_one() -> None:
     roots = [over(x, "a", 3), over(x, "b", 1)]
     generator = Generator(roots, Options(seconds=60, strides=(1,), dilations=(1,), gaps=()))
     found = [m for m in generator.run() if m.exact]
-    assert any("(x) beside (x)" in m.text[0] and "groups 2" in m.text[2] for m in found)
+    assert any("(input 0) beside (input 0)" in m.text[0] and "groups 2" in m.text[2] for m in found)
     assert any("beside" not in m.text[0] and "groups 1" in m.text[2] for m in found)
 
 

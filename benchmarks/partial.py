@@ -1,0 +1,163 @@
+"""Measure partial equivalence: PET's operators, and whole models with it on and off.
+
+    python benchmarks/partial.py                       the operators of PET's Table 3 and figures
+    python benchmarks/partial.py --models csrnet       models: mutation on, off, onnxruntime
+
+Operators: what the generator looked at, CPU seconds, and of the exact and the partial mutant that
+are modelled to be the fastest on a V100, the papers' target: wrong share of the positions, share of
+the multiplications that the correction takes, and milliseconds here of the original and the
+corrected program, run in turn. Models: medians and ratios of programs that take turns in one
+process; every result is verified.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from isoform.compiler import api
+from isoform.compiler.bench import interleave, median
+from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.levels import lower_to
+from isoform.compiler.peers import PEERS
+from isoform.dialects.algebra import ScopeOp
+from isoform.dialects.canonical_types import Scope
+from isoform.dialects.program import Program, main_of
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.derivation.cases import conv
+from isoform.passes.derivation.isolate import isolate
+from isoform.passes.derivation.lift import Lift, leaves_of, program_of_scope, scope_ops
+from isoform.passes.equivalence import compare
+from isoform.passes.partial.generate import Options
+from isoform.passes.partial.mutate import modelled
+from isoform.passes.partial.search import Candidate, correction_share, search_mutants
+from isoform.passes.partial.whole import apply_candidate
+
+ONE = (1,)
+# Name, program, the windows tried.
+OPERATORS: tuple[tuple[str, Scope, dict[str, Any]], ...] = (
+    ("batch into width (Fig. 1)", conv((4, 3, 8, 8), 4, (3, 3)), {"dilations": ONE}),
+    ("dilated (Fig. 3, Table 3)", conv((1, 512, 14, 14), 256, (3, 3), dilation=2), {}),
+    ("dilated, odd size", conv((1, 512, 15, 15), 256, (3, 3), dilation=2), {}),
+    ("rows with gaps (Fig. 11b)", conv((2, 512, 7, 15), 256, (3, 3)), {"dilations": ONE}),
+    ("5x5 in tiles (Table 3)", conv((1, 48, 38, 38), 64, (5, 5)), {"dilations": ONE, "gaps": ()}),
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure what the command line names."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--models", nargs="*", help="zoo models instead of operators")
+    parser.add_argument("--against", default="onnxruntime")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=10.0, help="of interleaved runs")
+    parser.add_argument("--budget", type=float, default=300.0, help="seconds of search for a model")
+    parser.add_argument("--no-run", action="store_true", help="operators are not measured")
+    parsed = parser.parse_args(arguments)
+    if parsed.models:
+        for name in parsed.models:
+            print(json.dumps(model(name, parsed)), flush=True)
+        return
+    for name, root, windows in OPERATORS:
+        print(json.dumps(operator(name, root, windows, parsed)), flush=True)
+
+
+def operator(name: str, root: Scope, windows: dict[str, Any], parsed: Any) -> dict[str, Any]:
+    """One operator: what was found."""
+    module = program_of_scope(root)
+    (op,) = scope_ops(module)
+    weights = [
+        module_input(module, k) for k, leaf in enumerate(leaves_of(root)) if leaf.label == "K"
+    ]
+    root = Lift(module, constants=weights, positional=True).scope(op)
+    options = replace(Options(seconds=60.0, strides=ONE, groups=ONE, gaps=(1,)), **windows)
+    started = time.process_time()
+    costs = Costs(target_named("v100"))
+    found = search_mutants(root, options, lambda scope: modelled(scope, costs), most=64)
+    row: dict[str, Any] = {
+        "operator": name,
+        "values": found.count.values,
+        "products": found.count.products,
+        "mutants": found.count.kept,
+        "stopped": found.count.stopped,
+        "cpu_s": round(time.process_time() - started, 1),
+        "unproved": found.unproved,
+    }
+    for kind, exact in (("exact", True), ("partial", False)):
+        chosen = next((c for c in found.candidates if c.mutant.exact == exact), None)
+        if chosen is not None:
+            row[kind] = _described(chosen, root)
+            if not parsed.no_run:
+                row[kind] |= _timed(op, weights, chosen, parsed.seconds / 5)
+    return row
+
+
+def module_input(module: ModuleOp, number: int) -> SSAValue:
+    """An input of a program."""
+    return main_of(module).body.block.args[number]
+
+
+def _described(chosen: Candidate, root: Scope) -> dict[str, Any]:
+    return {
+        "mutant": list(chosen.mutant.text),
+        "wrong": round(chosen.mutant.wrong, 4),
+        "boxes": len(chosen.correction.parts),
+        "correction_share": round(correction_share(chosen, root), 4),
+        "proof": chosen.method,
+    }
+
+
+def _timed(
+    op: ScopeOp, weights: Sequence[SSAValue], chosen: Candidate, seconds: float
+) -> dict[str, float]:
+    """Milliseconds of the operator, its kernel known at compile time, and of its mutant."""
+    alone, copy = isolate(op, weights)
+    apply_candidate(alone, copy, chosen)
+    before, after = timed([isolate(op, weights)[0], alone], seconds)
+    return {"ms_before": round(before * 1e3, 3), "ms_after": round(after * 1e3, 3)}
+
+
+def model(name: str, parsed: Any) -> dict[str, Any]:
+    """One model: with mutation, without, and a peer."""
+    program = api.load(f"zoo:{name}", batch=parsed.batch)
+    started = time.perf_counter()
+    better = api.optimize(program, strategy="mutate", budget=parsed.budget)
+    row: dict[str, Any] = {"model": name, "batch": parsed.batch}
+    row["search_s"] = round(time.perf_counter() - started, 1)
+    row["mutated"] = sum(r["rule"] == "mutate" for r in better.report["rewrites"])
+    row["verdict"] = compare(lower_to(program, "algebra"), lower_to(better, "algebra")).kind
+    plain = api.improve(program)
+    feeds = draw_inputs(program, 0)
+    runs: dict[str, Callable[[], Any]] = {
+        "on": partial(api.compile(better, threads=1).run, None, feeds),
+        "off": partial(api.compile(plain, threads=1).run, None, feeds),
+    }
+    for peer in parsed.against.split(",") if parsed.against else ():
+        runs[peer] = PEERS[peer](program, 1, feeds).run
+    times = interleave(runs, parsed.seconds, least=20)
+    row["ms"] = {k: round(median(v) * 1e3, 2) for k, v in times.items()}
+    row["ratio"] = {k: round(median(v) / median(times["on"]), 3) for k, v in times.items()}
+    return row
+
+
+def timed(programs: Sequence[Program], seconds: float) -> list[float]:
+    """Median seconds of programs that take the same inputs, run in turn on one thread."""
+    feeds = draw_inputs(programs[0], 0)
+    runs = {
+        str(k): partial(api.compile(p, threads=1).run, None, feeds) for k, p in enumerate(programs)
+    }
+    times = interleave(runs, seconds, least=10)
+    return [median(times[str(k)]) for k in range(len(programs))]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The searches that `optimize` runs, as a table: `--strategy NAME` runs one of them alone.
+
+To add one: write `search(program, costs, limits) -> SearchResult` (passes/search_result.py) in a
+folder of passes/, and add its line to `STRATEGIES` below, at its place in the order:
+
+    Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search")),
+
+That is all: `optimize` gives it the best program so far and its share of the budget, measures what
+it returns against that program where the target runs here, keeps what is faster, and reports. A
+search that wants to measure parts itself takes a fourth argument, a `Measure`, and is listed with
+`measuring` in place of `plain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from ..dialects.errors import UserError, did_you_mean
+from ..dialects.program import Program
+from ..passes.cost import Costs
+from ..passes.search_result import Limits, SearchResult
+
+PACKAGE = __name__.rpartition(".compiler")[0]
+EVERY = "optimize"
+# Named by the design, not there yet; a name leaves this line when it enters the table.
+PLANNED: tuple[str, ...] = ("substitute",)
+
+Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
+"""Median seconds of programs that take the same inputs, run in turn for so many seconds."""
+
+Search: TypeAlias = Callable[[Program, Costs, Limits, Measure | None], SearchResult]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One search.
+
+    Attributes:
+        level: the lowest level of what it returns; a search of a lower level is left out where the
+            result must stay above it, and a graph search needs a graph-level program.
+        share: of the budget, in relation to the shares of those that run as well.
+    """
+
+    name: str
+    level: str
+    share: float
+    search: Search
+
+
+def plain(reference: str) -> Search:
+    """A `search(program, costs, limits)`, loaded when it runs."""
+
+    def search(
+        program: Program, costs: Costs, limits: Limits, measure: Measure | None
+    ) -> SearchResult:
+        return _load(reference)(program, costs, limits)
+
+    return search
+
+
+def measuring(reference: str) -> Search:
+    """A `search(program, costs, limits, measure)`, loaded when it runs."""
+
+    def search(
+        program: Program, costs: Costs, limits: Limits, measure: Measure | None
+    ) -> SearchResult:
+        return _load(reference)(program, costs, limits, measure)
+
+    return search
+
+
+def _load(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(import_module(f"{PACKAGE}.{module}"), name)
+
+
+# In the order they run: those of the graph level first, for the others leave it.
+STRATEGIES: tuple[Strategy, ...] = (
+    Strategy("saturate", "graph", 1.0, plain("passes.saturation.search:search")),
+    Strategy("derive", "algebra", 2.0, measuring("passes.derivation.whole:search")),
+    Strategy("mutate", "algebra", 2.0, measuring("passes.partial.whole:search")),
+)
+
+
+def chosen(name: str, level: str) -> tuple[Strategy, ...]:
+    """The strategies that a name stands for, of those that keep a program at `level`.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    known = tuple(s.name for s in STRATEGIES)
+    if name != EVERY and name not in known:
+        _refuse(name, (EVERY, *known))
+    found = tuple(s for s in STRATEGIES if name in (EVERY, s.name))
+    return tuple(s for s in found if level != "graph" or s.level == "graph")
+
+
+def _refuse(name: str, known: Sequence[str]) -> None:
+    """Raises UserError."""
+    if name in PLANNED and name not in known:
+        hint = f"this version has {', '.join(known)}"
+        raise UserError(f"strategy '{name}' is not there yet", where="--strategy", hint=hint)
+    hint = did_you_mean(name, (*known, *PLANNED)) or f"known: {', '.join(known)}"
+    raise UserError(f"unknown strategy '{name}'", where="--strategy", hint=hint)

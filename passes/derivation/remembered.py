@@ -1,0 +1,81 @@
+"""What was found for subprograms before, on disk: a search that was cut off goes on from there.
+
+An entry is named by the interned scope, the leaves that are weights, the target and its bounds, how
+it was decided, and the rules themselves (a hash of this folder and of the iterator table). Anybody
+may delete it at any time; a broken one counts as none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...lowering.kernel_to_cpu.cache_folder import CacheFolder
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is to be done with a subprogram.
+
+    Attributes:
+        rules: of the program to take; None where it stays as it is.
+        modelled: modelled seconds of that program: with the rules they say which one it is.
+        before, after: seconds as it is, and of the best program found.
+        stop: why the search for it stopped.
+        states: how many programs were looked at.
+    """
+
+    rules: tuple[str, ...] | None
+    modelled: float
+    before: float
+    after: float
+    kind: str
+    stop: str
+    states: int
+
+
+class Remembered:
+    """Decisions by subprogram, in a folder of files."""
+
+    def __init__(self, folder: CacheFolder | None = None) -> None:
+        self.folder = CacheFolder() if folder is None else folder
+
+    def load(self, key: Sequence[str]) -> Decision | None:
+        """The decision that was saved under a key."""
+        file = self.folder.file(_name(key))
+        if file is None:
+            return None
+        try:
+            entry: dict[str, Any] = json.loads(file.read_bytes())
+            rules: list[str] | None = entry.pop("rules")
+            return Decision(rules=None if rules is None else tuple(rules), **entry)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def save(self, key: Sequence[str], decision: Decision) -> None:
+        """Keep a decision; where that is impossible it is made again next time."""
+        file = self.folder.file(_name(key))
+        if file is not None:
+            self.folder.write(file, json.dumps(asdict(decision)).encode())
+
+
+def _name(key: Sequence[str]) -> str:
+    text = "\0".join([*key, _rules_version()])
+    return f"derived-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
+
+
+@cache
+def _rules_version() -> str:
+    """A hash of the files that decide what is derived."""
+    here = Path(__file__).resolve().parent
+    matching = here.parents[1] / "lowering" / "algebra_to_kernel"
+    digest = hashlib.sha256()
+    for folder in (here, matching):
+        for file in sorted(folder.glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()

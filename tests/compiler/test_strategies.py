@@ -1,0 +1,177 @@
+"""The table of searches, and how `optimize` takes what they return."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from xdsl.dialects.builtin import StringAttr
+
+import isoform
+from isoform.compiler import search_stage
+from isoform.compiler.cpu import CpuOptions
+from isoform.compiler.search_stage import Question, run_searches
+from isoform.compiler.strategies import STRATEGIES, Measure, Strategy, chosen
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.errors import UserError
+from isoform.dialects.program import Program
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.search_result import Applied, Limits, Rejected, SearchResult, StopReason
+
+MARK = "test.number"
+Result = Callable[[Program], SearchResult]
+
+
+def program() -> Program:
+    b = GraphBuilder()
+    b.output("y", b.relu(b.input("x", (4,))))
+    return b.build()
+
+
+def marked(base: Program, number: int) -> Program:
+    """Another program, so that a fake measurement knows it."""
+    made = base.clone()
+    made.module.attributes[MARK] = StringAttr(str(number))
+    return made
+
+
+def number_of(made: Program) -> int:
+    mark = made.module.attributes.get(MARK)
+    return int(mark.data) if isinstance(mark, StringAttr) else 0
+
+
+def gives(
+    *numbers: int, stop: StopReason = "finished", log: list[Limits] | None = None
+) -> Strategy:
+    """A search that returns programs of these numbers, the first as its result."""
+
+    def search(
+        base: Program, costs: Costs, limits: Limits, measure: Measure | None
+    ) -> SearchResult:
+        if log is not None:
+            log.append(limits)
+        made = [marked(base, n) if n else base.clone() for n in numbers]
+        applied = [Applied(f"rule-{numbers[0]}", f"on {number_of(base)}", "exact", -1.0)]
+        rejected = [Rejected("other", "main", "no")]
+        return SearchResult(made[0], stop, applied, rejected, made[1:])
+
+    return Strategy(f"fake{numbers[0]}", "graph", 1.0, search)
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
+    """What each program is measured to take; 1.0 by default."""
+    known: dict[int, float] = {}
+
+    def measure(question: Question, programs: Sequence[Program], limit: float) -> list[float]:
+        return [known.get(number_of(p), 1.0) for p in programs]
+
+    monkeypatch.setattr(search_stage, "measure_programs", measure)
+    return known
+
+
+def question() -> Question:
+    target = target_named("cpu")
+    return Question(target, Costs(target), 0, CpuOptions(1), 10.0)
+
+
+def test_the_fastest_of_result_and_alternatives_is_kept(seconds: dict[int, float]) -> None:
+    seconds |= {1: 0.8, 2: 0.6, 3: 0.7}
+    found = run_searches(program(), [gives(1, 2, 3)], question())
+    assert number_of(found.program) == 2
+    assert found.searches == [
+        {"strategy": "fake1", "stop_reason": "finished", "candidates": 3, "kept": True}
+    ]
+
+
+def test_the_next_search_gets_what_was_kept(seconds: dict[int, float]) -> None:
+    seconds |= {1: 0.8, 2: 0.5}
+    found = run_searches(program(), [gives(1), gives(2)], question())
+    assert number_of(found.program) == 2
+    assert [r["place"] for r in found.rewrites] == ["on 0", "on 1"]
+    assert [r["rule"] for r in found.rewrites] == ["rule-1", "rule-2"]
+
+
+@pytest.mark.parametrize("taken", [1.0, 1.5, 0.98])
+def test_what_is_not_faster_beyond_noise_is_rejected(
+    taken: float, seconds: dict[int, float]
+) -> None:
+    seconds |= {1: taken}
+    given = program()
+    found = run_searches(given, [gives(1)], question())
+    assert found.program is given
+    assert found.rewrites == []
+    assert found.searches[0]["kept"] is False
+    assert f"measured to take {taken:.3f}" in found.rejected[-1]["reason"]
+
+
+def test_an_equal_program_is_not_measured(seconds: dict[int, float]) -> None:
+    seconds |= {0: 0.0}
+    found = run_searches(program(), [gives(0)], question())
+    assert found.searches[0]["candidates"] == 0
+
+
+def test_time_is_shared_among_those_still_to_run(seconds: dict[int, float]) -> None:
+    log: list[Limits] = []
+    run_searches(program(), [gives(1, log=log), gives(2, log=log)], question())
+    assert log[0].seconds == pytest.approx(4.0, abs=0.5)
+    assert log[1].seconds == pytest.approx(8.0, abs=0.5), "the first took nothing"
+
+
+def test_the_first_reason_to_stop_is_told(seconds: dict[int, float]) -> None:
+    found = run_searches(program(), [gives(1), gives(2, stop="time")], question())
+    assert found.stop_reason == "time"
+    assert run_searches(program(), [], question()).stop_reason == "finished"
+
+
+def test_a_graph_search_needs_a_graph_program(seconds: dict[int, float]) -> None:
+    from isoform.compiler.levels import lower_to
+
+    found = run_searches(lower_to(program(), "algebra"), [gives(1)], question())
+    assert found.searches == []
+    assert "algebra level already" in found.rejected[0]["reason"]
+
+
+def test_what_does_not_run_here_is_modelled() -> None:
+    target = target_named("h100")
+    asked = Question(target, Costs(target), 0, CpuOptions(1), 10.0, "it does not run here")
+    found = run_searches(program(), [gives(1)], asked)
+    assert "modelled to take 1.000" in found.rejected[-1]["reason"]
+
+
+def test_programs_are_measured() -> None:
+    taken = search_stage.measure_programs(question(), [program(), program()], 0.05)
+    assert len(taken) == 2
+    assert min(taken) > 0
+
+
+# --- the table ----------------------------------------------------------------------------------
+
+
+def test_a_name_stands_for_one_search_and_optimize_for_all() -> None:
+    assert chosen("optimize", "kernel") == STRATEGIES
+    for strategy in STRATEGIES:
+        assert chosen(strategy.name, "kernel") == (strategy,)
+
+
+def test_searches_below_the_graph_are_left_out_for_graph_results() -> None:
+    assert all(s.level == "graph" for s in chosen("optimize", "graph"))
+    assert chosen("derive", "graph") == ()
+
+
+def test_graph_searches_come_first() -> None:
+    levels = [s.level for s in STRATEGIES]
+    assert levels == sorted(levels, key=("graph", "algebra").index)
+
+
+def test_an_unknown_strategy_is_named_with_the_closest() -> None:
+    with pytest.raises(UserError, match="did you mean 'derive'"):
+        chosen("derives", "kernel")
+
+
+def test_derive_alone_reports_what_it_did() -> None:
+    b = GraphBuilder()
+    x = b.input("x", (4, 8))
+    b.output("y", b.matmul(x, b.input("w", (8, 4))))
+    report = isoform.optimize(b.build(), target="h100", strategy="derive").report
+    assert [s["strategy"] for s in report["searches"]] == ["derive"]
+    assert report["strategy"] == "derive"

@@ -1,0 +1,75 @@
+"""Whole programs are mutated where it gains, and their results are what they were."""
+
+import numpy as np
+import pytest
+
+from isoform.compiler import api
+from isoform.compiler.levels import lower_to
+from isoform.dialects import reference
+from isoform.dialects.algebra import ScopeOp
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.program import Program, provenance
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.equivalence import compare
+from isoform.passes.partial.whole import search
+from isoform.passes.search_result import Limits
+
+
+def dilated(count: int = 2, size: int = 14, channels: int = 128) -> Program:
+    """Dilated convolutions in a row, each with a bias and relu."""
+    rng = np.random.default_rng(7)
+    b = GraphBuilder()
+    x = b.input("x", (1, channels, size, size))
+    for k in range(count):
+        w = b.weight(f"w{k}", rng.standard_normal((channels, channels, 3, 3)).astype("f") / 30)
+        bias = b.weight(f"b{k}", rng.standard_normal(channels).astype("f"))
+        window = {"strides": [1, 1], "pads": [2] * 4, "dilations": [2, 2]}
+        x = b.relu(b.conv(x, w, bias, **window))
+    b.output("y", x)
+    return b.build("dilated")
+
+
+@pytest.fixture(scope="module")
+def mutated() -> tuple[Program, Program]:
+    """A program and what is made of it, by modelled costs of a GPU."""
+    program = dilated()
+    result = search(program, Costs(target_named("v100")), Limits(60.0))
+    assert {a.rule for a in result.applied} == {"mutate"}
+    return program, result.program
+
+
+def test_dilated_convolutions_become_regular_with_one_view_between(
+    mutated: tuple[Program, Program],
+) -> None:
+    """PET, Figure 11(b): the views of neighbours cancel across bias and relu."""
+    scopes = [o for o in mutated[1].main.body.block.ops if isinstance(o, ScopeOp)]
+    copies = [
+        o for o in scopes if len(o.operands) == 1 and not o.summation and "floordiv" in str(o)
+    ]
+    assert len(copies) == 2
+    assert sum(bool(o.summation) for o in scopes) == 2
+    assert any("mutate" in provenance(o) for o in scopes)
+
+
+def test_the_result_is_the_same_program(mutated: tuple[Program, Program]) -> None:
+    program, better = mutated
+    assert compare(lower_to(program, "algebra"), better).kind == "equal"
+    feeds = {"x": np.random.default_rng(1).standard_normal((1, 128, 14, 14)).astype("f")}
+    expected = reference.run(program, feeds)["y"]
+    (found,) = api.compile(better, threads=1).run(None, feeds)
+    assert np.abs(found - expected).max() < 1e-4 * np.abs(expected).max()
+
+
+def test_what_does_not_gain_is_declined_with_the_reason() -> None:
+    program = dilated(size=6, channels=4, count=1)
+    result = search(program, Costs(target_named("v100")), Limits(30.0))
+    assert result.applied == []
+    assert result.program.module.is_structurally_equivalent(program.module)
+    assert all("mutants" in r.reason or "share" in r.reason for r in result.rejected)
+    assert result.rejected
+
+
+def test_time_that_is_spent_is_said() -> None:
+    result = search(dilated(), Costs(target_named("v100")), Limits(0.0))
+    assert (result.stop_reason, result.applied) == ("time", [])
