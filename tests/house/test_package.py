@@ -62,9 +62,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     subprocess.run([*command, "--wheel-dir", str(tmp_path)], check=True)
     (wheel,) = tmp_path.glob("isoform-*.whl")
     shipped = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
-    expected = {
-        str("isoform" / path.relative_to(ROOT))
-        for folder in package_folders()
-        for path in (ROOT / folder).glob("*.py")
-    }
+    code = [path for folder in package_folders() for path in (ROOT / folder).glob("*.py")]
+    rules = (ROOT / "passes").rglob("*.rules")
+    expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *rules)}
     assert shipped == {*expected, "isoform/py.typed"}

@@ -1,0 +1,1 @@
+"""Graph substitutions: rules as data, their generation and proof, and the search over them."""

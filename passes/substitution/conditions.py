@@ -1,0 +1,248 @@
+"""Expressions over shapes and attributes: side conditions of rules, and sizes on right sides.
+
+    expression  or-chain of and-chains of comparisons of sums
+    comparison  == != < <= > >=, chainable
+    sum         + - * // % and unary minus over atoms
+    atom        number, name (an attribute), name[i], name.rank, name.shape[i], min(..), max(..),
+                not expression, (expression)
+
+A tensor variable is bound to its shape, an attribute variable to its value. A negative index
+counts from the end. This is all there is: text from a rule file can compute, and do nothing else.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeAlias
+
+from ...dialects.errors import UserError
+
+Value: TypeAlias = "int | float | bool | str | tuple[Any, ...]"
+Bindings: TypeAlias = Mapping[str, Value]
+Code: TypeAlias = Callable[[Bindings], Any]
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(==|!=|<=|>=|//|[-+*%<>()\[\],.?]))")
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_SUM: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "-": operator.sub}
+_PRODUCT: dict[str, Callable[[Any, Any], Any]] = {
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+
+
+class Meaning:
+    """What the signs mean: here on numbers. A prover puts its own terms in their place."""
+
+    def compare(self, sign: str, a: Any, b: Any) -> Any:
+        return _COMPARE[sign](a, b)
+
+    def calculate(self, sign: str, a: Any, b: Any) -> Any:
+        return _SIGNS[sign](a, b)
+
+    def every(self, parts: Iterable[Any]) -> Any:
+        return all(parts)
+
+    def some(self, parts: Iterable[Any]) -> Any:
+        return any(parts)
+
+    def no(self, part: Any) -> Any:
+        return not part
+
+    def extreme(self, word: str, parts: Sequence[Any]) -> Any:
+        return min(parts) if word == "min" else max(parts)
+
+    def rank(self, variable: Any) -> Any:
+        return len(variable)
+
+    def item(self, variable: Any, index: Any) -> Any:
+        return variable[index]
+
+
+_SIGNS = _SUM | _PRODUCT
+_WORDS = ("and", "or", "not", "min", "max", "true", "false")
+
+
+def evaluate(text: str, bindings: Bindings) -> Any:
+    """The value of an expression: a truth value or a whole number.
+
+    Raises:
+        UserError: the text is no expression, names something unbound, or divides by 0.
+    """
+    try:
+        return compiled(text)(bindings)
+    except (KeyError, IndexError) as error:
+        raise UserError(f"'{text}' reads what is not there: {error}") from error
+    except (ZeroDivisionError, TypeError) as error:
+        raise UserError(f"'{text}' cannot be computed: {error}") from error
+
+
+def holds(where: tuple[str, ...], bindings: Bindings) -> bool:
+    """Whether every condition holds; one that reads a dim that is not there does not."""
+    try:
+        return all(compiled(text)(bindings) for text in where)
+    except (KeyError, IndexError, ZeroDivisionError, TypeError):
+        return False
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Variables an expression reads, in order of appearance."""
+    found = re.findall(r"(?<![.\w])[A-Za-z_]\w*", text)
+    return tuple(dict.fromkeys(name for name in found if name not in _WORDS))
+
+
+@cache
+def compiled(text: str) -> Code:
+    """A function of the bindings. Raises UserError where the text is no expression."""
+    return compiled_as(text, Meaning())
+
+
+def compiled_as(text: str, meaning: Meaning) -> Code:
+    """A function of the bindings to what `meaning` makes of the signs."""
+    return _Parser(text, meaning).whole()
+
+
+class _Parser:
+    """Recursive descent; each method returns the code of what it read."""
+
+    def __init__(self, text: str, meaning: Meaning) -> None:
+        self.text, self.meaning = text, meaning
+        self.tokens = _tokens(text)
+        self.at = 0
+
+    def whole(self) -> Code:
+        code = self.either()
+        if self.at != len(self.tokens):
+            raise self.fail()
+        return code
+
+    def fail(self) -> UserError:
+        found = self.tokens[self.at] if self.at < len(self.tokens) else "the end"
+        return UserError(f"'{self.text}' is no condition or size", found=found)
+
+    def accept(self, *wanted: str) -> str | None:
+        if self.at < len(self.tokens) and self.tokens[self.at] in wanted:
+            self.at += 1
+            return self.tokens[self.at - 1]
+        return None
+
+    def expect(self, wanted: str) -> None:
+        if self.accept(wanted) is None:
+            raise self.fail()
+
+    def either(self) -> Code:
+        parts = [self.all_of()]
+        while self.accept("or"):
+            parts.append(self.all_of())
+        some = self.meaning.some
+        return parts[0] if len(parts) == 1 else lambda b: some(part(b) for part in parts)
+
+    def all_of(self) -> Code:
+        parts = [self.comparison()]
+        while self.accept("and"):
+            parts.append(self.comparison())
+        every = self.meaning.every
+        return parts[0] if len(parts) == 1 else lambda b: every(part(b) for part in parts)
+
+    def comparison(self) -> Code:
+        if self.accept("not"):
+            negated, no = self.comparison(), self.meaning.no
+            return lambda b: no(negated(b))
+        values, signs = [self.chain(_SUM)], list[str]()
+        while (sign := self.accept(*_COMPARE)) is not None:
+            signs.append(sign)
+            values.append(self.chain(_SUM))
+        if not signs:
+            return values[0]
+        meaning = self.meaning
+
+        def test(bindings: Bindings) -> Any:
+            found = [value(bindings) for value in values]
+            triples = zip(signs, found, found[1:], strict=False)
+            tests = [meaning.compare(sign, a, b) for sign, a, b in triples]
+            return tests[0] if len(tests) == 1 else meaning.every(tests)
+
+        return test
+
+    def chain(self, signs: Mapping[str, Callable[[Any, Any], Any]]) -> Code:
+        below = self.unary if signs is _PRODUCT else lambda: self.chain(_PRODUCT)
+        code = below()
+        while (sign := self.accept(*signs)) is not None:
+            code = self.binary(sign, code, below())
+        return code
+
+    def binary(self, sign: str, a: Code, b: Code) -> Code:
+        calculate = self.meaning.calculate
+        return lambda bindings: calculate(sign, a(bindings), b(bindings))
+
+    def unary(self) -> Code:
+        if self.accept("-"):
+            inner = self.unary()
+            return lambda b: -inner(b)
+        return self.atom()
+
+    def atom(self) -> Code:
+        if self.accept("("):
+            code = self.either()
+            self.expect(")")
+            return code
+        if self.at == len(self.tokens):
+            raise self.fail()
+        token = self.tokens[self.at]
+        self.at += 1
+        if token.isdigit():
+            number = int(token)
+            return lambda _: number
+        if token in ("true", "false"):
+            return lambda _: token == "true"
+        if token in ("min", "max"):
+            return self.least_or_most(token)
+        if not token.isidentifier() or token in _WORDS:
+            self.at -= 1
+            raise self.fail()
+        return self.variable(token)
+
+    def least_or_most(self, word: str) -> Code:
+        self.expect("(")
+        parts = [self.chain(_SUM)]
+        while self.accept(","):
+            parts.append(self.chain(_SUM))
+        self.expect(")")
+        extreme = self.meaning.extreme
+        return lambda b: extreme(word, [part(b) for part in parts])
+
+    def variable(self, name: str) -> Code:
+        rank, item = self.meaning.rank, self.meaning.item
+        if self.accept("."):
+            if self.accept("rank"):
+                return lambda b: rank(b[name])
+            self.expect("shape")
+        elif self.tokens[self.at : self.at + 1] != ["["]:
+            return lambda b: b[name]
+        self.expect("[")
+        index = self.chain(_SUM)
+        self.expect("]")
+        return lambda b: item(b[name], index(b))
+
+
+def _tokens(text: str) -> list[str]:
+    found, at = list[str](), 0
+    while at < len(text.rstrip()):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise UserError(f"'{text}' is no condition or size", found=text[at:].strip()[:1])
+        at = match.end()
+        token = match.group(match.lastindex or 0)
+        if token != "?":
+            found.append(token)
+    return found

@@ -1,0 +1,287 @@
+"""Equalities of a table: which pairs of graphs of one fingerprint become candidate rules.
+
+Pruning here needs no proof: it drops a pair only where a smaller or a renamed pair implies it.
+
+- roles: no variable is both image and kernel of a convolution: true, and of no use;
+- congruence: a pair is a term whose operands are each the first of their class, with the first of
+  its own class; every other pair follows from such ones;
+- input renaming: of pairs that differ in the names of their variables one is kept;
+- instance: a pair that another becomes when terms stand for its variables is dropped;
+- common subgraph: a subterm of both sides becomes a variable where the equality still holds, and
+  the same operator on top of both sides is taken off where its operands are equal already.
+
+Source: Jia et al., TASO (SOSP 2019), sections 2 and 6 (renaming, common subgraph).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..exact import Shape
+from ..instances import outcome, shapes_of
+from ..rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of, subterms, variables_of
+from .operators import World
+from .table import NONE, Table
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Two sides of equal value at the world's shapes, attributes as numbers."""
+
+    left: tuple[Term, ...]
+    right: tuple[Term, ...]
+    shapes: tuple[tuple[str, Shape], ...]
+
+    @property
+    def rule(self) -> Rule:
+        return Rule("candidate", self.left, self.right)
+
+
+@dataclass
+class Counts:
+    """How many candidates each step leaves."""
+
+    terms: int = 0
+    classes: int = 0
+    pairs: int = 0
+    congruence: int = 0
+    roles: int = 0
+    renaming: int = 0
+    common: int = 0
+    instance: int = 0
+    consequence: int = 0
+    general: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(**{k: getattr(self, k) + getattr(other, k) for k in vars(self)})
+
+
+def candidates(table: Table) -> tuple[list[Candidate], Counts]:
+    """The candidates of a world, smallest first."""
+    world, counts = table.world, Counts(terms=len(table))
+    classes = _Classes(table)
+    counts.classes, counts.pairs = classes.count, classes.pairs
+    seen, found = dict[object, None](), list[Candidate]()
+    for left, right in (*_single(table, classes), *_double(table, classes)):
+        counts.congruence += 1
+        if not _roles_apart((*left, *right)):
+            continue
+        counts.roles += 1
+        one = _renamed(left, right, dict(world.variables))
+        key = (one.left, one.right)
+        if key in seen or (one.right, one.left) in seen:
+            continue
+        seen[key] = None
+        found.append(one)
+    counts.renaming = len(found)
+    found = [one for one in found if not _has_common_part(one)]
+    counts.common = len(found)
+    kept = without_instances(found)
+    counts.instance = len(kept)
+    return kept, counts
+
+
+def _roles_apart(terms: tuple[Term, ...]) -> bool:
+    """Whether no variable is at once the image of a convolution and its kernel or bias."""
+    convs = [node for node in nodes_of(terms) if node.op == "conv"]
+    images = {name for node in convs for name in variables_of(node.operands[:1])}
+    kernels = {name for node in convs for name in variables_of(node.operands[1:])}
+    return not images & kernels
+
+
+class _Classes:
+    """Terms by fingerprint; the first of each class is its smallest."""
+
+    def __init__(self, table: Table) -> None:
+        _, first, inverse, sizes = np.unique(
+            table.hashes, return_index=True, return_inverse=True, return_counts=True
+        )
+        self.first = first[inverse].astype(np.int64)
+        self.count = len(first)
+        self.pairs = int((sizes.astype(np.int64) * (sizes - 1) // 2).sum())
+        self.is_first = np.zeros(len(table), bool)
+        self.is_first[first] = True
+        operands = np.where(table.operands == NONE, first[0], table.operands)
+        missing = table.operands == NONE
+        self.canonical = (self.is_first[operands] | missing).all(axis=1)
+
+
+def _single(table: Table, classes: _Classes) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+    for term in np.flatnonzero(classes.canonical & ~classes.is_first):
+        yield (table.term(int(term)),), (table.term(int(classes.first[term])),)
+
+
+def _double(table: Table, classes: _Classes) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+    """Both results of a split, where each alone is a smaller term of fewer variables."""
+    sizes = table.sizes
+    for block, (which, result, _) in enumerate(table.made_by):
+        if which < 0 or result != 0 or table.world.operators[which].results != 2:
+            continue
+        zeroth = np.flatnonzero(table.block == block)
+        for a in zeroth[classes.canonical[zeroth]]:
+            b = int(a) + len(zeroth)
+            first = (int(classes.first[a]), int(classes.first[b]))
+            if min(sizes[first[0]], sizes[first[1]]) < 1 or a in first or b in first:
+                continue
+            left = (table.term(first[0]), table.term(first[1]))
+            right = (table.term(int(a)), table.term(b))
+            new = any(
+                set(variables_of((u,))) - set(variables_of((t,)))
+                for t, u in zip(left, right, strict=True)
+            )
+            bound = set(variables_of(right)) <= set(variables_of(left))
+            if new and bound and len(nodes_of(left)) <= table.most:
+                yield left, right
+
+
+def _renamed(
+    left: tuple[Term, ...], right: tuple[Term, ...], shapes: Mapping[str, Shape]
+) -> Candidate:
+    """Variables renamed in the order in which they appear, by shape."""
+    names: dict[str, str] = {}
+    for name in variables_of((*left, *right)):
+        pool = [other for other in shapes if shapes[other] == shapes[name]]
+        names[name] = next(other for other in pool if other not in names.values())
+    bound = tuple((names[name], shapes[name]) for name in names)
+    return Candidate(rename(left, names), rename(right, names), bound)
+
+
+def rename(terms: tuple[Term, ...], names: Mapping[str, str]) -> tuple[Term, ...]:
+    """The terms with other names of variables."""
+    known: dict[Term, Term] = {}
+
+    def build(term: Term) -> Term:
+        if term not in known:
+            known[term] = fresh(term)
+        return known[term]
+
+    def fresh(term: Term) -> Term:
+        match term:
+            case Var():
+                return Var(names.get(term.name, term.name))
+            case Out():
+                node = build(term.node)
+                assert isinstance(node, Node)
+                return Out(node, term.index)
+            case Node():
+                return Node(term.op, tuple(build(t) for t in term.operands), term.attributes)
+
+    return tuple(build(term) for term in terms)
+
+
+def replace_term(terms: tuple[Term, ...], old: Term, new: Term) -> tuple[Term, ...]:
+    """The terms with one subterm replaced everywhere."""
+
+    def build(term: Term) -> Term:
+        if term == old:
+            return new
+        match term:
+            case Var():
+                return term
+            case Out():
+                node = build(term.node)
+                assert isinstance(node, Node)
+                return Out(node, term.index)
+            case Node():
+                return Node(term.op, tuple(build(t) for t in term.operands), term.attributes)
+
+    return tuple(build(term) for term in terms)
+
+
+def _has_common_part(one: Candidate) -> bool:
+    return _shares_an_input(one) or _shares_its_top(one)
+
+
+def _shares_an_input(one: Candidate) -> bool:
+    """Whether a subterm of both sides may be any tensor: the pair with a variable there holds."""
+    mine = [t for t in subterms(one.left) if isinstance(t, Out | Node)]
+    theirs = set(subterms(one.right))
+    for term in dict.fromkeys(mine):
+        if term not in theirs or (isinstance(term, Node) and term.op in (*CONSTANTS, "split")):
+            continue
+        shape = shapes_of((term,), dict(one.shapes))
+        if shape is None:
+            continue
+        left = replace_term(one.left, term, Var("common"))
+        right = replace_term(one.right, term, Var("common"))
+        if any(isinstance(t, Var) for t in (*left, *right)) and left == right:
+            continue
+        if outcome(Rule("", left, right), {**dict(one.shapes), "common": shape[0]}).equal:
+            return True
+    return False
+
+
+def _shares_its_top(one: Candidate) -> bool:
+    """Whether both sides are one operator on operands that are equal in pairs."""
+    if len(one.left) != 1:
+        return False
+    a, b = one.left[0], one.right[0]
+    if isinstance(a, Out) and isinstance(b, Out) and a.index == b.index:
+        a, b = a.node, b.node
+    if not (isinstance(a, Node) and isinstance(b, Node)) or a.op in CONSTANTS:
+        return False
+    if (a.op, a.attributes, len(a.operands)) != (b.op, b.attributes, len(b.operands)):
+        return False
+    return all(_equal(x, y, one) for x, y in zip(a.operands, b.operands, strict=True))
+
+
+def without_instances(found: list[Candidate]) -> list[Candidate]:
+    """Those that are no special case of another: of equal ones the first."""
+    by_top: dict[object, list[Candidate]] = {}
+    for one in found:
+        by_top.setdefault(_top(one.left), []).append(one)
+        if _top(one.right) != _top(one.left):
+            by_top.setdefault(_top(one.right), []).append(one)
+    return [one for one in found if not _is_instance(one, by_top)]
+
+
+def _top(terms: tuple[Term, ...]) -> object:
+    nodes = [t.node if isinstance(t, Out) else t for t in terms]
+    return tuple((n.op, n.attributes) if isinstance(n, Node) else "variable" for n in nodes)
+
+
+def _is_instance(one: Candidate, by_top: Mapping[object, list[Candidate]]) -> bool:
+    others = {id(o): o for side in (one.left, one.right) for o in by_top.get(_top(side), [])}
+    sides = (one.left, one.right)
+    for other in others.values():
+        if other is one:
+            continue
+        for a, b in ((other.left, other.right), (other.right, other.left)):
+            for left, right in (sides, sides[::-1]):
+                bound: dict[str, Term] = {}
+                matched = match((*a, *b), (*left, *right), bound)
+                if matched and any(not isinstance(t, Var) for t in bound.values()):
+                    return True
+                if matched and len(set(bound.values())) < len(bound):
+                    return True
+    return False
+
+
+def match(patterns: tuple[Term, ...], terms: tuple[Term, ...], bound: dict[str, Term]) -> bool:
+    """Whether terms for the variables of `patterns` make them `terms`; fills `bound`."""
+    return len(patterns) == len(terms) and all(
+        _matches(p, t, bound) for p, t in zip(patterns, terms, strict=True)
+    )
+
+
+def _matches(pattern: Term, term: Term, bound: dict[str, Term]) -> bool:
+    match pattern, term:
+        case Var(), _:
+            return bound.setdefault(pattern.name, term) == term
+        case Out(), Out():
+            return pattern.index == term.index and _matches(pattern.node, term.node, bound)
+        case Node(), Node():
+            same = (pattern.op, pattern.attributes) == (term.op, term.attributes)
+            return same and match(pattern.operands, term.operands, bound)
+        case _:
+            return False
+
+
+def _equal(x: Term, y: Term, one: Candidate) -> bool:
+    return x == y or outcome(Rule("", (x,), (y,)), dict(one.shapes)).equal
+
+
+__all__ = ["Candidate", "Counts", "World", "candidates", "rename", "replace_term"]

@@ -1,0 +1,277 @@
+"""From an equality at fixed shapes to a rule: which attributes may vary, and under what conditions.
+
+1. Attributes of the left side become variables; those of the right side become what they could be:
+   a variable of the left, an extent, a sum, quotient or product of extents (`expressions.py`).
+2. The right side's choice is the one that is right on most random instances of the left side, at
+   shapes and ranks other than those the equality was found at.
+3. Where it is not right everywhere, side conditions are looked for: equalities that hold on every
+   instance that passed and together fail on every one that did not. Each is shown needed by an
+   instance: without it the rule would apply there and be wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..check import check_rule
+from ..conditions import holds
+from ..instances import Bindings, Sampler, outcome, shapes_of
+from ..rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Term, nodes_of, variables_of
+from .candidates import Candidate
+from .expressions import atoms_for, conditions_for, numbers_for
+
+_FIXED = ("perm", "dims", "transpose_a", "transpose_b", "count_include_pad", "ceil_mode")
+_PER_NODE = ("sizes",)
+_SIZED = ("sizes", "shape")
+_PROBES, _INSTANCES, _FEWEST, _CHECKED = 24, 80, 6, 12
+_SWEEPS = 2
+_MOST_CONDITIONS = 4
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why an equality became no rule."""
+
+    candidate: Candidate
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """An instance, whether the rule is right there, and whether its right side makes sense."""
+
+    bindings: Bindings
+    right: bool
+    makes_sense: bool
+
+
+def generalise(candidate: Candidate, seed: int = 0) -> Rule | Failure:
+    """The most general rule found for an equality, or why there is none.
+
+    What is found is applied to further instances, from its text alone; where it is wrong there, the
+    axes of the left side stay as they were found.
+    """
+    failure = Failure(candidate, "")
+    for fixed in (_FIXED, (*_FIXED, "axis")):
+        found = _generalise(candidate, fixed, seed)
+        if isinstance(found, Failure):
+            failure = found
+        elif check_rule(found, _CHECKED, seed + 1).holds:
+            return found
+        else:
+            failure = Failure(candidate, "further instances refute it")
+    return failure
+
+
+def _generalise(candidate: Candidate, fixed: tuple[str, ...], seed: int) -> Rule | Failure:
+    rng = np.random.default_rng([seed, *(len(str(t)) for t in candidate.left)])
+    left, values = _with_variables(candidate.left, fixed)
+    base: Bindings = {**dict(candidate.shapes), **values}
+    probe = Rule("", left, candidate.right)
+    if shapes_of(left, base) is None:
+        return Failure(candidate, "the left side has no attributes of its own")
+    sampler = Sampler(probe, base, rng)
+    probes = [base, *(sampler.draw() for _ in range(_PROBES))]
+    chosen = _best_right(probe, base, probes)
+    if chosen is None:
+        return Failure(candidate, "it holds at no other shape")
+    rule = replace(probe, right=chosen)
+    trials = _trials(rule, [*probes, *(sampler.draw() for _ in range(_INSTANCES))])
+    where = _conditions(rule, trials, len(sampler.bases) == 1)
+    if where is None:
+        return Failure(candidate, "no side condition tells where it holds")
+    return replace(rule, where=where)
+
+
+def _trials(rule: Rule, instances: Sequence[Bindings]) -> list[_Trial]:
+    trials = list[_Trial]()
+    for bindings in {repr(sorted(b.items())): b for b in instances}.values():
+        found = outcome(rule, bindings)
+        if found.applies:
+            trials.append(_Trial(bindings, found.equal, found.left == found.right))
+    return trials
+
+
+# --- the left side ------------------------------------------------------------------------------
+
+
+def _with_variables(
+    terms: tuple[Term, ...], fixed: tuple[str, ...]
+) -> tuple[tuple[Term, ...], Bindings]:
+    """Terms whose attributes are variables, and the values these had."""
+    names: dict[tuple[Any, ...], str] = {}
+    values: Bindings = {}
+
+    def variable(node: Node, name: str, value: AttrValue) -> AttrValue:
+        if name in fixed:
+            return value
+        key = (node, name) if name in _PER_NODE or node.op in CONSTANTS else (name, value)
+        if key not in names:
+            count = sum(1 for other in values if other.rstrip("0123456789") == name)
+            names[key] = name if count == 0 else f"{name}{count + 1}"
+            values[names[key]] = value
+        return AttrVar(names[key])
+
+    return with_attributes(terms, variable), values
+
+
+def with_attributes(terms: tuple[Term, ...], change: Any) -> tuple[Term, ...]:
+    """The terms, each attribute of each node changed."""
+    known: dict[Node, Node] = {}
+
+    def build(term: Term) -> Term:
+        match term:
+            case Out():
+                return Out(node(term.node), term.index)
+            case Node():
+                return node(term)
+            case _:
+                return term
+
+    def node(old: Node) -> Node:
+        if old not in known:
+            operands = tuple(build(t) for t in old.operands)
+            attributes = tuple((n, change(old, n, v)) for n, v in old.attributes)
+            known[old] = Node(old.op, operands, attributes)
+        return known[old]
+
+    return tuple(build(term) for term in terms)
+
+
+# --- the right side -----------------------------------------------------------------------------
+
+
+def _best_right(rule: Rule, base: Bindings, probes: Sequence[Bindings]) -> tuple[Term, ...] | None:
+    """The right side whose attributes, as expressions, are right on most of the probes.
+
+    One attribute (of a list: one number) after the other is given the most general of its best
+    expressions, the others as they are; twice, as one choice may wait for another.
+    """
+    slots = [(node, name) for node in nodes_of(rule.right) for name, _ in node.attributes]
+    values: dict[tuple[Node, str], AttrValue] = {
+        (node, name): value for node, name in slots if (value := node.attribute(name)) is not None
+    }
+    most = 0
+    for _ in range(_SWEEPS):
+        for slot in slots:
+            for part in _parts(slot[1], slot[0].attribute(slot[1])):
+                choices = _choices(slot, part, values[slot], rule, base)
+                most, values[slot] = _best_choice(rule, values, slot, choices, probes)
+        if most == len(probes):
+            break
+    return _right(rule, values) if most >= min(3, len(probes)) else None
+
+
+def _parts(name: str, value: AttrValue | None) -> Sequence[int | None]:
+    """What is chosen one after the other: the attribute as a whole, then each of its numbers."""
+    if name in _FIXED:
+        return []
+    return [None, *range(len(value))] if isinstance(value, tuple) and name in _SIZED else [None]
+
+
+def _choices(
+    slot: tuple[Node, str], part: int | None, now: AttrValue, rule: Rule, base: Bindings
+) -> list[AttrValue]:
+    """What the attribute, or one of its numbers, could be; it may stay as it is."""
+    node, name = slot
+    value = node.attribute(name)
+    assert value is not None
+    if part is None:
+        return [*atoms_for(name, value, rule, base), now]
+    if not isinstance(now, tuple) or not isinstance(value, tuple):
+        return [now]
+    atoms = numbers_for(name, value[part], rule, base)
+    return [(*now[:part], atom, *now[part + 1 :]) for atom in (*atoms, now[part])]
+
+
+def _best_choice(
+    rule: Rule,
+    values: dict[tuple[Node, str], AttrValue],
+    slot: tuple[Node, str],
+    choices: Sequence[AttrValue],
+    probes: Sequence[Bindings],
+) -> tuple[int, AttrValue]:
+    best, most = values[slot], -1
+    for choice in dict.fromkeys(choices):
+        right = _right(rule, {**values, slot: choice})
+        score = _score(replace(rule, right=right), probes, most)
+        if score > most:
+            best, most = choice, score
+        if most == len(probes):
+            break
+    return most, best
+
+
+def _right(rule: Rule, values: dict[tuple[Node, str], AttrValue]) -> tuple[Term, ...]:
+    return with_attributes(rule.right, lambda node, name, _: values[node, name])
+
+
+def _score(rule: Rule, probes: Sequence[Bindings], to_beat: int) -> int:
+    """On how many probes the rule is right; shapes are looked at first, as they cost little."""
+    fits = [b for b in probes if shapes_of(rule.left, b) == shapes_of(rule.right, b)]
+    if len(fits) <= to_beat:
+        return -1
+    score = 0
+    for k, bindings in enumerate(fits):
+        score += outcome(rule, bindings).equal
+        if score + len(fits) - k - 1 <= to_beat:
+            return -1
+    return score
+
+
+# --- side conditions ----------------------------------------------------------------------------
+
+
+def _conditions(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[str, ...] | None:
+    """Conditions that tell right instances from wrong ones; None where wrong values stay.
+
+    That the right side makes sense at all is asked of every rule anyway; conditions say so as far
+    as the families go.
+    """
+    good = [t.bindings for t in trials if t.right]
+    if len(good) < _FEWEST:
+        return None
+    where = list(_rank_condition(rule, good)) if one_rank else []
+    pool = [c for c in conditions_for(rule, good[0]) if all(holds((c,), b) for b in good)]
+    wrong = [t.bindings for t in trials if not t.right and t.makes_sense]
+    where += _cover(pool, wrong, where)
+    if any(holds(tuple(where), b) for b in wrong):
+        return None
+    shapes = [t.bindings for t in trials if not t.right and not t.makes_sense]
+    where += _cover([c for c in pool if ".rank" not in c.split("==")[0]], shapes, where)
+    return tuple(_needed(where, [*wrong, *shapes], one_rank))
+
+
+def _cover(pool: Sequence[str], bad: list[Bindings], known: Sequence[str]) -> list[str]:
+    """The fewest conditions, greedily, of which each instance in `bad` breaks one, if it can."""
+    where = list[str]()
+    left = [b for b in bad if holds(tuple(known), b)]
+    while left and len(where) < _MOST_CONDITIONS:
+        counts = [sum(1 for b in left if not holds((c,), b)) for c in pool]
+        most = max(counts, default=0)
+        if most == 0:
+            break
+        where.append(pool[counts.index(most)])
+        left = [b for b in left if holds((where[-1],), b)]
+    return where
+
+
+def _rank_condition(rule: Rule, good: Sequence[Bindings]) -> Iterator[str]:
+    """The rank at which alone the rule was tried, said of its first variable of that rank."""
+    names = variables_of(rule.left)
+    rank = max(len(good[0][name]) for name in names)
+    yield next(f"{name}.rank == {rank}" for name in names if len(good[0][name]) == rank)
+
+
+def _needed(where: list[str], bad: Sequence[Bindings], keep_first: bool) -> Iterator[str]:
+    """Those conditions without which some wrong instance would be let in."""
+    kept = list(where)
+    for condition in where[1 if keep_first else 0 :]:
+        rest = tuple(c for c in kept if c != condition)
+        if not any(holds(rest, b) for b in bad):
+            kept.remove(condition)
+    yield from kept

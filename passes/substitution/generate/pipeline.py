@@ -1,0 +1,261 @@
+"""From worlds to a rule file: enumerate, prune, generalise, prune again, prove.
+
+Every step is a function of its input and the seed, so the file is the same, byte for byte, however
+many processes made it. What is done is kept in a folder (`checkpoint`), one file a world and step:
+an interrupted run goes on from there.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ....dialects.files import write_whole
+from ..prove.verdicts import verify_rule
+from ..rule import (
+    CONSTANTS,
+    Node,
+    Out,
+    Rule,
+    Term,
+    Var,
+    nodes_of,
+    operator_count,
+    subterms,
+    variables_of,
+)
+from ..rule_text import print_rule, print_rules
+from .candidates import Candidate, Counts, candidates, rename
+from .generalise import Failure, generalise, with_attributes
+from .operators import WORLDS, World
+from .renaming import rename_rule
+from .subsume import without_consequences
+from .table import Enumerator
+
+T = TypeVar("T")
+SEED = 1
+
+
+@dataclass
+class Generated:
+    """Rules with their verdicts, and what became of every candidate."""
+
+    size: int
+    rules: list[Rule] = field(default_factory=list[Rule])
+    counts: list[tuple[str, Counts]] = field(default_factory=list[tuple[str, Counts]])
+    laws: int = 0
+    directed: int = 0
+    failures: list[Failure] = field(default_factory=list[Failure])
+    general: int = 0
+    refuted: list[Rule] = field(default_factory=list[Rule])
+
+
+def generate(
+    size: int,
+    worlds: Sequence[World] = WORLDS,
+    jobs: int = 1,
+    checkpoint: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Generated:
+    """The rules of all graphs up to `size` operators, proved as far as the provers go."""
+    made = Generated(size)
+    with workers(jobs) as pool:
+        found = list[Candidate]()
+        steps = [(world, size) for world in worlds]
+        mapped = _mapped(pool, _enumerated, steps, checkpoint, f"candidates-{size}")
+        for world, (kept, counts) in zip(worlds, mapped, strict=True):
+            made.counts.append((world.name, counts))
+            tell(f"{world.name}: {counts.terms} terms, {len(kept)} candidates")
+            found += kept
+        found = _first_of_each_law(found)
+        directed = [side for one in found for side in _directions(one)]
+        made.laws, made.directed = len(found), len(directed)
+        tell(f"{len(found)} laws, {len(directed)} directed: making them general")
+        results = list(_mapped(pool, generalise, directed, checkpoint, f"general-{size}"))
+        made.failures = [r for r in results if isinstance(r, Failure)]
+        rules = named(without_duplicates([r for r in results if isinstance(r, Rule)]))
+        made.general = len(rules)
+        tell(f"{len(rules)} rules: proving them")
+        verified = list(_mapped(pool, verify_rule, rules, checkpoint, f"proved-{size}"))
+    made.refuted = [v.rule for v in verified if v.rule.proof == "refuted"]
+    made.rules = [v.rule for v in verified if v.rule.proof != "refuted"]
+    return made
+
+
+def rule_file(made: Generated) -> str:
+    """The text of the rule file."""
+    head = (
+        "# Made by `isoform rules generate`: nobody wrote these rules. Graphs of up to "
+        f"{made.size} operators were\n# enumerated, equal ones made general, and the rules proved "
+        "(docs/substitutions.md).\n\n"
+    )
+    return head + print_rules(made.rules)
+
+
+def counts_table(made: Generated) -> str:
+    """How many candidates each step leaves, by world and in all, and the verdicts."""
+    rows = [*made.counts, ("in all", sum((c for _, c in made.counts), Counts()))]
+    steps = list(vars(rows[0][1]))
+    lines = ["  ".join(["world".ljust(15), *(step.rjust(11) for step in steps)])]
+    for name, counts in rows:
+        numbers = [str(getattr(counts, step)).rjust(11) for step in steps]
+        lines.append("  ".join([name.ljust(15), *numbers]))
+    reasons = Counter(f.reason for f in made.failures)
+    verdicts = Counter(rule.proof for rule in made.rules)
+    lines.append(f"{made.laws} laws over all worlds, {made.directed} read in one direction")
+    lines += [f"{count} no rule: {reason}" for reason, count in sorted(reasons.items())]
+    lines.append(f"{made.general} rules, {len(made.refuted)} of them refuted on further instances")
+    lines += [f"{count} {proof}" for proof, count in sorted(verdicts.items())]
+    return "\n".join(lines)
+
+
+def _enumerated(step: tuple[World, int]) -> tuple[list[Candidate], Counts]:
+    world, most = step
+    found, counts = candidates(Enumerator(world, SEED, most).run())
+    kept = without_consequences(found)
+    counts.consequence = len(kept)
+    kept = [one for one in kept if not _is_artifact(one, most)]
+    counts.general = len(kept)
+    return kept, counts
+
+
+def _is_artifact(one: Candidate, most: int) -> bool:
+    """Whether a pair at the size limit only stands for a larger law that the limit cuts off.
+
+    It does where no side uses each variable once (a special case, as x + x is of x + y), or where
+    both sides hold constants.
+    """
+    sides = (one.left, one.right)
+    if len(one.left) > 1 or max(operator_count(side) for side in sides) < most:
+        return False
+    if all(any(n.op in CONSTANTS for n in nodes_of(side)) for side in sides):
+        return True
+    return not any(_is_linear(side) for side in sides)
+
+
+def _is_linear(terms: tuple[Term, ...]) -> bool:
+    names = [t.name for t in subterms(terms) if isinstance(t, Var)]
+    return len(names) == len(set(names))
+
+
+def _first_of_each_law(found: Sequence[Candidate]) -> list[Candidate]:
+    """Of candidates that differ in the names, shapes and split sizes only, the first."""
+    seen: dict[object, Candidate] = {}
+    for one in found:
+        names = dict(zip(variables_of((*one.left, *one.right)), "abcdefgh", strict=False))
+        left, right = rename(one.left, names), rename(one.right, names)
+        seen.setdefault((_without_sizes(left), _without_sizes(right)), one)
+    return list(seen.values())
+
+
+def _without_sizes(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    return with_attributes(terms, lambda _, name, value: () if name == "sizes" else value)
+
+
+def _directions(one: Candidate) -> Iterator[Candidate]:
+    """Both ways round, as far as the left side is no bare variable and binds every variable."""
+    for left, right in ((one.left, one.right), (one.right, one.left)):
+        bound = set(variables_of(left))
+        if nodes_of(left) and set(variables_of(right)) <= bound and operator_count(left):
+            shapes = tuple((name, shape) for name, shape in one.shapes if name in bound)
+            yield Candidate(left, right, shapes)
+
+
+# --- after the rules are general ----------------------------------------------------------------
+
+
+def without_duplicates(rules: Sequence[Rule]) -> list[Rule]:
+    """Of rules that are one but for names, the one with fewest conditions; no special cases."""
+    best: dict[object, Rule] = {}
+    for rule in rules:
+        plain = canonical(rule)
+        key = (plain.left, plain.right)
+        if key not in best or len(plain.where) < len(best[key].where):
+            best[key] = plain
+    return list(best.values())
+
+
+def canonical(rule: Rule) -> Rule:
+    """The rule with its tensor variables named a, b, c ... in order of appearance."""
+    names = dict(zip(variables_of((*rule.left, *rule.right)), "abcdefgh", strict=False))
+    return rename_rule(rule, names)
+
+
+def named(rules: Sequence[Rule]) -> list[Rule]:
+    """Give each rule a name from its operators and say how many these are; smaller ones first."""
+    taken: dict[str, int] = {}
+    found = list[Rule]()
+    for rule in sorted(rules, key=_order):
+        name = f"{_side(rule.left)}-to-{_side(rule.right)}"
+        taken[name] = taken.get(name, 0) + 1
+        full = name if taken[name] == 1 else f"{name}-{taken[name]}"
+        before, after = operator_count(rule.left), operator_count(rule.right)
+        text = f"generated ({before} -> {after} operators)"
+        found.append(replace(rule, name=full, source=text))
+    return found
+
+
+def _order(rule: Rule) -> tuple[object, ...]:
+    size = max(operator_count(rule.left), operator_count(rule.right))
+    return (size, len(rule.left), print_rule(replace(rule, name="")))
+
+
+def _side(terms: tuple[Term, ...]) -> str:
+    """Its operators, outermost first; terms of several outputs joined by `and`."""
+    return "-and-".join(_words(t) for t in dict.fromkeys(_root(t) for t in terms))
+
+
+def _root(term: Term) -> Term:
+    return term.node if isinstance(term, Out) else term
+
+
+def _words(term: Term) -> str:
+    if not isinstance(term, Node):
+        return "operand"
+    inner = [_words(_root(t)) for t in term.operands]
+    inner = [word for word in inner if word != "operand"]
+    return "-".join([term.op.replace("_", "-"), *inner])
+
+
+# --- processes and checkpoints ------------------------------------------------------------------
+
+
+@contextmanager
+def workers(jobs: int) -> Generator[Executor | None]:
+    """A pool of processes; None where one is enough."""
+    if jobs <= 1:
+        yield None
+        return
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def _mapped(
+    pool: Executor | None,
+    function: Callable[[Any], T],
+    items: Sequence[Any],
+    checkpoint: Path | None,
+    name: str,
+    block: int = 200,
+) -> Iterator[T]:
+    """The function on every item, in order; finished blocks are kept and not done again."""
+    for start in range(0, len(items), block):
+        chunk = items[start : start + block]
+        path = None if checkpoint is None else checkpoint / f"{name}-{start // block}.pickle"
+        if path is not None and path.exists():
+            yield from pickle.loads(path.read_bytes())
+            continue
+        done = list(
+            map(function, chunk) if pool is None else pool.map(function, chunk, chunksize=4)
+        )
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, pickle.dumps(done))
+        yield from done

@@ -1,0 +1,143 @@
+"""graph-substitute: search over substitutions by cost. graph-apply-rule: one rule by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block
+from xdsl.passes import ModulePass
+
+from ...dialects.errors import UserError, did_you_mean
+from ...lowering.targets import target_named
+from ..cost import load_costs
+from ..saturation.ops import OpTable
+from ..search_result import Limits
+from .apply import Applier, RefusedError
+from .graph_form import Graph, Tables, encode
+from .match import Matcher, unusable
+from .rule import Rule
+from .rule_set import rules_named
+from .search import Settings, both_ways, search_block
+from .write import write
+
+
+@dataclass(frozen=True)
+class GraphSubstitute(ModulePass):
+    """Search for the cheapest program that rules lead to (docs/substitution-search.md).
+
+    `rules` is a rule set or a file. Programs that cost up to `alpha` times the best so far are
+    looked at, `programs` of them, for at most `budget` seconds. Costs are those of `target`.
+
+    Before:
+
+        %y = graph.matmul %x, %v : tensor<64x64xf32>
+        %z = graph.matmul %x, %w : tensor<64x64xf32>
+
+    After (%vw costs nothing, it is computed with the weights):
+
+        %vw = graph.concat %v, %w {axis = 1} : tensor<64x128xf32>
+        %yz = graph.matmul %x, %vw : tensor<64x128xf32>
+        %y, %z = graph.split %yz {axis = 1, sizes = [64, 64]} : tensor<64x64xf32>, tensor<64x64xf32>
+    """
+
+    name = "graph-substitute"
+    rules: str = "default"
+    target: str = "cpu"
+    alpha: float = 1.05
+    programs: int = 1000
+    budget: float = 60.0
+    cost_file: str | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the body of every function.
+
+        Raises:
+            UserError: an option is none.
+        """
+        if self.alpha < 1 or self.programs < 1:
+            raise UserError("alpha and programs are at least 1", where="graph-substitute")
+        costs = load_costs(target_named(self.target), self.cost_file)
+        settings = Settings(both_ways(rules_named(self.rules)), self.alpha, self.programs)
+        for block in _bodies(op):
+            found, _, _ = search_block(block, costs, Limits(self.budget), settings, ctx)
+            if found.best.parent is not None:
+                write(found.best.graph, block)
+
+
+@dataclass(frozen=True)
+class GraphApplyRule(ModulePass):
+    """Apply one rule where it matches, whatever that costs; from right to left with `back`.
+
+    `name` is a rule of `rules` (a rule set or a file). The first `times` places are rewritten;
+    nothing happens where there is none.
+
+    Before (name=transpose-twice):
+
+        %a = graph.transpose %x {perm = [1, 0]} : tensor<4x8xf32>
+        %y = graph.transpose %a {perm = [1, 0]} : tensor<8x4xf32>
+        %z = graph.relu %y : tensor<8x4xf32>
+
+    After:
+
+        %z = graph.relu %x : tensor<8x4xf32>
+    """
+
+    name = "graph-apply-rule"
+    rule: str
+    rules: str = "default"
+    back: bool = False
+    times: int = 1
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Rewrite the body of every function.
+
+        Raises:
+            UserError: there is no such rule, or it cannot be applied in this direction.
+        """
+        rule = self._rule()
+        for block in _bodies(op):
+            tables = Tables(OpTable(ctx), load_costs(target_named("cpu")))
+            reason = unusable(rule, tables)
+            if reason:
+                raise UserError(f"rule '{rule.name}' cannot be applied: {reason}")
+            start = encode(block, tables)
+            graph = start
+            for _ in range(self.times):
+                following = _once(graph, rule)
+                if following is None:
+                    break
+                graph = following
+            if graph is not start:
+                write(graph, block)
+
+    def _rule(self) -> Rule:
+        known = {rule.name: rule for rule in rules_named(self.rules)}
+        rule = known.get(self.rule)
+        if rule is None:
+            hint = did_you_mean(self.rule, known)
+            raise UserError(f"no rule '{self.rule}' in '{self.rules}'", hint=hint)
+        return rule.reversed() if self.back else rule
+
+
+def _once(graph: Graph, rule: Rule) -> Graph | None:
+    """The graph after the first match that can be applied; None where there is none."""
+    applier = Applier(graph.tables, (rule,))
+    for match in Matcher(graph.tables, (rule,)).everywhere(graph):
+        try:
+            change = applier.change(graph, match)
+        except RefusedError:
+            continue
+        if not applier.closes_cycle(graph, match, change):
+            return graph.after(change)
+    return None
+
+
+def _bodies(op: ModuleOp) -> Iterator[Block]:
+    """The bodies of the functions that have one block."""
+    for function in op.walk():
+        if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
+            yield function.body.block

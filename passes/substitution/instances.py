@@ -1,0 +1,365 @@
+"""Rules at work on given shapes: do both sides make sense, and do they compute the same?
+
+An instance binds tensor variables to shapes and attribute variables to values. Instances are found
+from a rule's text alone: a first one among small shapes, others by moves that keep the left side
+well-formed: extents scaled together, attributes changed, dims added in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations, product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...dialects.errors import UserError
+from .conditions import evaluate, holds
+from .exact import Attributes, Shape, Words, constant, draw, infer, plan
+from .rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, nodes_of, variables_of
+
+Bindings: TypeAlias = "dict[str, Any]"
+
+# Where the search for a first instance looks: square matrices, images, kernels, vectors, scalars.
+_SHAPES: tuple[Shape, ...] = (
+    (2, 2),
+    (1, 2, 3, 3),
+    (2, 2, 3, 3),
+    (2, 1, 3, 3),
+    (2, 2, 1, 1),
+    (2, 1, 1, 1),
+    (2,),
+    (),
+    (2, 2, 2),
+    (4, 2),
+    (2, 4),
+    (1, 4, 3, 3),
+    (4, 2, 3, 3),
+)
+_VALUES: Mapping[str, tuple[Any, ...]] = {
+    "strides": ((1, 1), (2, 2), (1, 2)),
+    "dilations": ((1, 1), (2, 2)),
+    "pads": ((1, 1, 1, 1), (0, 0, 0, 0), (1, 0, 1, 0), (2, 2, 2, 2)),
+    "kernel": ((3, 3), (1, 1), (3, 1), (2, 2)),
+    "groups": (1, 2, 3, 4),
+    "axis": (1, 0, 2, 3),
+    "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1)),
+    "sizes": ((2, 2), (1, 1), (1, 3)),
+    "shape": ((2, 2), (1, 2, 3, 3)),
+    "dims": ((),),
+    "size": (2,),
+    "channels": (2,),
+    "transpose_a": (False, True),
+    "transpose_b": (False, True),
+    "count_include_pad": (True, False),
+    "ceil_mode": (False, True),
+}
+_SCALED = ("groups", "sizes", "shape", "size", "channels")  # whole numbers that follow extents
+_MOST_ELEMENTS = 20_000
+_MOST_TURNED = 16
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a rule does on one instance."""
+
+    left: tuple[Shape, ...] | None
+    right: tuple[Shape, ...] | None
+    equal: bool
+
+    @property
+    def applies(self) -> bool:
+        return self.left is not None
+
+
+def attributes_of(node: Node, bindings: Bindings) -> Attributes | None:
+    """A node's attributes as values; None where one cannot be computed."""
+
+    def number(value: Any) -> Any:
+        match value:
+            case AttrVar():
+                return bindings[value.name]
+            case Size():
+                return evaluate(value.text, bindings)
+            case tuple():
+                return tuple(number(v) for v in value)
+            case _:
+                return value
+
+    try:
+        return tuple((name, number(value)) for name, value in node.attributes)
+    except UserError:
+        return None
+
+
+def shapes_of(terms: Sequence[Term], bindings: Bindings) -> tuple[Shape, ...] | None:
+    """Shapes of the terms; None where they are not well-formed."""
+    known: dict[Node, tuple[Shape, ...] | None] = {}
+
+    def shape(term: Term) -> Shape | None:
+        if isinstance(term, Var):
+            return bindings[term.name]
+        node, index = (term.node, term.index) if isinstance(term, Out) else (term, 0)
+        if node not in known:
+            known[node] = results(node)
+        found = known[node]
+        return None if found is None or index >= len(found) else found[index]
+
+    def results(node: Node) -> tuple[Shape, ...] | None:
+        given = attributes_of(node, bindings)
+        if given is None:
+            return None
+        if node.op in CONSTANTS:
+            found = constant(node.op, given)
+            return None if found is None else (found[0],)
+        operands = [shape(operand) for operand in node.operands]
+        if any(s is None for s in operands):
+            return None
+        return infer(node.op, given, tuple(s for s in operands if s is not None))
+
+    found = [shape(term) for term in terms]
+    return None if any(s is None for s in found) else tuple(s for s in found if s is not None)
+
+
+def values_of(
+    terms: Sequence[Term], bindings: Bindings, lanes: int, seed: int
+) -> list[Words] | None:
+    """Exact values of well-formed terms on random variables; None where they are too large."""
+    known: dict[Term, Words] = {}
+    shapes: dict[Term, Shape] = {}
+
+    def value(term: Term) -> Words | None:
+        if term not in known:
+            found = compute(term)
+            if found is None:
+                return None
+            known[term] = found
+        return known[term]
+
+    def compute(term: Term) -> Words | None:
+        if isinstance(term, Var):
+            shapes[term] = bindings[term.name]
+            return draw(bindings[term.name], lanes, seed, term.name)
+        node, index = (term.node, term.index) if isinstance(term, Out) else (term, 0)
+        given = attributes_of(node, bindings)
+        assert given is not None
+        if node.op in CONSTANTS:
+            made = constant(node.op, given)
+            assert made is not None
+            shapes[term] = made[0]
+            return np.broadcast_to(made[1], (lanes, made[1].shape[1]))
+        operands = [value(operand) for operand in node.operands]
+        if any(o is None for o in operands):
+            return None
+        compiled = plan(node.op, given, tuple(shapes[operand] for operand in node.operands))
+        if compiled is None:
+            return None
+        if any(np.prod(s, dtype=np.int64) > _MOST_ELEMENTS for s in compiled.shapes):
+            return None
+        shapes[term] = compiled.shapes[index]
+        return compiled.run([o for o in operands if o is not None])[index]
+
+    found = [value(term) for term in terms]
+    return None if any(v is None for v in found) else [v for v in found if v is not None]
+
+
+def outcome(rule: Rule, bindings: Bindings, seed: int = 0, lanes: int = 2) -> Outcome:
+    """What the rule does on an instance; its conditions are not looked at."""
+    left = shapes_of(rule.left, bindings)
+    right = shapes_of(rule.right, bindings) if left is not None else None
+    if left is None or left != right:
+        return Outcome(left, right, False)
+    values = values_of((*rule.left, *rule.right), bindings, lanes, seed)
+    if values is None:
+        return Outcome(None, None, False)
+    half = len(rule.left)
+    equal = all(np.array_equal(a, b) for a, b in zip(values[:half], values[half:], strict=True))
+    return Outcome(left, right, equal)
+
+
+# --- finding instances --------------------------------------------------------------------------
+
+
+def attribute_names(rule: Rule) -> dict[str, str]:
+    """For each attribute variable of the left side, the attribute it stands for first."""
+    found: dict[str, str] = {}
+    for node in nodes_of(rule.left):
+        for name, value in node.attributes:
+            for atom in value if isinstance(value, tuple) else (value,):
+                if isinstance(atom, AttrVar):
+                    whole = not isinstance(value, tuple)
+                    found.setdefault(atom.name, name if whole else f"{name}[]")
+    return found
+
+
+def first_instances(rule: Rule, limit: int = 200_000) -> Iterator[Bindings]:
+    """Small instances on which the left side is well-formed and the conditions hold."""
+    names, attributes = variables_of(rule.left), attribute_names(rule)
+    pools = [_VALUES.get(a, (1, 0, 2, 3)) for a in attributes.values()]
+    tried = 0
+    for values in product(*pools):
+        given = dict(zip(attributes, values, strict=True))
+        for shapes in _shapes_for(rule.left, names, given, {}):
+            tried += 1
+            bindings = {**given, **shapes}
+            if shapes_of(rule.left, bindings) is not None and holds(rule.where, bindings):
+                yield bindings
+            if tried > limit:
+                return
+
+
+def _shapes_for(
+    terms: Sequence[Term], names: Sequence[str], given: Bindings, known: Bindings
+) -> Iterator[Bindings]:
+    """Shapes of the variables, one after the other; subterms that are complete must make sense."""
+    left = [name for name in names if name not in known]
+    if not left:
+        yield known
+        return
+    complete = [
+        node
+        for node in nodes_of(tuple(terms))
+        if left[0] in variables_of((node,)) and set(variables_of((node,))) <= {*known, left[0]}
+    ]
+    for shape in _SHAPES:
+        bound = {**known, left[0]: shape}
+        if all(shapes_of((_whole(node),), {**given, **bound}) is not None for node in complete):
+            yield from _shapes_for(terms, names, given, bound)
+
+
+def _whole(node: Node) -> Term:
+    return Out(node, 0) if node.op == "split" else node
+
+
+Place: TypeAlias = "tuple[str, int]"  # a variable (or attribute variable) and a position in it
+
+
+class Sampler:
+    """Random instances of a left side around a first one.
+
+    Args:
+        lifts: also add dims in front of every variable that has two or more, or take one away.
+    """
+
+    def __init__(
+        self, rule: Rule, base: Bindings, rng: np.random.Generator, lifts: bool = True
+    ) -> None:
+        self.rule, self.rng = rule, rng
+        self.names = variables_of(rule.left)
+        self.attributes = attribute_names(rule)
+        self.bases = [base]
+        if lifts:
+            self.bases += [b for b in self._lifted(base) if self._fits(b)]
+        turned = [t for b in self.bases for t in self._turned(b) if self._fits(t)]
+        self.bases += turned[:_MOST_TURNED]
+        self.ties = [self._ties(base) for base in self.bases]
+
+    def _fits(self, bindings: Bindings) -> bool:
+        return shapes_of(self.rule.left, bindings) is not None
+
+    def _lifted(self, base: Bindings) -> Iterator[Bindings]:
+        """The base with one or two dims more in front, or one less."""
+        ranks = {len(base[name]) for name in self.names if base[name]}
+        for more in (-1, 1, 2):
+            if len(ranks) != 1 or not 1 <= min(ranks) + more <= 4:
+                continue
+            moved = dict(base)
+            for name in self.names:
+                shape = base[name]
+                moved[name] = shape[-more:] if more < 0 else (2, 1)[:more] + shape if shape else ()
+            for name, attribute in self.attributes.items():
+                if attribute == "axis":
+                    moved[name] = base[name] + more
+                elif attribute == "shape" and len(base[name]) == min(ranks):
+                    moved[name] = (2, 1)[:more] + base[name] if more > 0 else base[name][-more:]
+            yield moved
+
+    def _turned(self, base: Bindings) -> Iterator[Bindings]:
+        """The base with its dims in another order: what happened along one axis, along another."""
+        axes = [name for name, attribute in self.attributes.items() if attribute == "axis"]
+        ranks = {len(base[name]) for name in self.names if base[name]}
+        if not axes or len(ranks) != 1:
+            return
+        rank = min(ranks)
+        for order in permutations(range(rank)):
+            if order != tuple(range(rank)):
+                moved = dict(base)
+                for name in self.names:
+                    moved[name] = tuple(base[name][k] for k in order) if base[name] else ()
+                for subset in ({*axes}, *({axis} for axis in axes if len(axes) > 1)):
+                    turn = {a: order.index(base[a]) for a in subset if base[a] < rank}
+                    yield {**moved, **turn}
+
+    def _numbers(self, bindings: Bindings) -> list[Place]:
+        """Every extent, and every number among the attributes that goes with extents."""
+        found = [(name, k) for name in self.names for k in range(len(bindings[name]))]
+        for name, attribute in self.attributes.items():
+            if attribute in _SCALED:
+                value = bindings[name]
+                found += [(name, k) for k in range(len(value) if isinstance(value, tuple) else 1)]
+        return found
+
+    def _ties(self, base: Bindings) -> list[tuple[Place, ...]]:
+        """Smallest sets of numbers that can be scaled together with the left side well-formed."""
+        found = [places for places in self._columns(base) if self._fits(_scaled(base, places, 2))]
+        single = set[Place]()
+        numbers = self._numbers(base)
+        for count in (1, 2, 3, 4):
+            rest = numbers if count < 3 else [n for n in numbers if n not in single]
+            if count == 4 and len(rest) > 14:
+                break
+            for places in combinations(rest, count):
+                if places in found or any(set(t) < set(places) for t in found):
+                    continue
+                if self._fits(_scaled(base, places, 2)):
+                    found.append(places)
+                    single |= set(places) if count == 1 else set()
+        return found
+
+    def _columns(self, base: Bindings) -> Iterator[tuple[Place, ...]]:
+        """The same dim of every variable that has it, counted from the end."""
+        for k in range(1, 1 + max((len(base[name]) for name in self.names), default=0)):
+            yield tuple((n, len(base[n]) - k) for n in self.names if len(base[n]) >= k)
+
+    def draw(self) -> Bindings:
+        """One instance on which the left side is well-formed."""
+        which = int(self.rng.integers(len(self.bases))) if self.rng.random() < 0.5 else 0
+        found, ties = self.bases[which], self.ties[which]
+        for _ in range(int(self.rng.integers(1, 6))):
+            moved = self._move(found, ties)
+            small = all(np.prod(moved[name], dtype=np.int64) <= 400 for name in self.names)
+            if small and self._fits(moved):
+                found = moved
+        return found
+
+    def _move(self, found: Bindings, ties: list[tuple[Place, ...]]) -> Bindings:
+        if self.attributes and (not ties or self.rng.random() < 0.4):
+            names = sorted(self.attributes)
+            name = names[int(self.rng.integers(len(names)))]
+            pool = _VALUES.get(self.attributes[name], (0, 1, 2, 3))
+            return {**found, name: pool[int(self.rng.integers(len(pool)))]}
+        if not ties:
+            return found
+        places = ties[int(self.rng.integers(len(ties)))]
+        if self.rng.random() < 0.3:
+            step = 1 if self.rng.random() < 0.7 else -1
+            return _changed(found, places, lambda n: max(1, n + step))
+        factor = int(self.rng.integers(2, 4))
+        return _scaled(found, places, factor)
+
+
+def _scaled(bindings: Bindings, places: Sequence[Place], factor: int) -> Bindings:
+    return _changed(bindings, places, lambda n: n * factor)
+
+
+def _changed(bindings: Bindings, places: Sequence[Place], change: Any) -> Bindings:
+    moved = dict(bindings)
+    for name, k in places:
+        value = moved[name]
+        if isinstance(value, tuple):
+            if k < len(value):
+                moved[name] = (*value[:k], change(value[k]), *value[k + 1 :])
+        else:
+            moved[name] = change(value)
+    return moved

@@ -1,0 +1,1 @@
+"""Proofs of rules from operator properties: z3 and an e-graph."""

@@ -1,0 +1,321 @@
+"""The second prover: an e-graph that rewrites both sides of a rule by the same properties.
+
+Shapes and attributes are terms of a second sort, `N`, so a proof is for all of them: `dim` and
+`rank` of tensors, sums, literals. An equation that a rule assumes, or a fact says, is a union.
+Conditions that are no equation are checked only where the rule itself says them. Bounded: a few
+iterations, and none on a large graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ....dialects.errors import UserError
+from ..conditions import Meaning, compiled_as, names_in
+from ..exact import graph_ops
+from ..rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, variables_of
+from .by_z3 import DEFINED, properties
+from .facts import FACTS
+from .formulas import attributes_of, name_of
+
+_ITERATIONS = 5
+_MOST_MATCHES = 30_000
+_HEAD = """
+(datatype T)
+(datatype N (Num i64) (Named String))
+(relation sense (T))
+(relation apart (N N))
+(constructor dim (T N) N)
+(constructor rank (T) N)
+(constructor plus (N N) N)
+(constructor minus (N N) N)
+(constructor times (N N) N)
+(constructor over (N N) N)
+(constructor at (N N) N)
+(constructor no (N) N)
+(rewrite (plus ?x ?y) (plus ?y ?x))
+(rewrite (plus (Num ?x) (Num ?y)) (Num (+ ?x ?y)))
+(rewrite (minus (Num ?x) (Num ?y)) (Num (- ?x ?y)))
+(rewrite (no (Num ?x)) (Num (- 1 ?x)))
+(rewrite (times ?x (Num 1)) ?x)
+"""
+_WORDS = {"+": "plus", "-": "minus", "*": "times", "//": "over"}
+
+
+class _NoEquationError(Exception):
+    """A condition that the e-graph has no words for."""
+
+
+class _Text(Meaning):
+    """Conditions as text for egglog; a comparison becomes ("==" or "!=", a, b)."""
+
+    def compare(self, sign: str, a: Any, b: Any) -> Any:
+        if sign not in ("==", "!="):
+            raise _NoEquationError
+        return (sign, number(a), number(b))
+
+    def calculate(self, sign: str, a: Any, b: Any) -> Any:
+        if isinstance(a, int) and isinstance(b, int):
+            return super().calculate(sign, a, b)
+        if sign not in _WORDS:
+            raise _NoEquationError
+        return f"({_WORDS[sign]} {number(a)} {number(b)})"
+
+    def every(self, parts: Any) -> Any:
+        raise _NoEquationError
+
+    def some(self, parts: Any) -> Any:
+        raise _NoEquationError
+
+    def no(self, part: Any) -> Any:
+        return f"(no {number(part)})"
+
+    def rank(self, variable: Any) -> Any:
+        return f"(rank {variable[1]})"
+
+    def item(self, variable: Any, index: Any) -> Any:
+        kind, text = variable
+        if kind == "numbers":
+            return f"(at {text} {number(index)})"
+        if isinstance(index, int) and index < 0:
+            return f"(dim {text} (minus (rank {text}) (Num {-index})))"
+        return f"(dim {text} {number(index)})"
+
+
+def number(value: Any) -> str:
+    """A number, or what stands for one, as text."""
+    if isinstance(value, tuple):
+        return value[1]
+    return f"(Num {int(value)})" if isinstance(value, int) else value
+
+
+_MEANING = _Text()
+
+
+class Writer:
+    """Terms of one rule as text; variables as `prefix` + name, or as ground constants."""
+
+    def __init__(self, rule: Rule, ground: bool) -> None:
+        self.ground = ground
+        self.bindings: dict[str, Any] = {}
+        self.declared: list[str] = []
+        self.uses: dict[str, int] = {}
+        for name in variables_of((*rule.left, *rule.right)):
+            self.bindings[name] = ("tensor", f"(goal-{name})" if ground else f"?{name}")
+            if ground:
+                self.declared.append(f"(constructor goal-{name} () T)")
+
+    def attribute(self, name: str) -> Any:
+        if name not in self.bindings:
+            text = f'(Named "{name}")' if self.ground else f"?{name}"
+            self.bindings[name] = ("numbers", text)
+        return self.bindings[name]
+
+    def term(self, term: Term) -> str:
+        if isinstance(term, Var):
+            return self.bindings[term.name][1]
+        node = term.node if isinstance(term, Out) else term
+        operands = [self.term(operand) for operand in node.operands]
+        values = self._values(node)
+        key = f"op-{name_of(term)}"
+        sorts = " ".join(["T"] * len(operands) + ["N"] * len(values))
+        self.declared.append(f"(constructor {key} ({sorts}) T)")
+        return f"({' '.join([key, *operands, *values])})"
+
+    def _values(self, node: Node) -> list[str]:
+        given = dict(node.attributes)
+        if node.op == "split":
+            sizes = given["sizes"]
+            if isinstance(sizes, AttrVar):
+                text = self.attribute(sizes.name)[1]
+                parts = [f"(at {text} (Num {k}))" for k in range(2)]
+            else:
+                assert isinstance(sizes, tuple)
+                parts = [self._atom(v) for v in sizes]
+            return [self._atom(given["axis"]), *parts]
+        defaults = {} if node.op in CONSTANTS else graph_ops()[node.op].DEFAULTS
+        return [self._value(given.get(n, defaults.get(n))) for n in attributes_of(node.op)]
+
+    def _value(self, value: Any) -> str:
+        if not isinstance(value, tuple):
+            return self._atom(value)
+        parts = [self._atom(v) for v in value]
+        key = f"list{len(parts)}"
+        self.declared.append(f"(constructor {key} ({' '.join(['N'] * len(parts))}) N)")
+        return f"({' '.join([key, *parts])})" if parts else '(Named "nothing")'
+
+    def _atom(self, value: Any) -> str:
+        match value:
+            case AttrVar():
+                return self.attribute(value.name)[1]
+            case Size():
+                return number(self.condition(value.text))
+            case float():
+                return f'(Named "{value}")'
+            case _:
+                return number(value)
+
+    def condition(self, text: str) -> Any:
+        """A condition or size. Raises _NoEquationError where the e-graph has no words for it."""
+        for name in names_in(text):
+            self.attribute(name)
+        return compiled_as(text, _MEANING)(self.bindings)
+
+
+def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
+    """Whether both sides become one class; False says nothing."""
+    from egglog.bindings import EggSmolError, EGraph
+
+    engine: Any = EGraph()
+    axioms = _all_axioms() if given is None else _axioms(given)
+    goal = Writer(rule, ground=True)
+    sides = [(goal.term(a), goal.term(b)) for a, b in zip(rule.left, rule.right, strict=True)]
+    declared = list(dict.fromkeys([*axioms[0], *goal.declared]))
+    assumed = _assumed(rule, goal)
+    lines = [_HEAD, *declared, *axioms[1]]
+    for k, (a, b) in enumerate(sides):
+        lines += [f"(let $a{k} {a})", f"(let $b{k} {b})", f"(sense $a{k})", f"(sense $b{k})"]
+
+    def run(text: str) -> Any:
+        return engine.run_program(*engine.parse_program(text))
+
+    checks = "\n".join(f"(check (= $a{k} $b{k}))" for k in range(len(sides)))
+    run("\n".join([*lines, *assumed]))
+    matches = 0
+    for _ in range(_ITERATIONS):
+        report = run("(run 1)")[0].report
+        try:
+            run(checks)
+        except EggSmolError:
+            matches += sum(report.num_matches_per_rule.values())
+            if not report.updated or matches > _MOST_MATCHES:
+                return False
+            continue
+        return True
+    return False
+
+
+def _assumed(rule: Rule, goal: Writer) -> list[str]:
+    """The goal's conditions as unions, or as pairs known to be apart."""
+    lines = list[str]()
+    for text in rule.where:
+        try:
+            found = goal.condition(text)
+        except _NoEquationError:
+            continue
+        if isinstance(found, tuple):
+            sign, a, b = found
+            both = f"(apart {a} {b})\n(apart {b} {a})"
+            lines.append(f"(union {a} {b})" if sign == "==" else both)
+    return lines
+
+
+@cache
+def _all_axioms() -> tuple[list[str], list[str]]:
+    return _axioms(properties())
+
+
+def _axioms(given: Sequence[Rule]) -> tuple[list[str], list[str]]:
+    """Declarations, and rules for the properties and the facts."""
+    declared, lines = list[str](), list[str]()
+    for rule in given:
+        declared_here, found = _property(rule)
+        declared += declared_here
+        lines += found
+    for key, facts in FACTS.items():
+        declared_here, found = _facts(key, facts)
+        declared += declared_here
+        lines += found
+    return list(dict.fromkeys(declared)), list(dict.fromkeys(lines))
+
+
+def _property(rule: Rule) -> tuple[list[str], list[str]]:
+    """Both directions, each from the side that is met; a condition must be known to hold."""
+    found, writer = list[str](), Writer(rule, ground=False)
+    left, right = writer.term(rule.left[0]), writer.term(rule.right[0])
+    try:
+        known = [_known(writer.condition(text)) for text in rule.where]
+    except _NoEquationError:
+        return writer.declared, []
+    known += [f"(sense {left})"] if rule.source == DEFINED else []
+    for side, pattern, other in ((rule.left[0], left, right), (rule.right[0], right, left)):
+        if isinstance(side, Var) or (rule.source == DEFINED and pattern == right):
+            continue
+        if set(_words(other)) | {w for k in known for w in _words(k)} <= set(_words(pattern)):
+            body = " ".join([f"(= ?whole {pattern})", *known])
+            found.append(f"(rule ({body}) ((union ?whole {other})))")
+    return writer.declared, found
+
+
+def _known(condition: Any) -> str:
+    if not isinstance(condition, tuple):
+        raise _NoEquationError
+    sign, a, b = condition
+    return f"(= {a} {b})" if sign == "==" else f"(apart {a} {b})"
+
+
+def _words(text: str) -> list[str]:
+    return [w.strip("()") for w in text.split() if w.strip("()").startswith("?")]
+
+
+def _facts(key: str, facts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What makes sense has operands that do, and shapes as the facts say."""
+    op = key.split(".")[0].split("/")[0]
+    arity = sum(name in {n for t in facts for n in names_in(t)} for name in "abc")
+    attributes = attributes_of(op) if op != "split" else ("axis", "size_0", "size_1")
+    operands = "abc"[:arity]
+    words = [f"?{name}" for name in (*operands, *attributes)]
+    sorts = " ".join(["T"] * arity + ["N"] * len(attributes))
+    declared = [f"(constructor op-{key} ({sorts}) T)"]
+    out = f"(op-{key} {' '.join(words)})" if words else f"(op-{key})"
+    bindings: dict[str, Any] = {n: ("numbers", f"?{n}") for n in attributes}
+    bindings |= {n: ("tensor", f"?{n}") for n in operands}
+    bindings |= {"out": ("tensor", "?out"), "i": ("numbers", "?i")}
+    heads = [f"(sense ?{name})" for name in operands]
+    lines = list[str]()
+    for text in facts:
+        guard, _, last = text.rpartition(" or ")
+        found = _fact(last, guard, bindings)
+        if found is None:
+            continue
+        conditions, union, free = found
+        if free:
+            lines.append(f"(rule ((= ?out {out}) (sense ?out) {free} {conditions}) ({union}))")
+        elif conditions:
+            lines.append(f"(rule ((= ?out {out}) (sense ?out) {conditions}) ({union}))")
+        else:
+            heads.append(union)
+    if heads:
+        lines.append(f"(rule ((= ?out {out}) (sense ?out)) ({' '.join(heads)}))")
+    return declared, lines
+
+
+def _fact(last: str, guard: str, bindings: dict[str, Any]) -> tuple[str, str, str] | None:
+    """Conditions, the union, and what binds `i`; None for facts without words here.
+
+    A guard `x == y or` needs x and y apart, a guard that is an attribute needs it to be false.
+    """
+    if "size" in last and "sizes[" in last:
+        last = last.replace("sizes[0]", "size_0").replace("sizes[1]", "size_1")
+    try:
+        found = compiled_as(last, _MEANING)(bindings)
+        conditions = [_denied(part, bindings) for part in guard.split(" or ") if part]
+    except (_NoEquationError, UserError, KeyError):
+        return None
+    if not isinstance(found, tuple) or found[0] != "==":
+        return None
+    free = ""
+    if "i" in names_in(last):
+        free = f"(= ?d {found[1]})"
+    return " ".join(conditions), f"(union {found[1]} {found[2]})", free
+
+
+def _denied(part: str, bindings: dict[str, Any]) -> str:
+    found = compiled_as(part, _MEANING)(bindings)
+    if isinstance(found, tuple) and found[0] == "==":
+        return f"(apart {found[1]} {found[2]})"
+    if isinstance(found, tuple) and found[0] == "numbers":
+        return f"(= {found[1]} (Num 0))"
+    raise _NoEquationError

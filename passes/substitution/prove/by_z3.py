@@ -1,0 +1,156 @@
+"""Proof of a rule by z3: from the properties and the facts, both sides are one tensor.
+
+Assumed of the goal: its conditions, and that both sides make sense (a rule applies only there).
+z3 is asked whether they could still differ; "unsat" is a proof, "unknown" is no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import z3
+
+from ..conditions import compiled_as, names_in
+from ..rule import Rule
+from ..rule_text import parse_rules
+from .facts import FACTS
+from .formulas import (
+    INT,
+    MEANING,
+    TENSOR,
+    Encoder,
+    attributes_of,
+    conditions_of,
+    constants_of,
+    dim,
+    function_of,
+    list_axioms,
+    sense,
+    sort_of,
+)
+
+DEFINED = "where the left side makes sense"
+TIMEOUT_MS = 3000
+
+
+@cache
+def properties() -> tuple[Rule, ...]:
+    """The properties of the package."""
+    text = files(__name__.rpartition(".")[0]).joinpath("properties.rules").read_text()
+    return parse_rules(text, "properties.rules")
+
+
+def proved_by_z3(
+    rule: Rule, given: Sequence[Rule] | None = None, timeout: int = TIMEOUT_MS
+) -> bool:
+    """Whether z3 proves the rule from the properties (`given` ones, or all of the package)."""
+    solver = z3.Solver()
+    solver.set("timeout", timeout)
+    solver.set("random_seed", 1)
+    solver.set("auto_config", False)
+    solver.set("smt.mbqi", False)
+    axioms = all_axioms() if given is None else tuple(axioms_of(given))
+    solver.add(*axioms)
+    bindings = constants_of(rule, "goal_")
+    encoder = Encoder(bindings)
+    left = [encoder.term(term) for term in rule.left]
+    right = [encoder.term(term) for term in rule.right]
+    solver.add(*[sense(term) for term in (*left, *right)])
+    solver.add(*conditions_of(rule.where, bindings))
+    for a, b in zip(left, right, strict=True):
+        solver.push()
+        solver.add(a != b)
+        verdict = solver.check()
+        solver.pop()
+        if verdict != z3.unsat:
+            return False
+    return True
+
+
+@cache
+def all_axioms() -> tuple[Any, ...]:
+    """Every property and fact of the package as a formula."""
+    return tuple(axioms_of(properties()))
+
+
+def axioms_of(given: Sequence[Rule]) -> list[Any]:
+    """Properties, facts of shapes, and elements of lists."""
+    axioms = list_axioms()
+    for key, facts in FACTS.items():
+        axioms += _facts(key, facts)
+    for rule in given:
+        axioms += _property(rule)
+    return axioms
+
+
+def _property(rule: Rule) -> list[Any]:
+    """Both directions, each to be used where its one side is met."""
+    bindings = constants_of(rule)
+    plain = Encoder(bindings)
+    left, right = plain.term(rule.left[0]), plain.term(rule.right[0])
+    where = conditions_of(rule.where, bindings)
+    if rule.source == DEFINED:
+        where.append(sense(left))
+    found = list[Any]()
+    for side, other in ((rule.left[0], right), (rule.right[0], left)):
+        flat = Encoder(bindings, flat=True)
+        pattern = flat.term(side)
+        variables = [*bindings.values(), *flat.fresh]
+        if not _covers(pattern, variables):
+            continue
+        body = z3.Implies(z3.And([*where, *flat.equations]), pattern == other)
+        found.append(z3.ForAll(variables, body, patterns=[pattern]) if variables else body)
+    return found
+
+
+def _covers(pattern: Any, variables: Sequence[Any]) -> bool:
+    if z3.is_const(pattern):
+        return not variables and pattern.num_args() > 0
+    inside, stack = set[int](), [pattern]
+    while stack:
+        term = stack.pop()
+        inside.add(term.get_id())
+        stack += term.children()
+    return all(v.get_id() in inside for v in variables)
+
+
+def _facts(key: str, facts: Sequence[str]) -> list[Any]:
+    """An op that makes sense: so do its operands, and shapes are as the facts say."""
+    op = key.split(".")[0].split("/")[0]
+    arity = _arity(key, facts)
+    operands = [z3.Const(name, TENSOR) for name in "abc"[:arity]]
+    attributes = {n: z3.Const(n, sort_of(n)) for n in attributes_of(op)}
+    values: list[Any] = list(attributes.values())
+    bindings: dict[str, Any] = {**dict(zip("abc", operands, strict=False)), **attributes}
+    if op == "split":
+        sizes = z3.Ints("size_0 size_1")
+        values, bindings["sizes"] = [attributes["axis"], *sizes], tuple(sizes)
+    out, i = function_of(key, arity)(*operands, *values), z3.Const("i", INT)
+    bindings |= {"out": out, "i": i}
+    constants = [c for c in (*operands, *values) if z3.is_const(c)]
+    plain = [text for text in facts if "i" not in names_in(text)]
+    known = [sense(o) for o in operands] + conditions_of(plain, bindings)
+    axioms = [_for_all(constants, z3.Implies(sense(out), z3.And(known)), [out])] if known else []
+    for text in facts:
+        if text in plain:
+            continue
+        body = z3.Implies(sense(out), compiled_as(text, MEANING)(bindings))
+        for value in (out, *operands):
+            pattern = dim(value, i) if value is out else z3.MultiPattern(out, dim(value, i))
+            axioms.append(_for_all([*constants, i], body, [pattern]))
+    return axioms
+
+
+def _for_all(variables: Sequence[Any], body: Any, patterns: list[Any]) -> Any:
+    return z3.ForAll(list(variables), body, patterns=patterns) if variables else body
+
+
+def _arity(key: str, facts: Sequence[str]) -> int:
+    names = {name for text in facts for name in names_in(text)}
+    return sum(name in names for name in "abc")
+
+
+__all__ = ["DEFINED", "all_axioms", "axioms_of", "properties", "proved_by_z3"]

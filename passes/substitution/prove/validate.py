@@ -1,0 +1,166 @@
+"""Properties and facts by execution: on every small shape, in exact arithmetic.
+
+A property that says `everywhere` must hold wherever its condition does: both sides are the same
+tensor, or neither makes sense. One that holds `where the left side makes sense` is looked at only
+there. A fact is looked at wherever its op makes sense. This is what keeps the axioms consistent:
+the small tensors, with one value for "makes no sense", are a model of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..conditions import evaluate, holds, names_in
+from ..instances import Bindings, Sampler, first_instances, outcome, shapes_of
+from ..rule import AttrVar, Node, Out, Rule, Term, Var
+from .by_z3 import DEFINED, properties
+from .facts import FACTS
+from .formulas import attributes_of
+
+_BASES = 4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What execution says of one property.
+
+    Attributes:
+        instances: on how many both sides made sense and were equal.
+        wrong: an instance on which it fails; None where none was met.
+    """
+
+    rule: Rule
+    instances: int
+    wrong: Bindings | None
+
+
+def validate(rule: Rule, count: int = 60, seed: int = 0) -> Verdict:
+    """Execute a property on instances of its left and of its right side."""
+    good, wrong = 0, None
+    for bindings in _instances(rule, count, seed):
+        if not holds(rule.where, bindings):
+            continue
+        found = outcome(rule, bindings)
+        makes_sense = found.left is not None
+        if makes_sense and found.equal:
+            good += 1
+        elif makes_sense and (found.right != found.left or not _too_large(rule, bindings)):
+            wrong = wrong or bindings
+    if rule.source != DEFINED:
+        wrong = wrong or _only_right(rule, count, seed)
+    return Verdict(rule, good, wrong)
+
+
+def _too_large(rule: Rule, bindings: Bindings) -> bool:
+    return outcome(rule, bindings).left is None
+
+
+def _instances(rule: Rule, count: int, seed: int) -> Iterator[Bindings]:
+    """Instances of the left side; conditions are looked at later."""
+    rng = np.random.default_rng(seed)
+    for _, base in zip(range(_BASES), first_instances(rule), strict=False):
+        sampler = Sampler(rule, base, rng)
+        yield base
+        for _ in range(count // _BASES):
+            yield sampler.draw()
+
+
+def _only_right(rule: Rule, count: int, seed: int) -> Bindings | None:
+    """An instance on which the right side makes sense and the left does not."""
+    back = Rule("", rule.right, rule.left, ())
+    names = {a.name for t in rule.left for a in _attribute_variables(t)}
+    if names != {a.name for t in rule.right for a in _attribute_variables(t)}:
+        return None  # a right side with computed attributes binds nothing to try
+    needed = {v.name for v in _variables(rule.left)}
+    for bindings in _instances(back, count, seed + 1):
+        if set(bindings) < needed or not holds(rule.where, bindings):
+            continue
+        right = shapes_of(rule.right, bindings)
+        if right is not None and shapes_of(rule.left, bindings) is None:
+            return bindings
+    return None
+
+
+def _variables(terms: Sequence[Term]) -> Iterator[Var]:
+    for term in terms:
+        match term:
+            case Var():
+                yield term
+            case Out():
+                yield from _variables((term.node,))
+            case Node():
+                yield from _variables(term.operands)
+
+
+def _attribute_variables(term: Term) -> Iterator[AttrVar]:
+    if isinstance(term, Out):
+        term = term.node
+    if isinstance(term, Node):
+        for _, value in term.attributes:
+            atoms = value if isinstance(value, tuple) else (value,)
+            yield from (a for a in atoms if isinstance(a, AttrVar))
+        for operand in term.operands:
+            yield from _attribute_variables(operand)
+
+
+# --- facts --------------------------------------------------------------------------------------
+
+
+def wrong_facts(rules: Sequence[Rule] | None = None, count: int = 20, seed: int = 0) -> list[str]:
+    """Facts that some op of some instance of some property does not obey."""
+    wrong = dict[str, None]()
+    for rule in properties() if rules is None else rules:
+        for bindings in _instances(rule, count, seed):
+            for term in (*rule.left, *rule.right):
+                for text in _check_facts(term, bindings):
+                    wrong[text] = None
+    return list(wrong)
+
+
+def _check_facts(term: Term, bindings: Bindings) -> Iterator[str]:
+    if isinstance(term, Var) or shapes_of((term,), bindings) is None:
+        return
+    node = term.node if isinstance(term, Out) else term
+    key = f"{node.op}.{term.index}" if isinstance(term, Out) else node.op
+    key = f"{node.op}/3" if len(node.operands) == 3 else key
+    for operand in node.operands:
+        yield from _check_facts(operand, bindings)
+    shapes = shapes_of((*node.operands, term), bindings)
+    if shapes is None or key not in FACTS:
+        return
+    known: dict[str, Any] = dict(zip("abc", shapes, strict=False))
+    known |= _values(node, bindings) | {"out": shapes[-1]}
+    for text in FACTS[key]:
+        places = range(len(shapes[-1])) if "i" in names_in(text) else (0,)
+        if not all(evaluate(text, {**known, "i": k}) for k in places):
+            yield f"{key}: {text}"
+
+
+def _values(node: Node, bindings: Bindings) -> dict[str, Any]:
+    from ....dialects.errors import UserError
+    from ..exact import graph_ops
+    from ..instances import attributes_of as values_of
+
+    given = values_of(node, bindings)
+    if given is None:
+        raise UserError(f"{node.op} has no attributes here")
+    defaults = graph_ops()[node.op].DEFAULTS if node.op in graph_ops() else {}
+    return {name: dict(given).get(name, defaults.get(name)) for name in attributes_of(node.op)}
+
+
+def redundant(given: Sequence[Rule], timeout: int = 1000) -> list[str]:
+    """Names of properties that z3 proves from the others."""
+    from dataclasses import replace
+
+    from .by_z3 import proved_by_z3
+
+    found = list[str]()
+    for rule in given:
+        rest = [other for other in given if other is not rule]
+        if proved_by_z3(replace(rule, source=""), rest, timeout):
+            found.append(rule.name)
+    return found

@@ -1,0 +1,36 @@
+"""The verdict of a rule: refuted where values say so, else proved by whoever can, else checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..check import Checked, check_rule
+from ..rule import Rule
+
+INSTANCES = 20
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A rule with its verdict in `rule.proof`, and the instances it was applied to."""
+
+    rule: Rule
+    checked: Checked
+
+
+def verify_rule(rule: Rule, count: int = INSTANCES, seed: int = 0) -> Verified:
+    """Check a rule on `count` instances and try both provers; values overrule proofs.
+
+    A rule that applies nowhere is refuted: there is nothing that it says.
+    """
+    from .by_egraph import proved_by_egraph
+    from .by_z3 import proved_by_z3
+
+    checked = check_rule(rule, count, seed)
+    if not checked.holds:
+        return Verified(replace(rule, proof="refuted"), checked)
+    if proved_by_z3(rule):
+        return Verified(replace(rule, proof="proved-by-z3"), checked)
+    if proved_by_egraph(rule):
+        return Verified(replace(rule, proof="proved-by-e-graph"), checked)
+    return Verified(replace(rule, proof="checked-only"), checked)

@@ -1,0 +1,334 @@
+"""Rules as text: what a rule file holds, read and written without loss.
+
+    # comment, to the end of the line
+    rule matmul-merge-right
+      proof proved-by-z3
+      source generated (2 -> 4 operators)
+      where a.rank == 2
+      matmul(?a, ?b), matmul(?a, ?c) =>
+        split(matmul(?a, concat(?b, ?c, axis=1)), axis=1, sizes=[?b.shape[1], ?c.shape[1]]).0,
+        (same).1
+
+`?x` is a variable: of a tensor as an operand, of an attribute after `name=`. Attribute values are
+numbers, true, false, "text", `?s`, sizes over variables (`?b.shape[1]`), and lists of these.
+`.k` takes one result of an op with several; `(same).k` another result of the op before it.
+Several `where` lines must all hold. The law may run over several lines, indented.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ...dialects.errors import UserError, did_you_mean
+from .conditions import compiled
+from .rule import (
+    PROOFS,
+    AttrAtom,
+    Attributes,
+    AttrValue,
+    AttrVar,
+    Node,
+    Out,
+    Proof,
+    Rule,
+    Size,
+    Term,
+    Var,
+    subterms,
+    variables_of,
+)
+
+_SIGNS = r"=>|==|!=|<=|>=|//|[-+*%<>()\[\],.=?]"
+_TOKEN = re.compile(rf'\s*("[^"]*"|\d+\.\d+|\d+|[A-Za-z_]\w*|{_SIGNS})')
+_NAME = re.compile(r"(?<![.\w])(?!(?:min|max|not|and|or)\b)([A-Za-z_]\w*)")
+_KEYS = ("proof", "source", "where")
+_WIDTH = 100
+
+
+def print_rules(rules: Sequence[Rule]) -> str:
+    """The text of the rules, in order, one blank line between them."""
+    return "\n".join(print_rule(rule) for rule in rules)
+
+
+def print_rule(rule: Rule) -> str:
+    """One rule's block, ended by a newline."""
+    head = [f"rule {rule.name}", f"  proof {rule.proof}", f"  source {rule.source}"]
+    if not rule.source:
+        head.pop()
+    head += [f"  where {text}" for text in rule.where]
+    return "\n".join([*head, *_law_lines(rule)]) + "\n"
+
+
+def _law_lines(rule: Rule) -> list[str]:
+    left, right = _terms_text(rule.left), _terms_text(rule.right)
+    line = f"  {', '.join(left)} => {', '.join(right)}"
+    if len(line) <= _WIDTH:
+        return [line]
+    return [f"  {', '.join(left)} =>", *(f"    {t}," for t in right[:-1]), f"    {right[-1]}"]
+
+
+def _terms_text(terms: Sequence[Term]) -> list[str]:
+    texts, before = list[str](), None
+    for term in terms:
+        if isinstance(term, Out) and term.node == before:
+            texts.append(f"(same).{term.index}")
+        else:
+            texts.append(term_text(term))
+        before = term.node if isinstance(term, Out) else None
+    return texts
+
+
+def term_text(term: Term) -> str:
+    """A term on one line."""
+    match term:
+        case Var():
+            return f"?{term.name}"
+        case Out():
+            return f"{term_text(term.node)}.{term.index}"
+        case Node():
+            parts = [term_text(operand) for operand in term.operands]
+            parts += [f"{name}={value_text(value)}" for name, value in term.attributes]
+            return f"{term.op}({', '.join(parts)})"
+
+
+def value_text(value: AttrValue) -> str:
+    """An attribute's value as the file has it."""
+    match value:
+        case tuple():
+            return f"[{', '.join(value_text(v) for v in value)}]"
+        case AttrVar():
+            return f"?{value.name}"
+        case Size():
+            return _NAME.sub(r"?\1", value.text)
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'"{value}"'
+        case _:
+            return repr(value)
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Block:
+    """The lines of one rule, with the number of the first."""
+
+    name: str
+    line: int
+    fields: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    law: list[str] = field(default_factory=list[str])
+
+
+def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
+    """The rules of a file.
+
+    Args:
+        where: the file's name, for messages.
+
+    Raises:
+        UserError: with file and line, at the first thing that is not as it should be.
+    """
+    rules, seen = list[Rule](), set[str]()
+    for block in _blocks(text, where):
+        place = f"{where}:{block.line}"
+        if block.name in seen:
+            raise UserError(f"rule '{block.name}' stands twice", where=place)
+        seen.add(block.name)
+        rules.append(_rule(block, place))
+    return tuple(rules)
+
+
+def _blocks(text: str, where: str) -> list[_Block]:
+    blocks = list[_Block]()
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        place = f"{where}:{number}"
+        if line[0] not in " \t":
+            if words[0] != "rule" or len(words) != 2:
+                raise UserError("a rule starts with 'rule NAME'", where=place, found=line.strip())
+            blocks.append(_Block(words[1], number))
+        elif not blocks:
+            raise UserError("a rule starts with 'rule NAME'", where=place, found=line.strip())
+        elif not blocks[-1].law and words[0] in _KEYS and "=>" not in words:
+            blocks[-1].fields.append((words[0], " ".join(words[1:])))
+        else:
+            blocks[-1].law.append(" ".join(words))
+    return blocks
+
+
+def _rule(block: _Block, place: str) -> Rule:
+    values = dict(block.fields)
+    conditions = tuple(text for key, text in block.fields if key == "where")
+    wanted = values.get("proof", "checked-only")
+    proof: Proof | None = next((p for p in PROOFS if p == wanted), None)
+    if proof is None:
+        hint = did_you_mean(values["proof"], PROOFS) or ", ".join(PROOFS)
+        raise UserError(f"unknown proof '{values['proof']}'", where=place, hint=hint)
+    try:
+        for text in conditions:
+            compiled(text)
+        left, right = _Parser(" ".join(block.law)).law()
+    except UserError as error:
+        raise UserError(error.one_line(), where=f"{place}: rule {block.name}") from error
+    rule = Rule(block.name, left, right, conditions, proof, values.get("source", ""))
+    _check(rule, place)
+    return rule
+
+
+def _check(rule: Rule, place: str) -> None:
+    """Refuse a right side that uses what the left side does not bind, or has other outputs."""
+    if len(rule.left) != len(rule.right):
+        raise UserError(
+            f"rule '{rule.name}' has {len(rule.left)} outputs left and {len(rule.right)} right",
+            where=place,
+        )
+    missing = set(variables_of(rule.right)) - set(variables_of(rule.left))
+    missing |= attribute_variables(rule.right) - attribute_variables(rule.left)
+    if missing:
+        names = ", ".join(f"?{name}" for name in sorted(missing))
+        raise UserError(f"rule '{rule.name}' does not bind {names} on its left", where=place)
+
+
+def attribute_variables(terms: tuple[Term, ...]) -> set[str]:
+    """Names of the attribute variables of the terms."""
+    found = set[str]()
+    for node in (t for t in subterms(terms) if isinstance(t, Node)):
+        for _, value in node.attributes:
+            atoms = value if isinstance(value, tuple) else (value,)
+            found |= {atom.name for atom in atoms if isinstance(atom, AttrVar)}
+    return found
+
+
+class _Parser:
+    """Recursive descent over the law's text."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens, at = list[str](), 0
+        while at < len(text):
+            match = _TOKEN.match(text, at)
+            if match is None:
+                raise UserError("unexpected character", found=text[at:].strip()[:1])
+            self.tokens.append(match.group(1))
+            at = match.end()
+        self.at = 0
+
+    def peek(self, ahead: int = 0) -> str:
+        at = self.at + ahead
+        return self.tokens[at] if at < len(self.tokens) else ""
+
+    def take(self, wanted: str | None = None) -> str:
+        token = self.peek()
+        if not token or (wanted is not None and token != wanted):
+            raise UserError("the law is broken", expected=wanted, found=token or "its end")
+        self.at += 1
+        return token
+
+    def law(self) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+        left = self.terms()
+        self.take("=>")
+        right = self.terms()
+        if self.peek():
+            raise UserError("the law goes on after its right side", found=self.peek())
+        return left, right
+
+    def terms(self) -> tuple[Term, ...]:
+        found = [self.term(None)]
+        while self.peek() == ",":
+            self.take()
+            found.append(self.term(found[-1]))
+        return tuple(found)
+
+    def term(self, before: Term | None) -> Term:
+        if self.peek() == "?":
+            self.take()
+            return Var(self.take())
+        if self.peek() == "(":
+            for token in ("(", "same", ")", "."):
+                self.take(token)
+            if not isinstance(before, Out):
+                raise UserError("'(same)' follows a result of an op with several")
+            return Out(before.node, self.number())
+        node = self.node()
+        if self.peek() == ".":
+            self.take()
+            return Out(node, self.number())
+        return node
+
+    def number(self) -> int:
+        token = self.take()
+        if not token.isdigit():
+            raise UserError("a whole number is needed", found=token)
+        return int(token)
+
+    def node(self) -> Node:
+        op = self.take()
+        if not op.isidentifier():
+            raise UserError("an op's name is needed", found=op)
+        self.take("(")
+        operands, attributes = list[Term](), list[tuple[str, AttrValue]]()
+        while self.peek() != ")":
+            if self.peek(1) == "=":
+                name = self.take()
+                self.take("=")
+                attributes.append((name, self.value()))
+            else:
+                operands.append(self.term(None))
+            if self.peek() != ")":
+                self.take(",")
+        self.take(")")
+        return Node(op, tuple(operands), _sorted(attributes))
+
+    def value(self) -> AttrValue:
+        if self.peek() != "[":
+            return self.atom()
+        self.take()
+        found = list[AttrAtom]()
+        while self.peek() != "]":
+            found.append(self.atom())
+            if self.peek() != "]":
+                self.take(",")
+        self.take("]")
+        return tuple(found)
+
+    def atom(self) -> AttrAtom:
+        """Everything up to the comma or bracket that ends the value."""
+        tokens, depth = list[str](), 0
+        while self.peek() and not (depth == 0 and self.peek() in (",", ")", "]")):
+            depth += (self.peek() in ("(", "[")) - (self.peek() in (")", "]"))
+            tokens.append(self.take())
+        if not tokens:
+            raise UserError("an attribute's value is missing", found=self.peek() or "its end")
+        return _atom(tokens)
+
+
+def _atom(tokens: list[str]) -> AttrAtom:
+    text = "".join(tokens)
+    if tokens in (["true"], ["false"]):
+        return text == "true"
+    if text[0] == '"' and len(tokens) == 1:
+        return text[1:-1]
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    if re.fullmatch(r"-?\d+\.\d+", text):
+        return float(text)
+    if len(tokens) == 2 and tokens[0] == "?":
+        return AttrVar(tokens[1])
+    size = " ".join(t for t in tokens if t != "?")
+    size = re.sub(r"\s*([.\[(])\s*", r"\1", size)
+    size = re.sub(r"\s+([\]),])", r"\1", re.sub(r"([\[(])- ", r"\1-", size))
+    compiled(size)
+    return Size(size)
+
+
+def _sorted(attributes: list[tuple[str, AttrValue]]) -> Attributes:
+    names = [name for name, _ in attributes]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise UserError(f"attribute '{double}' stands twice")
+    return tuple(sorted(attributes, key=lambda entry: entry[0]))

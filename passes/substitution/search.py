@@ -1,0 +1,374 @@
+"""Cost-based backtracking over substitutions: TASO's search, with cheap steps.
+
+A queue of programs, cheapest first; of equal ones the latest, those that undo something last. The
+cheapest is taken out, every match in it gives another program, and those that cost less than
+`alpha` times the best so far join the queue. A program is worked out as costs and numbers when it
+joins and made only when it is taken out; programs seen before are not made again. After a rewrite
+only what is near it is matched anew.
+
+Any program in the queue equals the input if the rules hold: the search can stop at any moment.
+
+Source: Jia et al., TASO, SOSP 2019, algorithm 2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush, nsmallest
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from xdsl.context import Context
+from xdsl.ir import Block
+
+from ...dialects.program import Program
+from ..cost import Costs
+from ..saturation.ops import OpTable
+from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
+from .apply import Applier, RefusedError
+from .conditions import names_in
+from .graph_form import Change, Graph, Tables, encode, node_of
+from .match import Match, Matcher, renamed, sizes_in, unusable
+from .rule import Rule, variables_of
+from .rule_set import rules_named
+from .rule_text import attribute_variables
+from .write import write
+
+MOST_QUEUED = 200_000
+_GRAIN = 0.02
+"""Part of what `alpha` allows that makes no difference in the queue."""
+_SLACK = 1e-9  # of two costs: sums in another order differ by less
+
+PROOFS: Mapping[str, Proof] = {
+    "proved-by-z3": "proved-by-z3",
+    "proved-by-e-graph": "proved-by-e-graph",
+    "checked-only": "checked",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search.
+
+    Attributes:
+        alpha: programs that cost up to this much times the best are looked at.
+        programs: how many programs are taken out of the queue (TASO's n).
+        rejected: how many of the best alternatives not taken are told.
+        alternatives: how many of the next best programs are returned.
+    """
+
+    rules: tuple[Rule, ...] = ()
+    alpha: float = 1.05
+    programs: int = 1000
+    rejected: int = 10
+    alternatives: int = 2
+
+
+class Move(NamedTuple):
+    """A match with what it changes; None where it cannot be applied."""
+
+    match: Match
+    change: Change | None
+
+
+Queued: TypeAlias = "tuple[float, bool, int, float, State, Move]"
+"""Level, whether it goes back, minus the number in order, cost; a move of a program."""
+
+
+@dataclass
+class State:
+    """A program that was taken out of the queue, and how it came to be."""
+
+    graph: Graph
+    moves: list[Move]
+    parent: State | None = None
+    move: Move | None = None
+
+    def path(self) -> list[State]:
+        """The states from the input's on."""
+        found, state = list[State](), self
+        while state is not None:
+            found.append(state)
+            state = state.parent
+        return found[::-1]
+
+
+@dataclass
+class Found:
+    """What a search of one graph found.
+
+    Attributes:
+        taken: programs taken out of the queue, doubles not counted; worked_out: changes.
+        best_after: seconds until the best was found.
+        refused: by rule and reason, how often a match could not be applied.
+    """
+
+    best: State
+    others: list[State]
+    stop_reason: StopReason
+    taken: int
+    worked_out: int
+    seconds: float
+    best_after: float
+    refused: dict[tuple[str, str], int]
+
+
+@dataclass
+class Search:
+    """One search over one graph."""
+
+    tables: Tables
+    settings: Settings
+    limits: Limits
+    refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    worked_out: int = 0
+    _queue: list[Queued] = field(default_factory=list[Queued])
+    _seen: set[int] = field(default_factory=set[int])
+    _count: int = 0
+    _trimmed: bool = False
+    _grain: float = 0.0
+    _input: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        self.matcher = Matcher(self.tables, self.settings.rules)
+        self.applier = Applier(self.tables, self.settings.rules)
+
+    def run(self, graph: Graph) -> Found:
+        """Search from a graph until the queue is empty or a limit is met."""
+        started = time.perf_counter()
+        end = started + self.limits.seconds
+        moves = [self._move(graph, m) for m in self.matcher.everywhere(graph)]
+        best = State(graph, moves)
+        fingerprints, taken, best_after = {graph.fingerprint()}, [best], 0.0
+        self._seen.add(graph.mark)
+        self._input = frozenset(graph.nodes)
+        self._grain = (self.settings.alpha - 1) * _GRAIN * graph.seconds
+        self._push_all(best, best.graph.seconds)
+        reason: StopReason | None = None
+        try:
+            while reason is None:
+                reason = self._over(len(taken), end)
+                state = None if reason is not None else self._pop(best.graph.seconds, fingerprints)
+                if state is None:
+                    reason = reason or ("memory" if self._trimmed else "finished")
+                    break
+                taken.append(state)
+                if state.graph.seconds < best.graph.seconds * (1 - _SLACK):
+                    best, best_after = state, time.perf_counter() - started
+                self._push_all(state, best.graph.seconds)
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        others = nsmallest(
+            self.settings.alternatives + 1,
+            (s for s in taken if s is not best),
+            key=lambda s: s.graph.seconds,
+        )
+        below = [s for s in others if s.graph.seconds < graph.seconds]
+        seconds = time.perf_counter() - started
+        return Found(
+            best,
+            below[: self.settings.alternatives],
+            reason or "finished",
+            len(taken),
+            self.worked_out,
+            seconds,
+            best_after,
+            self.refused,
+        )
+
+    def _over(self, taken: int, end: float) -> StopReason | None:
+        if time.perf_counter() > end:
+            return "time"
+        over = taken >= self.settings.programs or self.worked_out >= self.limits.steps
+        return "steps" if over else None
+
+    def _pop(self, best: float, fingerprints: set[int]) -> State | None:
+        """The cheapest program not seen before, made; None where the queue is empty."""
+        while self._queue:
+            _, _, _, cost, parent, move = heappop(self._queue)
+            if cost > self.settings.alpha * best * (1 + _SLACK):
+                continue
+            assert move.change is not None
+            if self.applier.closes_cycle(parent.graph, move.match, move.change):
+                self._refuse(move.match, "it would close a cycle")
+                continue
+            graph = parent.graph.after(move.change)
+            found = graph.fingerprint()
+            if found in fingerprints:
+                continue
+            fingerprints.add(found)
+            return State(graph, self._moves(parent, move.change, graph), parent, move)
+        return None
+
+    def _moves(self, parent: State, change: Change, graph: Graph) -> list[Move]:
+        """The parent's moves that still stand, worked out anew where near; and the new ones."""
+        entries = parent.graph.users
+        users = {u for old, _ in change.redirected for u in entries.get(old, ())}
+        made = [number for number, _ in change.made]
+        rewritten = {*users, *change.dead, *made}
+        around = rewritten | {node_of(new) for _, new in change.redirected}
+        for number in (*change.dead, *made):
+            entry = graph.nodes.get(number) or parent.graph.nodes[number]
+            around.update(node_of(v) for v in entry.operands)
+        kept = list[Move]()
+        for move in parent.moves:
+            if not rewritten.isdisjoint(move.match.nodes):
+                continue
+            near = move.change is None or not around.isdisjoint(move.change.reads)
+            kept.append(self._move(graph, move.match) if near else move)
+        known = {move.match for move in kept}
+        new = self.matcher.near(graph, (*made, *sorted(users)))
+        return kept + [self._move(graph, m) for m in new if m not in known]
+
+    def _move(self, graph: Graph, match: Match) -> Move:
+        self.worked_out += 1
+        try:
+            return Move(match, self.applier.change(graph, match))
+        except RefusedError as reason:
+            self._refuse(match, str(reason))
+            return Move(match, None)
+
+    def _level(self, cost: float) -> float:
+        """Costs of one level are equal for the queue: a detour through free rewrites ends soon."""
+        return round(cost / self._grain) if self._grain else cost
+
+    def _refuse(self, match: Match, reason: str) -> None:
+        key = (self.settings.rules[match.rule].name, reason)
+        self.refused[key] = self.refused.get(key, 0) + 1
+
+    def _push_all(self, state: State, best: float) -> None:
+        most = self.settings.alpha * best * (1 + _SLACK)
+        for move in state.moves:
+            if move.change is None or state.graph.seconds + move.change.delta > most:
+                continue
+            mark = (state.graph.mark + move.change.mark) & ((1 << 64) - 1)
+            if mark in self._seen:
+                continue
+            self._seen.add(mark)
+            self._count += 1
+            cost = state.graph.seconds + move.change.delta
+            back = any(number in self._input for number, _ in move.change.made)
+            heappush(self._queue, (self._level(cost), back, -self._count, cost, state, move))
+        if len(self._queue) > MOST_QUEUED:
+            self._trimmed = True
+            self._queue = nsmallest(MOST_QUEUED // 2, self._queue, key=lambda item: item[:3])
+            heapify(self._queue)
+
+
+# --- programs -----------------------------------------------------------------------------------
+
+
+def search_block(
+    block: Block, costs: Costs, limits: Limits, settings: Settings, context: Context | None = None
+) -> tuple[Found, tuple[Rule, ...], list[Rejected]]:
+    """Search from a block, without changing it.
+
+    Returns what was found, the rules that could take part, and what was not taken, with reasons.
+    """
+    tables = Tables(OpTable(context), costs)
+    skipped = list[Rejected]()
+    usable = list[Rule]()
+    for rule in settings.rules:
+        reason = unusable(rule, tables)
+        if reason:
+            skipped.append(Rejected(rule.name, "main", reason))
+        else:
+            usable.append(rule)
+    chosen = replace(settings, rules=tuple(usable))
+    found = Search(tables, chosen, limits).run(encode(block, tables))
+    return found, chosen.rules, skipped + _rejected(found, tables, chosen)
+
+
+def search(
+    program: Program,
+    costs: Costs,
+    limits: Limits,
+    *,
+    rules: str | Sequence[Rule] = "default",
+    settings: Settings | None = None,
+    context: Context | None = None,
+) -> SearchResult:
+    """The best program that the rules reach by modelled cost; the input's copy if none is better.
+
+    Args:
+        rules: a rule set's name, a file, or rules.
+        settings: everything but the rules.
+    """
+    chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
+    given = settings or Settings()
+    settled = replace(given, rules=both_ways(chosen))
+    found, usable, rejected = search_block(program.main.body.block, costs, limits, settled, context)
+    before = costs.program(program).seconds
+    programs = [_written(program, state) for state in (found.best, *found.others)]
+    seconds = [costs.program(p).seconds for p in programs]
+    if seconds[0] >= before:
+        return SearchResult(program.clone(), found.stop_reason, [], rejected)
+    others = [p for p, s in zip(programs[1:], seconds[1:], strict=True) if s < before]
+    applied = applied_by(found.best, usable)
+    return SearchResult(programs[0], found.stop_reason, applied, rejected, others)
+
+
+def both_ways(rules: Sequence[Rule]) -> tuple[Rule, ...]:
+    """The rules and, where they bind all they need, the same laws from right to left."""
+    known = {(renamed((*rule.left, *rule.right)), len(rule.left)) for rule in rules}
+    found = list(rules)
+    for rule in rules:
+        back = rule.reversed()
+        law = (renamed((*back.left, *back.right)), len(back.left))
+        if law not in known and _is_bound(back):
+            known.add(law)
+            found.append(back)
+    return tuple(found)
+
+
+def _is_bound(rule: Rule) -> bool:
+    """Whether a rule's left side binds every variable of its right side and conditions."""
+    tensors, attributes = set(rule.variables), attribute_variables(rule.left)
+    wanted = set(variables_of(rule.right)) | {n for text in rule.where for n in names_in(text)}
+    read = {n for text in sizes_in(rule) for n in names_in(text)}
+    wanted |= read | attribute_variables(rule.right)
+    return wanted <= tensors | attributes
+
+
+def _written(program: Program, state: State) -> Program:
+    better = program.clone()
+    if state.parent is not None:
+        write(state.graph, better.main.body.block)
+    return better
+
+
+def applied_by(state: State, rules: Sequence[Rule]) -> list[Applied]:
+    """The rewrites that lead to a state, in order."""
+    tables = state.graph.tables
+    proofs = {rule.name: PROOFS.get(rule.proof, "checked") for rule in rules}
+    path, steps = state.path(), list[Applied]()
+    for before, after in pairwise(path):
+        assert after.move is not None
+        delta = after.graph.seconds - before.graph.seconds
+        match = after.move.match
+        name = rules[match.rule].name
+        place = before.graph.nodes[node_of(match.roots[0])].place
+        steps.append(Applied(name, tables.places[place], proofs[name], delta))
+    return steps
+
+
+def _rejected(found: Found, tables: Tables, settings: Settings) -> list[Rejected]:
+    """The moves not taken from the best program, least loss first; then what was refused."""
+    graph = found.best.graph
+    moves = [m for m in found.best.moves if m.change is not None]
+    moves = nsmallest(settings.rejected, moves, key=_delta)
+    entries = list[Rejected]()
+    for move in moves:
+        place = graph.nodes[node_of(move.match.roots[0])].place
+        reason = f"it would change the cost by {_delta(move):+.3g} s"
+        entries.append(Rejected(settings.rules[move.match.rule].name, tables.places[place], reason))
+    if settings.rejected:
+        for (name, reason), count in found.refused.items():
+            entries.append(Rejected(name, "main", f"{reason} ({count} times)"))
+    return entries
+
+
+def _delta(move: Move) -> float:
+    return move.change.delta if move.change is not None else 0.0

@@ -1,0 +1,142 @@
+"""From the search's graph back to IR: the ops that stayed keep all they carry.
+
+New ops get the rules' names as provenance, and the location and the name hint of the op in whose
+place they stand. Splits of splits along one axis become one split: merging three products pairwise
+leaves such chains.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from ...dialects.graph.shaping import SplitOp
+from ...dialects.program import add_provenance
+from ..saturation.ops import Head
+from .graph_form import ARGUMENT, Graph, Value, node_of, value_of
+
+
+def write(graph: Graph, block: Block) -> None:
+    """Make a block, the encoded one or a clone of it, compute what the graph says."""
+    old = list(block.ops)
+    values, arguments = dict[Value, SSAValue](), iter(block.args)
+    order = _order(graph)
+    for number in order:
+        if graph.tables.heads[graph.nodes[number].head].op == ARGUMENT:
+            values[value_of(number)] = next(arguments)
+    for op in old:
+        op.detach()
+    kept = set[Operation]()
+    for number in order:
+        entry = graph.nodes[number]
+        head = graph.tables.heads[entry.head]
+        if head.op == ARGUMENT:
+            continue
+        operands = [values[v] for v in entry.operands]
+        op = old[entry.place] if not entry.made_by else _made(graph, number, operands, old)
+        if not entry.made_by:
+            kept.add(op)
+            _rewire(op, operands, head)
+        block.add_op(op)
+        for k, result in enumerate(op.results):
+            values[value_of(number, k)] = result
+    for op in reversed(old):
+        if op not in kept:
+            op.drop_all_references()
+    _flatten_splits(block)
+
+
+def _order(graph: Graph) -> list[int]:
+    """The nodes, operands before users, otherwise as in the program."""
+    live = set(graph.order)
+    needs = {n: len({node_of(v) for v in graph.nodes[n].operands}) for n in graph.order}
+    ready = [(graph.nodes[n].place, n) for n in graph.order if not needs[n]]
+    heapify(ready)
+    found = list[int]()
+    while ready:
+        _, number = heappop(ready)
+        found.append(number)
+        for user in dict.fromkeys(graph.uses(number)):
+            if user in live:
+                needs[user] -= 1
+                if not needs[user]:
+                    heappush(ready, (graph.nodes[user].place, user))
+    return found
+
+
+def _made(graph: Graph, number: int, operands: list[SSAValue], old: list[Operation]) -> Operation:
+    """The op of a node that rules made."""
+    entry, tables = graph.nodes[number], graph.tables
+    stood = old[entry.place]
+    op = tables.ops.make(tables.heads[entry.head], operands, [tables.types[t] for t in entry.types])
+    assert op is not None, "a change was worked out for it"
+    add_provenance(op, (*tables.made_before[entry.place], *entry.made_by))
+    op.location = stood.location
+    hints = [r.name_hint for r in stood.results if r.name_hint is not None]
+    if hints:
+        for result in op.results:
+            result.name_hint = hints[0]
+    return op
+
+
+def _rewire(op: Operation, operands: list[SSAValue], head: Head) -> None:
+    """Let an op of the program, and the ops within it, read these operands."""
+    if not op.regions:
+        op.operands = operands
+        return
+    given, outside = iter(operands), _values_within(op)
+    for inner in op.walk():
+        for k, value in enumerate(inner.operands):
+            if value not in outside:
+                inner.operands[k] = next(given)
+
+
+def _values_within(op: Operation) -> set[SSAValue]:
+    inside = set[SSAValue]()
+    for inner in op.walk():
+        inside.update(inner.results if inner is not op else ())
+        for region in inner.regions:
+            for block in region.blocks:
+                inside.update(block.args)
+    return inside
+
+
+def _flatten_splits(block: Block) -> None:
+    """Make one split of a split and a split of one of its parts."""
+    for op in list(block.ops):
+        outer = op.x.owner if isinstance(op, SplitOp) and op.x.has_one_use() else None
+        if isinstance(op, SplitOp) and isinstance(outer, SplitOp) and _same_axis(outer, op):
+            _flatten(outer, op)
+
+
+def _same_axis(outer: SplitOp, inner: SplitOp) -> bool:
+    return outer.value("axis") == inner.value("axis")
+
+
+def _flatten(outer: SplitOp, inner: SplitOp) -> None:
+    at = outer.results.index(inner.x)  # pyright: ignore[reportArgumentType]
+    sizes, parts = list(outer.ints("sizes")), len(inner.results)
+    sizes[at : at + 1] = inner.ints("sizes")
+    one: Any = SplitOp(outer.x, axis=outer.value("axis"), sizes=sizes, results=len(sizes))
+    one.attributes |= outer.attributes
+    one.location = outer.location
+    assert outer.parent is not None
+    outer.parent.insert_op_before(one, outer)
+    results = list(one.results)
+    inner_results, outer_results = list(inner.results), list(outer.results)
+    for old, new in zip(inner_results, results[at : at + parts], strict=True):
+        _replace(old, new)
+    rest = results[:at] + results[at + parts :]
+    for old, new in zip(outer_results[:at] + outer_results[at + 1 :], rest, strict=True):
+        _replace(old, new)
+    inner.detach()
+    inner.drop_all_references()
+    outer.detach()
+    outer.drop_all_references()
+
+
+def _replace(old: SSAValue, new: SSAValue) -> None:
+    new.name_hint = old.name_hint
+    old.replace_all_uses_with(new)

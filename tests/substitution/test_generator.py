@@ -1,0 +1,166 @@
+"""The generator: what it enumerates, finds, prunes, and that it does so the same way twice."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoform.passes.substitution.check import counterexample
+from isoform.passes.substitution.exact import plan
+from isoform.passes.substitution.generate.candidates import Candidate, candidates
+from isoform.passes.substitution.generate.generalise import Failure, generalise
+from isoform.passes.substitution.generate.operators import (
+    ADD,
+    MATMUL,
+    RELU,
+    World,
+    concat,
+    conv,
+    operator,
+    split,
+)
+from isoform.passes.substitution.generate.pipeline import generate, rule_file
+from isoform.passes.substitution.generate.subsume import without_consequences
+from isoform.passes.substitution.generate.table import Enumerator
+from isoform.passes.substitution.rule import Rule
+from isoform.passes.substitution.rule_text import term_text
+
+SQUARE = frozenset({2, 4})
+SMALL = World("small", (("a", (2, 2)), ("b", (2, 2)), ("c", (2, 2))), (ADD, MATMUL, RELU), SQUARE)
+PARTS = World(
+    "parts",
+    (("a", (2, 2)), ("b", (2, 2)), ("c", (2, 2))),
+    (MATMUL, RELU, concat(0), concat(1), split(0), split(1)),
+    SQUARE,
+)
+
+
+def laws(world: World, size: int) -> set[str]:
+    found, _ = candidates(Enumerator(world, 1, size).run())
+    texts = set[str]()
+    for one in found:
+        left, right = (", ".join(term_text(t) for t in side) for side in (one.left, one.right))
+        texts |= {f"{left} = {right}", f"{right} = {left}"}
+    return texts
+
+
+def test_the_table_holds_every_graph_once() -> None:
+    """Compared with plain recursion over sets of nodes; no op here commutes."""
+    world = World("two", (("a", (2, 2)), ("b", (2, 2))), (MATMUL, RELU), SQUARE)
+    table = Enumerator(world, 1, 3, representatives_from=9).run()
+    known: dict[str, frozenset[str]] = {"a": frozenset(), "b": frozenset()}
+    for _ in range(3):
+        for x, y in product(list(known), repeat=2):
+            text = f"matmul({x},{y})"
+            known[text] = known[x] | known[y] | {text}
+        for x in list(known):
+            known[f"relu({x})"] = known[x] | {f"relu({x})"}
+        known = {text: nodes for text, nodes in known.items() if len(nodes) <= 3}
+    assert len(table) == len(known)
+
+
+def test_the_algebra_of_matrices_is_found() -> None:
+    found = laws(SMALL, 3)
+    assert "add(?a, ?b) = add(?b, ?a)" in found
+    assert "matmul(?a, matmul(?b, ?c)) = matmul(matmul(?a, ?b), ?c)" in found
+    assert "relu(relu(?a)) = relu(?a)" in found
+    assert any(law.startswith("matmul(?a, add(?b, ?c)) = add(") for law in found)
+    assert not any("matmul(?a, ?b) = matmul(?b, ?a)" in law for law in found)
+
+
+def test_operands_that_share_an_input_are_merged() -> None:
+    found, _ = candidates(Enumerator(PARTS, 1, 3).run())
+    merges = [one for one in found if len(one.left) == 2]
+    texts = {", ".join(term_text(t) for t in one.left) for one in merges}
+    assert "matmul(?a, ?b), matmul(?a, ?c)" in texts
+    one = next(
+        o
+        for o in merges
+        if "(?a, ?b), matmul(?a, ?c)" in str([*map(term_text, o.left)])
+        or ", ".join(map(term_text, o.left)) == "matmul(?a, ?b), matmul(?a, ?c)"
+    )
+    rule = generalise(one)
+    assert isinstance(rule, Rule)
+    text = ", ".join(term_text(t) for t in rule.right)
+    assert "axis=?a.rank - 1, sizes=[?b.shape[-1], ?c.shape[-1]]" in text  # not of rank 2 alone
+
+
+def test_an_op_joins_by_its_specification_alone() -> None:
+    world = World(
+        "more",
+        (("a", (2, 2)), ("b", (2, 2))),
+        (operator("sub", 2), operator("neg", 1), operator("tanh", 1)),
+        SQUARE,
+    )
+    found = laws(world, 2)
+    assert "neg(sub(?a, ?b)) = sub(?b, ?a)" in found
+    assert "neg(neg(?a)) = ?a" in found
+    assert not any("tanh" in law for law in found)
+
+
+def test_what_follows_from_smaller_laws_is_dropped() -> None:
+    found, _ = candidates(Enumerator(SMALL, 1, 3).run())
+    kept = without_consequences(found)
+    assert len(kept) < len(found) / 2
+    sizes = [" = ".join(term_text(t) for t in (*o.left, *o.right)) for o in kept]
+    assert "add(?a, ?b) = add(?b, ?a)" in sizes
+
+
+def test_a_side_condition_is_found_and_needed() -> None:
+    """Merging kernels of grouped convolutions over one image is right for one group only."""
+    world = World(
+        "convs",
+        (("x", (1, 2, 2, 2)), ("w", (2, 2, 1, 1)), ("v", (2, 2, 1, 1))),
+        (conv(), concat(0), split(1)),
+        frozenset({1, 2, 4}),
+    )
+    found, _ = candidates(Enumerator(world, 1, 3).run())
+    one = next(o for o in found if len(o.left) == 2)
+    rule = generalise(one)
+    assert isinstance(rule, Rule)
+    needed = [c for c in rule.where if counterexample(rule, c) is not None]
+    assert {"groups == 1", "x.shape[1] == w.shape[1]"} & set(needed)
+
+
+def test_a_law_of_square_matrices_only_is_no_rule() -> None:
+    """matmul(a, a) makes sense for squares alone: what comes of it is a rule or a reason."""
+    world = World("one", (("a", (2, 2)),), (MATMUL, operator("transpose", 1, perm=(1, 0))), SQUARE)
+    found, _ = candidates(Enumerator(world, 1, 2).run())
+    made = [generalise(one) for one in found]
+    assert all(isinstance(m, Rule | Failure) for m in made)
+
+
+def test_a_false_equality_becomes_no_rule() -> None:
+    table = Enumerator(SMALL, 1, 1).run()
+    terms = {term_text(table.term(k)): table.term(k) for k in range(len(table))}
+    shapes = tuple((name, shape) for name, shape in SMALL.variables)
+    one = Candidate((terms["add(?a, ?b)"],), (terms["matmul(?a, ?b)"],), shapes)
+    assert isinstance(generalise(one), Failure)
+
+
+def test_generation_is_reproducible_and_resumes(tmp_path: Path) -> None:
+    world = [World("w", SMALL.variables[:2], (ADD, RELU), SQUARE)]
+    first = rule_file(generate(2, world))
+    kept = rule_file(generate(2, world, checkpoint=tmp_path))
+    steps = sorted(p.name for p in tmp_path.iterdir())
+    assert {name.split("-")[0] for name in steps} == {"candidates", "general", "proved"}
+    resumed = rule_file(generate(2, world, checkpoint=tmp_path))
+    assert first == kept == resumed
+    assert "rule add-to-add\n" in first
+
+
+@pytest.mark.slow
+def test_processes_change_nothing() -> None:
+    world = [World("w", SMALL.variables[:2], (ADD, RELU), SQUARE)]
+    assert rule_file(generate(2, world)) == rule_file(generate(2, world, jobs=2))
+
+
+def test_fingerprints_differ_where_values_do() -> None:
+    table = Enumerator(SMALL, 1, 2).run()
+    again = Enumerator(SMALL, 2, 2).run()
+    _, mine = np.unique(table.hashes, return_inverse=True)
+    _, theirs = np.unique(again.hashes, return_inverse=True)
+    pairs = {(int(a), int(b)) for a, b in zip(mine, theirs, strict=True)}
+    assert len(pairs) == mine.max() + 1 == theirs.max() + 1  # other draws, the same classes
+    assert plan("add", (), ((2, 2), (2, 2))) is not None
