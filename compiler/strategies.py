@@ -25,8 +25,6 @@ from ..passes.search_result import Limits, SearchResult
 
 PACKAGE = __name__.rpartition(".compiler")[0]
 EVERY = "optimize"
-# Named by the design, not there yet; a name leaves this line when it enters the table.
-PLANNED: tuple[str, ...] = ("substitute",)
 
 Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
 """Median seconds of programs that take the same inputs, run in turn for so many seconds."""
@@ -42,12 +40,14 @@ class Strategy:
         level: the lowest level of what it returns; a search of a lower level is left out where the
             result must stay above it, and a graph search needs a graph-level program.
         share: of the budget, in relation to the shares of those that run as well.
+        by_default: whether it is part of `optimize`, or runs only where it is named.
     """
 
     name: str
     level: str
     share: float
     search: Search
+    by_default: bool = True
 
 
 def plain(reference: str) -> Search:
@@ -79,6 +79,8 @@ def _load(reference: str) -> Any:
 
 # In the order they run: those of the graph level first, for the others leave it.
 STRATEGIES: tuple[Strategy, ...] = (
+    # Named only: saturation uses the same rules, all at once.
+    Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search"), False),
     Strategy("saturate", "graph", 1.0, plain("passes.saturation.search:search")),
     Strategy("derive", "algebra", 2.0, measuring("passes.derivation.whole:search")),
     Strategy("mutate", "algebra", 2.0, measuring("passes.partial.whole:search")),
@@ -94,14 +96,11 @@ def chosen(name: str, level: str) -> tuple[Strategy, ...]:
     known = tuple(s.name for s in STRATEGIES)
     if name != EVERY and name not in known:
         _refuse(name, (EVERY, *known))
-    found = tuple(s for s in STRATEGIES if name in (EVERY, s.name))
+    found = tuple(s for s in STRATEGIES if s.name == name or (name == EVERY and s.by_default))
     return tuple(s for s in found if level != "graph" or s.level == "graph")
 
 
 def _refuse(name: str, known: Sequence[str]) -> None:
     """Raises UserError."""
-    if name in PLANNED and name not in known:
-        hint = f"this version has {', '.join(known)}"
-        raise UserError(f"strategy '{name}' is not there yet", where="--strategy", hint=hint)
-    hint = did_you_mean(name, (*known, *PLANNED)) or f"known: {', '.join(known)}"
+    hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
     raise UserError(f"unknown strategy '{name}'", where="--strategy", hint=hint)

@@ -7,6 +7,7 @@ values differ. `holds` is evidence: on that many instances of other shapes they 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 import numpy as np
 
@@ -36,25 +37,38 @@ class Checked:
 
 
 def check_rule(rule: Rule, count: int = 20, seed: int = 0, tries: int = 60) -> Checked:
-    """Apply a rule to up to `count` random instances, `tries` draws for each at most."""
+    """Apply a rule to systematic instances, then to random ones until there are `count`.
+
+    Args:
+        tries: draws for each of `count`, at most.
+    """
     rng = np.random.default_rng([seed, len(rule.name)])
     seen = dict[str, None]()
-    for _, base in zip(range(_BASES), first_instances(rule), strict=False):
-        sampler = Sampler(rule, base, rng)
-        for k in range(count * tries):
-            bindings = base if k == 0 else sampler.draw()
-            key = repr(sorted(bindings.items()))
-            if key in seen or not holds(rule.where, bindings):
-                continue
-            found = outcome(rule, bindings, seed)
-            if not found.applies or found.left != found.right:
-                continue
-            if not found.equal:
-                return Checked(rule, len(seen), bindings)
-            seen[key] = None
+    samplers = [Sampler(rule, base, rng) for base in islice(first_instances(rule), _BASES)]
+    for bindings in chain.from_iterable(s.systematic() for s in samplers):
+        if (wrong := _applied(rule, bindings, seed, seen)) is not None:
+            return Checked(rule, len(seen), wrong)
+    for sampler in samplers:
+        for _ in range(count * tries):
             if len(seen) >= count:
                 return Checked(rule, len(seen), None)
+            if (wrong := _applied(rule, sampler.draw(), seed, seen)) is not None:
+                return Checked(rule, len(seen), wrong)
     return Checked(rule, len(seen), None)
+
+
+def _applied(rule: Rule, bindings: Bindings, seed: int, seen: dict[str, None]) -> Bindings | None:
+    """The instance if the rule is wrong on it; where it is right it is added to those seen."""
+    key = repr(sorted(bindings.items()))
+    if key in seen or not holds(rule.where, bindings):
+        return None
+    found = outcome(rule, bindings, seed)
+    if not found.applies or found.left != found.right:
+        return None
+    if not found.equal:
+        return bindings
+    seen[key] = None
+    return None
 
 
 def counterexample(rule: Rule, dropped: str, seed: int = 0, tries: int = 400) -> Bindings | None:
@@ -64,10 +78,10 @@ def counterexample(rule: Rule, dropped: str, seed: int = 0, tries: int = 400) ->
     """
     loose = replace(rule, where=tuple(c for c in rule.where if c != dropped))
     rng = np.random.default_rng(seed)
-    for _, base in zip(range(_BASES), first_instances(loose), strict=False):
+    for base in islice(first_instances(loose), _BASES):
         sampler = Sampler(loose, base, rng)
-        for k in range(tries):
-            bindings = base if k == 0 else sampler.draw()
+        drawn = (sampler.draw() for _ in range(tries))
+        for bindings in chain(sampler.systematic(), drawn):
             if holds(loose.where, bindings) and not holds((dropped,), bindings):
                 found = outcome(loose, bindings)
                 if found.applies and not found.equal:

@@ -27,7 +27,7 @@ from .write import write
 
 @dataclass(frozen=True)
 class GraphSubstitute(ModulePass):
-    """Search for the cheapest program that rules lead to (docs/substitution-search.md).
+    """Search for the cheapest program that rules lead to (docs/substitutions.md).
 
     `rules` is a rule set or a file. Programs that cost up to `alpha` times the best so far are
     looked at, `programs` of them, for at most `budget` seconds. Costs are those of `target`.

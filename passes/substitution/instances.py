@@ -315,12 +315,33 @@ class Sampler:
                 if self._fits(_scaled(base, places, 2)):
                     found.append(places)
                     single |= set(places) if count == 1 else set()
-        return found
+        # Groups must divide what both sides have: with them, all that is free grows as well.
+        free = tuple(sorted(single))
+        given = [place for place in numbers if place[0] in self.attributes]
+        extents = [place for place in numbers if place not in given and place not in single]
+        joint = [(a, b, *free) for a in given for b in extents]
+        return found + [t for t in joint if self._fits(_scaled(base, t, 2))]
 
     def _columns(self, base: Bindings) -> Iterator[tuple[Place, ...]]:
         """The same dim of every variable that has it, counted from the end."""
         for k in range(1, 1 + max((len(base[name]) for name in self.names), default=0)):
             yield tuple((n, len(base[n]) - k) for n in self.names if len(base[n]) >= k)
+
+    def systematic(self) -> Iterator[Bindings]:
+        """The first instances, each with every set of numbers that go together grown alone.
+
+        And every one of attributes that go with extents (groups) with every other set.
+        """
+        for base, ties in zip(self.bases, self.ties, strict=True):
+            yield base
+            grown = [_scaled(base, places, factor) for places in ties for factor in (2, 3)]
+            for places in ties:
+                if any(name in self.attributes for name, _ in places):
+                    grown += [_scaled(_scaled(base, places, 2), other, 2) for other in ties]
+            yield from (made for made in grown if self._is_small(made) and self._fits(made))
+
+    def _is_small(self, bindings: Bindings) -> bool:
+        return all(np.prod(bindings[name], dtype=np.int64) <= 400 for name in self.names)
 
     def draw(self) -> Bindings:
         """One instance on which the left side is well-formed."""
@@ -328,8 +349,7 @@ class Sampler:
         found, ties = self.bases[which], self.ties[which]
         for _ in range(int(self.rng.integers(1, 6))):
             moved = self._move(found, ties)
-            small = all(np.prod(moved[name], dtype=np.int64) <= 400 for name in self.names)
-            if small and self._fits(moved):
+            if self._is_small(moved) and self._fits(moved):
                 found = moved
         return found
 

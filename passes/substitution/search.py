@@ -342,7 +342,7 @@ def _written(program: Program, state: State) -> Program:
 def applied_by(state: State, rules: Sequence[Rule]) -> list[Applied]:
     """The rewrites that lead to a state, in order."""
     tables = state.graph.tables
-    proofs = {rule.name: PROOFS.get(rule.proof, "checked") for rule in rules}
+    proofs: dict[str, Proof] = {rule.name: PROOFS.get(rule.proof, "checked") for rule in rules}
     path, steps = state.path(), list[Applied]()
     for before, after in pairwise(path):
         assert after.move is not None

@@ -155,7 +155,7 @@ def _best_right(rule: Rule, base: Bindings, probes: Sequence[Bindings]) -> tuple
     values: dict[tuple[Node, str], AttrValue] = {
         (node, name): value for node, name in slots if (value := node.attribute(name)) is not None
     }
-    most = 0
+    most = max(0, _score(rule, probes, -1))
     for _ in range(_SWEEPS):
         for slot in slots:
             for part in _parts(slot[1], slot[0].attribute(slot[1])):
