@@ -108,9 +108,10 @@ def certified(better: api.Optimized) -> dict[str, Any]:
 
 
 def lasting_rewrites(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The rewrites that stand in the result.
+    """The rewrites that stand in the result at the level it has.
 
-    Algorithms (with an "error") are chosen where the result is compiled; they do not.
+    Algorithms (with an "error") are chosen on the way to kernels: they stand in written kernels,
+    which say so themselves (`algorithms` of cpu.py), and not above.
     """
     return [rewrite for rewrite in report["rewrites"] if "error" not in rewrite]
 

@@ -76,7 +76,7 @@ def infer(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> tuple[S
     return None if any(0 in shape for shape in found) else found
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=512)  # a plan holds its index tables: a megabyte, easily
 def plan(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> Plan | None:
     """The op at these operand shapes; None where its inference refuses them.
 

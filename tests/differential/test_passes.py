@@ -40,6 +40,9 @@ LEVELS = {
 RELATIVE = 1e-9
 # These round: what they fold, or the matrices they bring, is kept in the program's own dtypes.
 ROUNDING = {"fold-batch-norm", "fold-constants", "winograd", "tune"}
+# Its matching is not bounded within one step yet: on some random programs it takes all memory
+# (docs/saturation.md). tests/saturation has programs of its own.
+UNBOUNDED = {"graph-saturate"}
 
 
 def by_itself() -> list[str]:
@@ -51,7 +54,7 @@ def by_itself() -> list[str]:
             for f in dataclasses.fields(factory())
             if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         ]
-        if not needed and issubclass(factory(), ModulePass):
+        if not needed and issubclass(factory(), ModulePass) and name not in UNBOUNDED:
             names.append(name)
     return names
 
