@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -90,7 +91,7 @@ def body_of_op(op: ScopeOp, lift: Lift) -> Body | None:
     coefficient, factors = Fraction(1), list[Link]()
     for part in _product(op.expr()):
         match part:
-            case scalars.Const(value) if not isinstance(value, bool):
+            case scalars.Const(value) if not isinstance(value, bool) and math.isfinite(value):
                 coefficient *= Fraction(value)
             case scalars.Read(value, index, outside) if outside == 0.0:
                 if isinstance(value.owner, OnesOp):

@@ -16,8 +16,10 @@ which would slow down everything after it.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -157,14 +159,17 @@ class Engine:
 
     # --- the program ---
 
-    def insert(self, graph: EGraph) -> None:
-        """Tell egglog what is new in the graph."""
+    def insert(self, graph: EGraph, until: float) -> bool:
+        """Tell egglog what is new in the graph; False where the clock read `until` before the end.
+
+        What egglog was told is then too little to match on, but nothing wrong.
+        """
         for node in graph.fresh_nodes:
             self._facts.append(f"(union (V {node.klass}) {self._call(node)})")
             self._facts += self._extents(node.klass, graph.types[node.klass])
         self._facts += [f"(union (V {a}) (V {b}))" for a, b in graph.fresh_unions]
         graph.fresh_nodes, graph.fresh_unions = [], []
-        self._flush()
+        return self._flush(until)
 
     def _call(self, node: ENode) -> str:
         operands = [f"(V {c})" for c in node.operands]
@@ -190,10 +195,13 @@ class Engine:
     def _reads_shapes(self) -> bool:
         return self._ranks or bool(self.positions)
 
-    def _flush(self) -> None:
+    def _flush(self, until: float = math.inf) -> bool:
         facts, self._facts = self._facts, []
         for start in range(0, len(facts), _AT_ONCE):
+            if time.perf_counter() > until:
+                return False
             self._run(" ".join(facts[start : start + _AT_ONCE]))
+        return True
 
     def match(self, graph: EGraph) -> dict[str, list[Row]]:
         """The matches of every pattern by their relation, all that ever were; joins classes.

@@ -89,7 +89,9 @@ class Loop:
             if reason is not None:
                 break
             begun = time.perf_counter()
-            self.engine.insert(self.graph)
+            if not self.engine.insert(self.graph, self._started + self.caps.seconds):
+                reason = "time"
+                break
             rows = self.engine.match(self.graph)
             step = time.perf_counter() - begun
             before = len(self.graph.nodes), len(self.graph.unions)
