@@ -134,7 +134,7 @@ def _seconds(programs: Sequence[Program], question: Question) -> list[float]:
 def measure_programs(
     question: Question, programs: Sequence[Program], seconds: float
 ) -> list[float]:
-    """Median seconds of a run of each, run in turn; at least five times each."""
+    """Median seconds of a run of each, run in turn; `LEAST_ROUNDS` times at least."""
     from .bench import interleave, median
     from .cpu import compile_cpu
     from .inputs import draw_inputs

@@ -30,3 +30,15 @@ func.func @main(%x: tensor<2x8x3xf32>) -> tensor<8x8xf32> {
   %y = algebra.scope (f: 8, h: 8) exp(%t[f, h]) : tensor<8x8xf32>
   func.return %y : tensor<8x8xf32>
 }
+
+// -----
+
+// A copy that something else reads stays where it is.
+// CHECK: %t = algebra.scope
+// CHECK-NEXT: %y = algebra.scope (f: 8, h: 6) exp(%t[f, h])
+// CHECK-NEXT: func.return %y, %t
+func.func @main(%x: tensor<2x8x3xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  %t = algebra.scope (f: 8, h: 6) %x[h mod 2, f, h floordiv 2] : tensor<8x6xf32>
+  %y = algebra.scope (f: 8, h: 6) exp(%t[f, h]) : tensor<8x6xf32>
+  func.return %y, %t : tensor<8x6xf32>, tensor<8x6xf32>
+}

@@ -72,3 +72,15 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = algebra.scope (i: 4) sum (r: 3) %t[i + r - 1] : tensor<4xf32>
   func.return %y : tensor<4xf32>
 }
+
+// -----
+
+// The beginning of a longer source is not all of it: beyond the copy's shape is 0, not more of it.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %t = algebra.scope (i: 4) %x[i] : tensor<4xf32>
+// CHECK-NEXT: %y = algebra.scope (i: 4) sum (r: 3) %t[i + r - 1] : tensor<4xf32>
+func.func @main(%x: tensor<6xf32>) -> tensor<4xf32> {
+  %t = algebra.scope (i: 4) %x[i] : tensor<4xf32>
+  %y = algebra.scope (i: 4) sum (r: 3) %t[i + r - 1] : tensor<4xf32>
+  func.return %y : tensor<4xf32>
+}

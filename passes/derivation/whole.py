@@ -127,12 +127,17 @@ def split(module: ModuleOp, prices: Callable[[Sequence[str]], Prices]) -> list[S
             native = min(native_seconds(op, table), table.program((root,)).seconds)
             found[key] = Subprogram(*key, native)
         found[key].names.append(op.result.name_hint or "")
-    return sorted(found.values(), key=lambda s: (-_weight(s), s.names[0]))
+    return sorted(found.values(), key=lambda s: (-weight(s), s.names[0]))
 
 
-def _weight(sub: Subprogram) -> float:
+def weight(sub: Subprogram) -> float:
     """What it takes in the whole program; nothing is modelled to take for ever."""
     return (sub.native if math.isfinite(sub.native) else 1.0) * len(sub.names)
+
+
+def priced(subs: Sequence[Subprogram]) -> float:
+    """Modelled seconds of all subprograms that have a price: what a share is a share of."""
+    return sum(weight(sub) for sub in subs if math.isfinite(sub.native))
 
 
 class _Whole:
@@ -154,11 +159,11 @@ class _Whole:
     def run(self) -> SearchResult:
         """Decide for each subprogram, then rewrite them all."""
         subs = split(self.work.module, lambda known: Prices(known, self.target))
-        total = sum(map(_weight, subs))
+        total = priced(subs)
         decided: list[tuple[Subprogram, Decision]] = []
         try:
             for sub in subs:
-                if _weight(sub) < LEAST_SHARE * total:
+                if weight(sub) < LEAST_SHARE * total:
                     self._reject(sub, "it takes too small a share of the program")
                     continue
                 decision = self._decision(sub)
@@ -302,4 +307,14 @@ def proof_of(done: Done) -> Proof:
     return "exact" if proof.equal and proof.bound == 0.0 else "checked"
 
 
-__all__ = ["FINISH", "PREPARE", "Subprogram", "prepared", "proof_of", "search", "split"]
+__all__ = [
+    "FINISH",
+    "PREPARE",
+    "Subprogram",
+    "prepared",
+    "priced",
+    "proof_of",
+    "search",
+    "split",
+    "weight",
+]

@@ -10,8 +10,9 @@ import numpy as np
 
 from ...dialects.canonical_types import Leaf, Scope, Source, scope
 from ..derivation.lift import leaves_of
-from ..equivalence.prove import Prover
+from ..equivalence.prove import FIELD, OutOfTimeError, Prover
 from ..equivalence.shrink import shrink
+from ..search_result import Proof
 from .correct import Correction, correct
 from .generate import Count, Generator, Mutant, Options, work_of
 from .region import Mask
@@ -37,6 +38,11 @@ class Candidate:
     @property
     def result(self) -> Scope:
         return self.correction.result
+
+    @property
+    def proof(self) -> Proof:
+        """How it is known to be equal; residues may be wrong, with the prover's bound."""
+        return "checked" if self.method.startswith(FIELD) else "exact"
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,11 @@ def search_mutants(program: Scope, options: Options, price: Price, most: int = 1
             continue
         (index,), (mask,) = mutant.index, mutant.masks
         correction = correct(program, made, index, grown(mask, program.shape))
-        proof = prover.prove(program, correction.result)
+        try:
+            proof = prover.prove(program, correction.result)
+        except OutOfTimeError:
+            generator.count.stopped = "time"
+            break
         if not proof.equal:
             unproved += 1
             continue

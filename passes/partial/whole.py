@@ -26,7 +26,7 @@ from ..derivation.isolate import isolate
 from ..derivation.lift import Lift, family
 from ..derivation.price import Prices
 from ..derivation.step import Step
-from ..derivation.whole import Subprogram, prepared, run, split
+from ..derivation.whole import Subprogram, prepared, priced, run, split, weight
 from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
 from ..weights_only import weights_only
 from .generate import Options
@@ -92,14 +92,14 @@ class _Whole:
     def run(self) -> SearchResult:
         """Decide for each subprogram, then rewrite them all."""
         subs = split(self.work.module, lambda known: Prices(known, self.costs.target))
-        total = sum(sub.native * len(sub.names) for sub in subs)
+        total = priced(subs)
         gains: list[tuple[Subprogram, Candidate]] = []
         try:
             for sub in subs:
-                decision = self._decision(sub, sub.native * len(sub.names) < LEAST_SHARE * total)
+                decision = self._decision(sub, weight(sub) < LEAST_SHARE * total)
                 if decision.chosen is not None:
                     gains.append((sub, decision.chosen))
-                    self._note(sub, decision)
+                    self._note(sub, decision.chosen, decision)
                 else:
                     self._reject(sub, decision.reason)
         except KeyboardInterrupt:
@@ -109,11 +109,11 @@ class _Whole:
         result = self._rewritten(gains)
         return SearchResult(result, self.stop, self.applied, self.rejected)
 
-    def _note(self, sub: Subprogram, decision: Decision) -> None:
+    def _note(self, sub: Subprogram, chosen: Candidate, decision: Decision) -> None:
         for name in sub.names:
             place = where(find_scope(self.work.module, name))
             delta = decision.after - decision.before
-            self.applied.append(Applied(RULE, place, "exact", delta))
+            self.applied.append(Applied(RULE, place, chosen.proof, delta))
 
     def _reject(self, sub: Subprogram, reason: str) -> None:
         place = where(find_scope(self.work.module, sub.names[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
@@ -15,7 +15,7 @@ from ...dialects.program import Program, where
 from ..cost import Costs
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult
 from ..substitution.rule import CONSTANTS, Node, Rule, Term, Var, subterms
-from ..substitution.rule_set import rules_named
+from ..substitution.rule_set import reported_proof, rules_named
 from .apply import Builder
 from .check import require_sound
 from .decode import Decoder
@@ -189,13 +189,6 @@ def _is_whole(node: ENode) -> bool:
     return node.origin is not None and len(node.origin.operands) == len(node.operands)
 
 
-PROOFS: Mapping[str, Proof] = {
-    "proved-by-z3": "proved-by-z3",
-    "proved-by-e-graph": "proved-by-e-graph",
-    "checked-only": "checked",
-}
-
-
 def search(
     program: Program,
     costs: Costs,
@@ -236,7 +229,7 @@ def search(
 
 def _applied(outcome: Outcome, rules: Sequence[Rule], delta: float) -> list[Applied]:
     """One entry for each op that a rule made; the gain is shared equally."""
-    proofs: dict[str, Proof] = {r.name: PROOFS.get(r.proof, "checked") for r in rules}
+    proofs: dict[str, Proof] = {r.name: reported_proof(r) for r in rules}
     share = delta / len(outcome.made) if outcome.made else 0.0
     return [
         Applied(node.made_by, where(op), proofs[node.made_by], share) for op, node in outcome.made

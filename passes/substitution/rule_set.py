@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import read_whole
+from ..search_result import Proof as ReportedProof
 from .rule import Rule
 from .rule_text import parse_rules
 
@@ -53,6 +54,12 @@ def shipped_names() -> tuple[str, ...]:
     """Names of the sets of the package."""
     found = (entry.name for entry in _folder().iterdir())
     return tuple(sorted(name.removesuffix(SUFFIX) for name in found if name.endswith(SUFFIX)))
+
+
+def reported_proof(rule: Rule) -> ReportedProof:
+    """What a report says of a rule's proof."""
+    proof = rule.proof
+    return proof if proof == "proved-by-z3" or proof == "proved-by-e-graph" else "checked"
 
 
 def _folder() -> Traversable:

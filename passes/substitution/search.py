@@ -14,7 +14,7 @@ Source: Jia et al., TASO, SOSP 2019, algorithm 2.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import pairwise
@@ -32,7 +32,7 @@ from .conditions import names_in
 from .graph_form import Change, Graph, Tables, encode, node_of
 from .match import Match, Matcher, renamed, sizes_in, unusable
 from .rule import Rule, variables_of
-from .rule_set import rules_named
+from .rule_set import reported_proof, rules_named
 from .rule_text import attribute_variables
 from .write import write
 
@@ -40,12 +40,6 @@ MOST_QUEUED = 200_000
 _GRAIN = 0.02
 """Part of what `alpha` allows that makes no difference in the queue."""
 _SLACK = 1e-9  # of two costs: sums in another order differ by less
-
-PROOFS: Mapping[str, Proof] = {
-    "proved-by-z3": "proved-by-z3",
-    "proved-by-e-graph": "proved-by-e-graph",
-    "checked-only": "checked",
-}
 
 
 @dataclass(frozen=True)
@@ -342,7 +336,7 @@ def _written(program: Program, state: State) -> Program:
 def applied_by(state: State, rules: Sequence[Rule]) -> list[Applied]:
     """The rewrites that lead to a state, in order."""
     tables = state.graph.tables
-    proofs: dict[str, Proof] = {rule.name: PROOFS.get(rule.proof, "checked") for rule in rules}
+    proofs: dict[str, Proof] = {rule.name: reported_proof(rule) for rule in rules}
     path, steps = state.path(), list[Applied]()
     for before, after in pairwise(path):
         assert after.move is not None

@@ -212,3 +212,17 @@ def test_primes_are_primes_near_two_to_the_twenty() -> None:
     assert all((3 << 18) <= p < (1 << 20) for p in pool)
     assert len(pool) > 18000
     assert all(p % d for p in pool[::997] for d in range(2, 1024))
+
+
+@pytest.mark.parametrize(("layers", "arguments"), [(1, 2), (2, 8), (3, 26), (4, 48), (6, 72)])
+def test_arguments_are_counted_with_multiplicity_but_no_more_than_there_are(
+    layers: int, arguments: int
+) -> None:
+    """max(x, 0) has two; over three taps 2 (1 + 3 + 9 + ...), at six places 2 * 6 a layer."""
+    b = GraphBuilder()
+    x = b.input("x", (1, 1, 6))
+    for k in range(layers):
+        w = b.input(f"w{k}", (1, 1, 3))
+        x = b.relu(b.conv(x, w, strides=[1], pads=[1, 1], dilations=[1]))
+    b.output("y", x)
+    assert Measurer().source(output(b.build())).arguments == arguments

@@ -122,7 +122,9 @@ def test_a_sleeping_worker_shuns_one_core_and_a_running_one_none():
         runner = Runner(pool)
         runner.run(program.table)
         (worker,) = (thread.native_id for thread in pool.workers)
-        time.sleep(0.1)
+        deadline = time.monotonic() + 10
+        while os.sched_getaffinity(worker) == cores and time.monotonic() < deadline:
+            time.sleep(0.01)  # it is not asleep yet
         assert len(cores - os.sched_getaffinity(worker)) == 1
         deadline = time.monotonic() + 10
         while os.sched_getaffinity(worker) != cores and time.monotonic() < deadline:

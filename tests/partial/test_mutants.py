@@ -64,6 +64,12 @@ def test_a_dilated_convolution_becomes_a_regular_one() -> None:
     assert regular[0].method.startswith("symbolic")
 
 
+def test_time_that_ends_during_proofs_is_said() -> None:
+    root = conv((1, 3, 9, 9), 4, (3, 3), stride=2)
+    found = search_mutants(root, replace(FEW, depth=2, seconds=0.0), lambda scope: 1.0)
+    assert (found.candidates, found.count.stopped) == ((), "time")
+
+
 def test_a_strided_convolution_is_a_part_of_a_regular_one() -> None:
     root = conv((1, 3, 9, 9), 4, (3, 3), stride=2)
     _, found = mutants(root, replace(FEW, depth=2))

@@ -11,7 +11,11 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, provenance
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.derivation.cases import conv
 from isoform.passes.equivalence import compare
+from isoform.passes.partial.correct import Correction
+from isoform.passes.partial.generate import Mutant
+from isoform.passes.partial.search import Candidate
 from isoform.passes.partial.whole import search
 from isoform.passes.search_result import Limits
 
@@ -73,3 +77,29 @@ def test_what_does_not_gain_is_declined_with_the_reason() -> None:
 def test_time_that_is_spent_is_said() -> None:
     result = search(dilated(), Costs(target_named("v100")), Limits(0.0))
     assert (result.stop_reason, result.applied) == ("time", [])
+
+
+def test_a_contraction_without_a_price_hides_no_other() -> None:
+    """The first sums over m in one operand alone: no library has it, and loops have no price."""
+    text = """
+func.func @main(%a: tensor<64x64x8xf32>, %b: tensor<64x64xf32>, %x: tensor<1x128x14x14xf32>)
+    -> (tensor<64x64xf32>, tensor<1x128x14x14xf32>) {
+  %k = graph.weight @k : tensor<128x128x3x3xf32>
+  %t = algebra.scope (i: 64, j: 64) sum (l: 64, m: 8) %a[i, l, m] * %b[l, j] : tensor<64x64xf32>
+  %y = algebra.scope (n: 1, f: 128, h: 14, w: 14) sum (c: 128, r: 3, s: 3)
+         %x[n, c, h + 2 * r - 2, w + 2 * s - 2] * %k[f, c, r, s] : tensor<1x128x14x14xf32>
+  func.return %t, %y : tensor<64x64xf32>, tensor<1x128x14x14xf32>
+}
+"""
+    result = search(api.parse(text), Costs(target_named("v100")), Limits(60.0))
+    assert any(a.rule == "mutate" for a in result.applied)
+
+
+@pytest.mark.parametrize(
+    ("method", "proof"),
+    [("symbolic, shrunk", "exact"), ("structural", "exact"), ("field, full", "checked")],
+)
+def test_a_proof_by_residues_is_not_called_exact(method: str, proof: str) -> None:
+    correction = Correction(conv((1, 1, 3, 3), 1, (1, 1)), ())
+    mutant = Mutant(lambda _: correction.result, (), (), (), 0, 1.0)
+    assert Candidate(mutant, correction, method, 0.0).proof == proof

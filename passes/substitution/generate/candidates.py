@@ -15,7 +15,7 @@ Source: Jia et al., TASO (SOSP 2019), sections 2 and 6 (renaming, common subgrap
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -151,33 +151,29 @@ def _renamed(
 
 def rename(terms: tuple[Term, ...], names: Mapping[str, str]) -> tuple[Term, ...]:
     """The terms with other names of variables."""
-    known: dict[Term, Term] = {}
 
-    def build(term: Term) -> Term:
-        if term not in known:
-            known[term] = fresh(term)
-        return known[term]
+    def image(term: Term) -> Term | None:
+        return Var(names.get(term.name, term.name)) if isinstance(term, Var) else None
 
-    def fresh(term: Term) -> Term:
-        match term:
-            case Var():
-                return Var(names.get(term.name, term.name))
-            case Out():
-                node = build(term.node)
-                assert isinstance(node, Node)
-                return Out(node, term.index)
-            case Node():
-                return Node(term.op, tuple(build(t) for t in term.operands), term.attributes)
-
-    return tuple(build(term) for term in terms)
+    return _mapped(terms, image)
 
 
 def replace_term(terms: tuple[Term, ...], old: Term, new: Term) -> tuple[Term, ...]:
     """The terms with one subterm replaced everywhere."""
+    return _mapped(terms, lambda term: new if term == old else None)
+
+
+def _mapped(terms: tuple[Term, ...], image: Callable[[Term], Term | None]) -> tuple[Term, ...]:
+    """The terms with the images of their subterms; where that is None, of the operands."""
+    known: dict[Term, Term] = {}
 
     def build(term: Term) -> Term:
-        if term == old:
-            return new
+        if term not in known:
+            given = image(term)
+            known[term] = inside(term) if given is None else given
+        return known[term]
+
+    def inside(term: Term) -> Term:
         match term:
             case Var():
                 return term

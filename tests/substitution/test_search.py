@@ -1,0 +1,80 @@
+"""The search finds what the rules lead to, and what it finds is the same program.
+
+The rules are written by hand for these tests (by_hand.rules); what ships comes from the generator.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isoform.compiler import api, zoo
+from isoform.dialects.program import Program
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.equivalence import compare
+from isoform.passes.search_result import Limits, SearchResult
+from isoform.passes.substitution.rule import Rule
+from isoform.passes.substitution.rule_set import rules_named
+from isoform.passes.substitution.rule_text import parse_rules
+from isoform.passes.substitution.search import Settings, search
+
+BY_HAND = rules_named(str(Path(__file__).parent / "by_hand.rules"))
+SMALL_BERT: dict[str, Any] = {"sequence": 16, "layers": 1, "hidden": 64, "heads": 4}
+SWAPPED = """
+rule outputs-swapped
+  matmul(?a, ?b, transpose_b=true), matmul(?a, ?c, transpose_b=true) =>
+    split(matmul(?a, concat(?b, ?c, axis=0), transpose_b=true), axis=1,
+      sizes=[?b.shape[0], ?c.shape[0]]).1,
+    (same).0
+"""
+
+
+def searched(
+    name: str, rules: tuple[Rule, ...], sizes: dict[str, Any]
+) -> tuple[Program, SearchResult]:
+    """A small zoo model, and what is found for it by modelled costs of a GPU."""
+    program = api.improve(zoo.build(name, **sizes))
+    settings = Settings((), 1.05, 40)
+    costs = Costs(target_named("h100"))
+    result = search(program, costs, Limits(60.0), rules=rules, settings=settings)
+    assert result.stop_reason != "time"
+    return program, result
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "rule"),
+    [
+        ("tensat-bert", SMALL_BERT, "matmul-merge-shared-left"),
+        ("nasrnn", {"steps": 2, "width": 32}, "matmul-merge-shared-left"),
+    ],
+)
+def test_what_is_found_costs_less_and_is_the_same(
+    name: str, sizes: dict[str, Any], rule: str
+) -> None:
+    program, result = searched(name, BY_HAND, sizes)
+    costs = Costs(target_named("h100"))
+    assert costs.program(result.program).seconds < costs.program(program).seconds
+    assert rule in {applied.rule for applied in result.applied}
+    result.program.module.verify()
+    assert compare(program, result.program).is_equal
+
+
+def test_a_wrong_rule_is_caught_by_the_comparison() -> None:
+    program, result = searched("tensat-bert", parse_rules(SWAPPED), SMALL_BERT)
+    assert result.applied
+    assert compare(program, result.program).kind == "different"
+
+
+def test_the_same_input_gives_the_same_text() -> None:
+    texts = {
+        str(searched("nasrnn", BY_HAND, {"steps": 2, "width": 32})[1].program.module)
+        for _ in range(3)
+    }
+    assert len(texts) == 1
+
+
+def test_nothing_to_gain_gives_the_input_back() -> None:
+    program, result = searched("tensat-bert", (), SMALL_BERT)
+    assert result.applied == []
+    assert result.program.module.is_structurally_equivalent(program.module)
