@@ -14,4 +14,7 @@ config.test_exec_root = str(Path(__file__).resolve().parents[1] / "build" / "lit
 tools = os.path.dirname(sys.executable)
 config.environment["PATH"] = os.pathsep.join((tools, config.environment["PATH"]))
 config.environment["PYTHONUTF8"] = "1"
+# lit forwards few variables: without this one a second checkout would test the installed one.
+if "PYTHONPATH" in os.environ:
+    config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
 config.substitutions.append(("%examples", str(Path(__file__).resolve().parents[1] / "examples")))
