@@ -1,13 +1,15 @@
 """Measure partial equivalence: PET's operators, and whole models with it on and off.
 
     python benchmarks/partial.py                       the operators of PET's Table 3 and figures
+    python benchmarks/partial.py --split-points        the same operators: PET's test and ours
     python benchmarks/partial.py --models csrnet       models: mutation on, off, onnxruntime
 
 Operators: what the generator looked at, CPU seconds, and of the exact and the partial mutant that
 are modelled to be the fastest on a V100, the papers' target: wrong share of the positions, share of
 the multiplications that the correction takes, and milliseconds here of the original and the
-corrected program, run in turn. Models: medians and ratios of programs that take turns in one
-process; every result is verified.
+corrected program, run in turn. PET's test: of the same mutants, the positions that it compares, the
+masks that are ours, too large and too small, and the seconds of both. Models: medians and ratios of
+programs that take turns in one process; every result is verified.
 """
 
 from __future__ import annotations
@@ -37,9 +39,19 @@ from isoform.passes.derivation.cases import conv
 from isoform.passes.derivation.isolate import isolate
 from isoform.passes.derivation.lift import Lift, leaves_of, program_of_scope, scope_ops
 from isoform.passes.equivalence import compare
-from isoform.passes.partial.generate import Options
+from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.mutate import modelled
-from isoform.passes.partial.search import Candidate, correction_share, search_mutants
+from isoform.passes.partial.operators import gathered
+from isoform.passes.partial.region import field_mask
+from isoform.passes.partial.search import (
+    Candidate,
+    correction_share,
+    free_dims,
+    search_mutants,
+    shrunk,
+)
+from isoform.passes.partial.split_points import mask_by_split_points
 from isoform.passes.partial.whole import apply_candidate
 
 ONE = (1,)
@@ -57,6 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="*", help="zoo models instead of operators")
+    parser.add_argument("--split-points", action="store_true", help="compare PET's test with ours")
     parser.add_argument("--against", default="onnxruntime")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10.0, help="of interleaved runs")
@@ -68,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(json.dumps(model(name, parsed)), flush=True)
         return
     for name, root, windows in OPERATORS:
-        print(json.dumps(operator(name, root, windows, parsed)), flush=True)
+        made = masks(name, root, windows) if parsed.split_points else None
+        print(json.dumps(made or operator(name, root, windows, parsed)), flush=True)
 
 
 def operator(name: str, root: Scope, windows: dict[str, Any], parsed: Any) -> dict[str, Any]:
@@ -99,6 +113,31 @@ def operator(name: str, root: Scope, windows: dict[str, Any], parsed: Any) -> di
             if not parsed.no_run:
                 row[kind] |= _timed(op, weights, chosen, parsed.seconds / 5)
     return row
+
+
+def masks(name: str, root: Scope, windows: dict[str, Any], most: int = 200) -> dict[str, Any]:
+    """PET's test of an operator's mutants beside ours, at the channels that the search computes."""
+    options = replace(Options(seconds=60.0, strides=ONE, groups=ONE, gaps=(1,)), **windows)
+    small, full = shrunk(root)
+    generator = Generator([small], options, free_dims(full))
+    found = [mutant for mutant in generator.run() if not mutant.exact]
+    found = found[:: -(-len(found) // most)]
+    row: dict[str, Any] = {"operator": name, "mutants": len(found), "positions": 0, "tested": 0}
+    row |= {"same": 0, "too large": 0, "too small": 0, "s_every": 0.0, "s_split_points": 0.0}
+    for mutant in found:
+        made = gathered(mutant.build(generator.same), mutant.index[0], small.shape)
+        times = [time.perf_counter()]
+        every = field_mask(small, made, Evaluator(generator.field))
+        times.append(time.perf_counter())
+        few = mask_by_split_points(small, made, Evaluator(generator.field))
+        times.append(time.perf_counter())
+        verdict = "too small" if (every & ~few.mask).any() else "too large"
+        row["same" if (every == few.mask).all() else verdict] += 1
+        row["positions"] += every.size
+        row["tested"] += few.positions
+        row["s_every"] += times[1] - times[0]
+        row["s_split_points"] += times[2] - times[1]
+    return {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
 
 
 def module_input(module: ModuleOp, number: int) -> SSAValue:

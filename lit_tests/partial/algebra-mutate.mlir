@@ -11,3 +11,7 @@ func.func @main(%x: tensor<1x512x14x14xf32>, %k: tensor<256x512x3x3xf32>) -> ten
          %x[n, c, h + 2 * r - 2, w + 2 * s - 2] * %k[f, c, r, s] : tensor<1x256x14x14xf32>
   func.return %y : tensor<1x256x14x14xf32>
 }
+
+// RUN: isoform-opt %s -p 'algebra-mutate{target=v100 test="split-points"}' | filecheck %s
+// RUN: not isoform-opt %s -p 'algebra-mutate{test="some"}' 2>&1 | filecheck %s --check-prefix=NONE
+// NONE: unknown mask test 'some'

@@ -18,7 +18,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -32,9 +32,12 @@ from . import operators
 from .lookup import Sieve, fit, keys, places, wrong_at
 from .operators import Product
 from .region import Mask, field_mask
+from .split_points import mask_by_split_points
 from .views import Lanes, Move, moves, view
 
 Inputs: TypeAlias = Mapping[Leaf, Source]
+# How the wrong positions are found: each is compared, or PET's few of each box (split_points.py).
+MaskTest: TypeAlias = Literal["every", "split-points"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Options:
         seconds: of wall-clock time; mutants: products looked at; bytes: of values that are kept.
         gaps: zeros that a merge may put between blocks.
         strides, dilations, groups: of the convolutions tried.
+        test: how the wrong positions are found.
     """
 
     depth: int = 4
@@ -60,6 +64,7 @@ class Options:
     strides: tuple[int, ...] = (1, 2)
     dilations: tuple[int, ...] = (1, 2)
     groups: tuple[int, ...] = (1, 2, 4)
+    test: MaskTest = "every"
     seed: int = 0
 
 
@@ -303,19 +308,28 @@ class Generator:
                 return None
             indices.append(tuple(index))
 
-        masks = [
-            wrong_at(index, values, target)
-            for index, target in zip(indices, self.targets, strict=True)
-        ]
-        if any(mask.mean() > self.options.most_wrong for mask in masks):
-            return None
-
         def build(inputs: Inputs) -> Scope:
             return product.build(left.build(inputs), right.build(inputs))
+
+        if self.options.test == "every":
+            pairs = zip(indices, self.targets, strict=True)
+            masks = [wrong_at(index, values, target) for index, target in pairs]
+        else:
+            masks = self._tested(build(self.same), indices)
+        if any(mask.mean() > self.options.most_wrong for mask in masks):
+            return None
 
         text = (left.text, right.text, str(product))
         work = values.size * _inner(product, right.shape) / self.work
         return Mutant(build, tuple(indices), tuple(masks), text, depth, work)
+
+    def _tested(self, made: Scope, indices: Sequence[tuple[Index, ...]]) -> list[Mask]:
+        """The masks by PET's test."""
+        evaluator = Evaluator(self.field)
+        return [
+            mask_by_split_points(root, operators.gathered(made, index, root.shape), evaluator).mask
+            for root, index in zip(self.roots, indices, strict=True)
+        ]
 
     def masks(self, mutant: Mutant) -> list[Mask]:
         """Where the outputs, built as scopes, are wrong: what the mutant's masks must be."""

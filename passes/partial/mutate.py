@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.context import WeightContext
+from ...dialects.errors import UserError, did_you_mean
 from ...dialects.program import Program, main_of
 from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel import AlgebraToKernel
@@ -22,10 +23,11 @@ from ..derivation.search import is_contraction
 from ..derivation.step import Step
 from ..fuse_kernels import FuseKernels
 from ..weights_only import weights_only
-from .generate import Options
+from .generate import MaskTest, Options
 from .search import Candidate, Found, search_mutants
 
 RULE = "mutate"
+_TESTS: dict[str, MaskTest] = {"every": "every", "split-points": "split-points"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ class AlgebraMutate(ModulePass):
     Rewrites a scope where the best corrected mutant is modelled to be faster by the factor `gain`
     (one below 1 lets in what is modelled slower, to be measured). Every mutant is proved equal to
     the scope once it is corrected. `budget` is in seconds for each distinct scope, `most` how many
-    mutants are proved and priced. Costs are modelled for `target`.
+    mutants are proved and priced. Costs are modelled for `target`. `test` finds the positions where
+    a mutant is wrong: `every` one is compared, or PET's few at `split-points`, for comparison.
 
     Before, a convolution of dilation 2:
 
@@ -58,10 +61,12 @@ class AlgebraMutate(ModulePass):
     most: int = 16
     gain: float = 1.05
     target: str = "cpu"
+    test: str = "every"
     seed: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Mutate."""
+        """Mutate. Raises UserError if `test` is none."""
+        _mask_test(self.test)
         mutate(op, self)
 
 
@@ -102,10 +107,19 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
 def _searched(
     op: ScopeOp, root: Scope, options: AlgebraMutate, costs: Costs
 ) -> tuple[float, Found]:
-    made = Options(depth=options.depth, seconds=options.budget, seed=options.seed)
+    test = _mask_test(options.test)
+    made = Options(depth=options.depth, seconds=options.budget, test=test, seed=options.seed)
     made = replace(made, **windows_of(op))
     found = search_mutants(root, made, lambda s: modelled(s, costs), options.most)
     return modelled(root, costs), found
+
+
+def _mask_test(name: str) -> MaskTest:
+    found = _TESTS.get(name)
+    if found is None:
+        hint = did_you_mean(name, tuple(_TESTS)) or ", ".join(_TESTS)
+        raise UserError(f"unknown mask test '{name}'", where="test", hint=hint)
+    return found
 
 
 def windows_of(op: ScopeOp) -> dict[str, tuple[int, ...]]:

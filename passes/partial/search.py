@@ -65,8 +65,8 @@ def search_mutants(program: Scope, options: Options, price: Price, most: int = 1
         most: mutants that are built, corrected, proved and priced: those of the least work.
     """
     started = time.monotonic()
-    small, full = _shrunk(program)
-    generator = Generator([small], options, _free_dims(full))
+    small, full = shrunk(program)
+    generator = Generator([small], options, free_dims(full))
     found = sorted(generator.run(), key=lambda m: (_work(m), m.depth, m.text))
     prover = Prover(seed=options.seed, deadline=started + 4 * options.seconds)
     candidates: list[Candidate] = []
@@ -96,7 +96,7 @@ def _work(mutant: Mutant) -> float:
     return round(mutant.work + mutant.wrong, 2)
 
 
-def _shrunk(program: Scope) -> tuple[Scope, dict[Leaf, Source]]:
+def shrunk(program: Scope) -> tuple[Scope, dict[Leaf, Source]]:
     """The program with fewer channels, and the inputs that its inputs stand for."""
     expr, _, shape = shrink(program.expr, program.expr, program.shape, _KEPT)
     small = scope(shape, program.element, expr)
@@ -105,7 +105,7 @@ def _shrunk(program: Scope) -> tuple[Scope, dict[Leaf, Source]]:
     return small, dict(names)
 
 
-def _free_dims(full: Mapping[Leaf, Source]) -> dict[Leaf, list[int]]:
+def free_dims(full: Mapping[Leaf, Source]) -> dict[Leaf, list[int]]:
     """The dims of each small input that a view may change: those that were not shrunk."""
     return {
         leaf: [d for d, n in enumerate(leaf.shape) if n == source.shape[d]]
@@ -126,4 +126,12 @@ def correction_share(candidate: Candidate, program: Scope) -> float:
     return sum(map(work_of, candidate.correction.parts)) / max(work_of(program), 1.0)
 
 
-__all__ = ["Candidate", "Found", "correction_share", "grown", "search_mutants"]
+__all__ = [
+    "Candidate",
+    "Found",
+    "correction_share",
+    "free_dims",
+    "grown",
+    "search_mutants",
+    "shrunk",
+]

@@ -1,0 +1,183 @@
+"""PET's own test: a few positions of each box between split points, instead of every position.
+
+A dim is split where the sums change (a read leaves or enters its tensor, a guard turns) or an index
+steps (a quotient or remainder does). Within a box of intervals between splits every index is affine
+and every sum runs over the same places; PET's Theorem 1 then says that two programs which agree at
+the box's first position and one step along each dim, m + 1 positions, agree in all of it.
+
+That holds where each position's monomials are the first one's, moved, and the moved ones are others
+each time. It fails for sums of index maps: X[v + 3] + X[4 - v] and X[3] + X[4] agree at v = 0 and 1
+alone (Theorem 1 takes both sides as vectors in v, which they are not). So a mask from here is a
+proposal; a corrected program that it makes wrong is refuted by the equivalence engine, as any.
+
+Source: Wang et al., PET, OSDI 2021, sections 5.2 to 5.4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...dialects.canonical_types import Expr, Extents, Guard, Read, Scope, Term
+from ...dialects.index import Index, grid
+from ..equivalence.field import Evaluator
+from ..equivalence.inline import Inliner
+from .region import Mask
+from .views import Lanes
+
+Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+# Monomials that are computed at a time.
+_AT_ONCE = 1 << 21
+
+
+@dataclass(frozen=True)
+class Tested:
+    """What the test says: a box is wrong in full, or not at all.
+
+    Attributes:
+        boxes: between split points; positions: of them, that were compared.
+    """
+
+    mask: Mask
+    boxes: int
+    positions: int
+
+
+def mask_by_split_points(first: Scope, second: Scope, evaluator: Evaluator) -> Tested:
+    """Where two multilinear scopes of one shape differ, by m + 1 positions of each box.
+
+    Raises TooManyTermsError where a scope without those that it reads has too many terms.
+    """
+    inliner = Inliner()
+    exprs = [inliner.whole(scope) for scope in (first, second)]
+    starts = [split_points(e, first.shape) for e in exprs]
+    splits = [sorted({*a, *b}) for a, b in zip(*starts, strict=True)]
+    ends = [[*cut[1:], n] for cut, n in zip(splits, first.shape, strict=True)]
+    at, of_box = _positions(splits, ends)
+    values = [values_at(e, first.shape, at, evaluator) for e in exprs]
+    differ = ~evaluator.field.equal(values[0], values[1])
+    wrong = np.zeros(math.prod(map(len, splits)), bool)
+    wrong[of_box[differ]] = True
+    mask = wrong.reshape([len(cut) for cut in splits])
+    for dim, (cut, end) in enumerate(zip(splits, ends, strict=True)):
+        mask = np.repeat(mask, np.subtract(end, cut), axis=dim)
+    return Tested(mask, len(wrong), at.shape[1])
+
+
+# --- boxes --------------------------------------------------------------------------------------
+
+
+def split_points(expr: Expr, shape: Extents) -> list[list[int]]:
+    """For each dim the places that start an interval, 0 first."""
+    starts: list[set[int]] = [{0} for _ in shape]
+    for term in expr.terms:
+        extents = shape + term.sums
+        for index, size in _bounds(term):
+            for dim in sorted(index.iterators):
+                if dim < len(shape):
+                    starts[dim] |= _steps(index, size, dim, extents)
+    return [sorted(found) for found in starts]
+
+
+def _bounds(term: Term) -> Iterator[tuple[Index, int]]:
+    """Every index of a term with the extent that it is inside of, or not."""
+    for factor in term.factors:
+        if isinstance(factor, Read):
+            yield from zip(factor.index, factor.source.shape, strict=True)
+        elif isinstance(factor, Guard):
+            yield factor.index, factor.extent
+        else:
+            raise TypeError(f"not multilinear: {factor}")
+
+
+def _steps(index: Index, size: int, dim: int, extents: Extents) -> set[int]:
+    """The places of a dim at which the index goes in or out of [0, size), or a floor steps."""
+    used = sorted(index.iterators)
+    values = grid(extents, used)
+    at = np.asarray(index.evaluate(values))
+    tables = [(at >= 0) & (at < size)]
+    tables += [np.asarray(floor.evaluate(values)) for floor in _floors(index)]
+    axis = used.index(dim)
+    found: set[int] = set()
+    for table in tables:
+        if table.shape[axis] > 1:
+            changed = np.moveaxis(np.diff(table, axis=axis) != 0, axis, 0)
+            rows = changed.reshape(len(changed), -1).any(axis=1)
+            found |= {int(k) + 1 for k in np.flatnonzero(rows)}
+    return found
+
+
+def _floors(index: Index) -> Iterator[Index]:
+    """Every quotient in an index, those in numerators included."""
+    for atom, _ in index.terms:
+        if not isinstance(atom, int):
+            yield Index(0, ((atom, 1),))
+            yield from _floors(atom.numerator)
+
+
+def _positions(starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -> Any:
+    """[dim, position] of each box's first position and one step along each dim; and whose they are.
+
+    A box that is one wide along a dim has no step there.
+    """
+    first = np.stack([g.reshape(-1) for g in np.meshgrid(*starts, indexing="ij")])
+    width = np.stack([g.reshape(-1) for g in np.meshgrid(*ends, indexing="ij")]) - first
+    at, of_box = [first], [np.arange(first.shape[1])]
+    for dim in range(len(first)):
+        (wide,) = np.nonzero(width[dim] > 1)
+        step = first[:, wide].copy()
+        step[dim] += 1
+        at.append(step)
+        of_box.append(wide)
+    return np.concatenate(at, axis=1), np.concatenate(of_box)
+
+
+# --- values -------------------------------------------------------------------------------------
+
+
+def values_at(expr: Expr, shape: Extents, at: Places, evaluator: Evaluator) -> Lanes:
+    """A sum of products of reads of leaves at [dim, position]: [lane, position]."""
+    field = evaluator.field
+    total = np.zeros((field.lanes, at.shape[1]))
+    for term in expr.terms:
+        step = max(1, _AT_ONCE // math.prod(term.sums))
+        for start in range(0, at.shape[1], step):
+            part = slice(start, start + step)
+            made = _term_at(term, at[:, part], evaluator)
+            total[:, part] = field.reduce(total[:, part] + made)
+    return total
+
+
+def _term_at(term: Term, at: Places, evaluator: Evaluator) -> Lanes:
+    field = evaluator.field
+    sums = np.indices(term.sums).reshape(len(term.sums), 1, math.prod(term.sums))
+    values = [*at[:, :, None], *sums]
+    product = np.ones((field.lanes, 1, 1))
+    for factor in term.factors:
+        product = field.reduce(product * _factor_at(factor, values, evaluator))
+    full = np.broadcast_to(product, (field.lanes, at.shape[1], sums.shape[2]))
+    return field.scale(field.reduce(full.sum(axis=2)), term.coefficient)
+
+
+def _factor_at(factor: Any, values: Sequence[Any], evaluator: Evaluator) -> Lanes:
+    indices = [factor.index] if isinstance(factor, Guard) else factor.index
+    sizes = [factor.extent] if isinstance(factor, Guard) else factor.source.shape
+    inside: Any = np.ones((1, 1), bool)
+    places: list[Any] = []
+    for index, size in zip(indices, sizes, strict=True):
+        place = np.asarray(index.evaluate(values))
+        inside = inside & (place >= 0) & (place < size)
+        places.append(np.clip(place, 0, size - 1))
+    if isinstance(factor, Guard):
+        return inside[None].astype(np.float64)
+    lanes = evaluator.value(factor.source)[
+        (slice(None), *np.broadcast_arrays(*places, inside)[:-1])
+    ]
+    return np.where(inside, lanes, 0.0)
+
+
+__all__ = ["Tested", "mask_by_split_points", "split_points", "values_at"]
