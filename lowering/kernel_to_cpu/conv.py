@@ -28,7 +28,7 @@ from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
 from .grouped import shared_groups, unrolled_taps
 from .isa import Isa
-from .microkernel import Tile, accumulate, chains_for, depth_loop
+from .microkernel import AHEAD, Tile, accumulate, chains_for, depth_loop
 from .module import KernelCode, Module, kernel
 from .types import F32, I64, PTR, Index, Value
 
@@ -137,7 +137,17 @@ class _Conv:
         chains = 1 if self.shared else chains_for(len(rows) * panel.vectors, self.isa.registers)
         unroll = max(self.schedule.unroll, chains)
         width = panel.vectors * self.lanes
-        return Tile(rows, panel.vectors, self.lanes, depth, width, 1, tuple(taps), unroll, chains)
+        return Tile(
+            rows,
+            panel.vectors,
+            self.lanes,
+            depth,
+            width,
+            taps=tuple(taps),
+            unroll=unroll,
+            chains=chains,
+            ahead=AHEAD,
+        )
 
 
 def emit_conv(

@@ -70,6 +70,12 @@ class Emitter(Arithmetic):
             return
         self._masked("store", value.type, None, [value, place, constant(I32, align), lanes])
 
+    def prefetch(self, dtype: Type, pointer: Value, index: Index = 0) -> None:
+        """Ask for the cache line of element `index` of `dtype`; any address is allowed."""
+        flags = [constant(I32, n) for n in (0, 3, 1)]  # to read, into every cache, data
+        args = [self.address(dtype, pointer, index), *flags]
+        self.call("llvm.prefetch.p0", None, args, declare=True)
+
     def _masked(self, name: str, dtype: Type, result: Type | None, args: list[Value]) -> Value:
         full = f"llvm.masked.{name}.{dtype.suffix}.p0"
         return self.call(full, result, args, declare=True)

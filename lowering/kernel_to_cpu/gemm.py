@@ -24,7 +24,7 @@ from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
 from .gemm_spec import GemmSchedule, GemmSpec, candidates, default_schedule
 from .isa import Isa
-from .microkernel import Tile, accumulate, chains_for
+from .microkernel import AHEAD, Tile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .types import F32, I64, PTR, Index, Value, constant
 
@@ -335,6 +335,7 @@ def _tile(gemm: _Gemm, kind: Panel, size: int) -> Tile:
         unroll=max(schedule.unroll, chains),
         chains=chains,
         valid=kind.channels if direct else None,
+        ahead=AHEAD if schedule.right == "packed" else 0,
     )
 
 

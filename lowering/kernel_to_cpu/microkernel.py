@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from .emit import Emitter
 from .types import F32, Index, Type, Value, constant
 
+# How far before their use packed weights are fetched. They come from memory, once for each panel:
+# a block loads only a few lines ahead of itself, and what the processor guesses is not enough.
+AHEAD = 2048
+
 
 @dataclass(frozen=True)
 class Tile:
@@ -23,7 +27,8 @@ class Tile:
     Units: offsets and strides count elements. `taps` are loops around the innermost, each a count
     and its input stride; weights advance without a gap through all of them. `valid` is how many of
     the columns exist where weights are not padded. `chains` splits each sum to hide the latency of
-    an addition when the block is small.
+    an addition when the block is small. `ahead` is how far before their use weights are fetched, 0
+    for not at all.
     """
 
     rows: tuple[int, ...]
@@ -36,6 +41,7 @@ class Tile:
     unroll: int = 1
     chains: int = 1
     valid: int | None = None
+    ahead: int = 0
 
     @property
     def vector(self) -> Type:
@@ -144,6 +150,8 @@ def _step(
         b.load(tile.vector, weights, b.add(row_of, v * tile.lanes), mask=tile.lanes_of(v))
         for v in range(tile.vectors)
     ]
+    for v in range(tile.vectors if tile.ahead else 0):
+        b.prefetch(F32, weights, b.add(row_of, tile.ahead + v * tile.lanes))
     for row, offset in enumerate(tile.rows):
         scalar = b.load(F32, source, b.add(b.mul(k, tile.depth_stride), offset))
         spread = b.broadcast(scalar, tile.lanes)

@@ -274,6 +274,18 @@ def test_the_stack_serves_as_scratch(isa, run_body):
     assert out.tolist() == list(range(9, -1, -1))
 
 
+def test_prefetching_past_the_end_is_allowed(isa, run_body):
+    x = np.arange(4, dtype=np.float32)
+
+    def body(b, pointers, low, high):
+        b.prefetch(F32, pointers[0], b.mul(low, 1 << 40))
+        b.prefetch(F32, pointers[0], 1 << 40)
+        b.store(b.load(F32, pointers[0], 1), pointers[0], 0)
+
+    run_body(isa, body, x)
+    assert x.tolist() == [1, 1, 2, 3]
+
+
 def test_helper_functions_are_emitted_once():
     module = Module()
 
