@@ -1,0 +1,165 @@
+"""What the printer makes of a kernel-level program: kernels as text, and the order to run them in.
+
+All is plain data: whoever compiles, emulates or runs a program needs nothing of the IR. A launch
+passes the pointers of its buffers and nothing else; every shape is static and in the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["input", "output", "weight", "temporary"]
+Dim3: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class CudaParameter:
+    """One pointer parameter of a kernel: `elements` of `ctype`, the whole buffer."""
+
+    name: str
+    ctype: str
+    """`float`, `double`, `__half`, `__nv_bfloat16`, `bool` or a `<type_traits>`-free integer:
+    `signed char`, `short`, `int`, `long long`, `unsigned char`."""
+    elements: int
+    written: bool
+
+
+@dataclass(frozen=True)
+class CudaKernel:
+    """One `extern "C" __global__ void name(...)`; parameters: inputs, then outputs.
+
+    Attributes:
+        source: the kernel alone, with the includes it needs; compiles by itself.
+        shared_bytes: static shared memory (dynamic shared memory is not used).
+    """
+
+    name: str
+    source: str
+    grid: Dim3
+    block: Dim3
+    shared_bytes: int
+    parameters: tuple[CudaParameter, ...]
+
+    @property
+    def threads(self) -> int:
+        """Threads of one block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer on the device.
+
+    `temporary` and `output` buffers lie in the arena and `weight` buffers in the weights file, at
+    byte `offset`; an `input` has an allocation of its own (offset 0), row-major.
+    """
+
+    name: str
+    ctype: str
+    elements: int
+    offset: int
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Run a kernel on buffers, given by their numbers in the order of its parameters."""
+
+    kernel: int
+    buffers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A row-major operand of a library gemm: a buffer, its first element, and strides in elements.
+
+    `rows` x `columns` as stored; `transposed` says that the product reads it with both swapped.
+    `batch_stride` 0 means that all products of the batch read the same matrix.
+    """
+
+    buffer: int
+    offset: int
+    rows: int
+    columns: int
+    row_stride: int
+    batch_stride: int
+    transposed: bool
+
+
+@dataclass(frozen=True)
+class Gemm:
+    """c = a b for each product of the batch, by cuBLAS; a is m x k and b is k x n as read."""
+
+    a: Matrix
+    b: Matrix
+    c: Matrix
+    m: int
+    n: int
+    k: int
+    batch: int
+    ctype: str
+
+
+@dataclass(frozen=True)
+class ConvTensor:
+    """An operand of a library convolution: sizes and element strides as (n, c, *spatial).
+
+    A filter has (f, c per group, *taps); a transposed convolution's has (c, f per group, *taps).
+    """
+
+    buffer: int
+    offset: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Conv:
+    """out = conv(data, filter), by cuDNN; transposed: the gradient of a convolution by its data."""
+
+    data: ConvTensor
+    filter: ConvTensor
+    out: ConvTensor
+    pads: tuple[int, ...]
+    """Before the first element, per spatial dim; what is read past the end is decided by `out`."""
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+    transposed: bool
+    ctype: str
+
+
+Step: TypeAlias = Launch | Gemm | Conv
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of the program: its name, shape, and the buffer that holds it.
+
+    Row-major from element 0 of the buffer; dtype is numpy's or ml_dtypes' name.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    buffer: int
+
+
+@dataclass(frozen=True)
+class CudaProgram:
+    """A whole program: run `steps` in order on one stream.
+
+    Attributes:
+        arena_bytes: size of the arena that holds temporaries and outputs.
+        weights: contents of the weights file: every `weight` buffer at its offset.
+    """
+
+    kernels: tuple[CudaKernel, ...]
+    steps: tuple[Step, ...]
+    buffers: tuple[Buffer, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    arena_bytes: int
+    weight_bytes: int
+    weights: bytes
