@@ -32,6 +32,8 @@ class CudaKernel:
     Attributes:
         source: the kernel alone, with the includes it needs; compiles by itself.
         shared_bytes: static shared memory (dynamic shared memory is not used).
+        preamble, definition: the source in pieces: includes and helper functions, which several
+            kernels of one file share, and the kernel itself.
     """
 
     name: str
@@ -40,6 +42,8 @@ class CudaKernel:
     block: Dim3
     shared_bytes: int
     parameters: tuple[CudaParameter, ...]
+    preamble: tuple[str, ...] = ()
+    definition: str = ""
 
     @property
     def threads(self) -> int:

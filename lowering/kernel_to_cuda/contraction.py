@@ -1,0 +1,195 @@
+"""Read a contraction off a scope: rows, columns, batch and depth of one tiled matrix product.
+
+A sum of a product of two reads is a matrix product in a wide sense: iterators of the output that
+only the first operand has are its rows, those that only the second has its columns, those of both
+its batch, and the summations its depth. A convolution is one whose first operand is read at
+h + r - 1: the tiles of both operands are fetched through the scope's own indices, so that stride,
+dilation, padding, groups and transposition need no code of their own. A group number f // size is
+made an iterator by splitting f.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
+from xdsl.ir import SSAValue
+
+from ...dialects.algebra import OnesOp
+from ...dialects.index import FloorDiv, Index, normalise
+from ...dialects.kernel import KernelOp
+from ...dialects.scalars import Read
+from ...dialects.types import Tensor, element_of, shape_of
+from ..algebra_to_kernel.match import factors
+from ..kernel_to_cpu.nest import guards_of
+from .reads import address, operand_types, without_halo
+
+Guards = tuple[tuple[Index, int], ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One operand: its region argument, place in its buffer, and when a read of it is no zero."""
+
+    source: SSAValue
+    index: tuple[Index, ...]
+    place: Index
+    guards: Guards
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """out[batch, rows, columns] = sum over depth of a[batch, rows, depth] b[batch, depth, columns].
+
+    Iterators are numbered: those of the scope without extents of 1 (split ones twice); each group
+    lists its own, the innermost last. `traversal` gives the scope's traversal iterators in them.
+    """
+
+    names: tuple[str, ...]
+    extents: tuple[int, ...]
+    traversal: tuple[Index, ...]
+    a: Side
+    b: Side
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    depth: tuple[int, ...]
+    out: Index
+
+    def size(self, group: Sequence[int]) -> int:
+        """Number of points of a group of iterators."""
+        return math.prod(self.extents[k] for k in group)
+
+
+def match_contraction(op: KernelOp) -> Contraction | None:
+    """The op's first scope as a tiled product; None for what is none, or has one row only."""
+    scope = op.scopes[0]
+    reads = factors(scope.expr())
+    if reads is None or scope.reduction.data != "sum" or not scope.summation:
+        return None
+    guards = [r for r in reads if isinstance(r.source.owner, OnesOp)]
+    pair = [r for r in reads if r not in guards]
+    types = operand_types(op)
+    if len(pair) != 2 or any(r.outside != 0.0 or r.source not in types for r in pair):
+        return None
+    kinds = {element_of(r.source) for r in pair} | {element_of(scope.result)}
+    if len(kinds) != 1 or not isinstance(
+        kinds.pop(), Float32Type | Float16Type | BFloat16Type | Float64Type
+    ):
+        return None
+    return _Matcher(op, types, pair, guards).run()
+
+
+@dataclass
+class _Matcher:
+    op: KernelOp
+    types: dict[SSAValue, Tensor]
+    pair: list[Read]
+    ones: list[Read]
+
+    def __post_init__(self) -> None:
+        scope = self.op.scopes[0]
+        self.rank = len(scope.traversal)
+        self.extents: list[int] = []
+        self.names: list[str] = []
+        self.images: list[Index] = []
+        sizes = self._group_sizes()
+        self.outer = 0
+        for k, n in enumerate(scope.extents):
+            self.images.append(self._number(scope.names[k], n, sizes.get(k)))
+            if k + 1 == self.rank:
+                self.outer = len(self.extents)
+        if not self.rank:
+            self.outer = 0
+
+    def _group_sizes(self) -> dict[int, int]:
+        """Traversals that are read as `f // size` alone, with their size."""
+        found: dict[int, int] = {}
+        for read in self.pair:
+            for index in read.index:
+                for atom, _ in index.terms:
+                    if isinstance(atom, FloorDiv) and len(atom.numerator.terms) == 1:
+                        k, times = atom.numerator.terms[0]
+                        whole = times == 1 and atom.numerator.constant == 0
+                        if isinstance(k, int) and k < self.rank and whole:
+                            found[k] = atom.divisor
+        extents = self.op.scopes[0].extents
+        return {k: size for k, size in found.items() if extents[k] % size == 0}
+
+    def _number(self, name: str, extent: int, size: int | None) -> Index:
+        """New iterators for one of the scope's: none, one, or group number and place in it."""
+        if size is not None and 1 < size < extent:
+            outer = self._number(f"{name}_group", extent // size, None)
+            return outer * size + self._number(f"{name}_in_group", size, None)
+        if extent == 1:
+            return Index(0)
+        self.names.append(name)
+        self.extents.append(extent)
+        return Index.iterator(len(self.extents) - 1)
+
+    def _moved(self, index: Sequence[Index]) -> tuple[Index, ...]:
+        return tuple(normalise(e.substitute(self.images), self.extents) for e in index)
+
+    def _side(self, read: Read) -> Side:
+        index, type_ = self._moved(read.index), self.types[read.source]
+        guards = guards_of(index, type_.get_shape(), tuple(self.extents), None, 0.0)
+        return Side(read.source, index, address(index, type_), guards)
+
+    def run(self) -> Contraction | None:
+        sides = [self._side(read) for read in self.pair]
+        traversal = self._moved([Index.iterator(k) for k in range(self.rank)])
+        out = address(traversal, without_halo(self.op.type))
+        for first, second in (sides, sides[::-1]):
+            found = self._arranged(first, second, traversal, out)
+            if found is not None:
+                return found
+        return None
+
+    def _arranged(
+        self, a: Side, b: Side, traversal: tuple[Index, ...], out: Index
+    ) -> Contraction | None:
+        """The contraction with these sides; None unless results next to each other are columns."""
+        for read in self.ones:
+            index = self._moved(read.index)
+            more = guards_of(index, shape_of(read.source), tuple(self.extents), None, 1.0)
+            if not _iterators(index) <= _iterators(a.index):
+                return None
+            a = replace(a, guards=(*a.guards, *more))
+        in_a, in_b = _iterators(a.index), _iterators(b.index)
+        outer = range(self.outer)
+        batch = [k for k in outer if k in in_a and k in in_b]
+        rows = [k for k in outer if k not in in_b]
+        columns = [k for k in outer if k in in_b and k not in in_a]
+        if not rows or not columns:
+            return None
+        nearest = min(outer, key=out.coefficient)
+        if nearest not in columns and nearest not in batch:
+            return None
+        depth = _depth_order(range(self.outer, len(self.extents)), a, b)
+        return Contraction(
+            tuple(self.names),
+            tuple(self.extents),
+            traversal,
+            a,
+            b,
+            tuple(batch),
+            tuple(sorted(rows, key=lambda k: -out.coefficient(k))),
+            tuple(sorted(columns, key=lambda k: -out.coefficient(k))),
+            tuple(depth),
+            out,
+        )
+
+
+def _iterators(index: Sequence[Index]) -> frozenset[int]:
+    return frozenset[int]().union(*(e.iterators for e in index))
+
+
+def _depth_order(depth: Sequence[int], a: Side, b: Side) -> list[int]:
+    """Summations from the outermost: the one along which the first operand lies in memory last."""
+
+    def key(k: int) -> tuple[int, int]:
+        return -abs(a.place.coefficient(k) or (1 << 40)), -abs(b.place.coefficient(k))
+
+    return sorted(depth, key=key)

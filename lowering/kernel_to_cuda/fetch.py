@@ -1,0 +1,191 @@
+"""Print how the threads of a block fetch a tile together: from an operand's own indices into
+registers, and from there into shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from xdsl.ir import Attribute
+
+from ...dialects.index import FloorDiv
+from .contraction import Side
+from .index_text import Iterators, decode
+from .reads import guard_text
+from .schedule import PAD, Tiling
+from .text import Writer, level
+from .types import compute_type, literal, loaded
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Two stages of `depth` lines of `size` elements in shared memory."""
+
+    name: str
+    depth: int
+    size: int
+
+    @property
+    def dims(self) -> tuple[int, int, int]:
+        """Dims of the array, a line padded against bank conflicts."""
+        return 2, self.depth, self.size + PAD
+
+
+@dataclass
+class Fetch:
+    """One operand's tile: `group` iterators across its lines, `deep` ones along the depth."""
+
+    writer: Writer
+    over: Iterators
+    tiling: Tiling
+    tile: Tile
+    side: Side
+    group: tuple[int, ...]
+    deep: tuple[int, ...]
+    pointer: str
+    first: str
+    """Variable with the first place of the block's tile in the group."""
+    thread: str
+    element: Attribute
+    _flats: dict[tuple[int, ...], str] = field(default_factory=dict[tuple[int, ...], str])
+
+    def __post_init__(self) -> None:
+        self.along_depth, self.vector = self._direction()
+        self.next = self.writer.names.fresh(f"{self.tile.name}_next")
+        threads = self.tiling.threads
+        self.elements = self.tile.depth * self.tile.size // self.vector
+        self.loads = -(-self.elements // threads)
+        self.ctype = "float4" if self.vector == 4 else compute_type(self.element)
+
+    def _direction(self) -> tuple[bool, int]:
+        """(whether neighbouring threads fetch along the depth, elements of one load)."""
+        wide = self.tiling.vector
+        able = wide == 4 and str(self.element) == "f32"
+        ways = ((False, self.group[-1], self.tile.size), (True, self.deep[-1], self.tile.depth))
+        for along, iterator, size in ways:
+            if able and size % wide == 0 and self._is_aligned(iterator, wide):
+                return along, wide
+        inner = self.side.place.coefficient(self.group[-1])
+        deep = self.side.place.coefficient(self.deep[-1])
+        return deep == 1 and inner != 1, 1
+
+    def _is_aligned(self, iterator: int, wide: int) -> bool:
+        """Whether each run of `wide` places of an iterator is one aligned piece of memory."""
+        place, extent = self.side.place, self.over.extents[iterator]
+        others = [c for atom, c in place.terms if atom != iterator]
+        in_floor = any(
+            iterator in atom.numerator.iterators
+            for atom, _ in place.terms
+            if isinstance(atom, FloorDiv)
+        )
+        guarded = any(iterator in index.iterators for index, _ in self.side.guards)
+        return (
+            place.coefficient(iterator) == 1
+            and not in_floor
+            and not guarded
+            and extent % wide == 0
+            and all(c % wide == 0 for c in (*others, place.constant))
+        )
+
+    def declare(self) -> None:
+        """Declare the registers that hold a thread's share."""
+        self.writer.line(f"{self.ctype} {self.next}[{self.loads}];")
+
+    def _line_place(self, number: str) -> tuple[str, str]:
+        """(place along the line, place along the depth) of the load with a number, in the tile."""
+        along = self.tile.depth if self.along_depth else self.tile.size
+        loads = along // self.vector
+        near = number if loads >= self.elements else f"{number} % {loads}"
+        near = near if self.vector == 1 else f"{near} * {self.vector}"
+        far = f"{number} / {loads}"
+        return (far, near) if self.along_depth else (near, far)
+
+    def _numbered(self, i: str) -> str:
+        return self.thread if self.loads == 1 else f"{self.thread} + {i} * {self.tiling.threads}"
+
+    def fetch(self, start: str) -> None:
+        """Load this thread's share of the tile that begins at a depth."""
+        writer, fresh, kind = self.writer, self.writer.names.fresh, self.writer.kind
+        with self._loads() as i:
+            number = fresh("load")
+            writer.line(f"const int {number} = {self._numbered(i)};")
+            across, depth = self._line_place(number)
+            for base, offset, group in (
+                (self.first, across, self.group),
+                (start, depth, self.deep),
+            ):
+                self._place(f"{base} + {offset}", group, kind)
+            value = self._load()
+            zero = "make_float4(0.0f, 0.0f, 0.0f, 0.0f)"
+            zero = zero if self.vector == 4 else literal(0, self.element)
+            condition = self._condition(number)
+            value = f"{condition} ? {value} : {zero}" if condition else value
+            writer.line(f"{self.next}[{i}] = {value};")
+
+    def _place(self, flat: str, group: tuple[int, ...], kind: str) -> None:
+        """Name a place in a group, and give the group's iterators their values there."""
+        writer, over = self.writer, self.over
+        if len(group) == 1:
+            self._flats[group] = over.names[group[0]]
+            writer.line(f"const {kind} {over.names[group[0]]} = {flat};")
+            return
+        name = self._flats[group] = writer.names.fresh("place")
+        writer.line(f"const {kind} {name} = {flat};")
+        for line in decode(name, [(over.names[k], over.extents[k]) for k in group], kind):
+            writer.line(line)
+
+    def _condition(self, number: str) -> str:
+        """When a load is inside: of its share, of the groups, of the operand."""
+        parts: list[str] = []
+        if self.elements % self.tiling.threads:
+            parts.append(f"{number} < {self.elements}")
+        for group, size in ((self.group, self.tile.size), (self.deep, self.tile.depth)):
+            count = 1
+            for k in group:
+                count *= self.over.extents[k]
+            if count % size:
+                parts.append(f"{self._flats[group]} < {count}")
+        guards = guard_text(self.side.guards, self.over)
+        return " && ".join([*parts, *([guards] if guards else [])])
+
+    def _load(self) -> str:
+        place = self.over.text(self.side.place)
+        if self.vector == 4:
+            self.writer.helpers.add("load4")
+            return f"load4(&{self.pointer}[{place}])"
+        return loaded(f"{self.pointer}[{place}]", self.element)
+
+    def keep(self, stage: str) -> None:
+        """Store this thread's share into a stage of shared memory."""
+        writer, fresh = self.writer, self.writer.names.fresh
+        with self._loads() as i:
+            number = fresh("load")
+            writer.line(f"const int {number} = {self._numbered(i)};")
+            across, depth = self._line_place(number)
+            ragged = bool(self.elements % self.tiling.threads)
+            head = f"if ({number} < {self.elements})" if ragged else None
+            if head is not None:
+                with writer.block(head):
+                    self._keep(stage, across, depth, i)
+            else:
+                self._keep(stage, across, depth, i)
+
+    def _keep(self, stage: str, across: str, depth: str, i: str) -> None:
+        tile, line = self.tile.name, self.writer.line
+        if self.vector == 1:
+            line(f"{tile}[{stage}][{depth}][{across}] = {self.next}[{i}];")
+        elif not self.along_depth:
+            self.writer.helpers.add("store4")
+            line(f"store4(&{tile}[{stage}][{depth}][{across}], {self.next}[{i}]);")
+        else:
+            for offset, part in enumerate("xyzw"):
+                deep = depth if not offset else f"{depth} + {offset}"
+                line(f"{tile}[{stage}][{deep}][{across}] = {self.next}[{i}].{part};")
+
+    @contextmanager
+    def _loads(self) -> Generator[str]:
+        """A loop over this thread's loads; none if it is one."""
+        bare = self.writer.block("") if self.loads == 1 else nullcontext()
+        with level(self.writer, "i", self.loads) as i, bare:
+            yield i

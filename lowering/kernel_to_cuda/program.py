@@ -1,0 +1,189 @@
+"""A kernel-level program as a CUDA program: kernels, the steps that run them, and buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects.errors import UserError
+from ...dialects.kernel import CallOp, JoinOp, KernelOp, LoopsOp, ViewOp, physical
+from ...dialects.program import Program, main_of, return_of, where
+from ...dialects.scalars import Read
+from ...dialects.types import element_count, element_of, tensor_type, to_numpy
+from .gather import print_gather
+from .loops import print_loops
+from .source import Buffer, CudaKernel, CudaProgram, Kind, Launch, Port, Step
+from .text import Names, identifier, origin
+from .tiled import Operand, Packed, is_tiled, print_contraction
+from .types import memory_type
+from .weights_file import WeightsFile, weights_file
+
+ARENA = "isoform.arena_bytes"
+
+
+def cuda_program(program: Program, with_weights: bool = True) -> CudaProgram:
+    """Print all kernels of a program that has places in memory, and list what to run.
+
+    Args:
+        with_weights: whether to make the weights file's contents; its size is known without.
+
+    Raises:
+        UserError: an op has no CUDA code, the memory plan or a weight is missing.
+    """
+    return _Builder(program, weights_file(program)).build(with_weights)
+
+
+@dataclass
+class _Builder:
+    program: Program
+    file: WeightsFile
+    kernels: list[CudaKernel] = field(default_factory=list[CudaKernel])
+    steps: list[Step] = field(default_factory=list[Step])
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    _of: dict[tuple[SSAValue, Packed | None], int] = field(
+        default_factory=dict[tuple[SSAValue, Packed | None], int]
+    )
+    _printed: dict[str, int] = field(default_factory=dict[str, int])
+    _kernel_names: Names = field(default_factory=Names)
+    _buffer_names: Names = field(default_factory=Names)
+
+    def build(self, with_weights: bool) -> CudaProgram:
+        module = self.program.module
+        results = return_of(module).arguments
+        self.outputs = set(results)
+        main = main_of(module).body.block
+        inputs = tuple(
+            self._port(name, arg, self._add(arg, None, name, 0, "input"))
+            for name, arg in zip(self.program.input_names, main.args, strict=True)
+        )
+        for op in main.ops:
+            if op.results and op.results[0] not in self.file.constants.known:
+                self._op(op)
+        outputs = tuple(
+            self._port(name, value, self.buffer(value))
+            for name, value in zip(self.program.output_names, results, strict=True)
+        )
+        contents = self.file.contents() if with_weights else b""
+        return CudaProgram(
+            tuple(self.kernels),
+            tuple(self.steps),
+            tuple(self.buffers),
+            inputs,
+            outputs,
+            _arena_bytes(module),
+            self.file.size,
+            contents,
+        )
+
+    def _port(self, name: str, value: SSAValue, buffer: int) -> Port:
+        type_ = tensor_type(value)
+        return Port(name, to_numpy(type_.element_type).name, type_.get_shape(), buffer)
+
+    # --- buffers ---
+
+    def _add(
+        self, value: SSAValue, packed: Packed | None, name: str, offset: int, kind: Kind
+    ) -> int:
+        count = physical(tensor_type(value))[2]
+        ctype = memory_type(element_of(value))
+        name = self._buffer_names.fresh(name)
+        self.buffers.append(Buffer(name, ctype, count, offset, kind))
+        self._of[value, packed] = len(self.buffers) - 1
+        return len(self.buffers) - 1
+
+    def buffer(self, value: SSAValue, packed: Packed | None = None) -> int:
+        """Number of the buffer that holds a value; constants get theirs when first asked for."""
+        if (value, packed) in self._of:
+            return self._of[value, packed]
+        if value not in self.file.constants.known:
+            assert isinstance(value.owner, ViewOp)
+            return self.buffer(value.owner.source)
+        offset, count = self.file.add(value, packed)
+        name = value.name_hint or (
+            origin(value.owner) if isinstance(value.owner, Operation) else "weight"
+        )
+        number = self._add(value, packed, name, offset, "weight")
+        self.buffers[number] = replace(self.buffers[number], elements=count)
+        return number
+
+    def _place(self, value: SSAValue, offset: Attribute | None, op: Operation) -> None:
+        """Give an op's result its buffer in the arena."""
+        if not isinstance(offset, IntegerAttr):
+            raise UserError("an op has no place in memory", where=where(op), hint="run plan-memory")
+        kind: Kind = "output" if value in self.outputs else "temporary"
+        self._add(value, None, value.name_hint or origin(op), offset.value.data, kind)
+
+    # --- ops ---
+
+    def _op(self, op: Operation) -> None:
+        match op:
+            case ViewOp():
+                pass
+            case JoinOp():
+                self._place(op.result, op.offset, op)
+            case KernelOp():
+                self._place(op.result, op.offset, op)
+                if element_count(op.type):
+                    self._kernel(op)
+            case CallOp() if op.callee.data == "graph.gather":
+                offsets = op.offsets
+                self._place(op.outputs[0], None if offsets is None else offsets.data[0], op)
+                kernel = print_gather(op, self._kernel_name(op))
+                self._launch(kernel, [Operand(v) for v in op.inputs], op.outputs[0])
+            case CallOp():
+                raise UserError(f"'{op.callee.data}' has no CUDA code", where=where(op))
+            case _:
+                raise UserError("this op has no CUDA code", where=where(op), hint="lower it first")
+
+    def _kernel(self, op: KernelOp) -> None:
+        found, name = is_tiled(op), self._kernel_name(op)
+        if found is None:
+            kernel, operands = print_loops(op, name), [Operand(v) for v in op.inputs]
+        else:
+            kernel, operands = print_contraction(op, found, self.file.constants.known, name)
+        self._launch(kernel, operands, op.result)
+
+    def _kernel_name(self, op: Operation) -> str:
+        return f"{identifier(_title(op))}_kernel"
+
+    def _launch(self, kernel: CudaKernel, operands: list[Operand], result: SSAValue) -> None:
+        """Run a kernel; one that computes the same as an earlier one is that one."""
+        code = kernel.definition.partition('extern "C"')[2]
+        key = f"{kernel.grid} {code.replace(f'{kernel.name}(', '(', 1)}"
+        if key not in self._printed:
+            self._printed[key] = len(self.kernels)
+            name = self._kernel_names.fresh(kernel.name)
+            self.kernels.append(_renamed(kernel, name))
+        buffers = [self.buffer(o.value, o.packed) for o in operands]
+        self.steps.append(Launch(self._printed[key], (*buffers, self.buffer(result))))
+
+
+def _renamed(kernel: CudaKernel, name: str) -> CudaKernel:
+    if name == kernel.name:
+        return kernel
+    definition = kernel.definition.replace(f"{kernel.name}(", f"{name}(", 1)
+    source = "\n\n".join([*kernel.preamble, definition])
+    return replace(kernel, name=name, source=source, definition=definition)
+
+
+def _title(op: Operation) -> str:
+    """What a kernel is called: its op's source name, else what it does."""
+    name = origin(op)
+    if name != op.name.rpartition(".")[2]:
+        return name
+    if isinstance(op, LoopsOp):
+        scope = op.scopes[-1]
+        sums = [s.reduction.data for s in op.scopes if s.summation]
+        if sums:
+            return "_".join(sums)
+        return "copy" if isinstance(scope.expr(), Read) else "pointwise"
+    return name
+
+
+def _arena_bytes(module: ModuleOp) -> int:
+    size = module.attributes.get(ARENA)
+    if not isinstance(size, IntegerAttr):
+        raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
+    return size.value.data

@@ -1,0 +1,241 @@
+"""Print what one scope computes at a point: reads with their guards, the body, its summations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from xdsl.ir import SSAValue
+
+from ...dialects.algebra import OnesOp
+from ...dialects.index import Index, range_of, row_major_strides
+from ...dialects.kernel import KernelOp, LayoutAttr, layout_of, physical, with_layout
+from ...dialects.types import Tensor, element_of, is_bool, shape_of, tensor_type
+from ..kernel_to_cpu.nest import Operand, ScopePlan, guards_of
+from .index_text import Iterators
+from .scalar_text import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body
+from .text import Writer
+from .types import compute_type, literal, loaded, memory_type
+
+# A window of this many taps or fewer is unrolled.
+UNROLLED = 9
+
+
+def without_halo(type_: Tensor) -> Tensor:
+    """The same buffer, its zero halo being room of others: CUDA kernels neither write nor read it.
+
+    A read past a value's end is decided by a comparison, which costs a GPU less than zeroing.
+    """
+    layout = layout_of(type_)
+    before = [a + b for (a, _), (b, _) in zip(layout.halo, layout.room, strict=True)]
+    after = [a + b for (_, a), (_, b) in zip(layout.halo, layout.room, strict=True)]
+    if not any((*before, *after)):
+        return type_
+    return with_layout(type_, LayoutAttr.of(layout.dims, before=before, after=after))
+
+
+def operand_types(op: KernelOp) -> dict[SSAValue, Tensor]:
+    """Physical type of what each region argument stands for."""
+    pairs = zip(op.body.block.args, op.inputs, strict=True)
+    return {arg: without_halo(tensor_type(value)) for arg, value in pairs}
+
+
+def address(index: Sequence[Index], type_: Tensor) -> Index:
+    """Place of an element in its buffer."""
+    strides, offset, _ = physical(type_)
+    return sum((e * s for e, s in zip(index, strides, strict=True)), Index(offset))
+
+
+@dataclass(frozen=True)
+class Row:
+    """An array of intermediate values, indexed by its scope's own iterators."""
+
+    name: str
+    scope: ScopePlan
+
+
+@dataclass
+class Scene:
+    """What a body can read: operands, finished scalars, rows, and scopes computed where read."""
+
+    over: Iterators
+    pointers: Mapping[SSAValue, str]
+    types: Mapping[SSAValue, Tensor]
+    values: dict[SSAValue, Text] = field(default_factory=dict[SSAValue, Text])
+    rows: dict[SSAValue, Row] = field(default_factory=dict[SSAValue, Row])
+    inlined: dict[SSAValue, ScopePlan] = field(default_factory=dict[SSAValue, ScopePlan])
+
+
+Guards = Sequence[tuple[Index, int]]
+
+
+def guard_text(guards: Guards, over: Iterators) -> str:
+    """The conditions under which a read is inside, joined by `&&`; only those that can fail."""
+    return " && ".join(
+        dict.fromkeys(part for index, size in guards for part in _bounds(index, size, over))
+    )
+
+
+def _bounds(index: Index, size: int, over: Iterators) -> list[str]:
+    low, high = range_of(index, over.extents)
+    place = over.text(index)
+    if size == 1 and (low < 0 or high > 0):
+        return [f"{place} == 0"]
+    parts = [f"{place} >= 0"] if low < 0 else []
+    return [*parts, *([f"{place} < {size}"] if high >= size else [])]
+
+
+def read_text(writer: Writer, scene: Scene, operand: Operand) -> Text:
+    """The value of a read, in the compute type."""
+    source = operand.source
+    if source in scene.values:
+        return scene.values[source]
+    if source in scene.inlined:
+        return _inline(writer, scene, operand)
+    if isinstance(source.owner, OnesOp):
+        return _ones(scene, operand)
+    if source in scene.rows:
+        name, index, guards = _row_place(scene, operand)
+        value, element = f"{name}[{scene.over.text(index)}]", element_of(source)
+    else:
+        type_ = scene.types[source]
+        guards = _guards(operand, type_, scene.over)
+        place = scene.over.text(address(operand.index, type_))
+        element = type_.element_type
+        value = loaded(f"{scene.pointers[source]}[{place}]", element)
+    return _guarded(writer, Text(value), guards, operand, element, scene.over)
+
+
+def _guards(operand: Operand, type_: Tensor, over: Iterators) -> Guards:
+    shape = type_.get_shape()
+    if operand.checked is not None:
+        return [(operand.index[d], shape[d]) for d in operand.checked]
+    return guards_of(operand.index, shape, over.extents, None, operand.outside)
+
+
+def _guarded(
+    writer: Writer, value: Text, guards: Guards, operand: Operand, element: object, over: Iterators
+) -> Text:
+    condition = guard_text(guards, over)
+    if not condition:
+        return value
+    type_ = element_of(operand.source)
+    outside = literal(operand.outside, type_)
+    name = writer.names.fresh("inside" if is_bool(type_) else "at")
+    writer.line(f"const {compute_type(type_)} {name} = {condition} ? {value.text} : {outside};")
+    return Text(name)
+
+
+def _ones(scene: Scene, operand: Operand) -> Text:
+    type_ = tensor_type(operand.source)
+    guards = guards_of(operand.index, type_.get_shape(), scene.over.extents, None, 1.0)
+    condition = guard_text(guards, scene.over)
+    element = type_.element_type
+    if not condition:
+        return Text(literal(1, element))
+    if is_bool(element):
+        return Text(condition, AND if " && " in condition else OR)
+    return Text(f"{condition} ? {literal(1, element)} : {literal(0, element)}", CHOICE)
+
+
+def _row_place(scene: Scene, operand: Operand) -> tuple[str, Index, Guards]:
+    """A read of a row: only its own loops address it."""
+    row = scene.rows[operand.source]
+    shape = shape_of(operand.source)
+    own = [d for d, e in enumerate(row.scope.here) if e.iterators & set(row.scope.own)]
+    place = Index(0)
+    for d, stride in zip(own, row_major_strides([shape[d] for d in own]), strict=True):
+        place += operand.index[d] * stride
+    index, sizes = [operand.index[d] for d in own], [shape[d] for d in own]
+    return row.name, place, guards_of(index, sizes, scene.over.extents, None, operand.outside)
+
+
+def _inline(writer: Writer, scene: Scene, operand: Operand) -> Text:
+    """Compute an intermediate value once more, where it is read."""
+    made = scene.inlined[operand.source]
+    images = [Index.iterator(k) for k in range(len(scene.over.extents))]
+    for d, e in enumerate(made.here):
+        for k in e.iterators & set(made.own):
+            images[k] = operand.index[d]
+    moved = tuple(
+        replace(r, index=tuple(e.substitute(images) for e in r.index)) for r in made.reads
+    )
+    return body_value(writer, scene, replace(made, reads=moved))
+
+
+def body_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
+    """The scope's body at a point of all its iterators."""
+    arguments = [read_text(writer, scene, operand) for operand in scope.reads]
+    body = Body()
+    value = print_body(scope.op.body.block, arguments, body, writer.names.fresh)
+    writer.add(body)
+    return value
+
+
+def scope_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
+    """The scope's value at a point of its traversal: one thread does all summations."""
+    if not scope.sums:
+        return body_value(writer, scene, scope)
+    total = start_total(writer, scope)
+    sum_loops(writer, scene, scope, total, list(scope.sums))
+    return Text(total)
+
+
+def start_total(writer: Writer, scope: ScopePlan) -> str:
+    """Declare what a reduction accumulates in."""
+    element = element_of(scope.op.result)
+    words = {"sum": "sum", "prod": "product", "max": "largest", "min": "smallest"}
+    total = writer.names.fresh(words[scope.reduction])
+    writer.line(f"{compute_type(element)} {total} = {identity(scope.reduction, element)};")
+    return total
+
+
+def sum_loops(
+    writer: Writer, scene: Scene, scope: ScopePlan, total: str, sums: Sequence[int]
+) -> None:
+    """Loops over the summations, innermost last, and the accumulation in them."""
+    if not sums:
+        take(writer, scene, scope, total)
+        return
+    extents = scene.over.extents
+    count = 1
+    for k in sums:
+        count *= extents[k]
+    with writer.loop(scene.over.names[sums[0]], extents[sums[0]], unroll=count <= UNROLLED):
+        sum_loops(writer, scene, scope, total, sums[1:])
+
+
+def take(writer: Writer, scene: Scene, scope: ScopePlan, total: str) -> None:
+    """Accumulate the body's value at one point."""
+    value = body_value(writer, scene, scope)
+    body = Body()
+    line = accumulate(scope.reduction, total, value, element_of(scope.op.result), body)
+    writer.add(body)
+    writer.line(line)
+
+
+def intermediate_type(value: SSAValue) -> tuple[str, int]:
+    """How a row holds intermediate values: (C type, bytes); half floats keep float's precision."""
+    element = element_of(value)
+    ctype = compute_type(element)
+    widths = {"bool": 1, "double": 8, "long long": 8, "unsigned long long": 8}
+    narrow = {"signed char": 1, "unsigned char": 1, "short": 2, "unsigned short": 2}
+    return ctype, (widths | narrow).get(ctype, 4)
+
+
+__all__ = [
+    "Row",
+    "Scene",
+    "address",
+    "body_value",
+    "guard_text",
+    "intermediate_type",
+    "memory_type",
+    "operand_types",
+    "read_text",
+    "scope_value",
+    "start_total",
+    "sum_loops",
+    "take",
+    "without_halo",
+]

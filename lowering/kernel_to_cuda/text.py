@@ -1,0 +1,234 @@
+"""Write the text of one kernel: indentation, names, includes, helpers, the comment on top."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import StringIO
+from textwrap import wrap
+
+from xdsl.dialects.builtin import NameLoc
+from xdsl.ir import Operation
+from xdsl.printer import Printer
+
+from ...dialects.algebra import OnesOp
+from ...dialects.kernel import KernelOp
+from .reductions import REDUCERS
+from .scalar_text import HELPERS, Body
+from .source import CudaKernel, CudaParameter, Dim3
+from .types import header
+
+WIDTH = 100
+_KEYWORDS = frozenset(
+    (  # noqa: SIM905 - a list of words reads better as a text
+        "alignas alignof and asm auto bool break case catch char class const constexpr continue "
+        "decltype default delete do double else enum explicit export extern false float for "
+        "friend goto if inline int long mutable namespace new not operator or private protected "
+        "public register return short signed sizeof static struct switch template this throw true "
+        "try typedef typename union unsigned using virtual void volatile while xor "
+        "half main exp log sin cos tan abs pow min max erf tanh sqrt floor ceil trunc rint "
+        "y0 y1 yn j0 j1 jn gamma threadIdx blockIdx blockDim gridDim warpSize"
+    ).split()
+)
+
+LOAD4 = """\
+// Four neighbours at once; their place is a multiple of 4.
+__device__ __forceinline__ float4 load4(const float *place) {
+    return *reinterpret_cast<const float4 *>(place);
+}"""
+STORE4 = """\
+__device__ __forceinline__ void store4(float *place, float4 value) {
+    *reinterpret_cast<float4 *>(place) = value;
+}"""
+ALL_HELPERS: dict[str, str] = {**HELPERS, **REDUCERS, "load4": LOAD4, "store4": STORE4}
+
+INFINITY = """\
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#endif"""
+NOT_A_NUMBER = """\
+#ifndef NAN
+#define NAN __int_as_float(0x7fffffff)
+#endif"""
+
+
+class Names:
+    """Identifiers of one kernel, none twice."""
+
+    def __init__(self, taken: Sequence[str] = ()) -> None:
+        self._taken = {*_KEYWORDS, *ALL_HELPERS, *taken}
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted` as an identifier, with a number behind it if it is taken."""
+        name = identifier(wanted)
+        count, found = 0, name
+        while found in self._taken:
+            count += 1
+            found = f"{name}_{count}"
+        self._taken.add(found)
+        return found
+
+
+def identifier(text: str) -> str:
+    """The closest identifier of C."""
+    clean = re.sub(r"[^A-Za-z0-9_]", "_", text)
+    return f"k{clean}" if not clean or clean[0].isdigit() or clean.startswith("__") else clean
+
+
+@dataclass
+class Writer:
+    """Lines of a kernel's body, indented; the names in it, and the helpers that it calls."""
+
+    names: Names
+    kind: str = "int"
+    """Type of indices: `int`, or `long long` where 32 bits do not reach."""
+    lines: list[str] = field(default_factory=list[str])
+    helpers: set[str] = field(default_factory=set[str])
+    shared_bytes: int = 0
+    _depth: int = 1
+
+    def line(self, text: str) -> None:
+        """One line; a long one is broken at its outermost commas and operators."""
+        self.lines += broken(text, "    " * self._depth)
+
+    def add(self, body: Body) -> None:
+        """What a scalar body needs before its value."""
+        for text in body.lines:
+            self.line(text)
+        self.helpers |= body.helpers
+
+    @contextmanager
+    def block(self, head: str, end: str = "}") -> Generator[None]:
+        """`head {`, what is written meanwhile, and `}`."""
+        self.line(f"{head} {{" if head else "{")
+        self._depth += 1
+        yield
+        self._depth -= 1
+        self.line(end)
+
+    @contextmanager
+    def loop(self, name: str, extent: int, unroll: bool = False) -> Generator[None]:
+        """A counting loop."""
+        if unroll:
+            self.lines.append("#pragma unroll")
+        with self.block(f"for ({self.kind} {name} = 0; {name} < {extent}; ++{name})"):
+            yield
+
+    def shared(self, ctype: str, width: int, name: str, dims: Sequence[int]) -> None:
+        """Declare an array in shared memory, aligned to 16 bytes."""
+        count = 1
+        for n in dims:
+            count *= n
+        self.shared_bytes += -(-count * width // 16) * 16
+        sizes = "".join(f"[{n}]" for n in dims)
+        self.line(f"__shared__ __align__(16) {ctype} {name}{sizes};")
+
+
+@contextmanager
+def level(writer: Writer, wanted: str, count: int, unroll: int = 0) -> Generator[str]:
+    """An unrolled loop over a few places (0: all unrolled); none, and "0", where there is one."""
+    if count == 1:
+        yield "0"
+        return
+    name = writer.names.fresh(wanted)
+    writer.lines.append("#pragma unroll" if unroll in (0, count) else f"#pragma unroll {unroll}")
+    with writer.block(f"for (int {name} = 0; {name} < {count}; ++{name})"):
+        yield name
+
+
+def broken(text: str, indent: str) -> list[str]:
+    """A line as lines of at most WIDTH, what follows the first indented by two steps."""
+    if len(indent) + len(text) <= WIDTH or text.startswith(("//", "#")):
+        return [indent + text]
+    parts = wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "        ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return parts
+
+
+def described(op: KernelOp, arguments: Sequence[str], result: str) -> list[str]:
+    """The comment over a kernel: where it comes from, and its scopes as the IR has them."""
+    clone = op.clone()
+    for arg, name in zip(clone.body.block.args, arguments, strict=True):
+        arg.name_hint = name
+    for inner in clone.body.block.ops:
+        if inner.results:
+            inner.results[0].name_hint = "ones" if isinstance(inner, OnesOp) else "value"
+    if clone.scopes:
+        clone.scopes[-1].result.name_hint = result
+    out = StringIO()
+    printer = Printer(out)
+    for arg in clone.body.block.args:
+        printer.print_ssa_value(arg)
+    out.truncate(0)
+    out.seek(0)
+    for inner in clone.body.block.ops:
+        if inner is not clone.body.block.last_op:
+            printer.print_op(inner)
+            out.write("\n")
+    lines: list[str] = []
+    for text in out.getvalue().replace("%", "").replace(" algebra.scope", "").splitlines():
+        lines += wrap(text.strip(), WIDTH - 3, subsequent_indent="    ", break_on_hyphens=False)
+    clone.erase()
+    return [f"// {line}" for line in lines]
+
+
+def origin(op: Operation) -> str:
+    """The source name of an op, or its own name."""
+    if isinstance(op.location, NameLoc):
+        return op.location.desc.data
+    hint = op.results[0].name_hint if op.results else None
+    return hint or op.name.rpartition(".")[2]
+
+
+def finish(
+    writer: Writer,
+    name: str,
+    comment: Sequence[str],
+    parameters: Sequence[CudaParameter],
+    grid: int,
+    threads: int,
+) -> CudaKernel:
+    """Put a kernel together."""
+    arguments = [_declared(p) for p in parameters]
+    head = f'extern "C" __global__ void __launch_bounds__({threads})'
+    first = [f"{name}({', '.join(arguments)}) {{"]
+    if len(first[0]) > WIDTH:
+        first = [f"{name}(", ",\n".join(f"        {text}" for text in arguments) + ") {"]
+    definition = "\n".join([*comment, head, *first, *writer.lines, "}"]) + "\n"
+    preamble = preamble_of(definition, writer.helpers)
+    source = "\n\n".join([*preamble, definition])
+    block: Dim3 = (threads, 1, 1)
+    return CudaKernel(
+        name,
+        source,
+        (grid, 1, 1),
+        block,
+        writer.shared_bytes,
+        tuple(parameters),
+        preamble,
+        definition,
+    )
+
+
+def _declared(parameter: CudaParameter) -> str:
+    const = "" if parameter.written else "const "
+    return f"{const}{parameter.ctype} *__restrict__ {parameter.name}"
+
+
+def preamble_of(definition: str, helpers: set[str]) -> tuple[str, ...]:
+    """Includes, constants and helper functions, each a text of its own, in a fixed order."""
+    headers = [h for t in ("__half", "__nv_bfloat16") if t in definition and (h := header(t))]
+    parts = ["\n".join(f"#include <{h}>" for h in headers)] if headers else []
+    used = [text for name, text in ALL_HELPERS.items() if name in helpers]
+    everything = "\n".join([definition, *used])
+    parts += [INFINITY] if re.search(r"\bINFINITY\b", everything) else []
+    parts += [NOT_A_NUMBER] if re.search(r"\bNAN\b", everything) else []
+    return (*parts, *used)

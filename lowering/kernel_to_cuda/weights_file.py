@@ -1,0 +1,82 @@
+"""The weights of a program as its kernels read them: evaluated, laid out or packed, in one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects.index import grid
+from ...dialects.kernel import physical
+from ...dialects.program import Program
+from ...dialects.types import Array, Tensor, byte_width, element_of, tensor_type
+from ..kernel_to_cpu.constants import Constants
+from .reads import without_halo
+from .tiled import Packed
+
+ALIGNMENT = 64
+
+
+@dataclass
+class WeightsFile:
+    """Places of constants in the file, and how to make what stands there."""
+
+    constants: Constants
+    size: int = 0
+    _places: list[tuple[int, int, Callable[[], Array]]] = field(
+        default_factory=list[tuple[int, int, Callable[[], Array]]]
+    )
+
+    def add(self, value: SSAValue, packed: Packed | None) -> tuple[int, int]:
+        """Take a constant in; (byte offset, elements)."""
+        type_ = without_halo(tensor_type(value))
+        if packed is None:
+            count = physical(type_)[2]
+            made = self._laid_out(value, type_)
+        else:
+            count = int(np.prod(packed.extents, dtype=np.int64))
+            made = self._packed(value, packed)
+        offset = self.size
+        size = count * byte_width(element_of(value))
+        self.size = -(-(offset + size) // ALIGNMENT) * ALIGNMENT
+        self._places.append((offset, size, made))
+        return offset, count
+
+    def _laid_out(self, value: SSAValue, type_: Tensor) -> Callable[[], Array]:
+        def make() -> Array:
+            array = self.constants[value]
+            strides, offset, count = physical(type_)
+            buffer = np.zeros(count, array.dtype)
+            steps = [s * array.itemsize for s in strides]
+            np.lib.stride_tricks.as_strided(buffer[offset:], array.shape, steps)[...] = array
+            return buffer
+
+        return make
+
+    def _packed(self, value: SSAValue, packed: Packed) -> Callable[[], Array]:
+        def make() -> Array:
+            count = max(packed.iterators, default=-1) + 1
+            extents = [1] * count
+            for k, n in zip(packed.iterators, packed.extents, strict=True):
+                extents[k] = n
+            places = grid(extents, packed.iterators)
+            index = tuple(np.asarray(e.evaluate(places)) for e in packed.index)
+            array = self.constants[value][index]
+            return np.ascontiguousarray(np.broadcast_to(array, packed.extents))
+
+        return make
+
+    def contents(self) -> bytes:
+        """The bytes of the file. Raises UserError where a weight is not at hand."""
+        data = np.zeros(self.size, np.uint8)
+        for offset, size, make in self._places:
+            data[offset : offset + size] = np.ascontiguousarray(make()).view(np.uint8).ravel()
+            self.constants.clear()
+        return data.tobytes()
+
+
+def weights_file(program: Program) -> WeightsFile:
+    """An empty file for the constants of a program."""
+    return WeightsFile(Constants(program))
