@@ -64,5 +64,6 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     shipped = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     code = [path for folder in package_folders() for path in (ROOT / folder).glob("*.py")]
     rules = (ROOT / "passes").rglob("*.rules")
-    expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *rules)}
+    shim = (ROOT / "lowering" / "kernel_to_cuda" / "shim").iterdir()
+    expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *rules, *shim)}
     assert shipped == {*expected, "isoform/py.typed"}

@@ -1,0 +1,1 @@
+#include "half_types.h"
