@@ -28,12 +28,20 @@ echo | gcc -x c - -shared -fPIC -Wl,-soname,libcuda.so.1 -o "$WORK/stub/libcuda.
 
 "${PIP[@]}" download --no-deps --no-binary pycuda --dest "$WORK" "pycuda==$VERSION"
 tar -xzf "$WORK/pycuda-$VERSION.tar.gz" -C "$WORK"
-# --no-as-needed: some linkers drop a library that defines nothing, and the driver with it.
 cat > "$WORK/pycuda-$VERSION/siteconf.py" <<CONF
 CUDA_ROOT = "$root"
 CUDA_ENABLE_CURAND = False
 CUDADRV_LIB_DIR = ["$WORK/stub"]
-LDFLAGS = ["-Wl,--no-as-needed"]
 CONF
-"${PIP[@]}" wheel --no-deps --wheel-dir "$OUT" "$WORK/pycuda-$VERSION"
-ls "$OUT"/pycuda-"$VERSION"-*.whl
+# --no-as-needed: many linkers drop a library that defines nothing, and the driver with it.
+LDFLAGS="-Wl,--no-as-needed ${LDFLAGS:-}" \
+  "${PIP[@]}" wheel --no-deps --wheel-dir "$OUT" "$WORK/pycuda-$VERSION"
+wheel=$(ls "$OUT"/pycuda-"$VERSION"-*.whl)
+"$PYTHON" - "$wheel" <<'CHECK'
+import sys, zipfile
+wheel = zipfile.ZipFile(sys.argv[1])
+(driver,) = (name for name in wheel.namelist() if "_driver" in name)
+if b"libcuda.so.1" not in wheel.read(driver):
+    sys.exit("the wheel does not ask for libcuda.so.1: the linker dropped it")
+CHECK
+echo "$wheel"

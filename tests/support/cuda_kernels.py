@@ -62,7 +62,7 @@ M, N, K = 37, 50, 41
 MATMUL = """\
 extern "C" __global__ void __launch_bounds__(256) matmul(
     const float* __restrict__ a, const float* __restrict__ b, float* __restrict__ c) {
-  __shared__ float ta[16][17];
+  __shared__ __align__(16) float ta[16][17];
   __shared__ float tb[16][17];
   const int row = blockIdx.y * 16 + threadIdx.y;
   const int column = blockIdx.x * 16 + threadIdx.x;
@@ -108,7 +108,7 @@ def row_sum(source: str = REDUCE) -> CudaKernel:
 
 WARPS = """\
 extern "C" __global__ void row_max(const float* __restrict__ x, float* __restrict__ y) {
-  float top = -INFINITY;
+  float top = -__int_as_float(0x7f800000);
   for (int i = threadIdx.x % 32; i < 70; i += 32)
     top = fmaxf(top, x[(blockIdx.x * 4 + threadIdx.x / 32) * 70 + i]);
   for (int step = 16; step > 0; step /= 2)

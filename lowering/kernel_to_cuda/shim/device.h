@@ -16,7 +16,7 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __shared__ static thread_local
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __syncthreads() isoform_barrier(__LINE__)
 #define __syncwarp(...) isoform_warp(0xffffffffu, __LINE__)
