@@ -22,26 +22,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ...dialects.errors import UserError
+from .device_runtime import DTYPES
 from .source import CudaKernel, CudaParameter
 
 Order: TypeAlias = Literal["forward", "backward", "shuffled"]
 ORDERS: tuple[Order, ...] = ("forward", "backward", "shuffled")
 
-SIZES = {
-    "float": 4,
-    "double": 8,
-    "__half": 2,
-    "__nv_bfloat16": 2,
-    "bool": 1,
-    "signed char": 1,
-    "unsigned char": 1,
-    "short": 2,
-    "unsigned short": 2,
-    "int": 4,
-    "unsigned int": 4,
-    "long long": 8,
-    "unsigned long long": 8,
-}
+SIZES = {ctype: dtype.itemsize for ctype, dtype in DTYPES.items()}
 """Bytes of an element, by its type in CUDA C."""
 
 SHIM = Path(__file__).parent / "shim"

@@ -1,0 +1,95 @@
+"""What a device must offer to run a program: memory, kernels, library calls, graphs, events.
+
+Two things offer it: the GPU through PyCUDA (pycuda_runtime.py), and its emulation on the CPU
+(emulated_runtime.py). Work is bound to addresses once and then called without arguments: that is
+what a graph of the whole program captures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from ...dialects.types import Array
+from .source import Conv, CudaKernel, Gemm
+
+Work: TypeAlias = Callable[[], None]
+Launcher: TypeAlias = Callable[[Sequence[int]], Work]
+"""Binds a kernel to the addresses of its buffers."""
+
+ALIGNMENT = 256
+"""Every allocation starts at a multiple of it."""
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "float": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+    "__half": np.dtype(np.float16),
+    "__nv_bfloat16": np.dtype(ml_dtypes.bfloat16),
+    "bool": np.dtype(np.bool_),
+    "signed char": np.dtype(np.int8),
+    "unsigned char": np.dtype(np.uint8),
+    "short": np.dtype(np.int16),
+    "unsigned short": np.dtype(np.uint16),
+    "int": np.dtype(np.int32),
+    "unsigned int": np.dtype(np.uint32),
+    "long long": np.dtype(np.int64),
+    "unsigned long long": np.dtype(np.uint64),
+}
+"""numpy's type of an element, by its type in CUDA C."""
+
+
+class Event(Protocol):
+    """A point in the order of work."""
+
+    def since(self, earlier: Self) -> float:
+        """Seconds between two events; waits until both have happened."""
+        ...
+
+
+class DeviceRuntime(Protocol):
+    """A device. Work is done in the order in which it was asked for.
+
+    Attributes:
+        description: the device in a few words.
+    """
+
+    description: str
+
+    def alloc(self, size: int) -> int:
+        """Address of so many bytes, contents undefined; they live until `close`."""
+        ...
+
+    def upload(self, address: int, array: Array) -> None:
+        """Copy a contiguous array to the device."""
+        ...
+
+    def download(self, address: int, array: Array) -> None:
+        """Fill a contiguous array from the device, once all work asked for is done."""
+        ...
+
+    def load(self, kernels: Sequence[CudaKernel]) -> list[Launcher]:
+        """Make kernels ready to launch."""
+        ...
+
+    def gemm(self, step: Gemm, addresses: Sequence[int]) -> Work:
+        """Bind a matrix product to the addresses of the buffers of a, b and c."""
+        ...
+
+    def conv(self, step: Conv, addresses: Sequence[int]) -> Work:
+        """Bind a convolution to the addresses of the buffers of data, filter and out."""
+        ...
+
+    def capture(self, works: Sequence[Work]) -> Work:
+        """One graph that does them all, in order. Nothing may be allocated meanwhile."""
+        ...
+
+    def event(self) -> Event:
+        """The point that the work asked for so far leads to."""
+        ...
+
+    def close(self) -> None:
+        """Give back all memory and the device."""
+        ...

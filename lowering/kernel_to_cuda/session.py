@@ -1,0 +1,140 @@
+"""Run a CUDA program on a device: buffers placed, steps bound, the whole a graph.
+
+Inputs are numpy arrays, or arrays that are on the device already: those are read where they are
+(`__cuda_array_interface__`, or DLPack). The graph is bound to addresses; inputs at other addresses
+than before make it anew.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ...dialects.errors import UserError
+from ...dialects.types import Array
+from .device_array import DeviceArray, device_array
+from .device_runtime import DTYPES, DeviceRuntime, Work
+from .source import Conv, CudaProgram, Gemm, Launch, Port, Step
+
+
+class CudaSession:
+    """A program on a device. Calls from several threads take turns.
+
+    Attributes:
+        addresses: of every buffer; an input's is its own allocation.
+    """
+
+    def __init__(self, program: CudaProgram, runtime: DeviceRuntime) -> None:
+        """Load the kernels, place the buffers and copy the weights.
+
+        Raises:
+            UserError: the device or what compiles for it is missing something.
+        """
+        self.program = program
+        self.runtime = runtime
+        self._lock = threading.Lock()
+        self._launchers = runtime.load(program.kernels)
+        arena = runtime.alloc(max(1, program.arena_bytes))
+        weights = runtime.alloc(max(1, program.weight_bytes))
+        if program.weights:
+            runtime.upload(weights, np.frombuffer(program.weights, np.uint8))
+        bases = {"temporary": arena, "output": arena, "weight": weights}
+        self.addresses = [
+            bases[buffer.kind] + buffer.offset
+            if buffer.kind in bases
+            else runtime.alloc(max(1, buffer.elements * DTYPES[buffer.ctype].itemsize))
+            for buffer in program.buffers
+        ]
+        self._graph: tuple[tuple[int, ...], Work] | None = None
+        self._inputs: Mapping[str, Any] = {}  # what the device may still be reading
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Run once; the outputs are copied to the host.
+
+        Raises:
+            UserError: an input is missing or has another shape or dtype.
+        """
+        with self._lock:
+            self._run(inputs)
+            found: dict[str, Array] = {}
+            for port in self.program.outputs:
+                array = np.empty(port.shape, np.dtype(port.dtype))
+                self.runtime.download(self.addresses[port.buffer], array)
+                found[port.name] = array
+            return found
+
+    def run_on_device(self, inputs: Mapping[str, Any]) -> dict[str, DeviceArray]:
+        """Run once; the outputs stay on the device, and are overwritten by the next run.
+
+        Raises as `run`.
+        """
+        with self._lock:
+            self._run(inputs)
+            return {
+                port.name: DeviceArray(self.addresses[port.buffer], port.dtype, port.shape)
+                for port in self.program.outputs
+            }
+
+    def works(self) -> list[Work]:
+        """The steps one by one, bound to the buffers of this session: for checks and timing."""
+        return [self._bind(step, self.addresses) for step in self.program.steps]
+
+    def close(self) -> None:
+        """Give back the device."""
+        self.runtime.close()
+
+    def _run(self, inputs: Mapping[str, Any]) -> None:
+        addresses = list(self.addresses)
+        for port in self.program.inputs:
+            addresses[port.buffer] = self._input(port, inputs)
+        key = tuple(addresses)
+        if self._graph is None or self._graph[0] != key:
+            works = [self._bind(step, addresses) for step in self.program.steps]
+            self._graph = key, self.runtime.capture(works)
+        self._inputs = dict(inputs)
+        self._graph[1]()
+
+    def _input(self, port: Port, inputs: Mapping[str, Any]) -> int:
+        """The address of an input: where it is on the device, or where it is copied to."""
+        if port.name not in inputs:
+            found = ", ".join(inputs) or "none"
+            raise UserError(f"input '{port.name}' is missing", found=found)
+        given = inputs[port.name]
+        there = device_array(given)
+        array = np.asarray(given) if there is None else there
+        if tuple(array.shape) != port.shape or str(array.dtype) != port.dtype:
+            raise UserError(
+                f"input '{port.name}' does not fit",
+                expected=f"{port.dtype}{list(port.shape)}",
+                found=f"{array.dtype}{list(array.shape)}",
+            )
+        if isinstance(array, DeviceArray):
+            return array.address
+        self.runtime.upload(self.addresses[port.buffer], np.ascontiguousarray(array))
+        return self.addresses[port.buffer]
+
+    def _bind(self, step: Step, addresses: list[int]) -> Work:
+        match step:
+            case Launch():
+                return self._launchers[step.kernel]([addresses[b] for b in step.buffers])
+            case Gemm():
+                operands = (step.a, step.b, step.c)
+                return self.runtime.gemm(step, [addresses[m.buffer] for m in operands])
+            case Conv():
+                tensors = (step.data, step.filter, step.out)
+                return self.runtime.conv(step, [addresses[t.buffer] for t in tensors])
+
+
+def timed(runtime: DeviceRuntime, work: Callable[[], None], repeats: int = 20) -> float:
+    """Median seconds of some work on the device, after a warm-up."""
+    for _ in range(3):
+        work()
+    found: list[float] = []
+    for _ in range(repeats):
+        before = runtime.event()
+        work()
+        found.append(runtime.event().since(before))
+    return float(np.median(found))
