@@ -22,7 +22,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp
+import numpy as np
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from isoform.compiler import api
@@ -30,18 +31,23 @@ from isoform.compiler.bench import interleave, median
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import lower_to
 from isoform.compiler.peers import PEERS
-from isoform.dialects.algebra import ScopeOp
-from isoform.dialects.canonical_types import Scope
+from isoform.dialects.canonical_types import Leaf, Read, Scope, Source, leaf
+from isoform.dialects.graph import WeightOp
+from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program, main_of
+from isoform.dialects.types import shape_of
+from isoform.dialects.weights import Weights
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.derivation.body import build
+from isoform.passes.derivation.by_hand import replace_op
 from isoform.passes.derivation.cases import conv
-from isoform.passes.derivation.isolate import isolate
-from isoform.passes.derivation.lift import Lift, leaves_of, program_of_scope, scope_ops
+from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
+from isoform.passes.derivation.step import Step
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.partial.generate import Generator, Options
-from isoform.passes.partial.mutate import modelled
+from isoform.passes.partial.mutate import RULE, modelled
 from isoform.passes.partial.operators import gathered
 from isoform.passes.partial.region import field_mask
 from isoform.passes.partial.search import (
@@ -52,16 +58,49 @@ from isoform.passes.partial.search import (
     shrunk,
 )
 from isoform.passes.partial.split_points import mask_by_split_points
-from isoform.passes.partial.whole import apply_candidate
+from isoform.passes.weights_only import weights_only
 
 ONE = (1,)
-# Name, program, the windows tried.
-OPERATORS: tuple[tuple[str, Scope, dict[str, Any]], ...] = (
-    ("batch into width (Fig. 1)", conv((4, 3, 8, 8), 4, (3, 3)), {"dilations": ONE}),
-    ("dilated (Fig. 3, Table 3)", conv((1, 512, 14, 14), 256, (3, 3), dilation=2), {}),
-    ("dilated, odd size", conv((1, 512, 15, 15), 256, (3, 3), dilation=2), {}),
-    ("rows with gaps (Fig. 11b)", conv((2, 512, 7, 15), 256, (3, 3)), {"dilations": ONE}),
-    ("5x5 in tiles (Table 3)", conv((1, 48, 38, 38), 64, (5, 5)), {"dilations": ONE, "gaps": ()}),
+
+
+def ones(x: Leaf, features: Sequence[int]) -> tuple[Scope, ...]:
+    """1x1 convolutions of one input."""
+    n, f, h, w, c = iterators(5)
+    nowhere = Index(0)
+    made: list[Scope] = []
+    for number, count in enumerate(features):
+        k = leaf(f"K{number}", (count, x.shape[1], 1, 1), f32, label=f"K{number}")
+        factors = Read(x, (n, c, h, w)), Read(k, (f, c, nowhere, nowhere))
+        made.append(build((x.shape[0], count, *x.shape[2:]), (x.shape[1],), factors, f32))
+    return tuple(made)
+
+
+def products(x: Leaf, columns: Sequence[int]) -> tuple[Scope, ...]:
+    """Matrix products of one input."""
+    m, n, k = iterators(3)
+    made: list[Scope] = []
+    for number, count in enumerate(columns):
+        w = leaf(f"K{number}", (x.shape[1], count), f32, label=f"K{number}")
+        factors = Read(x, (m, k)), Read(w, (k, n))
+        made.append(build((x.shape[0], count), (x.shape[1],), factors, f32))
+    return tuple(made)
+
+
+BRANCHES = ones(leaf("X", (1, 768, 18, 18), f32, label="X"), (192, 192, 160, 160))
+PROJECTIONS = products(leaf("X", (512, 768), f32, label="X"), (768, 768, 768))
+# Name, programs, the windows tried.
+OPERATORS: tuple[tuple[str, tuple[Scope, ...], dict[str, Any]], ...] = (
+    ("batch into width (Fig. 1)", (conv((4, 3, 8, 8), 4, (3, 3)),), {"dilations": ONE}),
+    ("dilated (Fig. 3, Table 3)", (conv((1, 512, 14, 14), 256, (3, 3), dilation=2),), {}),
+    ("dilated, odd size", (conv((1, 512, 15, 15), 256, (3, 3), dilation=2),), {}),
+    ("rows with gaps (Fig. 11b)", (conv((2, 512, 7, 15), 256, (3, 3)),), {"dilations": ONE}),
+    (
+        "5x5 in tiles (Table 3)",
+        (conv((1, 48, 38, 38), 64, (5, 5)),),
+        {"dilations": ONE, "gaps": (), "bytes": 1 << 31},
+    ),
+    ("four 1x1 of one input (Table 3)", BRANCHES, {"depth": 3, "groups": (1, 2, 4), "gaps": ()}),
+    ("three products of one input (Table 3)", PROJECTIONS, {"depth": 3, "gaps": ()}),
 )
 
 
@@ -69,6 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", nargs="*", help="zoo models instead of operators")
+    parser.add_argument("--only", default="", help="operators whose name holds this")
     parser.add_argument("--split-points", action="store_true", help="compare PET's test with ours")
     parser.add_argument("--against", default="onnxruntime")
     parser.add_argument("--batch", type=int, default=1)
@@ -80,23 +120,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in parsed.models:
             print(json.dumps(model(name, parsed)), flush=True)
         return
-    for name, root, windows in OPERATORS:
-        made = masks(name, root, windows) if parsed.split_points else None
-        print(json.dumps(made or operator(name, root, windows, parsed)), flush=True)
+    for name, roots, windows in OPERATORS:
+        if parsed.only in name:
+            made = masks(name, roots, windows) if parsed.split_points else None
+            print(json.dumps(made or operator(name, roots, windows, parsed)), flush=True)
 
 
-def operator(name: str, root: Scope, windows: dict[str, Any], parsed: Any) -> dict[str, Any]:
+def operator(
+    name: str, roots: Sequence[Scope], windows: dict[str, Any], parsed: Any
+) -> dict[str, Any]:
     """One operator: what was found."""
-    module = program_of_scope(root)
-    (op,) = scope_ops(module)
-    weights = [
-        module_input(module, k) for k, leaf in enumerate(leaves_of(root)) if leaf.label == "K"
-    ]
-    root = Lift(module, constants=weights, positional=True).scope(op)
+    program = program_of(roots)
+    roots, _ = lifted(program)
     options = replace(Options(seconds=60.0, strides=ONE, groups=ONE, gaps=(1,)), **windows)
     started = time.process_time()
     costs = Costs(target_named("v100"))
-    found = search_mutants(root, options, lambda scope: modelled(scope, costs), most=64)
+    found = search_mutants(roots, options, lambda scopes: modelled(scopes, costs), most=64)
     row: dict[str, Any] = {
         "operator": name,
         "values": found.count.values,
@@ -105,23 +144,44 @@ def operator(name: str, root: Scope, windows: dict[str, Any], parsed: Any) -> di
         "stopped": found.count.stopped,
         "cpu_s": round(time.process_time() - started, 1),
         "unproved": found.unproved,
+        "modelled_us": round(modelled(roots, costs) * 1e6, 2),
     }
     for kind, exact in (("exact", True), ("partial", False)):
         chosen = next((c for c in found.candidates if c.mutant.exact == exact), None)
         if chosen is not None:
-            row[kind] = _described(chosen, root)
+            row[kind] = _described(chosen, roots)
             if not parsed.no_run:
-                row[kind] |= _timed(op, weights, chosen, parsed.seconds / 5)
+                row[kind] |= _timed(program, chosen, parsed.seconds / 5)
     return row
 
 
-def masks(name: str, root: Scope, windows: dict[str, Any], most: int = 200) -> dict[str, Any]:
+def program_of(roots: Sequence[Scope]) -> Program:
+    """A program of scopes; leaves labelled K are weights."""
+    module, weights = program_of_scopes(roots, lambda x: x.label.startswith("K")), Weights()
+    for number, op in enumerate(main_of(module).body.block.ops):
+        if isinstance(op, WeightOp):
+            shape, rng = shape_of(op.result), np.random.default_rng(number)
+            data = rng.standard_normal(shape).astype(np.float32) / 30
+            weights.add(op.key, partial(np.asarray, data))
+    return Program(module, weights)
+
+
+def lifted(program: Program) -> tuple[list[Scope], dict[Source, SSAValue]]:
+    """The scopes of a program, and the values that they read."""
+    known = weights_only(program.main.body.block.ops)
+    lift = Lift(program.module, constants=known, positional=True)
+    return [lift.scope(op) for op in scope_ops(program.module)], dict(lift.values)
+
+
+def masks(
+    name: str, roots: Sequence[Scope], windows: dict[str, Any], most: int = 200
+) -> dict[str, Any]:
     """PET's test of an operator's mutants beside ours, at the channels that the search computes."""
     options = replace(Options(seconds=60.0, strides=ONE, groups=ONE, gaps=(1,)), **windows)
-    small, full = shrunk(root)
+    (small, *_), full = shrunk(roots)
     generator = Generator([small], options, free_dims(full))
     found = [mutant for mutant in generator.run() if not mutant.exact]
-    found = found[:: -(-len(found) // most)]
+    found = found[:: max(1, -(-len(found) // most))]
     row: dict[str, Any] = {"operator": name, "mutants": len(found), "positions": 0, "tested": 0}
     row |= {"same": 0, "too large": 0, "too small": 0, "s_every": 0.0, "s_split_points": 0.0}
     for mutant in found:
@@ -140,28 +200,24 @@ def masks(name: str, root: Scope, windows: dict[str, Any], most: int = 200) -> d
     return {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
 
 
-def module_input(module: ModuleOp, number: int) -> SSAValue:
-    """An input of a program."""
-    return main_of(module).body.block.args[number]
-
-
-def _described(chosen: Candidate, root: Scope) -> dict[str, Any]:
+def _described(chosen: Candidate, roots: Sequence[Scope]) -> dict[str, Any]:
     return {
         "mutant": list(chosen.mutant.text),
         "wrong": round(chosen.mutant.wrong, 4),
-        "boxes": len(chosen.correction.parts),
-        "correction_share": round(correction_share(chosen, root), 4),
-        "proof": chosen.method,
+        "boxes": sum(len(correction.parts) for correction in chosen.corrections),
+        "correction_share": round(correction_share(chosen, roots), 4),
+        "proof": chosen.methods[0],
+        "modelled_us": round(chosen.seconds * 1e6, 2),
     }
 
 
-def _timed(
-    op: ScopeOp, weights: Sequence[SSAValue], chosen: Candidate, seconds: float
-) -> dict[str, float]:
+def _timed(program: Program, chosen: Candidate, seconds: float) -> dict[str, float]:
     """Milliseconds of the operator, its kernel known at compile time, and of its mutant."""
-    alone, copy = isolate(op, weights)
-    apply_candidate(alone, copy, chosen)
-    before, after = timed([isolate(op, weights)[0], alone], seconds)
+    made = program.clone()
+    _, values = lifted(made)
+    for op, result in zip(scope_ops(made.module), chosen.results, strict=True):
+        replace_op(made.module, op, Step(RULE, result), values)
+    before, after = timed([program, made], seconds)
     return {"ms_before": round(before * 1e3, 3), "ms_after": round(after * 1e3, 3)}
 
 

@@ -17,11 +17,15 @@ from ...dialects.canonical_body import from_op
 from ...dialects.canonical_ops import to_ops
 from ...dialects.canonical_scope import constant
 from ...dialects.canonical_types import Guard, Leaf, Read, Scope, Source, leaf, scope
+from ...dialects.graph import WeightOp
 from ...dialects.program import main_of, sanitise
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.types import element_of, is_float, shape_of, tensor
 from .body import Body, Link
 from .replace import scopes_of
+
+# Begins the identity of a leaf that is known before the program runs, in a positional lift.
+_KNOWN = "constant "
 
 
 class Lift:
@@ -67,8 +71,8 @@ class Lift:
         if isinstance(owner, ScopeOp) and self.inside(owner):
             return from_op(owner, self.source)
         name = self.names[value] if self.names is not None else str(len(self.sources))
-        kind = "constant" if self.names is None and value in self.constants else "value"
-        return leaf(f"{kind} {name}", shape, element)
+        kind = _KNOWN if self.names is None and value in self.constants else "value "
+        return leaf(f"{kind}{name}", shape, element)
 
     def scope(self, op: ScopeOp) -> Scope:
         """The canonical form of an op, whose operands are leaves unless they are inside."""
@@ -190,10 +194,10 @@ def names_in(module: ModuleOp) -> set[str]:
     return {v.name_hint for v in (*block.args, *results) if v.name_hint is not None}
 
 
-def leaves_of(root: Scope) -> list[Leaf]:
-    """The leaves that a scope depends on, each once."""
+def leaves_of(*roots: Scope) -> list[Leaf]:
+    """The leaves that scopes depend on, each once."""
     found: dict[Leaf, None] = {}
-    for node in scopes_of([root]):
+    for node in scopes_of(roots):
         for term in node.expr.terms:
             for f in term.factors:
                 if isinstance(f, Read) and isinstance(f.source, Leaf):
@@ -203,13 +207,38 @@ def leaves_of(root: Scope) -> list[Leaf]:
 
 def program_of_scope(root: Scope) -> ModuleOp:
     """A program that computes a scope of its leaves, which are its inputs, in order."""
-    leaves = leaves_of(root)
-    types = [tensor(x.shape, x.element) for x in leaves]
-    main = FuncOp("main", (types, [tensor(root.shape, root.element)]))
+    return program_of_scopes([root])
+
+
+def program_of_scopes(
+    roots: Sequence[Scope], known: Callable[[Leaf], bool] = lambda _: False
+) -> ModuleOp:
+    """A program that computes some scopes of their leaves, which are its inputs, in order.
+
+    Args:
+        known: of a leaf, whether it is a weight (w0, w1, ...) instead of an input.
+    """
+    leaves = leaves_of(*roots)
+    given, weights = ([x for x in leaves if known(x) == whether] for whether in (False, True))
+    inputs = [tensor(x.shape, x.element) for x in given]
+    main = FuncOp("main", (inputs, [tensor(r.shape, r.element) for r in roots]))
     block = main.body.block
-    for arg, given in zip(block.args, leaves, strict=True):
-        arg.name_hint = sanitise(given.label.lower() or "x")
-    ops, value, _ = write(root, dict(zip(leaves, block.args, strict=True)))
-    value.name_hint = "y"
-    block.add_ops([*ops, ReturnOp(value)])
+    for arg, x in zip(block.args, given, strict=True):
+        arg.name_hint = sanitise(x.label.lower() or "x")
+    values: dict[Source, SSAValue] = dict(zip(given, block.args, strict=True))
+    for number, x in enumerate(weights):
+        block.add_op(weight := WeightOp(f"w{number}", tensor(x.shape, x.element)))
+        values[x] = weight.result
+    results: list[SSAValue] = []
+    for root in roots:
+        ops, value, _ = write(root, values)
+        value.name_hint = "y"
+        block.add_ops(ops)
+        results.append(value)
+    block.add_op(ReturnOp(*results))
     return ModuleOp([main])
+
+
+def is_known(x: Leaf) -> bool:
+    """Whether a leaf of a positional lift is known before the program runs."""
+    return x.identity.startswith(_KNOWN)

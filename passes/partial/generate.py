@@ -14,6 +14,7 @@ kept if at most `most_wrong` of each output's positions are wrong.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -236,9 +237,10 @@ class Generator:
             if value.steps is not None:
                 yield from self._moved(value, value.steps)
             if len(self.roots) > 1 and len(value.shape) >= 3:
-                yield self._beside(value, value, 1)
+                yield self._beside([value, value], 1)
         if len(levels) == 1:
             yield from self._constants()
+            yield from self._many(levels[0])
         for k in range(len(levels)):
             yield from self._pairs(levels[k], levels[len(levels) - 1 - k])
 
@@ -280,15 +282,23 @@ class Generator:
                 if left.holds and right.holds and not left.holds & right.holds:
                     for dim in range(2):
                         if operators.side_by_side([left.shape, right.shape], dim) is not None:
-                            yield self._beside(left, right, dim)
+                            yield self._beside([left, right], dim)
 
-    def _beside(self, left: Value, right: Value, dim: int) -> Value:
+    def _many(self, inputs: Sequence[Value]) -> Iterator[Value]:
+        """Three inputs or more side by side: one operator, as two are."""
+        for count in range(3, len(inputs) + 1):
+            for parts in itertools.combinations(inputs, count):
+                for dim in range(2):
+                    if operators.side_by_side([p.shape for p in parts], dim) is not None:
+                        yield self._beside(parts, dim)
+
+    def _beside(self, parts: Sequence[Value], dim: int) -> Value:
         def build(inputs: Inputs) -> Source:
-            return operators.side_by_side_scope([left.build(inputs), right.build(inputs)], dim)
+            return operators.side_by_side_scope([p.build(inputs) for p in parts], dim)
 
-        made = operators.side_by_side_values([left.values, right.values], dim)
-        text = f"({left.text}) beside ({right.text}) along d{dim}"
-        return Value(made, left.holds | right.holds, text, build)
+        made = operators.side_by_side_values([p.values for p in parts], dim)
+        text = " beside ".join(f"({p.text})" for p in parts) + f" along d{dim}"
+        return Value(made, frozenset[Leaf]().union(*(p.holds for p in parts)), text, build)
 
     # --- outputs ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from xdsl.context import Context
@@ -18,7 +19,7 @@ from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
 from ..cost import Costs
 from ..derivation.by_hand import replace_op
-from ..derivation.lift import Lift, program_of_scope, scope_ops
+from ..derivation.lift import Lift, is_known, program_of_scopes, scope_ops
 from ..derivation.search import is_contraction
 from ..derivation.step import Step
 from ..fuse_kernels import FuseKernels
@@ -100,7 +101,8 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
         chosen = best if best is not None and best.seconds * options.gain < before else None
         done.append(Mutated(op.result.name_hint or "", before, found, chosen))
         if chosen is not None:
-            replace_op(module, op, Step(RULE, chosen.result), dict(lift.values))
+            (result,) = chosen.results
+            replace_op(module, op, Step(RULE, result), dict(lift.values))
     return done
 
 
@@ -110,8 +112,8 @@ def _searched(
     test = _mask_test(options.test)
     made = Options(depth=options.depth, seconds=options.budget, test=test, seed=options.seed)
     made = replace(made, **windows_of(op))
-    found = search_mutants(root, made, lambda s: modelled(s, costs), options.most)
-    return modelled(root, costs), found
+    found = search_mutants([root], made, lambda s: modelled(s, costs), options.most)
+    return modelled([root], costs), found
 
 
 def _mask_test(name: str) -> MaskTest:
@@ -132,9 +134,9 @@ def windows_of(op: ScopeOp) -> dict[str, tuple[int, ...]]:
     return {"strides": (1,), "dilations": few, "groups": (1,)}
 
 
-def modelled(root: Scope, costs: Costs) -> float:
-    """Modelled seconds of a program of scopes, as it would be lowered."""
-    module = program_of_scope(root)
+def modelled(roots: Sequence[Scope], costs: Costs) -> float:
+    """Modelled seconds of a program of scopes, as it would be lowered; of weights alone, none."""
+    module = program_of_scopes(roots, is_known)
     context = WeightContext()
     AlgebraToKernel().apply(context, module)
     FuseKernels().apply(context, module)

@@ -134,7 +134,7 @@ class _Whole:
             return Decision(None, 0.0, 0.0, "it is regular: another shape gains nothing here")
         options = Options(seconds=min(left, GENERATING), seed=self.seed)
         options = replace(options, **windows_of(op))
-        found = search_mutants(sub.root, options, lambda s: modelled(s, self.costs), MOST)
+        found = search_mutants([sub.root], options, lambda s: modelled(s, self.costs), MOST)
         if found.count.stopped != "finished":
             self.stop = found.count.stopped
         seen = f"{found.count.products} mutants, {found.count.kept} of them mostly right"
@@ -145,7 +145,7 @@ class _Whole:
         return self._measured(op, sub, found.candidates, seen)
 
     def _modelled(self, sub: Subprogram, found: Sequence[Candidate], seen: str) -> Decision:
-        before, best = modelled(sub.root, self.costs), found[0]
+        before, best = modelled([sub.root], self.costs), found[0]
         reason = f"{seen}, the best modelled to take {best.seconds / before:.2f} of the time"
         chosen = best if best.seconds < before * MARGIN else None
         return Decision(chosen, before, best.seconds, reason)
@@ -198,7 +198,8 @@ def apply_candidate(program: Program, op: ScopeOp, candidate: Candidate) -> None
     known = weights_only(program.main.body.block.ops)
     lift = Lift(program.module, family(op), known, positional=True)
     lift.scope(op)
-    replace_op(program.module, op, Step(RULE, candidate.result), dict(lift.values))
+    (result,) = candidate.results
+    replace_op(program.module, op, Step(RULE, result), dict(lift.values))
 
 
 __all__ = ["apply_candidate", "search"]

@@ -10,11 +10,12 @@ from xdsl.dialects.builtin import Float32Type
 
 from isoform.dialects import reference
 from isoform.dialects.canonical_types import Leaf, Read, Scope, leaf
-from isoform.dialects.index import iterators
+from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.cases import conv
 from isoform.passes.derivation.lift import leaves_of, program_of_scope
+from isoform.passes.derivation.replace import scopes_of
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.partial.correct import correct
 from isoform.passes.partial.generate import Generator, Mutant, Options
@@ -57,16 +58,16 @@ def test_a_dilated_convolution_becomes_a_regular_one() -> None:
     """PET, Figure 3, at an even size: exact; the channels are shrunk and grown again."""
     root = conv((1, 512, 14, 14), 256, (3, 3), dilation=2)
     options = Options(seconds=60, strides=(1,), groups=(1,), gaps=())
-    found = search_mutants(root, options, lambda scope: 1.0, most=8)
+    found = search_mutants([root], options, lambda scope: 1.0, most=8)
     regular = [c for c in found.candidates if "dilation 1" in c.mutant.text[2]]
     assert regular
     assert regular[0].mutant.exact
-    assert regular[0].method.startswith("symbolic")
+    assert regular[0].methods[0].startswith("symbolic")
 
 
 def test_time_that_ends_during_proofs_is_said() -> None:
     root = conv((1, 3, 9, 9), 4, (3, 3), stride=2)
-    found = search_mutants(root, replace(FEW, depth=2, seconds=0.0), lambda scope: 1.0)
+    found = search_mutants([root], replace(FEW, depth=2, seconds=0.0), lambda scope: 1.0)
     assert (found.candidates, found.count.stopped) == ((), "time")
 
 
@@ -93,6 +94,27 @@ def test_two_convolutions_become_a_grouped_one() -> None:
     found = [m for m in generator.run() if m.exact]
     assert any("(input 0) beside (input 0)" in m.text[0] and "groups 2" in m.text[2] for m in found)
     assert any("beside" not in m.text[0] and "groups 1" in m.text[2] for m in found)
+
+
+def test_programs_that_share_an_input_are_searched_at_few_channels_and_proved_at_all() -> None:
+    """As the group convolution of PET, Table 3: 1x1 convolutions become one with all features."""
+    x = leaf("x", (1, 64, 6, 6), F32)
+    roots = [plain(x, f"k{k}", features) for k, features in enumerate((24, 20, 24))]
+    options = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1, 3), gaps=())
+    found = search_mutants(roots, options, lambda scopes: float(len(scopes)), most=4)
+    assert found.unproved == 0
+    merged = next(
+        c for c in found.candidates if "input 1) beside (input 2) beside" in c.mutant.text[1]
+    )
+    assert [r.shape for r in merged.results] == [r.shape for r in roots]
+    assert len(scopes_of(merged.results)) == len(roots) + 2  # the kernels, the product, its parts
+
+
+def plain(x: Leaf, name: str, features: int) -> Scope:
+    n, f, h, w, c = iterators(5)
+    k = leaf(name, (features, 64, 1, 1), F32)
+    factors = Read(x, (n, c, h, w)), Read(k, (f, c, Index(0), Index(0)))
+    return build((1, features, 6, 6), (64,), factors, F32)
 
 
 def over(x: Leaf, name: str, taps: int) -> Scope:

@@ -90,7 +90,7 @@ def test_the_generator_finds_the_same_with_it() -> None:
     """Masks are compared above; here, that the option reaches them and what it finds is proved."""
     root = conv((2, 2, 6, 6), 2, (3, 3))
     options = replace(FEW, depth=3)
-    every = search_mutants(root, options, lambda s: 1.0, most=8)
-    few = search_mutants(root, replace(options, test="split-points"), lambda s: 1.0, most=8)
+    every = search_mutants([root], options, lambda s: 1.0, most=8)
+    few = search_mutants([root], replace(options, test="split-points"), lambda s: 1.0, most=8)
     assert few.unproved == every.unproved == 0
     assert [c.mutant.text for c in few.candidates] == [c.mutant.text for c in every.candidates]

@@ -102,4 +102,4 @@ func.func @main(%a: tensor<64x64x8xf32>, %b: tensor<64x64xf32>, %x: tensor<1x128
 def test_a_proof_by_residues_is_not_called_exact(method: str, proof: str) -> None:
     correction = Correction(conv((1, 1, 3, 3), 1, (1, 1)), ())
     mutant = Mutant(lambda _: correction.result, (), (), (), 0, 1.0)
-    assert Candidate(mutant, correction, method, 0.0).proof == proof
+    assert Candidate(mutant, (correction,), (method,), 0.0).proof == proof
