@@ -1,4 +1,4 @@
-"""The one place where isoform's dialects and passes are listed: to register one, add its line.
+"""The one place where isoform's dialects, passes and targets are listed: one line registers one.
 
 A reference `"passes.fold_constants:FoldConstants"` names a module of this package and what it
 exports. Nothing is imported before it is used, so a driver starts without egglog, onnx, llvmlite or
@@ -13,6 +13,7 @@ from xdsl.context import Context
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
 from xdsl.universe import Universe
+from xdsl.utils.target import Target
 
 from ..dialects.errors import UserError
 
@@ -20,6 +21,7 @@ PACKAGE = __name__.rpartition(".compiler")[0]
 
 DialectFactory = Callable[[], Dialect]
 PassFactory = Callable[[], type[ModulePass]]
+TargetFactory = Callable[[], type[Target]]
 
 
 def _load(reference: str) -> object:
@@ -34,6 +36,10 @@ def _dialect(reference: str) -> DialectFactory:
 
 def _pass(reference: str) -> PassFactory:
     return lambda: cast(type[ModulePass], _load(reference))
+
+
+def _target(reference: str) -> TargetFactory:
+    return lambda: cast(type[Target], _load(reference))
 
 
 DIALECTS: tuple[tuple[str, DialectFactory], ...] = (
@@ -86,7 +92,9 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("verify-equivalence", _pass("passes.verify_equivalence:VerifyEquivalence")),
 )
 
-UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES))
+TARGETS: tuple[tuple[str, TargetFactory], ...] = (("cuda", _target("compiler.cuda:CudaTarget")),)
+
+UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES), all_targets=dict(TARGETS))
 
 
 def multiverse() -> Universe:
@@ -105,7 +113,7 @@ def multiverse() -> Universe:
     return Universe(
         all_dialects=found.all_dialects | UNIVERSE.all_dialects,
         all_passes=found.all_passes | UNIVERSE.all_passes,
-        all_targets=found.all_targets,
+        all_targets=found.all_targets | UNIVERSE.all_targets,
         all_frontends=found.all_frontends,
     )
 

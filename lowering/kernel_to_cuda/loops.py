@@ -32,8 +32,11 @@ SHARED_ROW = 32
 MANY_RESULTS = 1 << 17
 
 
-def print_loops(op: KernelOp, name: str) -> CudaKernel:
+def print_loops(op: KernelOp, name: str, in_place: bool = False) -> CudaKernel:
     """The kernel of an op whose scopes are all loops (gemm and conv can be printed so, too).
+
+    Args:
+        in_place: whether the result stands where an operand does.
 
     Raises:
         UserError: rows that every block keeps do not fit shared memory.
@@ -46,7 +49,7 @@ def print_loops(op: KernelOp, name: str) -> CudaKernel:
         grid, threads = print_rows(nest, by_block=mode == "block")
     names = [p.name for p in nest.parameters]
     comment = [f"// {origin(op)}", *described(op, names[:-1], names[-1])]
-    return finish(nest.writer, name, comment, nest.parameters, grid, threads)
+    return finish(nest.writer, name, comment, nest.parameters, grid, threads, restrict=not in_place)
 
 
 def _mode(nest: Nest) -> str:

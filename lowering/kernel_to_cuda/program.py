@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.kernel import CallOp, JoinOp, KernelOp, LoopsOp, ViewOp, physical
+from ...dialects.kernel import CallOp, ConvOp, GemmOp, JoinOp, KernelOp, LoopsOp, ViewOp, physical
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scalars import Read
 from ...dialects.types import element_count, element_of, tensor_type, to_numpy
+from ..algebra_to_kernel.match import match_conv
 from .gather import print_gather
+from .libraries import conv_step, filter_data, filter_dims, gemm_step, remainder
 from .loops import print_loops
 from .source import Buffer, CudaKernel, CudaProgram, Kind, Launch, Port, Step
 from .text import Names, identifier, origin
@@ -20,30 +25,38 @@ from .tiled import Operand, Packed, is_tiled, print_contraction
 from .types import memory_type
 from .weights_file import WeightsFile, weights_file
 
+Form: TypeAlias = "Packed | tuple[int, ...] | None"
+"""How a buffer holds a constant: packed for a kernel, as a dense filter, or as its type says."""
+
 ARENA = "isoform.arena_bytes"
 
 
-def cuda_program(program: Program, with_weights: bool = True) -> CudaProgram:
+def cuda_program(
+    program: Program, with_weights: bool = True, libraries: Collection[str] = ()
+) -> CudaProgram:
     """Print all kernels of a program that has places in memory, and list what to run.
 
     Args:
         with_weights: whether to make the weights file's contents; its size is known without.
+        libraries: `cublas` and `cudnn`, where products and convolutions go to these if they can;
+            an op's schedule may say `library = "..."` for itself.
 
     Raises:
         UserError: an op has no CUDA code, the memory plan or a weight is missing.
     """
-    return _Builder(program, weights_file(program)).build(with_weights)
+    return _Builder(program, weights_file(program), libraries).build(with_weights)
 
 
 @dataclass
 class _Builder:
     program: Program
     file: WeightsFile
+    libraries: Collection[str]
     kernels: list[CudaKernel] = field(default_factory=list[CudaKernel])
     steps: list[Step] = field(default_factory=list[Step])
     buffers: list[Buffer] = field(default_factory=list[Buffer])
-    _of: dict[tuple[SSAValue, Packed | None], int] = field(
-        default_factory=dict[tuple[SSAValue, Packed | None], int]
+    _of: dict[tuple[SSAValue, Form], int] = field(
+        default_factory=dict[tuple[SSAValue, "Form"], int]
     )
     _printed: dict[str, int] = field(default_factory=dict[str, int])
     _kernel_names: Names = field(default_factory=Names)
@@ -83,14 +96,12 @@ class _Builder:
 
     # --- buffers ---
 
-    def _add(
-        self, value: SSAValue, packed: Packed | None, name: str, offset: int, kind: Kind
-    ) -> int:
+    def _add(self, value: SSAValue, form: Form, name: str, offset: int, kind: Kind) -> int:
         count = physical(tensor_type(value))[2]
         ctype = memory_type(element_of(value))
         name = self._buffer_names.fresh(name)
         self.buffers.append(Buffer(name, ctype, count, offset, kind))
-        self._of[value, packed] = len(self.buffers) - 1
+        self._of[value, form] = len(self.buffers) - 1
         return len(self.buffers) - 1
 
     def buffer(self, value: SSAValue, packed: Packed | None = None) -> int:
@@ -100,11 +111,12 @@ class _Builder:
         if value not in self.file.constants.known:
             assert isinstance(value.owner, ViewOp)
             return self.buffer(value.owner.source)
-        offset, count = self.file.add(value, packed)
-        name = value.name_hint or (
-            origin(value.owner) if isinstance(value.owner, Operation) else "weight"
-        )
-        number = self._add(value, packed, name, offset, "weight")
+        return self._weight(value, packed, *self.file.add(value, packed))
+
+    def _weight(self, value: SSAValue, form: Form, offset: int, count: int) -> int:
+        assert isinstance(value.owner, Operation)
+        name = value.name_hint or f"{origin(value.owner)}_weight"
+        number = self._add(value, form, name, offset, "weight")
         self.buffers[number] = replace(self.buffers[number], elements=count)
         return number
 
@@ -138,12 +150,50 @@ class _Builder:
                 raise UserError("this op has no CUDA code", where=where(op), hint="lower it first")
 
     def _kernel(self, op: KernelOp) -> None:
+        if self._library(op):
+            return
         found, name = is_tiled(op), self._kernel_name(op)
         if found is None:
             kernel, operands = print_loops(op, name), [Operand(v) for v in op.inputs]
         else:
             kernel, operands = print_contraction(op, found, self.file.constants.known, name)
         self._launch(kernel, operands, op.result)
+
+    def _library(self, op: KernelOp) -> bool:
+        """Run the op's contraction by a library and the rest by a kernel; False if none fits."""
+        step: Step | None = None
+        if isinstance(op, GemmOp) and self._wants(op, "cublas"):
+            step = gemm_step(op, self.buffer)
+        elif isinstance(op, ConvOp) and self._wants(op, "cudnn"):
+            step = conv_step(op, self.buffer, lambda value: self._filter(op, value))
+        if step is None:
+            return False
+        self.steps.append(step)
+        rest = remainder(op)
+        if rest is not None:
+            kernel = print_loops(rest, self._kernel_name(op), in_place=True)
+            self._launch(kernel, [Operand(v) for v in rest.inputs], op.result)
+            rest.drop_all_references()
+        return True
+
+    def _wants(self, op: KernelOp, library: str) -> bool:
+        named = None if op.schedule is None else op.schedule.data.get("library")
+        if isinstance(named, StringAttr):
+            return named.data == library
+        return library in self.libraries
+
+    def _filter(self, op: ConvOp, value: SSAValue) -> int:
+        """The buffer of a convolution's dense filter."""
+        found, features = match_conv(op.scopes[0]), op.type.get_shape()[1]
+        assert found is not None
+        dims = filter_dims(found, features)
+        if (value, dims) not in self._of:
+            constants = self.file.constants
+            offset = self.file.place(
+                math.prod(dims) * 4, lambda: filter_data(constants[value], found, features)
+            )
+            self._weight(value, dims, offset, math.prod(dims))
+        return self._of[value, dims]
 
     def _kernel_name(self, op: Operation) -> str:
         return f"{identifier(_title(op))}_kernel"

@@ -94,10 +94,8 @@ def tiling_of(op: KernelOp, rows: int, columns: int, depth: int, batch: int, wid
     names = ("tile_rows", "tile_columns", "tile_depth", "vector", "unroll")
     if not any(name in wanted for name in names):
         return chosen
-    rows, columns = (
-        _levels(op, wanted.get(name), sizes)
-        for name, sizes in (("tile_rows", chosen.rows), ("tile_columns", chosen.columns))
-    )
+    rows = _levels(op, wanted.get("tile_rows"), chosen.rows)
+    columns = _levels(op, wanted.get("tile_columns"), chosen.columns)
     outer, inner = _levels(op, wanted.get("tile_depth"), chosen.depth)
     found = Tiling(
         (rows[0], rows[1], rows[2], rows[3]),

@@ -195,9 +195,14 @@ def finish(
     parameters: Sequence[CudaParameter],
     grid: int,
     threads: int,
+    restrict: bool = True,
 ) -> CudaKernel:
-    """Put a kernel together."""
-    arguments = [_declared(p) for p in parameters]
+    """Put a kernel together.
+
+    Args:
+        restrict: whether no two parameters overlap.
+    """
+    arguments = [_declared(p, restrict) for p in parameters]
     head = f'extern "C" __global__ void __launch_bounds__({threads})'
     first = [f"{name}({', '.join(arguments)}) {{"]
     if len(first[0]) > WIDTH:
@@ -218,9 +223,9 @@ def finish(
     )
 
 
-def _declared(parameter: CudaParameter) -> str:
+def _declared(parameter: CudaParameter, restrict: bool) -> str:
     const = "" if parameter.written else "const "
-    return f"{const}{parameter.ctype} *__restrict__ {parameter.name}"
+    return f"{const}{parameter.ctype} *{'__restrict__ ' if restrict else ''}{parameter.name}"
 
 
 def preamble_of(definition: str, helpers: set[str]) -> tuple[str, ...]:

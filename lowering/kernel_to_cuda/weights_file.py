@@ -38,11 +38,14 @@ class WeightsFile:
         else:
             count = int(np.prod(packed.extents, dtype=np.int64))
             made = self._packed(value, packed)
+        return self.place(count * byte_width(element_of(value)), made), count
+
+    def place(self, size: int, make: Callable[[], Array]) -> int:
+        """The byte offset of an array that `make` will give."""
         offset = self.size
-        size = count * byte_width(element_of(value))
         self.size = -(-(offset + size) // ALIGNMENT) * ALIGNMENT
-        self._places.append((offset, size, made))
-        return offset, count
+        self._places.append((offset, size, make))
+        return offset
 
     def _laid_out(self, value: SSAValue, type_: Tensor) -> Callable[[], Array]:
         def make() -> Array:

@@ -1,0 +1,262 @@
+"""Print a whole CUDA program as one .cu file that nvcc builds by itself.
+
+Helpers and kernels come first, then `run`, which names every buffer and launches every step, then a
+`main` that reads the weights and the inputs from raw files and writes the outputs to raw files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .libraries_text import BUILD, CONV, GEMM, conv_call, gemm_call
+from .source import Buffer, Conv, CudaProgram, Gemm, Launch, Port, Step
+from .text import Names, broken
+from .types import header
+
+_HEAD = """\
+// {name}: printed by isoform.
+//
+//   nvcc -O3 -std=c++17 -arch=sm_90 {name}.cu -o {name}{libraries}
+//   ./{name} {usage}
+//
+// Files are raw: elements in row-major order, as the machine has them.
+{files}
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include <cuda_runtime.h>
+{includes}"""
+
+_HOST = """\
+// --- host ----------------------------------------------------------------------------------------
+
+static void check(cudaError_t status) {
+    if (status == cudaSuccess) return;
+    std::fprintf(stderr, "%s\\n", cudaGetErrorString(status));
+    std::exit(1);
+}
+
+[[noreturn]] static void refuse(const char *path, const char *why) {
+    std::fprintf(stderr, "%s: %s\\n", path, why);
+    std::exit(1);
+}
+
+// Memory on the device.
+static char *reserve(size_t bytes) {
+    void *place = nullptr;
+    check(cudaMalloc(&place, bytes == 0 ? 1 : bytes));
+    return static_cast<char *>(place);
+}
+
+// The contents of a file that must have just so many bytes, on the device.
+static char *load(const char *path, size_t bytes) {
+    std::FILE *file = std::fopen(path, "rb");
+    if (file == nullptr) refuse(path, "cannot be read");
+    std::vector<char> data(bytes + 1);
+    const size_t found = std::fread(data.data(), 1, bytes + 1, file);
+    std::fclose(file);
+    if (found != bytes) refuse(path, found < bytes ? "too short" : "too long");
+    char *place = reserve(bytes);
+    check(cudaMemcpy(place, data.data(), bytes, cudaMemcpyHostToDevice));
+    return place;
+}
+
+static void save(const char *path, const void *place, size_t bytes) {
+    std::vector<char> data(bytes);
+    check(cudaMemcpy(data.data(), place, bytes, cudaMemcpyDeviceToHost));
+    std::FILE *file = std::fopen(path, "wb");
+    if (file == nullptr) refuse(path, "cannot be written");
+    const bool whole = std::fwrite(data.data(), 1, bytes, file) == bytes;
+    if (std::fclose(file) != 0 || !whole) refuse(path, "cannot be written whole");
+}
+"""
+
+WIDTHS = {
+    "float": 4,
+    "double": 8,
+    "__half": 2,
+    "__nv_bfloat16": 2,
+    "signed char": 1,
+    "short": 2,
+    "int": 4,
+    "long long": 8,
+    "unsigned char": 1,
+    "unsigned short": 2,
+    "unsigned int": 4,
+    "unsigned long long": 8,
+    "bool": 1,
+}
+
+
+def print_file(program: CudaProgram, name: str) -> str:
+    """The text of NAME.cu."""
+    return _Printer(program, name).text()
+
+
+class _Printer:
+    def __init__(self, program: CudaProgram, name: str) -> None:
+        self.program = program
+        self.name = name
+        taken = ["run", "main", "check", "refuse", "reserve", "load", "save", "gemm", "convolve"]
+        taken += ["arena", "weights", "stream", "std", "argc", "argv", "blas", "dnn"]
+        names = Names([*taken, *(k.name for k in program.kernels)])
+        self.names = [names.fresh(b.name) for b in program.buffers]
+        self.uses_gemm = any(isinstance(s, Gemm) for s in program.steps)
+        self.uses_conv = any(isinstance(s, Conv) for s in program.steps)
+
+    def text(self) -> str:
+        parts = [self._head(), *self._helpers()]
+        parts += ["// --- kernels " + "-" * 88, *self._kernels()]
+        parts += [_HOST, *([GEMM] if self.uses_gemm else []), *([CONV] if self.uses_conv else [])]
+        parts += [self._run(), self._main()]
+        return "\n".join(part.rstrip("\n") + "\n" for part in parts)
+
+    # --- head ---
+
+    def _head(self) -> str:
+        program = self.program
+        usage = " ".join(["WEIGHTS", *(p.name for p in (*program.inputs, *program.outputs))])
+        files = [f"//   WEIGHTS: {program.weight_bytes} bytes"]
+        files += [f"//   {p.name} ({kind}): {p.dtype}{list(p.shape)}" for kind, p in self._ports()]
+        ctypes = {b.ctype for b in program.buffers}
+        includes = [h for t in ("__half", "__nv_bfloat16") if t in ctypes and (h := header(t))]
+        includes += ["cublas_v2.h"] if self.uses_gemm else []
+        includes += ["cudnn.h"] if self.uses_conv else []
+        linked = [BUILD[key] for key, used in self._libraries() if used]
+        return _HEAD.format(
+            name=self.name,
+            usage=usage,
+            libraries="".join(f" {flag}" for flag in linked),
+            files="\n".join(files),
+            includes="".join(f"#include <{h}>\n" for h in includes),
+        )
+
+    def _libraries(self) -> list[tuple[str, bool]]:
+        return [("cublas", self.uses_gemm), ("cudnn", self.uses_conv)]
+
+    def _ports(self) -> Iterator[tuple[str, Port]]:
+        for port in self.program.inputs:
+            yield "input", port
+        for port in self.program.outputs:
+            yield "output", port
+
+    def _helpers(self) -> list[str]:
+        """What the kernels' preambles hold, each once; includes are at the head of the file."""
+        found = dict.fromkeys(part for k in self.program.kernels for part in k.preamble)
+        return [part for part in found if not part.startswith("#include")]
+
+    def _kernels(self) -> list[str]:
+        return [kernel.definition for kernel in self.program.kernels]
+
+    # --- steps ---
+
+    def _run(self) -> str:
+        program = self.program
+        inputs = [
+            f"const {program.buffers[p.buffer].ctype} *{self.names[p.buffer]}"
+            for p in program.inputs
+        ]
+        handles = ["cublasHandle_t blas"] if self.uses_gemm else []
+        handles += ["cudnnHandle_t dnn"] if self.uses_conv else []
+        first = ["cudaStream_t stream", *handles, "char *arena", "const char *weights"]
+        parameters = ",\n                ".join([", ".join(first), *inputs])
+        lines = [
+            "// Run the program: its buffers are places in the arena and in the weights.",
+            f"static void run({parameters}) {{",
+            *(f"    {text}" for text in self._places()),
+            "",
+        ]
+        for step in program.steps:
+            lines += broken(self._step(step), "    ")
+        lines += ["    check(cudaGetLastError());", "}"]
+        return "\n".join(lines)
+
+    def _places(self) -> Iterator[str]:
+        used = {k for step in self.program.steps for k in _buffers(step)}
+        for k, buffer in enumerate(self.program.buffers):
+            if buffer.kind != "input" and k in used:
+                yield self._place(buffer, self.names[k])
+
+    def _place(self, buffer: Buffer, name: str) -> str:
+        const = "const " if buffer.kind == "weight" else ""
+        base = "weights" if buffer.kind == "weight" else "arena"
+        return (
+            f"auto *const {name} = reinterpret_cast<{const}{buffer.ctype} *>"
+            f"({base} + {buffer.offset});"
+        )
+
+    def _step(self, step: Step) -> str:
+        match step:
+            case Launch(number, buffers):
+                kernel = self.program.kernels[number]
+                grid, block = (_dim3(d) for d in (kernel.grid, kernel.block))
+                arguments = ", ".join(self.names[k] for k in buffers)
+                return f"{kernel.name}<<<{grid}, {block}, 0, stream>>>({arguments});"
+            case Gemm():
+                return gemm_call(step, self.names)
+            case Conv():
+                return conv_call(step, self.names)
+
+    # --- main ---
+
+    def _main(self) -> str:
+        program = self.program
+        count = 2 + len(program.inputs) + len(program.outputs)
+        usage = " ".join(["WEIGHTS", *(p.name for p in (*program.inputs, *program.outputs))])
+        lines = [
+            "int main(int argc, char **argv) {",
+            f"    if (argc != {count}) {{",
+            f'        std::fprintf(stderr, "usage: %s {usage}\\n", argv[0]);',
+            "        return 2;",
+            "    }",
+            f"    char *arena = reserve({program.arena_bytes});",
+            f"    char *weights = load(argv[1], {program.weight_bytes});",
+        ]
+        for k, port in enumerate(program.inputs):
+            bytes_ = self._bytes(port)
+            lines.append(f"    char *input_{k} = load(argv[{2 + k}], {bytes_});  // {port.name}")
+        lines += ["    cudaStream_t stream;", "    check(cudaStreamCreate(&stream));"]
+        lines += ["    cublasHandle_t blas = make_blas(stream);"] if self.uses_gemm else []
+        lines += ["    cudnnHandle_t dnn = make_dnn(stream);"] if self.uses_conv else []
+        casts = [
+            f"reinterpret_cast<{program.buffers[p.buffer].ctype} *>(input_{k})"
+            for k, p in enumerate(program.inputs)
+        ]
+        handles = [h for h, used in (("blas", self.uses_gemm), ("dnn", self.uses_conv)) if used]
+        lines += broken(
+            f"run({', '.join(['stream', *handles, 'arena', 'weights', *casts])});", "    "
+        )
+        lines.append("    check(cudaStreamSynchronize(stream));")
+        for k, port in enumerate(program.outputs):
+            place, path = self._pointer(port), f"argv[{2 + len(program.inputs) + k}]"
+            lines.append(f"    save({path}, {place}, {self._bytes(port)});  // {port.name}")
+        return "\n".join([*lines, "}"])
+
+    def _pointer(self, port: Port) -> str:
+        buffer = self.program.buffers[port.buffer]
+        if buffer.kind == "input":
+            numbers = [p.buffer for p in self.program.inputs]
+            return f"input_{numbers.index(port.buffer)}"
+        return f"{'weights' if buffer.kind == 'weight' else 'arena'} + {buffer.offset}"
+
+    def _bytes(self, port: Port) -> int:
+        count = WIDTHS[self.program.buffers[port.buffer].ctype]
+        for n in port.shape:
+            count *= n
+        return count
+
+
+def _dim3(dim: tuple[int, int, int]) -> str:
+    x, y, z = dim
+    return str(x) if (y, z) == (1, 1) else f"dim3({x}, {y}, {z})"
+
+
+def _buffers(step: Step) -> tuple[int, ...]:
+    match step:
+        case Launch(_, buffers):
+            return buffers
+        case Gemm(a, b, c):
+            return (a.buffer, b.buffer, c.buffer)
+        case Conv(data, filter_, out):
+            return (data.buffer, filter_.buffer, out.buffer)

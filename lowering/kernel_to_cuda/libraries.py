@@ -1,0 +1,183 @@
+"""`kernel.gemm` as a cuBLAS product and `kernel.conv` as a cuDNN convolution, where those fit.
+
+What follows the contraction in the op is then a kernel of its own, which works in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from xdsl.ir import Block, Region, SSAValue
+
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical, physical
+from ...dialects.types import Array, Tensor, shape_of, tensor_type
+from ..algebra_to_kernel.match import Axis, ConvMatch, match_conv, match_gemm
+from ..kernel_to_cpu.contraction import strides_in
+from .reads import without_halo
+from .source import Conv, ConvTensor, Gemm, Matrix
+
+Number = Callable[[SSAValue], int]
+
+
+def gemm_step(op: GemmOp, number: Number) -> Gemm | None:
+    """The product as cuBLAS computes it; None where its strides fit none.
+
+    Args:
+        number: gives a value's buffer.
+    """
+    found = match_gemm(op.scopes[0], strides_in(op))
+    if found is None or len(found.batch) > 1 or not _same_shape(op):
+        return None
+    batch = found.batch[0] if found.batch else Axis(1, 0, 0, 0)
+    m, n, k = found.m, found.n, found.k
+    a_strides, b_strides = (m.a, k.a), (k.b, n.b)
+    a_value, b_value = (_outer(op, read.source) for read in (found.a, found.b))
+    a = _matrix(number(a_value), found.a_offset, (m.extent, k.extent), a_strides, batch.a)
+    b = _matrix(number(b_value), found.b_offset, (k.extent, n.extent), b_strides, batch.b)
+    if a is None or b is None:
+        return None
+    offset = physical(op.type)[1]
+    row_stride = m.out if m.extent > 1 else n.extent
+    c = Matrix(number(op.result), offset, m.extent, n.extent, row_stride, batch.out, False)
+    return Gemm(a, b, c, m.extent, n.extent, k.extent, batch.extent, "float")
+
+
+def _same_shape(op: KernelOp) -> bool:
+    """Whether the raw contraction has the shape and type of what the op yields."""
+    return op.scopes[0].result.type == logical(op.type)
+
+
+def _outer(op: KernelOp, argument: SSAValue) -> SSAValue:
+    return op.inputs[list(op.body.block.args).index(argument)]  # pyright: ignore
+
+
+def _matrix(
+    buffer: int, offset: int, size: tuple[int, int], strides: tuple[int, int], batch: int
+) -> Matrix | None:
+    """A matrix read with these strides: one of them must be 1 (or its extent)."""
+    (rows, columns), (down, across) = size, strides
+    if columns == 1 or across == 1:
+        stride = down if rows > 1 else columns
+        if columns == 1 and rows > 1 and down != 1 and across != 1:
+            return Matrix(buffer, offset, rows, columns, down, batch, False)
+        return Matrix(buffer, offset, rows, columns, max(stride, columns), batch, False)
+    if rows == 1 or down == 1:
+        return Matrix(buffer, offset, columns, rows, across, batch, True)
+    return None
+
+
+# --- convolution --------------------------------------------------------------------------------
+
+
+def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) -> Conv | None:
+    """The convolution as cuDNN computes it; None where its padding is not the same on both sides.
+
+    Args:
+        number: gives a value's buffer.
+        filter_: gives the buffer of the dense filter, by the value of the weights.
+    """
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    data = _outer(op, found.data.source)
+    if not _same_shape(op) or not _even(found, shape_of(data)[2:], op.type.get_shape()[2:]):
+        return None
+    weights = number_of_filter(op, found, filter_)
+    dims = filter_dims(found, op.type.get_shape()[1])
+    dense = ConvTensor(weights, 0, dims, _dense(dims))
+    return Conv(
+        _described(data, number),
+        dense,
+        _described(op.result, number),
+        found.pads,
+        found.strides,
+        found.dilations,
+        found.groups,
+        found.transposed,
+        "float",
+    )
+
+
+def number_of_filter(op: ConvOp, found: ConvMatch, filter_: Callable[[SSAValue], int]) -> int:
+    """The buffer that holds the op's filter."""
+    return filter_(_outer(op, found.weights.source))
+
+
+def _even(found: ConvMatch, inside: tuple[int, ...], outside: tuple[int, ...]) -> bool:
+    """Whether the result's size is that of equal pads before and after; two dims are needed."""
+    if found.transposed:
+        inside, outside = outside, inside
+    sizes = [
+        (n + 2 * pad - dilation * (taps - 1) - 1) // stride + 1
+        for n, pad, dilation, taps, stride in zip(
+            inside, found.pads, found.dilations, found.kernel, found.strides, strict=True
+        )
+    ]
+    return len(sizes) >= 2 and tuple(sizes) == tuple(outside) and min(found.pads) >= 0
+
+
+def filter_dims(found: ConvMatch, features: int) -> tuple[int, ...]:
+    """(features, channels per group, *taps); channels first where transposed."""
+    if found.transposed:
+        channels = found.groups * found.channels_per_group
+        return (channels, features // found.groups, *found.kernel)
+    return (features, found.channels_per_group, *found.kernel)
+
+
+def filter_data(array: Array, found: ConvMatch, features: int) -> Array:
+    """The constant weights as `filter_dims` says, whatever order their dims have."""
+    spatial = len(found.kernel)
+    position: dict[str | int, int] = {d: k for k, d in enumerate(found.weight_dims) if d != "one"}
+    order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
+    rest = [k for k in range(array.ndim) if k not in order]
+    shape = (features, found.channels_per_group, *found.kernel)
+    plain = array.transpose(*order, *rest).reshape(shape)
+    if found.transposed:
+        grouped = plain.reshape(found.groups, features // found.groups, *shape[1:])
+        plain = grouped.swapaxes(1, 2).reshape(filter_dims(found, features))
+    return np.ascontiguousarray(plain)
+
+
+def _described(value: SSAValue, number: Number) -> ConvTensor:
+    type_ = without_halo(tensor_type(value))
+    strides, offset, _ = physical(type_)
+    return ConvTensor(number(value), offset, type_.get_shape(), strides)
+
+
+def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
+    strides, step = list[int](), 1
+    for n in reversed(dims):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+# --- what follows -------------------------------------------------------------------------------
+
+
+def remainder(op: KernelOp) -> LoopsOp | None:
+    """The scopes after the first as a kernel over the raw result, which stands where the op's will.
+
+    The new op reads the old one's result; it is in no block, and must be dropped after use.
+    """
+    first, *later = op.scopes
+    if not later:
+        return None
+    arguments = list(op.body.block.args)
+    used = [arg for arg in arguments if any(arg in scope.inputs for scope in later)]
+    inputs = [op.result, *(_outer(op, arg) for arg in used)]
+    block = Block(arg_types=[logical(value.type) for value in inputs])
+    values: dict[SSAValue, SSAValue] = dict(zip([first.result, *used], block.args, strict=True))
+    for inner in op.body.block.ops:
+        if inner is first or isinstance(inner, YieldOp):
+            continue
+        if isinstance(inner, OnesOp | ScopeOp):
+            clone = inner.clone(values)
+            values[inner.results[0]] = clone.results[0]
+            block.add_op(clone)
+    block.add_op(YieldOp(values[later[-1].result]))
+    type_: Tensor = op.type
+    loops = LoopsOp(inputs, Region(block), type_)
+    loops.location = op.location
+    return loops
