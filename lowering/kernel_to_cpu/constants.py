@@ -35,7 +35,7 @@ class Constants(dict[SSAValue, Array]):
                 array = op.array()
             case _:
                 array = self._evaluate(value).astype(to_numpy(tensor_type(value).element_type))
-        self[value] = np.ascontiguousarray(array)
+        self[value] = np.asarray(array, order="C")  # unlike ascontiguousarray, keeps rank 0
         return self[value]
 
     def _evaluate(self, value: SSAValue) -> Array:
