@@ -15,3 +15,10 @@ func.func @main(%x: tensor<1x512x14x14xf32>, %k: tensor<256x512x3x3xf32>) -> ten
 // RUN: isoform-opt %s -p 'algebra-mutate{target=v100 test="split-points"}' | filecheck %s
 // RUN: not isoform-opt %s -p 'algebra-mutate{test="some"}' 2>&1 | filecheck %s --check-prefix=NONE
 // NONE: unknown mask test 'some'
+
+// A search writes down which mutant it took, and the pass takes that one.
+
+// RUN: isoform-opt %s -p 'algebra-mutate{at="y" mutant="input 0, move d2 mod 2 into d0 major, move d3 mod 2 into d0 major | input 1 | conv stride 1 dilation 1 groups 1 same"}' | filecheck %s --check-prefix=NAMED
+// RUN: not isoform-opt %s -p 'algebra-mutate{at="y" mutant="input 5"}' 2>&1 | filecheck %s --check-prefix=UNNAMED
+// NAMED: %y.1 = algebra.scope (i0: 4, i1: 256, i2: 7, i3: 7)
+// UNNAMED: no mutant 'input 5'

@@ -142,7 +142,9 @@ class PyCudaRuntime:
         """Copy on the stream, and wait for it."""
         with self.current():
             if array.size:
-                self.driver.memcpy_dtoh_async(array.reshape(-1).view(np.uint8), address, self.stream)
+                self.driver.memcpy_dtoh_async(
+                    array.reshape(-1).view(np.uint8), address, self.stream
+                )
             self.stream.synchronize()
 
     def load(self, kernels: Sequence[CudaKernel]) -> list[Launcher]:

@@ -109,6 +109,11 @@ class Mutant:
     work: float
 
     @property
+    def name(self) -> str:
+        """The operators as one text."""
+        return " | ".join(self.text)
+
+    @property
     def wrong(self) -> float:
         """The share of wrong positions over all outputs."""
         return sum(int(m.sum()) for m in self.masks) / sum(m.size for m in self.masks)

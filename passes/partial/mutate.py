@@ -18,14 +18,14 @@ from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
 from ..cost import Costs
-from ..derivation.by_hand import replace_op
-from ..derivation.lift import Lift, is_known, program_of_scopes, scope_ops
+from ..derivation.by_hand import find_scope, replace_op
+from ..derivation.lift import Lift, family, is_known, program_of_scopes, scope_ops
 from ..derivation.search import is_contraction
 from ..derivation.step import Step
 from ..fuse_kernels import FuseKernels
 from ..weights_only import weights_only
 from .generate import MaskTest, Options
-from .search import Candidate, Found, search_mutants
+from .search import Candidate, Found, named_mutant, search_mutants
 
 RULE = "mutate"
 _TESTS: dict[str, MaskTest] = {"every": "every", "split-points": "split-points"}
@@ -40,6 +40,8 @@ class AlgebraMutate(ModulePass):
     the scope once it is corrected. `budget` is in seconds for each distinct scope, `most` how many
     mutants are proved and priced. Costs are modelled for `target`. `test` finds the positions where
     a mutant is wrong: `every` one is compared, or PET's few at `split-points`, for comparison.
+    With `at` and `mutant` the scope of that name becomes the mutant of that name, as a search wrote
+    it down; nothing is priced.
 
     Before, a convolution of dilation 2:
 
@@ -63,12 +65,17 @@ class AlgebraMutate(ModulePass):
     gain: float = 1.05
     target: str = "cpu"
     test: str = "every"
+    at: str = ""
+    mutant: str = ""
     seed: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Mutate. Raises UserError if `test` is none."""
+        """Mutate. Raises UserError if `test` is none, or no mutant has that name."""
         _mask_test(self.test)
-        mutate(op, self)
+        if self.mutant:
+            _apply_named(op, self)
+        else:
+            mutate(op, self)
 
 
 @dataclass(frozen=True)
@@ -106,12 +113,49 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
     return done
 
 
+def replay(name: str, candidate: Candidate) -> str:
+    """The pass that rewrites the scope of that name as a candidate."""
+    return f'{AlgebraMutate.name}{{at="{name}" mutant="{candidate.mutant.name}"}}'
+
+
+def _apply_named(module: ModuleOp, options: AlgebraMutate) -> None:
+    op = find_scope(module, options.at)
+    found = named_mutant([lifted(module, op).scope(op)], _options(op, options), options.mutant)
+    if found is None:
+        raise UserError(
+            f"no mutant '{options.mutant}'", where=f"%{options.at}", hint="the name is the search's"
+        )
+    apply_to(module, op, found)
+
+
+def lifted(module: ModuleOp, op: ScopeOp) -> Lift:
+    """Canonical forms by position, so that ops alike are equal; the op itself is not among them."""
+    known = weights_only(main_of(module).body.block.ops)
+    return Lift(module, family(op), known, positional=True)
+
+
+def apply_to(module: ModuleOp, op: ScopeOp, candidate: Candidate) -> None:
+    """Compute an op by a candidate for the scope that it is."""
+    lift = lifted(module, op)
+    lift.scope(op)
+    (result,) = candidate.results
+    replace_op(module, op, Step(RULE, result), dict(lift.values))
+
+
+def _options(op: ScopeOp, options: AlgebraMutate) -> Options:
+    made = Options(
+        depth=options.depth,
+        seconds=options.budget,
+        test=_mask_test(options.test),
+        seed=options.seed,
+    )
+    return replace(made, **windows_of(op))
+
+
 def _searched(
     op: ScopeOp, root: Scope, options: AlgebraMutate, costs: Costs
 ) -> tuple[float, Found]:
-    test = _mask_test(options.test)
-    made = Options(depth=options.depth, seconds=options.budget, test=test, seed=options.seed)
-    made = replace(made, **windows_of(op))
+    made = _options(op, options)
     found = search_mutants([root], made, lambda s: modelled(s, costs), options.most)
     return modelled([root], costs), found
 
@@ -143,4 +187,13 @@ def modelled(roots: Sequence[Scope], costs: Costs) -> float:
     return costs.program(Program(module, Weights())).seconds
 
 
-__all__ = ["RULE", "AlgebraMutate", "Mutated", "modelled", "mutate", "windows_of"]
+__all__ = [
+    "RULE",
+    "AlgebraMutate",
+    "Mutated",
+    "apply_to",
+    "modelled",
+    "mutate",
+    "replay",
+    "windows_of",
+]

@@ -79,26 +79,52 @@ def search_mutants(
     candidates: list[Candidate] = []
     unproved = 0
     for mutant in found[:most]:
-        made = mutant.build(full)
-        if made in programs:
+        if mutant.build(full) in programs:
             continue
-        corrections = tuple(
-            correct(program, made, index, grown(mask, program.shape))
-            for program, index, mask in zip(programs, mutant.index, mutant.masks, strict=True)
-        )
-        results = [correction.result for correction in corrections]
         try:
-            proofs = [prover.prove(p, r) for p, r in zip(programs, results, strict=True)]
+            made = _corrected(programs, mutant, full, prover, price)
         except OutOfTimeError:
             generator.count.stopped = "time"
             break
-        if not all(proof.equal for proof in proofs):
+        if made is None:
             unproved += 1
-            continue
-        methods = tuple(proof.method for proof in proofs)
-        candidates.append(Candidate(mutant, corrections, methods, price(results)))
+        else:
+            candidates.append(made)
     ranked = sorted(candidates, key=lambda c: (c.seconds, c.mutant.depth, c.mutant.text))
     return Found(tuple(ranked), generator.count, unproved)
+
+
+def named_mutant(programs: Sequence[Scope], options: Options, name: str) -> Candidate | None:
+    """The mutant of that name (`Mutant.name`), corrected and proved; None if none is found."""
+    small, full = shrunk(programs)
+    generator = Generator(small, options, free_dims(full))
+    mutant = next((m for m in generator.run() if m.name == name), None)
+    if mutant is None:
+        return None
+    return _corrected(programs, mutant, full, Prover(seed=options.seed), lambda _: 0.0)
+
+
+def _corrected(
+    programs: Sequence[Scope],
+    mutant: Mutant,
+    full: Mapping[Leaf, Source],
+    prover: Prover,
+    price: Price,
+) -> Candidate | None:
+    """A mutant at the programs' size with its corrections; None where that is not proved equal.
+
+    Raises OutOfTimeError.
+    """
+    made = mutant.build(full)
+    corrections = tuple(
+        correct(program, made, index, grown(mask, program.shape))
+        for program, index, mask in zip(programs, mutant.index, mutant.masks, strict=True)
+    )
+    results = [correction.result for correction in corrections]
+    proofs = [prover.prove(p, r) for p, r in zip(programs, results, strict=True)]
+    if not all(proof.equal for proof in proofs):
+        return None
+    return Candidate(mutant, corrections, tuple(p.method for p in proofs), price(results))
 
 
 def _work(mutant: Mutant) -> float:
@@ -168,6 +194,7 @@ __all__ = [
     "free_dims",
     "groupable",
     "grown",
+    "named_mutant",
     "search_mutants",
     "shrunk",
 ]

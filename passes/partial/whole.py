@@ -16,21 +16,19 @@ from xdsl.transforms.common_subexpression_elimination import CommonSubexpression
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 from ...dialects.algebra import ScopeOp
-from ...dialects.program import Program, where
+from ...dialects.program import Program, add_pipeline, where
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
 from ..algebra_inline_copies import AlgebraInlineCopies
 from ..algebra_sink_copies import AlgebraSinkCopies
 from ..cost import Costs
-from ..derivation.by_hand import find_scope, replace_op
+from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate
-from ..derivation.lift import Lift, family
 from ..derivation.price import Prices
-from ..derivation.step import Step
 from ..derivation.whole import Subprogram, prepared, priced, run, split, weight
 from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
 from ..weights_only import weights_only
 from .generate import Options
-from .mutate import RULE, modelled, windows_of
+from .mutate import RULE, apply_to, modelled, replay, windows_of
 from .search import Candidate, search_mutants
 
 Measure = Callable[[Sequence[Program], float], "list[float]"]
@@ -158,7 +156,7 @@ class _Whole:
         programs = [isolate(op, known)[0]]
         for candidate in found[:MEASURED]:
             alone, copy = isolate(op, known)
-            apply_candidate(alone, copy, candidate)
+            apply_to(alone.module, copy, candidate)
             programs.append(alone)
         assert self.measure is not None
         seconds = self.measure(programs, MEASURING)
@@ -177,7 +175,8 @@ class _Whole:
         made = self.work.clone()
         for sub, candidate in gains:
             for name in sub.names:
-                apply_candidate(made, find_scope(made.module, name), candidate)
+                apply_to(made.module, find_scope(made.module, name), candidate)
+                add_pipeline(made.module, replay(name, candidate))
         run(made, FINISH)
         made.module.verify()
         return made
@@ -193,13 +192,4 @@ def is_regular(op: ScopeOp) -> bool:
     return {*found.strides, *found.dilations, found.groups} == {1}
 
 
-def apply_candidate(program: Program, op: ScopeOp, candidate: Candidate) -> None:
-    """Compute an op by a mutant of the interned scope that it is."""
-    known = weights_only(program.main.body.block.ops)
-    lift = Lift(program.module, family(op), known, positional=True)
-    lift.scope(op)
-    (result,) = candidate.results
-    replace_op(program.module, op, Step(RULE, result), dict(lift.values))
-
-
-__all__ = ["apply_candidate", "search"]
+__all__ = ["search"]

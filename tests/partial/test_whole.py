@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from isoform.compiler import api
-from isoform.compiler.levels import lower_to
+from isoform.compiler.levels import lower_to, run_passes
 from isoform.dialects import reference
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.program import Program, provenance
+from isoform.dialects.program import Program, keep_names, pipeline_of, provenance
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.derivation.cases import conv
@@ -63,6 +63,23 @@ def test_the_result_is_the_same_program(mutated: tuple[Program, Program]) -> Non
     expected = reference.run(program, feeds)["y"]
     (found,) = api.compile(better, threads=1).run(None, feeds)
     assert np.abs(found - expected).max() < 1e-4 * np.abs(expected).max()
+
+
+def test_the_pipeline_in_the_result_makes_it_again(mutated: tuple[Program, Program]) -> None:
+    program, better = mutated
+    pipeline = pipeline_of(better.module)
+    assert pipeline.count('mutant="input') == 2
+    again = program.clone()
+    keep_names(again)
+    run_passes(again, pipeline)
+    assert plain(again) == plain(better)
+
+
+def plain(program: Program) -> str:
+    """The text without the pipeline that made it."""
+    copy = program.clone()
+    copy.module.attributes.pop("isoform.pipeline", None)
+    return str(copy.module)
 
 
 def test_what_does_not_gain_is_declined_with_the_reason() -> None:

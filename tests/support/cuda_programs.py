@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from support.cuda_kernels import kernel
 
 from isoform.lowering.kernel_to_cuda.source import (
     Buffer,
@@ -17,6 +16,7 @@ from isoform.lowering.kernel_to_cuda.source import (
     Matrix,
     Port,
 )
+from support.cuda_kernels import kernel
 
 BIAS_RELU = """\
 extern "C" __global__ void bias_relu(
