@@ -28,7 +28,7 @@ from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
 from .grouped import shared_groups, unrolled_taps
 from .isa import Isa
-from .microkernel import AHEAD, Tile, accumulate, chains_for, depth_loop
+from .microkernel import Fetch, Reads, Tile, accumulate, chains_for, depth_loop
 from .module import KernelCode, Module, kernel
 from .types import F32, I64, PTR, Index, Value
 
@@ -122,6 +122,13 @@ class _Conv:
         depth, height, _ = self.spec.out_spatial
         return depth * (height // self.plan.row_group) * self.chunks
 
+    def fetch(self, panel: Panel) -> Fetch:
+        """Say how the blocks that share a panel fetch the one after it."""
+        if self.schedule.row_groups_outside:
+            return Fetch(panel.vectors, self.lanes, self.plan.chunk)
+        items = self.spec.batch * self.pixel_items
+        return Fetch(panel.vectors, self.lanes, items * self.plan.chunk)
+
     def tile(self, panel: Panel, rows: tuple[int, ...]) -> Tile:
         """Describe the register block of a panel for pixels at these input offsets."""
         strides = zip(self.spec.in_strides[1:], self.spec.dilations, strict=True)
@@ -146,7 +153,7 @@ class _Conv:
             taps=tuple(taps),
             unroll=unroll,
             chains=chains,
-            ahead=AHEAD,
+            fetch=0 if self.shared else self.fetch(panel).lines,
         )
 
 
@@ -169,7 +176,10 @@ def emit_conv(
 
 @dataclass(frozen=True)
 class _Place:
-    """Hold where one item works: its pointers, and the coordinates of its first output."""
+    """Hold where one item works: its pointers, and the coordinates of its first output.
+
+    Units: `turn` counts the blocks before these that read the same panel, one after another.
+    """
 
     source: Value
     weights: Value
@@ -177,15 +187,18 @@ class _Place:
     target: Value
     batch: Index
     channel: Index
+    turn: Index
 
 
 def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
     """Find an item's image, group and kind of panel, and emit the work for each kind."""
     spec = conv.spec
+    turn: Index = 0
     if conv.schedule.row_groups_outside:
         rest, panel = b.split(item, conv.panel_count)
     else:
         panel, rest = b.split(item, spec.batch * conv.pixel_items)
+        turn = b.mul(rest, conv.plan.chunk)
     batch, pixels = b.split(rest, conv.pixel_items)
     source, weights, *extras, target = pointers
     source = b.address(F32, source, b.mul(batch, spec.in_strides[0]))
@@ -196,7 +209,7 @@ def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
         vectors = sum(kind.count * kind.vectors for kind in conv.panels)
         size = vectors * conv.lanes * conv.weight_steps
         weights = b.address(F32, weights, b.mul(group, size))
-    place = _Place(source, weights, extras, target, batch, b.mul(group, spec.group_out))
+    place = _Place(source, weights, extras, target, batch, b.mul(group, spec.group_out), turn)
 
     def work(kind: Panel) -> None:
         _pixels(b, conv, kind, _panel_place(b, conv, kind, place, panel), pixels)
@@ -222,6 +235,7 @@ def _panel_place(b: Emitter, conv: _Conv, kind: Panel, place: _Place, panel: Ind
         b.address(F32, place.target, channel),
         place.batch,
         channel,
+        place.turn,
     )
 
 
@@ -233,16 +247,18 @@ def _pixels(b: Emitter, conv: _Conv, kind: Panel, place: _Place, pixels: Index) 
     height = b.mul(group, plan.row_group)
     if plan.row_group > 1:
         starts = itertools.accumulate(plan.sizes, initial=0)
-        for start, size in zip(starts, plan.sizes, strict=False):
+        for number, (start, size) in enumerate(zip(starts, plan.sizes, strict=False)):
             top, left = divmod(start, width)
             pixels_of = (divmod(start + i, width) for i in range(size))
             deltas = tuple((h - top, w - left) for h, w in pixels_of)
-            _block(b, conv, kind, place, (depth, b.add(height, top), left), deltas)
+            corner = (depth, b.add(height, top), left)
+            _block(b, conv, kind, place, corner, deltas, b.add(place.turn, number))
         return
 
-    def work(_: Index, size: int, left: Index) -> None:
+    def work(block: Index, size: int, left: Index) -> None:
         deltas = tuple((0, i) for i in range(size))
-        _block(b, conv, kind, place, (depth, height, left), deltas)
+        number = b.add(place.turn, b.sub(block, b.mul(chunk, plan.chunk)))
+        _block(b, conv, kind, place, (depth, height, left), deltas, number)
 
     block_loops(b, plan.sizes, (chunk, plan.chunk) if conv.chunks > 1 else None, work)
 
@@ -254,8 +270,12 @@ def _block(
     place: _Place,
     corner: tuple[Index, Index, Index],
     deltas: tuple[tuple[int, int], ...],
+    number: Index,
 ) -> None:
-    """Call the function that computes the pixels at `deltas` (h, w) from `corner` (d, h, w)."""
+    """Call the function that computes the pixels at `deltas` (h, w) from `corner` (d, h, w).
+
+    Units: `number` is which of the blocks of its panel this one is.
+    """
     name = conv.module.once(
         f"block {kind.vectors} {kind.channels} {kind.groups} {deltas}",
         lambda name: _block_function(conv, kind, deltas, name),
@@ -264,17 +284,20 @@ def _block(
     outputs = b.linear(*zip(corner, conv.out_steps, strict=True))
     pointers = [b.address(F32, place.source, inputs), place.weights]
     target = b.address(F32, place.target, outputs)
-    numbers = [b.value(n, I64) for n in (place.batch, *corner, place.channel)]
+    steps = conv.weight_steps
+    panel = kind.vectors * conv.lanes * steps
+    ahead = 0 if conv.shared else conv.fetch(kind).ahead(b, panel, number, steps)
+    numbers = [b.value(n, I64) for n in (place.batch, *corner, place.channel, ahead)]
     b.call(name, None, [*pointers, *place.extras, target, *numbers])
 
 
 def _block_function(
     conv: _Conv, kind: Panel, deltas: tuple[tuple[int, int], ...], name: str
 ) -> None:
-    params = [PTR] * (3 + (conv.epilogue.extras if conv.epilogue else 0)) + [I64] * 5
+    params = [PTR] * (3 + (conv.epilogue.extras if conv.epilogue else 0)) + [I64] * 6
     with conv.module.function(name, params, attributes="noinline") as b:
-        source, weights, *extras, target = b.parameters[:-5]
-        batch, depth, height, left, channel = b.parameters[-5:]
+        source, weights, *extras, target = b.parameters[:-6]
+        batch, depth, height, left, channel, ahead = b.parameters[-6:]
         tile = conv.tile(kind, _offsets(deltas, conv.in_steps))
         inner = depth_loop
         if conv.shared:
@@ -282,7 +305,7 @@ def _block_function(
             step = spec.in_strides[3] * spec.dilations[2]
             sizes = (kind.groups, spec.group_in, spec.group_out)
             inner = shared_groups(*sizes, conv.row_taps, step)
-        sums = accumulate(b, tile, source, weights, inner=inner)
+        sums = accumulate(b, tile, Reads(source, weights, ahead), inner=inner)
         for row, offset in enumerate(_offsets(deltas, conv.out_steps)):
             down, right = deltas[row]
             spatial = (depth, b.add(height, down), b.add(left, right))[3 - conv.rank :]

@@ -11,6 +11,7 @@ An item computes some blocks of rows times some panels of columns, for one batch
 Between blocks of k partial sums rest on the stack, so C is written once, after the epilogue.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +23,9 @@ from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
 from .copy_panel import copy_panel, copy_rows
 from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
-from .gemm_spec import GemmSchedule, GemmSpec, candidates, default_schedule
+from .gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, candidates, default_schedule
 from .isa import Isa
-from .microkernel import AHEAD, Tile, accumulate, chains_for
+from .microkernel import Fetch, Reads, Tile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .types import F32, I64, PTR, Index, Value, constant
 
@@ -41,22 +42,28 @@ __all__ = [
 def pack_b(
     matrix: NDArray[np.float32], spec: GemmSpec, schedule: GemmSchedule, isa: Isa
 ) -> NDArray[np.float32]:
-    """Reorder B into panels of columns, padded with zeros to whole vectors.
+    """Reorder B into panels of columns, padded with zeros to whole vectors, in the order of use.
 
     Shapes: (*batch, k, n), where a batch dimension of stride 0 has size 1, to one flat array laid
-    out as [*batch][panel][k][lanes of the panel].
+    out as [*batch][panels of an item][block of k][panel][k][lanes of the panel].
     """
-    lanes = isa.lanes(F32)
+    lanes, depth = isa.lanes(F32), schedule.depth
     packed: list[NDArray[np.float32]] = []
     for entry in np.ndindex(matrix.shape[:-2]):
         start = 0
+        panels: list[NDArray[np.float32]] = []
         for panel in cut_panels(spec.n, schedule.vectors, lanes):
             for _ in range(panel.count):
                 part = matrix[entry][:, start : start + panel.channels]
                 gap = panel.vectors * lanes - panel.channels
-                packed.append(np.pad(part, ((0, 0), (0, gap))).ravel())
+                panels.append(np.pad(part, ((0, 0), (0, gap))))
                 start += panel.channels
-    return np.concatenate(packed).astype(np.float32, copy=False)
+        for first, low in itertools.product(
+            range(0, len(panels), schedule.panels), range(0, spec.k, max(1, depth))
+        ):
+            together = panels[first : first + schedule.panels]
+            packed += [panel[low : low + depth].ravel() for panel in together]
+    return np.concatenate([*packed, np.empty(0)], dtype=np.float32, casting="same_kind")
 
 
 class _Gemm:
@@ -90,6 +97,15 @@ class _Gemm:
     def width(self) -> int:
         """Count the columns of a whole panel."""
         return self.schedule.vectors * self.lanes
+
+    @property
+    def fetches(self) -> bool:
+        """Say whether weights are fetched ahead: few rows read them as fast as memory gives."""
+        return self.schedule.right == "packed" and self.spec.m > FEW_ROWS
+
+    def fetch(self, kind: Panel) -> Fetch:
+        """Say how the row blocks of an item fetch the panel after theirs."""
+        return Fetch(kind.vectors, self.lanes, min(len(self.sizes), self.schedule.row_blocks))
 
     def b_batch_strides(self) -> tuple[int, ...]:
         """Give the strides of B's batch dimensions, in the packed array if there is one."""
@@ -235,7 +251,10 @@ def _panel(
     schedule, spec = gemm.schedule, gemm.spec
     ordinal = b.sub(number, kind.first)
     column = b.add(b.mul(ordinal, kind.channels), kind.channel)
-    weights = _weights(b, gemm, item, kind, ordinal, column, block)
+    if schedule.right == "packed":
+        weights = _packed(b, gemm, item, panel, block)
+    else:
+        weights = _weights(b, gemm, item, kind, column, block)
     chunk = (item.chunk, schedule.row_blocks) if gemm.row_items > 1 else None
     left, row_stride = item.a, spec.a_strides[-2]
     if schedule.copy_a:
@@ -247,13 +266,17 @@ def _panel(
         away = b.sub(row, item.first_row) if schedule.copy_a else row
         source = b.address(F32, left, b.mul(away, row_stride))
         place = b.add(b.mul(row, spec.c_strides[-2]), column)
-        tile_number = b.sub(index, b.mul(item.chunk, schedule.row_blocks))
-        tile_number = b.add(tile_number, b.mul(slot, schedule.row_blocks))
+        tile_index = b.sub(index, b.mul(item.chunk, schedule.row_blocks))
+        tile_number = b.add(tile_index, b.mul(slot, schedule.row_blocks))
         sums = item.stacked[2]
         if gemm.deep:
             sums = b.address(F32, sums, b.mul(tile_number, gemm.tile_floats))
         pointers = [source, weights, sums, *item.extras, b.address(F32, item.c, place)]
-        numbers = [b.value(x, I64) for x in (*item.batch, row, column, start, depth)]
+        ahead: Index = 0
+        if gemm.fetches:  # the panels of an item, block of k by block of k, lie in order of use
+            here = b.mul(depth, kind.vectors * gemm.lanes)
+            ahead = gemm.fetch(kind).ahead(b, here, tile_index, depth)
+        numbers = [b.value(x, I64) for x in (*item.batch, row, column, start, depth, ahead)]
         key = f"block {kind.vectors} {kind.channels} {size}"
         name = gemm.module.once(key, lambda name: _block_function(gemm, kind, size, name))
         b.call(name, None, [*pointers, *numbers])
@@ -261,23 +284,27 @@ def _panel(
     block_loops(b, gemm.sizes, chunk, work)
 
 
-def _weights(
-    b: Emitter,
-    gemm: _Gemm,
-    item: _Item,
-    kind: Panel,
-    ordinal: Index,
-    column: Index,
-    block: tuple[Index, Index],
+def _packed(
+    b: Emitter, gemm: _Gemm, item: _Item, panel: tuple[Index, Index], block: tuple[Index, Index]
 ) -> Value:
-    """Point to the weights of a panel from row `block[0]` on, copying them first if asked."""
+    """Point to one block of k of a packed panel (its number and place in the item)."""
+    (number, slot), (start, depth) = panel, block
+    vectors = gemm.kinds[0].vectors
+    before = b.mul(b.sub(number, slot), vectors)
+    together: Index = gemm.schedule.panels * vectors
+    if gemm.panel_count % gemm.schedule.panels or len(gemm.kinds) > 1:
+        total = sum(kind.count * kind.vectors for kind in gemm.kinds)
+        together = b.minimum(b.sub(total, before), together)
+    rows = b.add(b.mul(start, together), b.mul(b.mul(slot, depth), vectors))
+    return b.address(F32, item.b, b.mul(b.add(b.mul(before, gemm.spec.k), rows), gemm.lanes))
+
+
+def _weights(
+    b: Emitter, gemm: _Gemm, item: _Item, kind: Panel, column: Index, block: tuple[Index, Index]
+) -> Value:
+    """Point to the columns of a panel from row `block[0]` on, copying them first if asked."""
     start, depth = block
-    spec = gemm.spec
-    if gemm.schedule.right == "packed":
-        size = gemm.lanes * spec.k
-        place = b.add(b.mul(ordinal, kind.vectors * size), kind.vector * size)
-        return b.address(F32, item.b, b.add(place, b.mul(start, kind.vectors * gemm.lanes)))
-    k_stride, n_stride = spec.b_strides[-2:]
+    k_stride, n_stride = gemm.spec.b_strides[-2:]
     source = b.address(F32, item.b, b.linear((start, k_stride), (column, n_stride)))
     if gemm.schedule.right == "copied":
         copy_panel(b, source, item.stacked[1], (k_stride, n_stride), kind, gemm.lanes, depth)
@@ -287,14 +314,14 @@ def _weights(
 
 def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
     spec = gemm.spec
-    numbers = len(spec.batch) + 4
+    numbers = len(spec.batch) + 5
     params = [PTR] * (4 + (gemm.epilogue.extras if gemm.epilogue else 0)) + [I64] * numbers
     with gemm.module.function(name, params, attributes="noinline") as b:
         source, weights, partial, *extras, target = b.parameters[:-numbers]
-        *batch, row, column, start, depth = b.parameters[-numbers:]
-        tile = _tile(gemm, kind, size)
+        *batch, row, column, start, depth, ahead = b.parameters[-numbers:]
+        tile, reads = _tile(gemm, kind, size), Reads(source, weights, ahead)
         if not gemm.deep:
-            sums = accumulate(b, tile, source, weights)
+            sums = accumulate(b, tile, reads)
             _finish(b, gemm, kind, sums, (tuple(batch), row, column), extras, target)
             return
         places = [i * gemm.lanes for i in range(tile.size)]
@@ -303,7 +330,7 @@ def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
             lambda: [constant(tile.vector, 0.0)] * tile.size,
             lambda: [b.load(tile.vector, partial, place) for place in places],
         )
-        sums = accumulate(b, replace(tile, depth=depth), source, weights, before)
+        sums = accumulate(b, replace(tile, depth=depth), reads, before)
         done = b.compare("ge", b.add(start, depth), spec.k)
 
         def rest() -> list[Value]:
@@ -335,7 +362,7 @@ def _tile(gemm: _Gemm, kind: Panel, size: int) -> Tile:
         unroll=max(schedule.unroll, chains),
         chains=chains,
         valid=kind.channels if direct else None,
-        ahead=AHEAD if schedule.right == "packed" else 0,
+        fetch=gemm.fetch(kind).lines if gemm.fetches else 0,
     )
 
 

@@ -8,6 +8,7 @@ from .blocks import balanced, block_cycles, cut_panels, register_blocks
 from .isa import Isa
 from .types import F32
 
+FEW_ROWS = 4  # of A: then every weight is used so few times that memory is the limit
 _L2_BYTES = 384 << 10  # what a block of A may take of the second-level cache
 _ITEMS = 16  # items wanted, so that a few threads share the work evenly
 _ITEM_FLOPS = 200_000  # but no item smaller than this: about a microsecond
@@ -72,19 +73,19 @@ class GemmSchedule:
 def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedule]:
     """List schedules worth measuring, best guess first; `constant_b` allows packed panels."""
     blocks = register_blocks(isa)
-    if spec.m <= 4:  # every weight is used m times only: wide panels, read straight through
+    if spec.m <= FEW_ROWS:  # every weight is used m times only: wide panels, read straight through
         across = constant_b or spec.b_strides[-1] == 1
         blocks = [(spec.m, vectors) for vectors in ((4, 2, 6, 1) if across else (1, 2))]
     widest = -(-spec.n // isa.lanes(F32))
     blocks = [block for block in blocks if block[1] <= widest] or [(spec.m, 1)]
-    if spec.m > 4:
+    if spec.m > FEW_ROWS:
         key = {block: (_waste(spec, isa, *block), i) for i, block in enumerate(blocks)}
         blocks.sort(key=key.__getitem__)
     schedules = [
         _schedule(spec, isa, rows, vectors, _right(spec, rows, constant_b))
         for rows, vectors in blocks
     ]
-    if _conflicts(spec) and spec.m > 4:  # copying pays where a cache has few ways
+    if _conflicts(spec) and spec.m > FEW_ROWS:  # copying pays where a cache has few ways
         schedules.insert(1, replace(schedules[0], copy_a=True, panels=8))
     return schedules
 

@@ -9,7 +9,7 @@ every output pixel that reads it, three of them where the kernel is three wide.
 """
 
 from .emit import Emitter
-from .microkernel import Inner, Tile
+from .microkernel import Inner, Reads, Tile
 from .types import Value
 
 _MOST_STEPS = 48  # taps of a row times channels of a group; beyond, there is too much code
@@ -28,22 +28,20 @@ def shared_groups(
     Units: `tap_stride` is elements of the input from one of the `taps` to the next.
     """
 
-    def inner(
-        b: Emitter, tile: Tile, source: Value, weights: Value, sums: list[Value]
-    ) -> list[Value]:
+    def inner(b: Emitter, tile: Tile, reads: Reads, sums: list[Value]) -> list[Value]:
         result = list(sums)
         readers: dict[int, list[tuple[int, int]]] = {}
         for tap in range(taps):
             for row, offset in enumerate(tile.rows):
                 readers.setdefault(offset + tap * tap_stride, []).append((tap, row))
         pixels = {
-            offset: b.load(tile.vector, source, offset, mask=groups * group_in)
+            offset: b.load(tile.vector, reads.source, offset, mask=groups * group_in)
             for offset in sorted(readers)
         }
         for j in range(group_in):
             picks = _picks(j, tile.lanes, groups, group_in, group_out)
             places = [(tap * group_in + j) * tile.weight_stride for tap in range(taps)]
-            columns = [b.load(tile.vector, weights, place) for place in places]
+            columns = [b.load(tile.vector, reads.weights, place) for place in places]
             for offset, pixel in pixels.items():
                 own = b.shuffle(pixel, picks)
                 for tap, row in readers[offset]:

@@ -5,6 +5,10 @@ step broadcasts one input of every row against one vector of weights for each co
 
     acc[row][v] += input[rows[row] + k * depth_stride] * weights[k * weight_stride + v * lanes]
 
+Weights come from memory once for each panel, and a block by itself asks for a few lines at a time
+only: the products of small images and large weights ran at half the peak. So the blocks that share
+a panel fetch the next one, each a part of it, in step with their own work (`Fetch`).
+
 All accumulators stay in registers, so rows * vectors + vectors + 1 of them must exist.
 """
 
@@ -13,11 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .emit import Emitter
-from .types import F32, Index, Type, Value, constant
-
-# How far before their use packed weights are fetched. They come from memory, once for each panel:
-# a block loads only a few lines ahead of itself, and what the processor guesses is not enough.
-AHEAD = 2048
+from .types import F32, I64, Index, Type, Value, constant
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Tile:
     Units: offsets and strides count elements. `taps` are loops around the innermost, each a count
     and its input stride; weights advance without a gap through all of them. `valid` is how many of
     the columns exist where weights are not padded. `chains` splits each sum to hide the latency of
-    an addition when the block is small. `ahead` is how far before their use weights are fetched, 0
-    for not at all.
+    an addition when the block is small. `fetch` is
+    how many cache lines of later weights a step asks for.
     """
 
     rows: tuple[int, ...]
@@ -41,7 +41,7 @@ class Tile:
     unroll: int = 1
     chains: int = 1
     valid: int | None = None
-    ahead: int = 0
+    fetch: int = 0
 
     @property
     def vector(self) -> Type:
@@ -60,15 +60,52 @@ class Tile:
         return min(self.lanes, self.valid - vector * self.lanes)
 
 
-Inner = Callable[[Emitter, Tile, Value, Value, list[Value]], list[Value]]
-"""Emits the innermost loop: (b, tile, source, weights, sums) to new sums."""
+@dataclass(frozen=True)
+class Reads:
+    """Point to what a tile reads: its inputs, its weights.
+
+    Units: `ahead` is elements from the weights to those that are fetched meanwhile.
+    """
+
+    source: Value
+    weights: Value
+    ahead: Index = 0
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Share out a panel of `vectors` among the `passes` blocks that read the panel before it."""
+
+    vectors: int
+    lanes: int
+    passes: int
+
+    @property
+    def lines(self) -> int:
+        """Count the vectors that a step of a block asks for."""
+        return -(-self.vectors // self.passes)
+
+    def ahead(self, b: Emitter, panel: Index, number: Index, steps: Index) -> Index:
+        """Place what block `number` fetches, `panel` elements away; later blocks fetch nothing new.
+
+        Units: `steps` is what a block does, and how many rows the panel has.
+        """
+        part = b.mul(b.mul(steps, self.lines * self.lanes), number)
+        busy = -(-self.vectors // self.lines)
+        if self.passes <= busy:
+            return b.add(panel, part)
+        ahead = b.value(b.add(panel, part), I64)
+        return b.select(b.compare("lt", number, busy), ahead, 0)
+
+
+Inner = Callable[[Emitter, Tile, Reads, list[Value]], list[Value]]
+"""Emits the innermost loop: (b, tile, reads, sums) to new sums."""
 
 
 def accumulate(
     b: Emitter,
     tile: Tile,
-    source: Value,
-    weights: Value,
+    reads: Reads,
     initial: Sequence[Value] | None = None,
     inner: Inner | None = None,
 ) -> list[Value]:
@@ -78,7 +115,7 @@ def accumulate(
     """
     zeros = [constant(tile.vector, 0.0)] * tile.size
     start = [*(initial or zeros), *(zeros * (tile.chains - 1))]
-    sums = _taps(b, tile, source, weights, start, tile.taps, inner or depth_loop)
+    sums = _taps(b, tile, reads, start, tile.taps, inner or depth_loop)
     total = sums[: tile.size]
     for chain in range(1, tile.chains):
         part = sums[chain * tile.size : (chain + 1) * tile.size]
@@ -89,29 +126,30 @@ def accumulate(
 def _taps(
     b: Emitter,
     tile: Tile,
-    source: Value,
-    weights: Value,
+    reads: Reads,
     sums: list[Value],
     taps: Sequence[tuple[int, int]],
     inner: Inner,
 ) -> list[Value]:
     if not taps:
-        return inner(b, tile, source, weights, sums)
+        return inner(b, tile, reads, sums)
     (count, stride), others = taps[0], taps[1:]
     if count == 1:
-        return _taps(b, tile, source, weights, sums, others, inner)
+        return _taps(b, tile, reads, sums, others, inner)
     assert isinstance(tile.depth, int)
-    span = math.prod(n for n, _ in others) * tile.depth * tile.weight_stride
+    steps = math.prod(n for n, _ in others) * tile.depth
+    fetched = steps * (tile.fetch * tile.lanes - tile.weight_stride)
     with b.fold(0, count, sums, unroll=1) as loop:
-        moved = b.address(F32, source, b.mul(loop.index, stride))
-        panel = b.address(F32, weights, b.mul(loop.index, span))
-        loop.next(_taps(b, tile, moved, panel, loop.values, others, inner))
+        moved = Reads(
+            b.address(F32, reads.source, b.mul(loop.index, stride)),
+            b.address(F32, reads.weights, b.mul(loop.index, steps * tile.weight_stride)),
+            b.add(reads.ahead, b.mul(loop.index, fetched)) if tile.fetch else 0,
+        )
+        loop.next(_taps(b, tile, moved, loop.values, others, inner))
     return loop.results
 
 
-def depth_loop(
-    b: Emitter, tile: Tile, source: Value, weights: Value, sums: list[Value]
-) -> list[Value]:
+def depth_loop(b: Emitter, tile: Tile, reads: Reads, sums: list[Value]) -> list[Value]:
     """Emit the innermost loop, then the steps that do not fill a round."""
     rounds: Index = 0
     if not isinstance(tile.depth, int) or tile.depth >= 2 * tile.unroll:
@@ -120,25 +158,24 @@ def depth_loop(
         with b.fold(0, rounds, sums, tile.unroll, unroll=1) as loop:
             inner = loop.values
             for step in range(tile.unroll):
-                inner = _step(b, tile, source, weights, b.add(loop.index, step), step, inner)
+                inner = _step(b, tile, reads, b.add(loop.index, step), step, inner)
             loop.next(inner)
         sums = loop.results
     if isinstance(rounds, int) and isinstance(tile.depth, int):
         for step in range(rounds, tile.depth):
-            sums = _step(b, tile, source, weights, step, step - rounds, sums)
+            sums = _step(b, tile, reads, step, step - rounds, sums)
         return sums
     if tile.unroll == 1:
         return sums
     with b.fold(rounds, tile.depth, sums, unroll=1) as loop:
-        loop.next(_step(b, tile, source, weights, loop.index, 0, loop.values))
+        loop.next(_step(b, tile, reads, loop.index, 0, loop.values))
     return loop.results
 
 
 def _step(
     b: Emitter,
     tile: Tile,
-    source: Value,
-    weights: Value,
+    reads: Reads,
     k: Index,
     turn: int,
     sums: Sequence[Value],
@@ -147,13 +184,16 @@ def _step(
     base = turn % tile.chains * tile.size
     row_of = b.mul(k, tile.weight_stride)
     columns = [
-        b.load(tile.vector, weights, b.add(row_of, v * tile.lanes), mask=tile.lanes_of(v))
+        b.load(tile.vector, reads.weights, b.add(row_of, v * tile.lanes), mask=tile.lanes_of(v))
         for v in range(tile.vectors)
     ]
-    for v in range(tile.vectors if tile.ahead else 0):
-        b.prefetch(F32, weights, b.add(row_of, tile.ahead + v * tile.lanes))
+    if tile.fetch:
+        fetched = b.address(F32, reads.weights, reads.ahead)
+        line_of = b.mul(k, tile.fetch * tile.lanes)
+        for line in range(tile.fetch):
+            b.prefetch(F32, fetched, b.add(line_of, line * tile.lanes))
     for row, offset in enumerate(tile.rows):
-        scalar = b.load(F32, source, b.add(b.mul(k, tile.depth_stride), offset))
+        scalar = b.load(F32, reads.source, b.add(b.mul(k, tile.depth_stride), offset))
         spread = b.broadcast(scalar, tile.lanes)
         for v, column in enumerate(columns):
             at = base + row * tile.vectors + v

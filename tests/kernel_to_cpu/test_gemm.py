@@ -13,6 +13,8 @@ from isoform.lowering.kernel_to_cpu.gemm import (
     pack_b,
 )
 from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.microkernel import Fetch
+from isoform.lowering.kernel_to_cpu.module import Module, kernel
 from isoform.lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
 
 UNTOUCHED = 7.0
@@ -225,3 +227,24 @@ def test_blas_is_chosen_only_for_large_products_of_activations():
     assert blas.default_gemm(large, isa, constant_b=True) is not None or isa.name == "plain"
     chosen = blas.default_gemm(large, isa, constant_b=False)
     assert (chosen is None) == (blas.sgemm_address() is not None)
+
+
+@pytest.mark.parametrize("vectors", [1, 2, 3, 4])
+@pytest.mark.parametrize("passes", [1, 2, 3, 4, 9])
+def test_the_blocks_of_a_panel_fetch_the_next_one_whole(vectors, passes):
+    lanes, steps = 16, 10
+    fetch = Fetch(vectors, lanes, passes)
+    panel, found = steps * vectors * lanes, []
+
+    def body(b, pointers, low, high):
+        found.extend(fetch.ahead(b, panel, number, steps) for number in range(min(passes, vectors)))
+
+    kernel(Module(), 1, 1, body)
+    line = fetch.lines * lanes
+    if passes <= -(-vectors // fetch.lines):
+        ends = [start + steps * line for start in found]
+        assert found[0] == panel
+        assert found[1:] == ends[:-1]
+        assert ends[-1] >= 2 * panel
+    else:  # chosen while the program runs: only the first blocks fetch
+        assert all(start.text.startswith("%") for start in found)
