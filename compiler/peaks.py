@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
 import numpy as np
 
 from ..dialects.types import Array
+from ..lowering.kernel_to_cpu.execute import aligned, thread_clock
 from ..lowering.kernel_to_cpu.isa import Isa
 from ..lowering.kernel_to_cpu.jit import Library, compile_object
 from ..lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
@@ -26,7 +28,9 @@ def fma_peak(threads: int) -> float:
     """Float32 operations a second of multiply-adds in registers; each counts as two."""
     isa = Isa.host()
     lanes = isa.vector_bytes // 4
-    best = _best(_fma_text(lanes), [np.zeros(ITEMS * lanes, np.float32)], threads)
+    kernel = _kernel(_fma_text(lanes), [np.zeros(ITEMS * lanes, np.float32)], threads)
+    best = _best(kernel)
+    kernel.pool.close()
     return 2 * lanes * CHAINS * STEPS * ITEMS / best
 
 
@@ -46,25 +50,66 @@ def copy_rate(size: int, threads: int) -> float:
     return rates[COPY_BYTES[-1]]
 
 
+class Copy:
+    """The C library's copy of half of `size` bytes, to be timed in turn with something else.
+
+    `times` is how often it runs when it is timed; the seconds are of one time.
+    """
+
+    def __init__(self, size: int, threads: int, times: int = 1) -> None:
+        half = max(1, size // 2 // ITEMS) * ITEMS
+        arrays = [aligned(np.ones(half, np.uint8)) for _ in range(2)]
+        self.execution = _kernel(_copy_text(half // ITEMS), arrays, threads, times)
+        self.times = times
+
+    def time(self) -> float:
+        """Seconds of one copy."""
+        return self.execution.time() / self.times
+
+    def close(self) -> None:
+        """Stop the worker threads."""
+        self.execution.pool.close()
+
+
 def _copy_seconds(size: int, threads: int) -> float:
-    half = size // 2
-    arrays = [np.ones(half, np.uint8), np.ones(half, np.uint8)]
-    return _best(_copy_text(half // ITEMS), arrays, threads)
+    copy = Copy(size, threads)
+    found = _best(copy.execution)
+    copy.close()
+    return found
 
 
-def _best(text: str, arrays: list[Array], threads: int) -> float:
-    """Seconds of the fastest of many runs of a kernel over its `ITEMS`."""
+@dataclass
+class _Timed:
+    """One kernel over its `ITEMS`, with what must live as long."""
+
+    pool: Pool
+    table: Table
+    alive: tuple[object, ...]
+
+    def __post_init__(self) -> None:
+        self.runner = Runner(self.pool)
+
+    def time(self) -> float:
+        """Seconds of one run; on one thread by the thread's own clock, as kernels are timed."""
+        clock = thread_clock(self.pool.threads)
+        started = clock()
+        self.runner.run(self.table)
+        return clock() - started
+
+
+def _kernel(text: str, arrays: list[Array], threads: int, times: int = 1) -> _Timed:
     library = Library([compile_object(text, Isa.host())])
     addresses = np.array([array.ctypes.data for array in arrays], np.uint64)
-    rows = np.array([(library.address("peak"), addresses.ctypes.data, ITEMS, 0)], ROW)
+    rows = np.array([(library.address("peak"), addresses.ctypes.data, ITEMS, 0)] * times, ROW)
+    return _Timed(Pool(threads), Table(rows), (library, arrays, addresses))
+
+
+def _best(kernel: _Timed) -> float:
+    """Seconds of the fastest of many runs."""
     found: list[float] = []
-    with Pool(threads) as pool:
-        runner, table = Runner(pool), Table(rows)
-        end = time.perf_counter() + SECONDS
-        while len(found) < 5 or time.perf_counter() < end:
-            started = time.perf_counter()
-            runner.run(table)
-            found.append(time.perf_counter() - started)
+    end = time.perf_counter() + SECONDS
+    while len(found) < 5 or time.perf_counter() < end:
+        found.append(kernel.time())
     return min(found)
 
 

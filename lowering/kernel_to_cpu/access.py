@@ -6,7 +6,7 @@ over the lanes of a vector: it is then at `start`, `start + 1`, ... in the lanes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
@@ -18,6 +18,9 @@ from ...dialects.index import Index as Affine
 from . import types
 from .emit import Emitter, Mask
 from .types import F32, F64, I1, I8, I64, Index, Type, Value, constant
+
+# A vector of scattered elements is read by so many loads and shuffles, or else by a gather.
+MOST_LOADS = 8
 
 
 def memory_type(element: Attribute) -> Type:
@@ -55,12 +58,14 @@ def compute_type(element: Attribute) -> Type:
 class Vector:
     """The iterator that runs over lanes; `mask` says which are real (a count, or None for all).
 
-    Iterator -1 stands for an extent of 1: a vector in which only the first lane is real.
+    Iterator -1 stands for an extent of 1: a vector in which only the first lane is real. An aligned
+    vector starts where its iterator is a multiple of `lanes`.
     """
 
     iterator: int
     lanes: int
     mask: Mask = None
+    aligned: bool = False
 
 
 @dataclass
@@ -109,6 +114,32 @@ def _linear(index: Affine, iterator: int) -> bool:
         for atom, _ in index.terms
         if isinstance(atom, FloorDiv)
     )
+
+
+def lane_offsets(flat: Affine, iterator: int, lanes: int) -> tuple[int, ...] | None:
+    """How far each lane's element lies from the first lane's; None where that varies.
+
+    For a vector that starts at a multiple of `lanes`: then floor((iterator + 4 * k) / 2) steps
+    once every two lanes.
+    """
+    offsets = [0] * lanes
+    for atom, coefficient in flat.terms:
+        if isinstance(atom, int):
+            step, divisor, start = int(atom == iterator), 1, 0
+        elif iterator not in atom.numerator.iterators:
+            continue
+        else:
+            step, divisor = atom.numerator.coefficient(iterator), atom.divisor
+            start = atom.numerator.constant
+            others = [(a, c) for a, c in atom.numerator.terms if a != iterator]
+            nested = any(
+                not isinstance(a, int) and iterator in a.numerator.iterators for a, _ in others
+            )
+            if nested or step * lanes % divisor or any(c % divisor for _, c in others):
+                return None
+        for lane in range(lanes):
+            offsets[lane] += coefficient * ((start + step * lane) // divisor - start // divisor)
+    return tuple(offsets)
 
 
 def emit_index(b: Emitter, index: Affine, point: Point) -> Index:
@@ -186,7 +217,10 @@ def _inside(b: Emitter, index: Value, size: int) -> Value:
 
 def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Value:
     lanes = vector.lanes
-    guard = _guard_mask(b, access, point, vector)
+    shared, own = _conditions(b, access, point, vector)
+    guard = own if shared is None else b.broadcast(shared, lanes)
+    if shared is not None and own is not None:
+        guard = b.logic("and", guard, own)  # pyright: ignore[reportArgumentType]
     real = b.mask(vector.mask, lanes)
     target = compute_type(access.element).vector(lanes)
     if access.pointer is None:
@@ -194,8 +228,15 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
         return b.select(guard, constant(target, 1), constant(target, 0))
     mask = guard if real is None else real if guard is None else b.logic("and", guard, real)
     dtype = memory_type(access.element).vector(lanes)
+    picks = _picks(access, vector) if guard is None else None
     if access.is_contiguous(vector.iterator):
-        value = b.load(dtype, access.pointer, emit_index(b, access.flat, point), mask=mask)
+        place = emit_index(b, access.flat, point)
+        if shared is not None:  # no lane is read, but far outside even that is slow
+            place = b.select(shared, b.value(place, I64), constant(I64, 0))
+        value = b.load(dtype, access.pointer, place, mask=mask)
+    elif picks is not None:
+        first = b.add(emit_index(b, access.flat, point), min(picks))
+        value = load_picked(b, dtype, access.pointer, first, [k - min(picks) for k in picks])
     else:
         value = b.gather(dtype, access.pointer, _lane_index(b, access.flat, point), mask=mask)
     value = to_compute(b, value, access.element)
@@ -204,16 +245,47 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
     return b.select(guard, value, constant(target, access.outside))
 
 
-def _guard_mask(b: Emitter, access: Access, point: Point, vector: Vector) -> Value | None:
-    mask: Value | None = None
+def _picks(access: Access, vector: Vector) -> list[int] | None:
+    """Offsets of the real lanes where a few loads and shuffles read them; None for a gather."""
+    if isinstance(vector.mask, Value) or not (vector.aligned or not access.flat.has_floor):
+        return None
+    offsets = lane_offsets(access.flat, vector.iterator, vector.lanes)
+    if offsets is None:
+        return None
+    picks = offsets[: vector.mask]
+    return list(picks) if max(picks) - min(picks) < MOST_LOADS * vector.lanes else None
+
+
+def load_picked(
+    b: Emitter, dtype: Type, pointer: Value, first: Index, picks: Sequence[int]
+) -> Value:
+    """Elements `first + picks[lane]`, the least of which is 0: loads of the range, then shuffles.
+
+    Nothing past the last element is read. Lanes without a pick hold anything.
+    """
+    lanes, span = dtype.lanes, max(picks) + 1
+    starts = [0] if span <= lanes else [*range(0, span - lanes, lanes), span - lanes]
+    mask = span if span < lanes else None
+    loads = [b.load(dtype, pointer, b.add(first, start), mask=mask) for start in starts]
+    sources = [min(pick // lanes, len(starts) - 1) for pick in picks]
+    chosen = [k * lanes + pick - starts[k] for k, pick in zip(sources, picks, strict=True)]
+    return b.pick(loads, [*chosen, *[chosen[0]] * (lanes - len(picks))])
+
+
+def _conditions(
+    b: Emitter, access: Access, point: Point, vector: Vector
+) -> tuple[Value | None, Value | None]:
+    """Whether the guards that no lane decides hold, and a mask of those that lanes decide."""
+    shared: Value | None = None
+    own: Value | None = None
     for index, size in access.guards:
         if vector.iterator in index.iterators:
             inside = _inside(b, _lane_index(b, index, point), size)
+            own = inside if own is None else b.logic("and", own, inside)
         else:
-            scalar = _inside(b, b.value(emit_index(b, index, point), I64), size)
-            inside = b.broadcast(scalar, vector.lanes)
-        mask = inside if mask is None else b.logic("and", mask, inside)
-    return mask
+            inside = _inside(b, b.value(emit_index(b, index, point), I64), size)
+            shared = inside if shared is None else b.logic("and", shared, inside)
+    return shared, own
 
 
 def store(b: Emitter, value: Value, access: Access, point: Point) -> None:

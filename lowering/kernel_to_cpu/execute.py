@@ -112,13 +112,8 @@ class Execution:
         return view.array()
 
     def time(self, table: Table) -> float:
-        """Seconds that a table takes on what the last run left behind.
-
-        On one thread it is the thread's own time: what others do on the machine does not count.
-        """
-        clock = time.perf_counter
-        if self.pool.threads == 1 and time.get_clock_info("thread_time").resolution <= 1e-6:
-            clock = time.thread_time
+        """Seconds that a table takes on what the last run left behind."""
+        clock = thread_clock(self.pool.threads)
         with self._lock:
             started = clock()
             self._runner.run(table)
@@ -143,6 +138,13 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def thread_clock(threads: int) -> Callable[[], float]:
+    """What to time a run by: on one thread its own time, which what others do does not lengthen."""
+    if threads == 1 and time.get_clock_info("thread_time").resolution <= 1e-6:
+        return time.thread_time
+    return time.perf_counter
 
 
 def checked(wanted: Input, inputs: Mapping[str, Array]) -> Array:

@@ -21,10 +21,14 @@ from ...dialects.types import Tensor, tensor_type
 from .access import Access, Point, Vector, compute_type, emit_index, read
 from .emit import Emitter
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
-from .types import I64, Type, Value
+from .types import I64, Index, Type, Value
 
 # A window of this many taps or fewer is written out: addresses and bounds then fold.
 UNROLLED = 9
+# Partial results that a reduction keeps, for an addition to start in every cycle.
+CHAINS = 8
+# Bodies written out in a loop over a summation.
+MOST_BODIES = 32
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,8 @@ class Buffers:
         default_factory=dict[SSAValue, tuple[Value, ScopePlan]]
     )
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    ready: Mapping[Operand, Value] = field(default_factory=dict[Operand, Value])
+    """What operands read at the point, where that is known before its scopes are emitted."""
     lanes: int = -1
     interior: bool = False
     """Whether the point is known to be where bounds that no lane decides hold: `interior_at`."""
@@ -199,35 +205,75 @@ def _row_access(
 
 def emit_scope(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value:
     """The scope's value at a point (or in the lanes of its vector): loops over the summations."""
+    return emit_scopes(b, scope, [(buffers, point)])[0]
+
+
+def emit_scopes(
+    b: Emitter, scope: ScopePlan, places: Sequence[tuple[Buffers, Point]]
+) -> list[Value]:
+    """The scope's values at several points, which share the loops over the summations."""
     if not scope.sums:
-        return _body(b, scope, buffers, point)
-    return _sum(b, scope, buffers, point, list(scope.sums), None)
+        return [_body(b, scope, *place) for place in places]
+    totals = [identity(scope.reduction, _dtype(scope).vector(p.lanes)) for _, p in places]
+    return _sum(b, scope, places, list(scope.sums), totals)
 
 
 def _sum(
     b: Emitter,
     scope: ScopePlan,
-    buffers: Buffers,
-    point: Point,
+    places: Sequence[tuple[Buffers, Point]],
     sums: list[int],
-    total: Value | None,
-) -> Value:
-    """Reduce over `sums`, outermost first, going on from `total`."""
-    if total is None:
-        dtype = _dtype(scope).vector(point.lanes)
-        total = identity(scope.reduction, dtype)
-    if not sums:
-        return combine(b, scope.reduction, total, _body(b, scope, buffers, point))
-    if math.prod(point.extents[k] for k in sums) <= UNROLLED:
-        for step in points([point.extents[k] for k in sums]):
-            inner = point.at(dict(zip(sums, step, strict=True)))
-            total = combine(b, scope.reduction, total, _body(b, scope, buffers, inner))
-        return total
+    totals: list[Value],
+) -> list[Value]:
+    """Reduce over `sums`, outermost first, going on from `totals`."""
+    extents = [places[0][1].extents[k] for k in sums]
+    if math.prod(extents) <= UNROLLED:
+        for step in points(extents):
+            known = dict(zip(sums, step, strict=True))
+            totals = _step(b, scope, _at(places, known), totals)
+        return totals
     iterator, *rest = sums
-    with b.fold(0, point.extents[iterator], [total]) as loop:
-        inner = point.at({iterator: loop.index})
-        loop.next([_sum(b, scope, buffers, inner, rest, loop.values[0])])
-    return loop.results[0]
+    inside = math.prod(extents[1:])
+    chains = max(1, min(CHAINS // len(places), MOST_BODIES // inside, extents[0]))
+    whole = extents[0] - extents[0] % chains
+    neutral = [identity(scope.reduction, total.type) for total in totals]
+    with b.fold(0, whole, totals + neutral * (chains - 1), chains) as loop:
+        made: list[Value] = []
+        for k in range(chains):
+            inner = _at(places, {iterator: b.add(loop.index, k)})
+            now = loop.values[k * len(places) : (k + 1) * len(places)]
+            made += _sum(b, scope, inner, rest, now)
+        loop.next(made)
+    totals = _joined(b, scope, loop.results, len(places))
+    for step in range(whole, extents[0]):
+        totals = _sum(b, scope, _at(places, {iterator: step}), rest, totals)
+    return totals
+
+
+def _at(
+    places: Sequence[tuple[Buffers, Point]], values: Mapping[int, Index]
+) -> list[tuple[Buffers, Point]]:
+    return [(buffers, point.at(values)) for buffers, point in places]
+
+
+def _step(
+    b: Emitter, scope: ScopePlan, places: Sequence[tuple[Buffers, Point]], totals: Sequence[Value]
+) -> list[Value]:
+    """One step of the reduction at every place."""
+    return [
+        combine(b, scope.reduction, total, _body(b, scope, *place))
+        for total, place in zip(totals, places, strict=True)
+    ]
+
+
+def _joined(b: Emitter, scope: ScopePlan, totals: Sequence[Value], count: int) -> list[Value]:
+    """Combine chains, of `count` totals each, by halves."""
+    joined = list(totals)
+    while len(joined) > count:
+        half = len(joined) // count // 2 * count
+        pairs = zip(joined[:half], joined[half : 2 * half], strict=True)
+        joined = [combine(b, scope.reduction, x, y) for x, y in pairs] + joined[2 * half :]
+    return joined
 
 
 def _dtype(scope: ScopePlan) -> Type:
@@ -240,6 +286,8 @@ def _body(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value
 
 
 def _argument(b: Emitter, operand: Operand, buffers: Buffers, point: Point) -> Value:
+    if operand in buffers.ready:
+        return buffers.ready[operand]
     made = buffers.values.get(operand.source)
     if made is not None:
         return made if made.type.lanes == point.lanes else b.broadcast(made, point.lanes)
@@ -275,17 +323,42 @@ def _partial(
         return loop.results[0]
     extent = point.extents[iterator]
     whole = extent - extent % lanes
-    if whole:
-        with b.fold(0, whole, [total], lanes) as loop:
-            inner = point.at({iterator: loop.index}, Vector(iterator, lanes))
-            value = _body(b, scope, buffers, inner)
-            loop.next([combine(b, scope.reduction, loop.values[0], value)])
-        total = loop.results[0]
+    start = 0
+    for chains in (CHAINS, 1):
+        stop = start + (whole - start) // (chains * lanes) * chains * lanes
+        if start < stop:
+            total = _chained(
+                b, scope, buffers, point, (iterator, lanes), (start, stop), chains, total
+            )
+            start = stop
     if whole < extent:
-        inner = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole))
+        inner = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole, aligned=True))
         value = _body(b, scope, buffers, inner)
         mask = b.mask(extent - whole, lanes)
         assert mask is not None
         value = b.select(mask, value, identity(scope.reduction, value.type))
         total = combine(b, scope.reduction, total, value)
     return total
+
+
+def _chained(
+    b: Emitter,
+    scope: ScopePlan,
+    buffers: Buffers,
+    point: Point,
+    vector: tuple[int, int],
+    bounds: tuple[int, int],
+    chains: int,
+    total: Value,
+) -> Value:
+    """Reduce whole vectors into several totals that do not wait for each other."""
+    iterator, lanes = vector
+    neutral = identity(scope.reduction, total.type)
+    with b.fold(*bounds, [total] + [neutral] * (chains - 1), chains * lanes) as loop:
+        made: list[Value] = []
+        for k, before in enumerate(loop.values):
+            index = b.add(loop.index, k * lanes)
+            inner = point.at({iterator: index}, Vector(iterator, lanes, aligned=True))
+            made.append(combine(b, scope.reduction, before, _body(b, scope, buffers, inner)))
+        loop.next(made)
+    return _joined(b, scope, loop.results, 1)[0]

@@ -26,7 +26,8 @@ from ..algebra_to_kernel.match import factors
 from .access import Access, Point, Vector, compute_type, emit_index, read, store
 from .emit import Emitter
 from .isa import Isa
-from .loops import FLAGS, split_item
+from .lanes import split_item
+from .loops import FLAGS
 from .module import KernelCode, Module, kernel
 from .nest import Buffers, Operand, access
 from .scalar_code import combine, emit_body, identity

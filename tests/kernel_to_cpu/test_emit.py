@@ -300,3 +300,33 @@ def test_helper_functions_are_emitted_once():
     ir = kernel(module, 1, 1, body).ir
     assert ir.count("define internal void @f0(") == 1
     Library([compile_object(ir, Isa.host())])
+
+
+@pytest.mark.parametrize("narrow", [I8, I16], ids=str)
+def test_one_narrowed_lane_is_stored_and_its_neighbours_are_not(isa, run_body, narrow):
+    """LLVM 22 stores four bytes there: the lane before it is narrowed, not after."""
+    x = np.arange(1, 17, dtype=np.int32)
+    out = np.zeros(16, NUMPY[narrow])
+
+    def body(b, pointers, low, high):
+        value = b.logic("lshr", b.mul(b.load(I32.vector(16), pointers[0]), 256), 8)
+        b.store(b.cast(value, narrow), pointers[1], mask=1)
+
+    out[1:] = 77
+    run_body(isa, body, x, out)
+    assert out.tolist() == [1] + 15 * [77]
+
+
+def test_picks_come_from_any_number_of_vectors(isa, run_body):
+    x = np.arange(24, dtype=np.float32)
+    out = np.zeros((4, 8), np.float32)
+    picks = ([0, 3, 6, 9, 12, 15, 18, 21], [7, 7, 0, 1, 2, 3, 4, 5], list(range(8, 16)))
+    picks = (*picks, [23, 0, 8, 16, 1, 9, 17, 22])
+
+    def body(b, pointers, low, high):
+        vectors = [b.load(F32.vector(8), pointers[0], 8 * k) for k in range(3)]
+        for k, lanes in enumerate(picks):
+            b.store(b.pick(vectors, lanes), pointers[1], 8 * k)
+
+    run_body(isa, body, x, out)
+    np.testing.assert_array_equal(out, picks)

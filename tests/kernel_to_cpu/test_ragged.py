@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import SSAValue
 
 from isoform.compiler.inputs import draw_inputs
@@ -100,11 +101,75 @@ def normalised(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
 
 
 def pooled(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
-    kernel = [r.choice((1, 2, 3)) for _ in range(2)]
-    size = [k + r.choice(SIZES[:10]) for k in kernel]
+    rank = r.choice((1, 2, 2, 2, 3))
+    kernel = [r.choice((1, 2, 3, 4)) for _ in range(rank)]
+    size = [k + r.choice(SIZES[: 12 if rank < 3 else 6]) for k in kernel]
     x = b.input(f"{name}x", (r.choice((1, 2)), r.choice(SIZES), *size))
-    steps = [r.choice((1, 2, 3)) for _ in range(2)]
-    return b.max_pool(x, kernel=kernel, strides=steps, pads=[0, 0, 0, 0], dilations=[1, 1])
+    steps = [r.choice((1, 2, 3, 9)) for _ in range(rank)]
+    pads = [r.choice((0, 0, k // 2)) for k in kernel] * 2
+    kind = r.choice((b.max_pool, b.avg_pool))
+    return kind(x, kernel=kernel, strides=steps, pads=pads, dilations=[1] * rank)
+
+
+def turned(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    """Elementwise work on what lies in two orders, with short and with long dims."""
+    rank = r.choice((2, 3, 4))
+    shape = [r.choice((2, 3, 4, *SIZES[3:], *(LARGE if rank < 4 else ()))) for _ in range(rank)]
+    order = r.sample(range(rank), rank)
+    x = b.transpose(b.input(f"{name}x", shape), perm=order)
+    y = b.input(f"{name}y", [shape[k] for k in order])
+    return b.relu(b.add(b.mul(x, x), y)) if r.random() < 0.7 else b.neg(x)
+
+
+def long_sum(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    shape = [r.choice((2, 7, 129, 257, 300, 521)), r.choice((3, 8, 16, 130, 259, 600))]
+    kind = r.choice((b.reduce_sum, b.reduce_mean, b.reduce_max, b.reduce_min))
+    axes = r.choice(([0], [1], [0, 1]))
+    return kind(b.input(f"{name}x", shape), axes=axes, keep_dims=r.random() < 0.5)
+
+
+def strided(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    """Every so many elements, forwards or backwards."""
+    rank = r.choice((1, 2, 3))
+    sizes = [r.choice(SIZES[:12]) for _ in range(rank)]
+    steps = [r.choice((1, 2, 3, 4, 8, 11, -1, -2, -5)) for _ in range(rank)]
+    reach = [(n - 1) * abs(k) + 1 for n, k in zip(sizes, steps, strict=True)]
+    before = [r.choice((0, 1, 3)) for _ in range(rank)]
+    x = b.input(f"{name}x", [f + n + r.choice((0, 2)) for f, n in zip(before, reach, strict=True)])
+    starts = [f if k > 0 else f + n - 1 for f, n, k in zip(before, reach, steps, strict=True)]
+    return b.exp(b.slice(x, starts=starts, sizes=sizes, steps=steps))
+
+
+def enlarged(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    """Every element several times, as the nearest mode of Resize has it, or the whole so often."""
+    rows, columns = r.choice(SIZES), r.choice(SIZES)
+    high, wide = r.choice((1, 2, 3)), r.choice((2, 3, 4, 8))
+    x = b.input(f"{name}x", (rows, columns))
+    shape, dims = [rows, high, columns, wide], [0, 2]
+    if r.random() < 0.3:
+        shape, dims = [high, rows, wide, columns], [1, 3]
+    y = b.broadcast(x, shape=shape, dims=dims)
+    return b.relu(b.reshape(y, shape=[rows * high, columns * wide]))
+
+
+def joined(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    rank = r.choice((1, 2, 3))
+    shape, axis = [r.choice(SIZES) for _ in range(rank)], r.randrange(rank)
+    parts = [
+        b.input(f"{name}{k}", [*shape[:axis], r.choice(SIZES), *shape[axis + 1 :]])
+        for k in range(r.choice((2, 3)))
+    ]
+    y = b.concat(*parts, axis=axis)
+    pads = [r.choice((0, 1, 3)) for _ in range(2 * rank)]
+    return b.pad(y, pads=pads, fill=r.choice((0.0, 1.5))) if r.random() < 0.6 else y
+
+
+def halves(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    """Half floats, in two orders: computed in float32."""
+    element = r.choice((f16, bf16))
+    shape = [r.choice((2, 3, *SIZES[3:])) for _ in range(2)]
+    x = b.transpose(b.input(f"{name}x", shape, element), perm=[1, 0])
+    return b.cast(b.neg(x), to=r.choice((f32, element)))
 
 
 KINDS: tuple[Callable[[GraphBuilder, random.Random, str], SSAValue], ...] = (
@@ -118,6 +183,12 @@ KINDS: tuple[Callable[[GraphBuilder, random.Random, str], SSAValue], ...] = (
     softmax,
     normalised,
     pooled,
+    turned,
+    long_sum,
+    strided,
+    enlarged,
+    joined,
+    halves,
 )
 
 
@@ -133,7 +204,8 @@ def check(kind, seed: int, count: int, isa: Isa) -> None:
     session.close()
     for name, wanted in expected.items():
         atol = 2e-5 * max(1.0, float(np.abs(wanted).max(initial=0.0)))
-        np.testing.assert_allclose(found[name], wanted, rtol=1e-4, atol=atol, err_msg=name)
+        got = found[name].astype(wanted.dtype)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=atol, err_msg=name)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -1,0 +1,110 @@
+"""Choose the iterator that runs over vector lanes, and split what is left into items."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ...dialects.index import Index as Affine
+from ...dialects.kernel import LoopsOp, physical
+from ...dialects.types import tensor_type
+from .access import MOST_LOADS, Access, lane_offsets, memory_type
+from .emit import Emitter
+from .nest import NestPlan, Operand, ScopePlan
+from .types import Index, Value
+
+# Enough slices for a few threads to share evenly; more only cost index arithmetic.
+SLICES = 64
+# A sum over the lanes of a vector, in memory operations.
+HORIZONTAL_COST = 8
+
+
+def result_access(op: LoopsOp, plan: NestPlan, pointer: Value) -> Access:
+    """Where the last scope's values are stored."""
+    strides, offset, _ = physical(op.type)
+    flat = Affine(offset)
+    for e, stride in zip(plan.root.here, strides, strict=True):
+        flat += e * stride
+    return Access(pointer, op.type.element_type, flat)
+
+
+def vector_iterator(plan: NestPlan, op: LoopsOp) -> int | None:
+    """The shared iterator whose lanes cost least; None if a summation's lanes cost less."""
+    flats = [result_address(op, plan), *(flat for _, flat in addresses(plan, op))]
+    shared = [k for k in range(plan.shared) if plan.extents[k] != 1]
+    costs = {k: _lane_cost(flats, k, plan.extents[k]) for k in shared}
+    if not costs:
+        return None
+    best = min(costs, key=lambda k: (costs[k], -k))
+    along = min(
+        (_sum_cost(flats, k, scope, plan) for scope in plan.scopes for k in scope.sums),
+        default=math.inf,
+    )
+    return None if along < costs[best] else best
+
+
+def result_address(op: LoopsOp, plan: NestPlan) -> Affine:
+    """The element that is stored, in the result's buffer."""
+    return result_access(op, plan, Value("", memory_type(op.type.element_type))).flat
+
+
+def addresses(plan: NestPlan, op: LoopsOp) -> list[tuple[Operand, Affine]]:
+    """Every read of one of the kernel's operands, and the element of its buffer."""
+    types = {arg: tensor_type(v) for arg, v in zip(op.body.block.args, op.inputs, strict=True)}
+    found: list[tuple[Operand, Affine]] = []
+    for scope in plan.scopes:
+        for operand in scope.reads:
+            if operand.source in types:
+                strides = physical(types[operand.source])[0]  # pyright: ignore
+                terms = (e * s for e, s in zip(operand.index, strides, strict=True))
+                found.append((operand, sum(terms, Affine(0))))
+    return found
+
+
+def _sum_cost(flats: Sequence[Affine], iterator: int, scope: ScopePlan, plan: NestPlan) -> float:
+    """Cost per element of a summation in the lanes, of which one vector is left at each point."""
+    count = math.prod(plan.extents[k] for k in scope.sums)
+    return _lane_cost(flats, iterator, plan.extents[iterator]) + HORIZONTAL_COST / count
+
+
+def _lane_cost(flats: Sequence[Affine], iterator: int, extent: int) -> float:
+    """Modelled memory operations per element: 1/16 contiguous, 0 constant, 1 or more scattered."""
+    total = 0.0
+    for position, flat in enumerate(flats):
+        if iterator not in flat.iterators:
+            # A result that does not move would be written by every lane: only summations do that.
+            total += 0.0 if position else 0.05
+        elif flat.coefficient(iterator) == 1 and not flat.has_floor:
+            total += 1 / 16
+        else:
+            total += _scattered_cost(flat, iterator) if position else 1.2
+    waste = -(-extent // 16) * 16 / extent
+    return total * min(waste, 4.0) if extent < 16 else total
+
+
+def _scattered_cost(flat: Affine, iterator: int) -> float:
+    """Loads of the range and shuffles, or a gather."""
+    offsets = lane_offsets(flat, iterator, 16)
+    if offsets is None:
+        return 1.0
+    loads = -(-(max(offsets) - min(offsets) + 1) // 16)
+    return 2 * loads / 16 if loads <= MOST_LOADS else 1.0
+
+
+def split_item(
+    b: Emitter, item: Index, iterators: Sequence[int], extents: tuple[int, ...]
+) -> dict[int, Index]:
+    """Iterator values of a flat item number, the last iterator fastest."""
+    values: dict[int, Index] = {}
+    for k in reversed(iterators[1:]):
+        item, values[k] = b.split(item, extents[k])
+    if iterators:
+        values[iterators[0]] = item
+    return values
+
+
+def power_of_two(extent: int, lanes: int) -> int:
+    """Lanes for a loop: the full width, or the least power of two that holds a short loop."""
+    while lanes > 1 and lanes // 2 >= extent:
+        lanes //= 2
+    return max(lanes, 1)

@@ -1,0 +1,150 @@
+"""Loop nests whose scopes share all loops: one in the lanes, intermediates in registers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...dialects.kernel import LoopsOp
+from .access import Access, Point, Vector, store
+from .emit import Emitter
+from .isa import Isa
+from .lanes import SLICES, power_of_two, result_access, result_address, split_item
+from .nest import UNROLLED, Buffers, NestPlan, emit_scopes, interior_at
+from .types import I64, Index, Value
+
+# Vectors of one long loop that make up a slice.
+TILE_VECTORS = 16
+
+
+@dataclass
+class Points:
+    """All loops shared; `vector` in the lanes, the rest as loops, outermost ones in parallel."""
+
+    op: LoopsOp
+    plan: NestPlan
+    vector: int
+    isa: Isa
+    lanes: int
+
+    def __post_init__(self) -> None:
+        out = result_address(self.op, self.plan)
+        others = [
+            k for k in range(self.plan.shared) if k != self.vector and self.plan.extents[k] != 1
+        ]
+        self.order = sorted(others, key=lambda k: -out.coefficient(k))
+        self.extent = self.plan.extents[self.vector]
+        self.width = power_of_two(self.extent, self.lanes)
+        # Vectors whose reductions share their loops: so many chains, so many bytes at each step.
+        self.block = self.isa.registers // 2 if _has_long_sums(self.plan) else 1
+        self.parallel: list[int] = []
+        count = 1
+        for k in self.order:
+            if count >= SLICES:
+                break
+            self.parallel.append(k)
+            count *= self.plan.extents[k]
+        self.tile = self.extent
+        if count < SLICES and self.extent > self.width * TILE_VECTORS:
+            share = -(-self.extent * count // SLICES)
+            self.tile = max(TILE_VECTORS, -(-share // self.width)) * self.width
+        self.tiles = -(-self.extent // self.tile)
+        self.items = count * self.tiles
+
+    def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
+        target = result_access(self.op, self.plan, result)
+        with b.loop(low, high) as item:
+            rest, tile = b.split(item, self.tiles)
+            values = split_item(b, rest, self.parallel, self.plan.extents)
+            point = Point(self.plan.extents, values)
+            inner = [k for k in self.order if k not in self.parallel]
+            self._loops(b, buffers, target, point, inner, tile)
+
+    def _loops(
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        target: Access,
+        point: Point,
+        inner: list[int],
+        tile: Index,
+    ) -> None:
+        if inner:
+            with b.loop(0, self.plan.extents[inner[0]]) as index:
+                self._loops(b, buffers, target, point.at({inner[0]: index}), inner[1:], tile)
+            return
+        if self.tiles == 1:
+            self._guarded(b, buffers, target, point)
+            return
+        full = self.extent // self.tile
+        start = b.mul(tile, self.tile)
+        last = b.compare("ge", b.value(tile, I64), full)
+        rest = self.extent - full * self.tile
+
+        def whole() -> Sequence[Value]:
+            self._range(b, buffers, target, point, start, self.tile)
+            return []
+
+        def partial() -> Sequence[Value]:
+            self._range(b, buffers, target, point, full * self.tile, rest)
+            return []
+
+        if rest:
+            b.if_else(last, partial, whole)
+        else:
+            whole()
+
+    def _guarded(self, b: Emitter, buffers: Buffers, target: Access, point: Point) -> None:
+        """The whole vector loop, twice where there are bounds to check: inside, none is checked."""
+        inside = interior_at(b, self.plan, buffers, point, self.vector)
+        if inside is None:
+            self._range(b, buffers, target, point, 0, self.extent)
+            return
+        unchecked = replace(buffers, lanes=self.vector, interior=True)
+
+        def emit(which: Buffers) -> list[Value]:
+            self._range(b, which, target, point, 0, self.extent)
+            return []
+
+        b.if_else(inside, lambda: emit(unchecked), lambda: emit(buffers))
+
+    def _range(
+        self, b: Emitter, buffers: Buffers, target: Access, point: Point, start: Index, count: int
+    ) -> None:
+        """The vector loop over `count` elements from `start`, with a masked end."""
+        whole = count - count % self.width
+        done = 0
+        for vectors in (self.block, 1):
+            step = vectors * self.width
+            stop = done + (whole - done) // step * step
+            if done == stop:
+                continue
+            with b.loop(done, stop, step) as index:
+                first = b.add(start, index)
+                at = [self._at(point, b.add(first, k * self.width)) for k in range(vectors)]
+                self._points(b, buffers, target, at)
+            done = stop
+        if whole < count:
+            at = self._at(point, b.add(start, whole), count - whole)
+            self._points(b, buffers, target, [at])
+
+    def _at(self, point: Point, place: Index, mask: int | None = None) -> Point:
+        vector = Vector(self.vector, self.width, mask, aligned=True)
+        return point.at({self.vector: place}, vector)
+
+    def _points(
+        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point]
+    ) -> None:
+        places = [(replace(buffers, values={}), point) for point in points]
+        for scope in self.plan.scopes:
+            made = emit_scopes(b, scope, places)
+            for (here, _), value in zip(places, made, strict=True):
+                here.values[scope.op.result] = value
+        for here, point in places:
+            store(b, here.values[self.plan.root.op.result], target, point)
+
+
+def _has_long_sums(plan: NestPlan) -> bool:
+    """Whether a summation is a loop, not written out."""
+    return any(math.prod(plan.extents[k] for k in scope.sums) > UNROLLED for scope in plan.scopes)
