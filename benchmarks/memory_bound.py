@@ -144,7 +144,7 @@ def _pooled(kind: str, kernel: int, stride: int, *, inside: bool) -> Make:
         x = image(b, n // 2 if stride == 1 else n * 4 // 5, 4 if inside else 64)
         if inside:
             x = b.conv(x, vector(b, 64, 4, 1, 1), strides=[1, 1], **POOL)
-        geometry = POOL | {"kernel": [kernel] * 2, "strides": [stride] * 2}
+        geometry: dict[str, Any] = POOL | {"kernel": [kernel] * 2, "strides": [stride] * 2}
         return b.op(f"{kind}_pool", x, **geometry)
 
     return make

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -85,13 +84,8 @@ def algorithm(op: KernelOp | CallOp) -> str:
 
 
 def kernel_flops(op: KernelOp | CallOp) -> int:
-    """Operations of a kernel; a transposed convolution's scope also counts the taps it skips."""
-    scopes = op.scopes if isinstance(op, KernelOp) else []
-    flops = [scope_work(scope).flops for scope in scopes]
-    found = match_conv(scopes[0]) if isinstance(op, ConvOp) else None
-    if found is not None and found.transposed:
-        flops[0] //= math.prod(found.strides)
-    return sum(flops)
+    """Operations of a kernel, by its own definition."""
+    return sum(scope_work(s).flops for s in op.scopes) if isinstance(op, KernelOp) else 0
 
 
 def format_ops(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -3,8 +3,8 @@
 A graph op's scopes are its meaning, so their extents give its work: a reduction of a product of
 reads is one multiply-add at each point of its iteration space (MACs); any other scope computes its
 body at each traversal point. Whether taps fall into the padding is not asked, as in published
-figures. The one exception is `conv_transpose`, whose scope is in gather form: its taps that meet
-no input are guarded away, so its work is counted in scatter form, one tap per input element.
+figures. The one exception is a transposed convolution, whose scope is in gather form: its taps that
+meet no input are guarded away, so its work is counted in scatter form, one tap per input element.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..dialects.program import Program
 from ..dialects.scalars import Call, Cast, Const, Expr, Read, children
 from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import byte_size, shape_of, tensor_type
+from ..lowering.algebra_to_kernel.match import match_conv
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,19 @@ def scope_work(op: ScopeOp) -> Work:
     traversal, points = math.prod(op.traversal), math.prod(op.extents)
     expr = op.expr()
     if op.summation and op.reduction.data == "sum" and len(_data_factors(expr)) >= 2:
-        return Work(points, 2 * points)
+        macs = _scattered(op) or points
+        return Work(macs, 2 * macs)
     reducing = points - traversal if op.summation else 0
     return Work(0, points * _operations(expr) + reducing)
+
+
+def _scattered(op: ScopeOp) -> int | None:
+    """Multiply-adds of a transposed convolution, each input element times its taps; else None."""
+    found = match_conv(op)
+    if found is None or not found.transposed:
+        return None
+    features = op.traversal[1] // found.groups
+    return math.prod(shape_of(found.data.source)) * features * math.prod(found.kernel)
 
 
 def _data_factors(expr: Expr) -> set[Read]:

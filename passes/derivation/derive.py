@@ -18,6 +18,7 @@ from ...dialects.types import byte_size, tensor_type
 from ...lowering.algebra_to_kernel.iterator_table import Match, matches
 from ...lowering.algebra_to_kernel.match import match_conv
 from ...lowering.targets import target_named
+from ..flops import scope_work
 from ..weights_only import weights_only
 from .body import body_of
 from .by_hand import replace_op
@@ -308,13 +309,13 @@ def apply_rules(
 
 
 def native_seconds(op: ScopeOp, prices: Prices) -> float:
-    """What the op costs as the lowering takes it: its transposed convolutions skip empty taps."""
+    """What a transposed convolution costs as the lowering takes it; infinite for other ops."""
     found = match_conv(op)
     if found is None or not found.transposed:
         return math.inf
-    flops = 2 * math.prod(op.extents) / math.prod(found.strides)
     values = (found.data.source, found.weights.source, op.result)
-    return prices.native("conv", flops, sum(byte_size(tensor_type(v)) for v in values))
+    moved = sum(byte_size(tensor_type(v)) for v in values)
+    return prices.native("conv", scope_work(op).flops, moved)
 
 
 __all__ = [
