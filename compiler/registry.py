@@ -79,6 +79,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-merge-copies", _pass(f"{_SEVERAL}:AlgebraMergeCopies")),
     ("algebra-traversal-merge", _pass(f"{_SEVERAL}:AlgebraTraversalMerge")),
     ("algebra-merge-shared-operand", _pass(f"{_SEVERAL}:AlgebraMergeSharedOperand")),
+    ("algebra-merge-batch", _pass(f"{_SEVERAL}:AlgebraMergeBatch")),
     ("algebra-expression-split", _pass(f"{_SEVERAL}:AlgebraExpressionSplit")),
     ("algebra-expression-fuse", _pass(f"{_SEVERAL}:AlgebraExpressionFuse")),
     ("algebra-match", _pass(f"{_SEVERAL}:AlgebraMatch")),

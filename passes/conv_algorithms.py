@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from ..dialects.algebra import ScopeOp
 from ..lowering.algebra_to_kernel.match import ConvMatch
 from ..lowering.targets import Target
-from .product import Product, conv_product
+from .product import Product
 
 WINOGRAD_TILES = (2, 4)
 # Additions of the transforms F(m x m, 3 x 3) per tile: input, output (Lavin and Gray 2015, sec. 4).
@@ -66,31 +66,70 @@ class Estimate:
     bandwidth: float = 1.0
 
 
+@dataclass(frozen=True)
+class Convolution:
+    """What the cost of a convolution depends on, wherever it was found."""
+
+    images: int
+    filters: int
+    pixels: tuple[int, ...]
+    channels: int
+    """Of one group."""
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int = 1
+    transposed: bool = False
+
+    @classmethod
+    def of(cls, scope: ScopeOp, match: ConvMatch) -> Convolution:
+        """That of a scope which is one."""
+        images, filters, *pixels = scope.traversal
+        return cls(
+            images,
+            filters,
+            tuple(pixels),
+            match.channels_per_group,
+            tuple(match.kernel),
+            tuple(match.strides),
+            tuple(match.dilations),
+            match.groups,
+            match.transposed,
+        )
+
+
 def conv_algorithms(
-    scope: ScopeOp, match: ConvMatch, macs: int, target: Target, fitted: Fitted = FITTED
+    conv: Convolution, macs: float, target: Target, fitted: Fitted = FITTED
 ) -> list[Estimate]:
     """Implicit gemm, and Winograd and FFT where they apply and the target has them."""
-    narrow = match.groups > 1 and match.channels_per_group < 8
-    setup = fitted.setup if math.prod(match.kernel) > 1 and not narrow else 0.0
-    product = conv_product(scope, match)
+    narrow = conv.groups > 1 and conv.channels < 8
+    setup = fitted.setup if math.prod(conv.kernel) > 1 and not narrow else 0.0
     class_ = "grouped" if narrow else "conv"
+    product = conv_product(conv)
     ways = [Estimate(class_, 2.0 * macs, "implicit-gemm", product=product, setup=setup)]
-    plain = match.groups == 1 and set(match.strides) == {1} and set(match.dilations) == {1}
-    if not plain or match.transposed or len(match.kernel) != 2:
+    plain = conv.groups == 1 and set(conv.strides) == {1} and set(conv.dilations) == {1}
+    if not plain or conv.transposed or len(conv.kernel) != 2:
         return ways
-    if "winograd" in target.convolutions and match.kernel == (3, 3):
-        ways += [_winograd(scope, match, tile, target, fitted) for tile in WINOGRAD_TILES]
-    if "fft" in target.convolutions and max(match.kernel) > 1:
-        ways.append(_fft(scope, match, fitted))
+    if "winograd" in target.convolutions and conv.kernel == (3, 3):
+        ways += [_winograd(conv, tile, target, fitted) for tile in WINOGRAD_TILES]
+    if "fft" in target.convolutions and max(conv.kernel) > 1:
+        ways.append(_fft(conv, fitted))
     return ways
 
 
-def _winograd(
-    scope: ScopeOp, match: ConvMatch, tile: int, target: Target, fitted: Fitted
-) -> Estimate:
+def conv_product(conv: Convolution) -> Product:
+    """A convolution as implicit gemm: filters x pixels x taps (if transposed, the live ones)."""
+    taps = math.prod(conv.kernel)
+    if conv.transposed:
+        taps = math.ceil(taps / math.prod(conv.strides))
+    pixels = conv.images * math.prod(conv.pixels)
+    return Product(conv.groups, conv.filters // conv.groups, pixels, conv.channels * taps)
+
+
+def _winograd(conv: Convolution, tile: int, target: Target, fitted: Fitted) -> Estimate:
     """F(tile x tile, 3 x 3): (tile + 2)^2 products per tile instead of 9 tile^2."""
-    n, f, h, w = scope.traversal
-    c, points = match.channels_per_group, (tile + 2) ** 2
+    n, f, (h, w) = conv.images, conv.filters, conv.pixels
+    c, points = conv.channels, (tile + 2) ** 2
     tiles = n * math.ceil(h / tile) * math.ceil(w / tile)
     into, out = _TRANSFORMS[tile]
     flops = 2.0 * tiles * points * c * f + tiles * (into * c + out * f)
@@ -106,13 +145,11 @@ def _winograd(
     )  # fmt: skip
 
 
-def _fft(scope: ScopeOp, match: ConvMatch, fitted: Fitted) -> Estimate:
+def _fft(conv: Convolution, fitted: Fitted) -> Estimate:
     """Transforms of every map (2.5 P log2 P, real) and half a spectrum of complex products."""
-    n, f, h, w = scope.traversal
-    c = match.channels_per_group
+    n, f, (h, w), c = conv.images, conv.filters, conv.pixels, conv.channels
     sides = [
-        1 << math.ceil(math.log2(size + k - 1))
-        for size, k in zip((h, w), match.kernel, strict=True)
+        1 << math.ceil(math.log2(size + k - 1)) for size, k in zip((h, w), conv.kernel, strict=True)
     ]
     points = math.prod(sides)
     maps = n * (c + f) + c * f

@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects.algebra import OnesOp, ScopeOp
 from ..dialects.errors import UserError
@@ -48,7 +48,7 @@ from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import byte_size, element_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from ..lowering.targets import Target
-from .conv_algorithms import FITTED, Estimate, Fitted, conv_algorithms
+from .conv_algorithms import FITTED, Convolution, Estimate, Fitted, conv_algorithms
 from .cost_file import CostFile, load_cost_file
 from .flops import Work, scope_work, work_of
 from .product import product_of
@@ -139,35 +139,45 @@ class Costs:
         weights = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, True))
         moved = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, False))
         moved += sum(byte_size(tensor_type(v)) for v in op.results)
+        element = element_of(op.operands[0] if op.operands else op.results[0])
         return [
-            (self._seconds(estimate, op, weights, moved), estimate.algorithm)
+            (self.seconds(estimate, element, weights, moved), estimate.algorithm)
             for estimate in estimates(op, self.target, self.fitted)
         ]
 
-    def _seconds(self, estimate: Estimate, op: Operation, weights: int, moved: int) -> float:
+    def seconds(
+        self, estimate: Estimate, element: Attribute, weights: float, moved: float
+    ) -> float:
+        """What a kernel takes, computed in this way.
+
+        Args:
+            element: of its operands.
+            weights: bytes of weights read.
+            moved: bytes of the other operands and of the results.
+        """
         target = self.target
         activations = moved + estimate.extra_bytes
         fits = activations <= target.caches[-1] / 2
         speed = target.cache_bandwidth if fits else target.bandwidth
         memory = weights / target.bandwidth + activations / speed
-        compute, traffic = self._compute(estimate, op)
+        compute, traffic = self._compute(estimate, element)
         scale = self.file.class_scale.get(estimate.class_, 1.0)
         if estimate.kernels > 1:
             launch = estimate.kernels * self.fitted.stage * target.launch
             return scale * (compute + memory / estimate.bandwidth + launch)
         return scale * (max(compute, memory, traffic) + target.launch)
 
-    def _compute(self, estimate: Estimate, op: Operation) -> tuple[float, float]:
+    def _compute(self, estimate: Estimate, element: Attribute) -> tuple[float, float]:
         """Seconds of the arithmetic, and of what a GPU's tiles read from its last cache."""
         if not estimate.flops:
             return 0.0, 0.0
         target, product = self.target, estimate.product
-        compute = estimate.flops / (_rate(target, op) * EFFICIENCY[estimate.class_])
+        compute = estimate.flops / (_rate(target, element) * EFFICIENCY[estimate.class_])
         if product is None or not target.tiled:
             return compute, 0.0
         compute *= 1 + self.fitted.half_tiles * target.units / product.tiles
         compute *= 1 + estimate.setup / product.k
-        return compute, product.traffic(_width(op)) / target.cache_bandwidth
+        return compute, product.traffic(_width(element)) / target.cache_bandwidth
 
 
 def load_costs(target: Target, path: str | Path | None = None) -> Costs:
@@ -199,16 +209,15 @@ def _distinct(op: Operation, fresh: Sequence[bool], wanted: bool) -> list[SSAVal
     return [v for v in dict.fromkeys(chosen) if not isinstance(v.owner, OnesOp)]
 
 
-def _rate(target: Target, op: Operation) -> float:
-    element = element_of(op.operands[0] if op.operands else op.results[0])
+def _rate(target: Target, element: Attribute) -> float:
     if isinstance(element, Float16Type | BFloat16Type):
         return target.rate("f16")
     return target.rate("f32") / (2 if isinstance(element, Float64Type) else 1)
 
 
-def _width(op: Operation) -> int:
-    """Bytes of an element of the first operand."""
-    return max(1, byte_size(tensor([1], element_of(op.operands[0]))))
+def _width(element: Attribute) -> int:
+    """Bytes of an element."""
+    return max(1, byte_size(tensor([1], element)))
 
 
 # --- how an op may be computed ------------------------------------------------------------------
@@ -226,7 +235,7 @@ def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Es
         scope, match = found
         if match is None:
             return [Estimate("gemm", total.flops, "gemm", product=product_of(scope))]
-        ways = conv_algorithms(scope, match, total.macs, target, fitted)
+        ways = conv_algorithms(Convolution.of(scope, match), total.macs, target, fitted)
         return [replace(way, flops=way.flops + rest) for way in ways]
     finally:
         for step in reversed(stand_in):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from ..dialects.algebra import OnesOp, ScopeOp
 from ..dialects.index import Index
 from ..dialects.scalars import Read
-from ..lowering.algebra_to_kernel.match import ConvMatch, factors
+from ..lowering.algebra_to_kernel.match import factors
 
 TILE = 64
 """Side of a tile where there are few: what fills the units."""
@@ -48,20 +48,6 @@ class Product:
         tiles = self.batch * math.ceil(self.m / side_m) * math.ceil(self.n / side_n)
         columns = side_m + self.dilation * side_n if self.dilation else side_n
         return float(width) * tiles * self.k * (side_m + columns)
-
-
-def conv_product(scope: ScopeOp, match: ConvMatch) -> Product:
-    """A convolution as implicit gemm: filters x pixels x taps (if transposed, the live ones)."""
-    images, filters, *pixels = scope.traversal
-    taps = math.prod(match.kernel)
-    if match.transposed:
-        taps = math.ceil(taps / math.prod(match.strides))
-    return Product(
-        match.groups,
-        filters // match.groups,
-        images * math.prod(pixels),
-        match.channels_per_group * taps,
-    )
 
 
 def product_of(scope: ScopeOp) -> Product | None:

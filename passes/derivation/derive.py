@@ -8,33 +8,22 @@ from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.algebra import ScopeOp
-from ...dialects.canonical_types import Scope, Source
+from ...dialects.canonical_types import Scope
 from ...dialects.program import main_of
-from ...dialects.types import byte_size, tensor_type
-from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from ...dialects.types import byte_size, element_of, tensor_type
 from ...lowering.algebra_to_kernel.match import match_conv
 from ...lowering.targets import target_named
+from ..conv_algorithms import Convolution, conv_algorithms
 from ..flops import scope_work
 from ..weights_only import weights_only
-from .body import body_of
-from .by_hand import replace_op
-from .instantiate import instantiate
-from .lift import Lift, body_of_op, family, fresh_name, names_in, scope_names, scope_ops
+from .lift import Lift, family, fresh_name, names_in, scope_ops
 from .price import Prices
-from .search import (
-    MERGE_COPIES,
-    Applied,
-    Found,
-    Result,
-    Searcher,
-    Settings,
-    is_contraction,
-)
-from .step import Parameters, Step, pass_text
+from .replace import Roots
+from .replay import Replay
+from .search import Found, Result, Searcher, Settings, Trail, is_contraction
 
 # On the result of a derivation: the passes that do by hand what the search found.
 DERIVATION = "isoform.derivation"
@@ -78,110 +67,6 @@ class Derivation:
             lines.append(f"  {text}")
             lines += [f"    {line}" for line in scopes]
         return "\n".join(lines)
-
-
-class Replay:
-    """Does what a search found to the program, as the hand passes would, and writes it down.
-
-    Args:
-        op: the scope that the search began with; it must have a name.
-    """
-
-    def __init__(self, module: ModuleOp, op: ScopeOp):
-        self.module = module
-        self.name = op.result.name_hint or ""
-        self.made: dict[ScopeOp, None] = {op: None}
-        self.passes: list[tuple[str, list[str]]] = []
-
-    def lifted(self) -> Lift:
-        """Canonical forms of everything made so far."""
-        lift = Lift(self.module, lambda op: op in self.made)
-        for op in self.made:
-            lift.source(op.result)
-        return lift
-
-    def root(self) -> Scope:
-        """The canonical form of what stands for the first scope now."""
-        last = next(o for o in self.made if o.result.name_hint == self.name)
-        return self.lifted().scope(last)
-
-    def apply(self, applied: Applied) -> None:
-        """Do one step."""
-        step = applied.step
-        if step.rule == MERGE_COPIES:
-            self._merge_copies(step)
-            return
-        op = self._canonical(applied.old)
-        self._replace(op, step, step.rule, step.parameters)
-
-    def finish(self) -> None:
-        """Write every scope canonically: guards that the last steps made needless go."""
-        for scope in [self.lifted().source(op.result) for op in self.made]:
-            assert isinstance(scope, Scope)
-            self._canonical(scope)
-
-    def match(self, scope: Scope, match: Match) -> None:
-        """Write a scope in its library kernel's form."""
-        op = self._canonical(scope)
-        same = matches(scope, (match.kernel,))
-        number = same.index(match)
-        words = (("kernel", match.kernel.name), ("number", number))
-        self._replace(op, instantiate(match), "match", words)
-
-    def _canonical(self, scope: Scope) -> ScopeOp:
-        """The op of a scope, its iterators in canonical order and named so."""
-        lift = self.lifted()
-        op = next(o for o in self.made if o.parent is not None and lift.source(o.result) is scope)
-        raw, body = body_of_op(op, lift), body_of(scope)
-        plain = op.names == (*_names(op.traversal, "i"), *_names(op.summation, "k"))
-        if plain and raw is not None and body is not None and _same(raw, body):
-            return op
-        return self._replace(op, Step("normalise", scope), "normalise", ())
-
-    def _merge_copies(self, step: Step) -> None:
-        lift = self.lifted()
-        op = next((o for o in self.made if lift.source(o.result) is step.new), None)
-        if op is not None:
-            self._replace(op, step, MERGE_COPIES, ())
-
-    def _replace(self, op: ScopeOp, step: Step, rule: str, parameters: Parameters) -> ScopeOp:
-        at = scope_names(self.module)[op]
-        readers = {use.operation for use in op.result.uses}
-        values: dict[Source, SSAValue] = {
-            s: v for s, v in self.lifted().values.items() if s is not step.new
-        }
-        before = set(scope_ops(self.module))
-        new = replace_op(self.module, op, step, values)
-        del self.made[op]
-        for reader in readers:
-            if isinstance(reader, ScopeOp) and reader.parent is None:
-                self.made.pop(reader, None)
-        for other in scope_ops(self.module):
-            if other not in before:
-                self.made[other] = None
-        text = pass_text(rule, (("at", at), *parameters))
-        self.passes.append((text, [_line(o) for o in new]))
-        return new[-1]
-
-
-def _names(extents: Sequence[int], letter: str) -> list[str]:
-    return [f"{letter}{k}" for k in range(len(extents))]
-
-
-def _same(raw, body) -> bool:  # pyright: ignore
-    return raw.sums == body.sums and {f.token for f in raw.factors} == {
-        f.token for f in body.factors
-    }
-
-
-def _line(op: ScopeOp) -> str:
-    """The op's text, attributes left out."""
-    copy = op.clone()
-    copy.attributes.clear()
-    copy.result.name_hint = op.result.name_hint
-    text = " ".join(str(copy).split())
-    copy.drop_all_references()
-    return text
 
 
 @dataclass(frozen=True)
@@ -257,16 +142,18 @@ def _rewrite(
     before = min(result.root.priced.seconds, native_seconds(op, searcher.prices))
     if chosen.priced.seconds * gain > before:
         return None
-    done = apply_found(module, op, searcher, chosen)
-    return None if done is None else Derivation(done.name, result, done.found, before, done.passes)
+    done = apply_found(module, [op], searcher, chosen)
+    return (
+        None if done is None else Derivation(done.names[0], result, done.found, before, done.passes)
+    )
 
 
 @dataclass(frozen=True)
 class Done:
-    """What was done to one op: as it was traced again, and the passes that do it by hand."""
+    """What was done to some ops: as they were traced again, and the passes that do it by hand."""
 
-    name: str
-    root: Scope
+    names: tuple[str, ...]
+    roots: Roots
     found: Found
     passes: list[tuple[str, list[str]]]
 
@@ -275,35 +162,47 @@ class Done:
         return ",".join(text for text, _ in self.passes)
 
 
-def apply_found(module: ModuleOp, op: ScopeOp, searcher: Searcher, chosen: Found) -> Done | None:
-    """Do to an op what a search found for one alike; None if it cannot be traced again."""
-    return apply_rules(module, op, searcher, chosen.state.rules(), chosen.priced.seconds)
+def apply_found(
+    module: ModuleOp, ops: Sequence[ScopeOp], searcher: Searcher, chosen: Found
+) -> Done | None:
+    """Do to ops what a search found for some alike; None if it cannot be traced again."""
+    return apply_rules(module, ops, searcher, chosen.state.trail(), chosen.priced.seconds)
 
 
 def apply_rules(
-    module: ModuleOp, op: ScopeOp, searcher: Searcher, rules: Sequence[str], seconds: float
+    module: ModuleOp,
+    ops: Sequence[ScopeOp],
+    searcher: Searcher,
+    trail: Sequence[Trail],
+    seconds: float,
 ) -> Done | None:
-    """Do to an op what these rules give, at that price; None if they give no such program."""
+    """Do to ops what these rules give, at that price; None if they give no such program.
+
+    Raises:
+        UserError: two ops are to be computed as one, and no place suits both.
+    """
     known = weights_only(main_of(module).body.block.ops)
-    if op.result.name_hint is None:
-        op.result.name_hint = fresh_name(names_in(module), "derived")
-    name = op.result.name_hint
-    named = Lift(module, family(op), known)
-    root = named.scope(op)
-    constants = [named.source(value).token for value in op.inputs if value in known]
-    again = Searcher(Prices(constants, searcher.prices.target), searcher.settings)
-    traced = again.retrace((root,), rules, seconds)
+    for op in ops:
+        if op.result.name_hint is None:
+            op.result.name_hint = fresh_name(names_in(module), "derived")
+    names = tuple(op.result.name_hint or "" for op in ops)
+    families = [family(op) for op in ops]
+    named = Lift(module, lambda other: other not in ops and any(f(other) for f in families))
+    roots = tuple(named.scope(op) for op in ops)
+    constants = [named.source(v).token for op in ops for v in op.inputs if v in known]
+    again = Searcher(Prices(constants, costs=searcher.prices.costs), searcher.settings)
+    traced = again.retrace(roots, trail, seconds)
     if traced is None:
         return None
-    replay = Replay(module, op)
+    replay = Replay(module, *ops)
     for applied in traced.state.steps():
         replay.apply(applied)
     replay.finish()
     for scope, match in traced.priced.choices:
         replay.match(scope, match)
-    done = Done(name, root, traced, replay.passes)
+    done = Done(names, roots, traced, replay.passes)
     for other in scope_ops(module):
-        if other in replay.made and other.result.name_hint == name:
+        if other in replay.made and other.result.name_hint in names:
             other.attributes[DERIVATION] = StringAttr(done.pipeline)
     return done
 
@@ -313,9 +212,12 @@ def native_seconds(op: ScopeOp, prices: Prices) -> float:
     found = match_conv(op)
     if found is None or not found.transposed:
         return math.inf
-    values = (found.data.source, found.weights.source, op.result)
-    moved = sum(byte_size(tensor_type(v)) for v in values)
-    return prices.native("conv", scope_work(op).flops, moved)
+    macs = scope_work(op).flops / 2
+    moved = sum(byte_size(tensor_type(v)) for v in (found.data.source, op.result))
+    weights = byte_size(tensor_type(found.weights.source))
+    ways = conv_algorithms(Convolution.of(op, found), macs, prices.target, prices.costs.fitted)
+    element = element_of(op.result)
+    return min(prices.costs.seconds(way, element, weights, moved) for way in ways)
 
 
 __all__ = [
@@ -323,7 +225,6 @@ __all__ = [
     "AlgebraDerive",
     "Derivation",
     "Done",
-    "Replay",
     "apply_found",
     "apply_rules",
     "derive",

@@ -7,14 +7,15 @@ from typing import TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects.algebra import ScopeOp
-from ...dialects.canonical_types import Scope
+from ...dialects.canonical_types import Scope, Source
 from ...dialects.errors import UserError
 from ...lowering.algebra_to_kernel.iterator_table import TABLE, matches
-from . import merges, rules, traversals
+from . import merges, rules, side_by_side, traversals
 from .body import Body, body_of
 from .by_hand import apply_rule, find_scope, replace_op
 from .hand_passes import place_of
@@ -199,40 +200,75 @@ class AlgebraMergeSharedOperand(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Merge. Raises UserError where it does not apply."""
-        one, other = find_scope(op, self.first), find_scope(op, self.second)
-        lift = Lift(op)
-        bodies = body_of(lift.scope(one)), body_of(lift.scope(other))
-        made = None
-        if bodies[0] is not None and bodies[1] is not None and one is not other:
-            made = merges.merge_shared(bodies[0], bodies[1])
-        if made is None:
-            condition = rules.named("merge-shared-operand").condition
-            raise UserError("the rule does not apply", where=f"%{self.first}", hint=condition)
-        merge_ops(op, one, other, made, lift)
+        _merge(op, self.first, self.second, side_by_side.merge_shared, self.name)
+
+
+@dataclass(frozen=True)
+class AlgebraMergeBatch(ModulePass):
+    """Compute two products of equal extents as a batch of two.
+
+    Before:
+
+        %y = algebra.scope (m: 8, n: 3) sum (k: 4) %a[m, k] * %b[k, n] : tensor<8x3xf32>
+        %z = algebra.scope (m: 8, n: 3) sum (k: 4) %c[m, k] * %d[k, n] : tensor<8x3xf32>
+
+    After, users of %z reading %y at [1, m, n] and those of %y at [0, m, n]; %y.0 and %y.1 hold both
+    left and both right operands:
+
+        %y = algebra.scope (i0: 2, i1: 8, i2: 3) sum (k0: 4) %y.0[i0, i1, k0] * %y.1[i0, k0, i2]
+    """
+
+    name = "algebra-merge-batch"
+    first: str
+    second: str
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Merge. Raises UserError where it does not apply."""
+        _merge(op, self.first, self.second, side_by_side.merge_batch, self.name)
+
+
+def _merge(module: ModuleOp, first: str, second: str, merge: side_by_side.Merge, name: str) -> None:
+    one, other = find_scope(module, first), find_scope(module, second)
+    lift = Lift(module)
+    bodies = body_of(lift.scope(one)), body_of(lift.scope(other))
+    made = None
+    if bodies[0] is not None and bodies[1] is not None and one is not other:
+        made = merge(bodies[0], bodies[1])
+    if made is None:
+        condition = rules.named(name.removeprefix("algebra-")).condition
+        raise UserError("the rule does not apply", where=f"%{first}", hint=condition)
+    merge_ops(module, one, other, made, lift.values)
 
 
 def merge_ops(
-    module: ModuleOp, one: ScopeOp, other: ScopeOp, made: merges.Merger, lift: Lift
+    module: ModuleOp,
+    one: ScopeOp,
+    other: ScopeOp,
+    made: side_by_side.Merger,
+    values: dict[Source, SSAValue],
 ) -> list[ScopeOp]:
     """Replace two scopes by what they are read from. Returns the new scopes.
 
     Raises:
-        UserError: no place has all operands before it and all readers after it.
+        UserError: one of them depends on the other.
     """
     block = list(one.parent_block().ops)  # pyright: ignore[reportOptionalMemberAccess]
-    early, late = sorted((one, other), key=block.index)
-    ready = all(
-        not isinstance(v.owner, Operation) or block.index(v.owner) < block.index(early)
-        for v in late.inputs
-    )
-    readers = [block.index(use.operation) for use in early.result.uses]
-    if not ready and min(readers, default=len(block)) < block.index(late):
-        raise UserError(
-            "the two scopes cannot be computed at one place", where=f"%{other.result.name_hint}"
-        )
-    place = early if ready else late
-    found = replace_op(module, one, made.first, lift.values, place if place is not one else None)
-    return found + replace_op(module, other, made.second, lift.values)
+    first, last = sorted((block.index(one), block.index(other)))
+    early, late = block[first], block[last]
+    wanted = {v.owner for v in late.operands}
+    for op in reversed(block[first + 1 : last]):
+        if op in wanted:
+            wanted |= {v.owner for v in op.operands}
+    if early in wanted:
+        where = f"%{late.results[0].name_hint}"
+        raise UserError("one of the two scopes depends on the other", where=where)
+    for op in block[first + 1 : last]:
+        if op in wanted:
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(early))
+    place = early if early is not one else None
+    found = replace_op(module, one, made.first, values, place)
+    return found + replace_op(module, other, made.second, values)
 
 
 @dataclass(frozen=True)

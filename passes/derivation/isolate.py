@@ -1,8 +1,8 @@
-"""One scope alone, as a program that can be compiled and measured."""
+"""Some scopes alone, as a program that can be compiled and measured."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import numpy as np
@@ -20,14 +20,24 @@ RESULT = "y"
 
 
 def isolate(op: ScopeOp, known: Collection[SSAValue], seed: int = 0) -> tuple[Program, ScopeOp]:
-    """A program of one op, and the op in it; operands are inputs, or weights drawn from the seed.
+    """A program of one op, and the op in it: see `isolate_all`."""
+    program, (copy,) = isolate_all([op], known, seed)
+    return program, copy
+
+
+def isolate_all(
+    ops: Sequence[ScopeOp], known: Collection[SSAValue], seed: int = 0
+) -> tuple[Program, list[ScopeOp]]:
+    """A program of some ops, none of which reads another, and the ops in it.
+
+    Operands are inputs, or weights drawn from the seed.
 
     Args:
         known: values that are known before the program runs.
     """
     block, weights = Block(), Weights()
     values: dict[SSAValue, SSAValue] = {}
-    for number, value in enumerate(dict.fromkeys(op.inputs)):
+    for number, value in enumerate(dict.fromkeys(v for op in ops for v in op.inputs)):
         type_ = tensor_type(value)
         if isinstance(value.owner, OnesOp):
             block.add_op(made := value.owner.clone())
@@ -41,13 +51,15 @@ def isolate(op: ScopeOp, known: Collection[SSAValue], seed: int = 0) -> tuple[Pr
         else:
             values[value] = block.insert_arg(type_, len(block.args))
             values[value].name_hint = f"x{number}"
-    copy = op.clone(values)
-    copy.attributes.clear()
-    copy.result.name_hint = RESULT
-    block.add_ops([copy, ReturnOp(copy.result)])
-    kind = FunctionType.from_lists([a.type for a in block.args], [copy.result.type])
+    copies = [op.clone(values) for op in ops]
+    for number, copy in enumerate(copies):
+        copy.attributes.clear()
+        copy.result.name_hint = RESULT if len(ops) == 1 else f"{RESULT}{number}"
+    results = [copy.result for copy in copies]
+    block.add_ops([*copies, ReturnOp(*results)])
+    kind = FunctionType.from_lists([a.type for a in block.args], [r.type for r in results])
     module = ModuleOp([FuncOp("main", kind, Region(block))])
-    return Program(module, weights, "subprogram"), copy
+    return Program(module, weights, "subprogram"), copies
 
 
 def _draw(type_: Tensor, seed: int) -> Array:

@@ -1,8 +1,8 @@
 """What a program of scopes would cost: library calls where they match, generated loops elsewhere.
 
-Modelled, by the roofline of passes/cost.py on the scopes themselves: building ops for every state
-of a search would cost more than the search. Code generation is delayed: a scope that only moves or
-adds data (an eOperator) is priced by its bytes, and written when its program is chosen.
+Modelled, by passes/cost.py: what a match says of its kernel is what the cost of an op asks of it,
+so no ops are built for the states of a search. Code generation is delayed: a scope that only moves
+or adds data (an eOperator) is priced by its bytes, and written when its program is chosen.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from ...lowering.algebra_to_kernel.iterator_table import (
     matches,
 )
 from ...lowering.targets import TARGETS, Target
-from ..cost import EFFICIENCY
+from ..conv_algorithms import Convolution, Estimate, conv_algorithms
+from ..cost import Costs
+from ..product import Product
 from .body import body_of, stays_inside
 from .replace import scopes_of
 
 INFINITE = math.inf
-_CLASS = {"gemm": "gemm", "batched-gemm": "gemm", "conv": "conv", "band-matmul": "other"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Prices:
     Args:
         constants: tokens of the leaves that are known before the program runs.
         threshold: a scope with more operations a byte than this must match a library kernel.
+        costs: of the target, with a cost file; by default the model alone.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class Prices:
         target: Target = TARGETS["cpu"],
         threshold: float = 4.0,
         table: Sequence[LibraryKernel] = TABLE,
+        costs: Costs | None = None,
     ):
-        self.target = target
+        self.target = target if costs is None else costs.target
+        self.costs = Costs(target) if costs is None else costs
         self.threshold = threshold
         self.table = table
         self._constant: dict[Source, bool] = {}
@@ -96,7 +100,7 @@ class Prices:
     def _priced(self, scope: Scope, fixed: bool) -> tuple[float, Match | None]:
         found = matches(scope, self.table)
         if found:
-            after = self._roofline(0, 1.0, 2 * self.bytes_of(scope)) if fixed else 0.0
+            after = self._moving(scope, 2 * self.bytes_of(scope)) if fixed else 0.0
             priced = [
                 (self.match(m) + (0.0 if m.in_order else after), number)
                 for number, m in enumerate(found)
@@ -108,19 +112,33 @@ class Prices:
     def match(self, match: Match) -> float:
         """A library call and the layout kernels before it."""
         found = match.contraction
-        seconds = 0.0
+        seconds, weights, moved = 0.0, 0, self.bytes_of(found.scope)
         for place, read in enumerate((found.first, found.second)):
-            if not match.direct[place] and not self.constant(read.source):
+            known = self.constant(read.source)
+            if not match.direct[place] and not known:
                 seconds += self.copy(read, match, place)
-        moved = [self.bytes_of(found.scope)]
-        for place, read in enumerate((found.first, found.second)):
-            moved.append(self.bytes_of(read.source) * match.moved(place))
-        rate = self.target.rate("f32") * EFFICIENCY[_CLASS[match.kernel.name]]
-        return seconds + self._roofline(match.flops, rate, sum(moved))
+            size = self.bytes_of(read.source) * match.moved(place)
+            weights, moved = weights + size * known, moved + size * (not known)
+        ways = self.ways(match)
+        return seconds + min(self._seconds(way, found.scope, weights, moved) for way in ways)
 
-    def native(self, class_: str, flops: float, moved: float) -> float:
-        """A kernel of a class of passes/cost.py."""
-        return self._roofline(flops, self.target.rate("f32") * EFFICIENCY[class_], moved)
+    def ways(self, match: Match) -> list[Estimate]:
+        """How the kernel may compute it."""
+        groups, extents = match.groups, match.contraction.extents
+        batch, m, n, k = (match.extent(groups[name]) for name in ("batch", "m", "n", "k"))
+        outer = tuple(extents[w.outer] for w in match.windows)
+        inner = tuple(extents[w.inner] for w in match.windows)
+        if match.kernel.window is None:
+            return [Estimate("gemm", match.flops, "gemm", product=Product(batch, m, n, k))]
+        dilations = tuple(abs(w.dilation) for w in match.windows)
+        if match.kernel.window.outer == "batch":
+            if not self.target.tiled:  # no cpu kernel: it becomes loops
+                return [Estimate("other", match.flops, "loops")]
+            band = Product(batch, outer[0], inner[0], k, dilations[0])
+            return [Estimate("gemm", match.flops, "band", product=band)]
+        strides = tuple(w.stride for w in match.windows)
+        conv = Convolution(m, batch * n, outer, k, inner, strides, dilations, batch)
+        return conv_algorithms(conv, match.flops / 2, self.target, self.costs.fitted)
 
     def copy(self, read: Read, match: Match, place: int) -> float:
         """A layout kernel: the distance of an operand from what the library takes."""
@@ -133,7 +151,7 @@ class Prices:
         moved = points * _width(read.source) + min(
             self.bytes_of(read.source), points * _width(read.source)
         )
-        return self._roofline(0, 1.0, moved)
+        return self._moving(read.source, moved)
 
     def loops(self, scope: Scope) -> float:
         """A generated loop nest; infinite where it would do much arithmetic."""
@@ -146,20 +164,21 @@ class Prices:
             sources.update(dict.fromkeys(f.source for f in reads))
             points = math.prod(scope.shape + term.sums)
             flops += points * (len(reads) if term.sums or len(scope.expr.terms) > 1 else 0)
-        moved = self.bytes_of(scope) + sum(map(self.bytes_of, sources))
+        weights = sum(self.bytes_of(s) for s in sources if self.constant(s))
+        moved = self.bytes_of(scope) + sum(map(self.bytes_of, sources)) - weights
         product = contraction_of(scope) is not None and any(t.sums for t in scope.expr.terms)
-        if product and flops > self.threshold * moved:
+        if product and flops > self.threshold * (moved + weights):
             return INFINITE
-        rate = self.target.rate("f32") * EFFICIENCY["other"]
-        return self._roofline(flops, rate, moved)
+        return self._seconds(Estimate("other", flops, ""), scope, weights, moved)
 
     def bytes_of(self, source: Source) -> int:
         return math.prod(source.shape) * _width(source)
 
-    def _roofline(self, flops: float, rate: float, moved: float) -> float:
-        fits = moved <= self.target.caches[-1] / 2
-        speed = self.target.cache_bandwidth if fits else self.target.bandwidth
-        return max(flops / rate, moved / speed) + self.target.launch
+    def _moving(self, source: Source, moved: float) -> float:
+        return self._seconds(Estimate("other", 0.0, ""), source, 0, moved)
+
+    def _seconds(self, way: Estimate, source: Source, weights: float, moved: float) -> float:
+        return self.costs.seconds(way, source.element, weights, moved)
 
 
 def _width(source: Source) -> int:

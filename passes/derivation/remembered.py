@@ -23,20 +23,22 @@ class Decision:
     """What is to be done with a subprogram.
 
     Attributes:
-        rules: of the program to take; None where it stays as it is.
-        modelled: modelled seconds of that program: with the rules they say which one it is.
+        trail: of the program to take (`State.trail`); None where it stays as it is.
+        modelled: modelled seconds of that program: with the trail they say which one it is.
         before, after: seconds as it is, and of the best program found.
         stop: why the search for it stopped.
         states: how many programs were looked at.
+        measured: how many of them were measured; 0 where the bound ruled all of them out.
     """
 
-    rules: tuple[str, ...] | None
+    trail: tuple[tuple[str, str], ...] | None
     modelled: float
     before: float
     after: float
     kind: str
     stop: str
     states: int
+    measured: int = 0
 
 
 class Remembered:
@@ -52,8 +54,9 @@ class Remembered:
             return None
         try:
             entry: dict[str, Any] = json.loads(file.read_bytes())
-            rules: list[str] | None = entry.pop("rules")
-            return Decision(rules=None if rules is None else tuple(rules), **entry)
+            trail: list[list[str]] | None = entry.pop("trail")
+            found = None if trail is None else tuple((rule, text) for rule, text in trail)
+            return Decision(trail=found, **entry)
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
 

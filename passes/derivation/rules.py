@@ -101,14 +101,20 @@ EAGER: tuple[Rule, ...] = (
 )
 
 # Not proposed for one scope by the search: they undo what it does, need to know the readers, or
-# speak of several scopes (the search applies the first two itself).
+# speak of several scopes (the search applies the first three itself).
 BY_HAND: tuple[Rule, ...] = (
     Rule(
         "merge-shared-operand",
         nothing,
-        "both are sums of a shared read and one of their own, indices are single iterators, and "
-        "all extents agree but the stacked one",
+        "a bijection of their iterators makes the indices the same, and the extents but the "
+        "stacked one, whose iterator indexes one dim of their own operands alone",
         f"{EINNET}: expression merging; TASO's concat",
+    ),
+    Rule(
+        "merge-batch",
+        nothing,
+        "a bijection of their iterators makes the indices the same, and all extents agree",
+        "EinNet, section 5: expressions with different inputs batched; PET's batched products",
     ),
     Rule(
         "merge-copies",

@@ -9,27 +9,33 @@ price.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from ...dialects.canonical_types import Scope
 from .body import body_of
-from .merges import merge_copies, merge_shared
+from .merges import merge_copies
 from .price import Priced, Prices
 from .replace import Replacer, Roots, scopes_of
 from .rules import EAGER, RULES
+from .side_by_side import MERGES, Merger
 from .step import Options, Rule, Step
 
-MERGE = "merge-shared-operand"
 MERGE_COPIES = "merge-copies"
 # Eager rules shrink a program each time; more rounds than this would be a bug.
 _MOST_ROUNDS = 1000
 # Prices are sums of floats, whose order may differ.
 _CLOSE = 1e-6
+
+
+Trail: TypeAlias = "tuple[str, str]"
+"""A rule, and the outline of the program after it."""
 
 
 class Stop(Enum):
@@ -105,6 +111,11 @@ class State:
         """Names of the rules on the path, eager ones left out."""
         return [state.applied[0].step.rule for state in self.path() if state.parent is not None]
 
+    def trail(self) -> tuple[Trail, ...]:
+        """The rules on the path, each with what the program looked like after it."""
+        states = [state for state in self.path() if state.parent is not None]
+        return tuple((s.applied[0].step.rule, outline(s.roots)) for s in states)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -165,6 +176,7 @@ class Searcher:
         self._moves: dict[Scope, list[tuple[Rule, Step]]] = {}
         self._eager: dict[Scope, Step | None] = {}
         self._copies: dict[Scope, Step | None] = {}
+        self._merges: dict[tuple[Scope, Scope], list[Merger]] = {}
         self._normal: dict[Roots, tuple[Roots, tuple[Applied, ...]]] = {}
 
     def search(self, roots: Sequence[Scope], watch: Watch = lambda state: False) -> Result:
@@ -172,18 +184,22 @@ class Searcher:
         run = _Run(self, tuple(roots), watch)
         return run.run()
 
-    def retrace(self, roots: Sequence[Scope], rules: Sequence[str], seconds: float) -> Found | None:
+    def retrace(
+        self, roots: Sequence[Scope], trail: Sequence[Trail], seconds: float
+    ) -> Found | None:
         """The program that these rules in this order give and that costs these seconds, if any.
 
         For a program that differs from one that was searched in its leaves' names alone: canonical
         order depends on them, so that the same step may look otherwise.
         """
         level = [State(tuple(roots))]
-        for name in rules:
+        for name, wanted in trail:
             following: dict[Roots, State] = {}
             for state in level:
                 for rule, applied, new in self.moves(state):
-                    if applied[0].step.rule == name and new not in following:
+                    if applied[0].step.rule != name or new in following:
+                        continue
+                    if outline(new) == wanted:
                         used = _used(state, rule, applied)
                         following[new] = State(new, state.depth + 1, state, applied, used)
             level = list(following.values())
@@ -229,15 +245,19 @@ class Searcher:
     def _merged(
         self, roots: Roots, one: Scope, other: Scope
     ) -> Iterator[tuple[None, tuple[Applied, ...], Roots]]:
-        first, second = body_of(one), body_of(other)
-        assert first is not None and second is not None
-        made = merge_shared(first, second)
-        if made is None:
-            return
-        new = self.replacer.replace(roots, one, made.first)
-        new = self.replacer.replace(new, other, made.second)
-        new, eager = self.normalised(new)
-        yield None, (Applied(one, made.first, (other, made.second)), *eager), new
+        for made in self._mergers(one, other):
+            new = self.replacer.replace(roots, one, made.first)
+            new = self.replacer.replace(new, other, made.second)
+            new, eager = self.normalised(new)
+            yield None, (Applied(one, made.first, (other, made.second)), *eager), new
+
+    def _mergers(self, one: Scope, other: Scope) -> list[Merger]:
+        if (one, other) not in self._merges:
+            first, second = body_of(one), body_of(other)
+            assert first is not None and second is not None
+            made = [merge(first, second) for merge in MERGES]
+            self._merges[one, other] = [found for found in made if found is not None]
+        return self._merges[one, other]
 
     def normalised(self, roots: Roots) -> tuple[Roots, tuple[Applied, ...]]:
         """Apply the eager rules until none applies."""
@@ -298,6 +318,15 @@ def is_contraction(scope: Scope) -> bool:
     """Whether a scope sums a product of at least two reads."""
     body = body_of(scope)
     return body is not None and bool(body.sums) and len(body.reads) >= 2
+
+
+def outline(roots: Sequence[Scope]) -> str:
+    """What of a program does not depend on names and orders: the extents of its scopes."""
+    lines = [
+        f"{sorted(scope.shape)} {sorted(sorted(term.sums) for term in scope.expr.terms)}"
+        for scope in scopes_of(roots)
+    ]
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()[:12]
 
 
 def flops_of(roots: Sequence[Scope]) -> float:

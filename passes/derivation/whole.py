@@ -1,45 +1,42 @@
 """Derive whole programs: split them into subprograms, search each once, keep what is faster.
 
-A program is split at what the rules say nothing of: functions, maxima, data-dependent reads. What
-is between is a contraction with the copies it reads, which were read through before. Subprograms
-that are equal up to names are one interned scope and are searched once; what was decided for one is
-remembered on disk. The search prices programs by the model; where the target runs here, the
-cheapest of them and the scope as it stands are then compiled alone and measured in turn, and a
-scope stays as it is unless one is faster by more than noise. Whoever calls `search` measures the
-whole program once more.
+Subprograms are contractions, and pairs and groups of them that may become one (subprograms.py).
+What was decided for one is remembered on disk. The search prices programs by the model; where the
+target runs here, the cheapest of them and the scopes as they stand are then compiled alone and
+measured in turn, and scopes stay as they are unless one is faster by more than noise. Programs that
+cannot be, for their operations alone take longer at the machine's peak (bound.py), are not
+measured; and the search stops where nothing that is left could save enough. Whoever calls `search`
+measures the whole program once more.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
-from ...dialects.canonical_types import Scope
 from ...dialects.context import WeightContext
 from ...dialects.errors import UserError
-from ...dialects.program import Program, add_pipeline, keep_names, main_of, where
+from ...dialects.program import Program, add_pipeline, keep_names, where
 from ...lowering.graph_to_algebra import GraphToAlgebra
 from ..algebra_inline_copies import AlgebraInlineCopies
 from ..cost import Costs
 from ..equivalence.prove import Prover
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
-from ..weights_only import weights_only
+from .bound import least_of_scope
 from .by_hand import find_scope
-from .derive import Done, apply_found, apply_rules, native_seconds
-from .isolate import isolate
-from .lift import Lift, family, scope_ops
+from .choose import SETTINGS, Chooser, settings_of
+from .derive import Done, apply_rules
 from .name_scopes import AlgebraNameScopes
 from .price import Prices
 from .remembered import Decision, Remembered
-from .search import Found, Searcher, Settings, Stop, is_contraction
-from .step import Options
+from .search import Searcher, Stop
+from .subprograms import Subprogram, groups, priced, split, weight
 
 Measure = Callable[[Sequence[Program], float], "list[float]"]
 
@@ -54,17 +51,14 @@ PREPARE: tuple[ModulePass, ...] = (
 # What derivations leave: wrappers that are read through, layouts that two of them share.
 FINISH: tuple[ModulePass, ...] = (CommonSubexpressionElimination(), DeadCodeElimination())
 
-# A block of rows is a matrix that fills the registers' tiles many times over.
-BLOCK = 128
-SETTINGS = Settings(depth=4, states=1500, budget=20.0, keep=7, options=Options(block=BLOCK))
 # CPU seconds that one subprogram may take, its measurement left out.
 MOST_SECONDS = 60.0
-# Seconds of interleaved runs for one subprogram.
-MEASURING = 0.6
-# A program must win by this much: less is noise.
-MARGIN = 0.96
 # Subprograms of a smaller share of the whole program are left alone.
 LEAST_SHARE = 0.002
+# A whole program must gain this share to be taken: where less is left to gain, the search stops.
+LEAST_GAIN = 0.03
+# Part of the time after which pairs and groups are not begun any more.
+GROUPING = 0.7
 
 
 def search(
@@ -76,22 +70,6 @@ def search(
         measure: median seconds of programs, run in turn; None where the target does not run here.
     """
     return _Whole(program, costs, limits, measure).run()
-
-
-@dataclass
-class Subprogram:
-    """Ops that are one interned scope, the first of them to be looked at.
-
-    Attributes:
-        names: of the ops' results.
-        known: tokens of the leaves that are weights.
-        native: modelled seconds as it stands.
-    """
-
-    root: Scope
-    known: tuple[str, ...]
-    native: float
-    names: list[str] = field(default_factory=list[str])
 
 
 def prepared(program: Program) -> Program:
@@ -110,34 +88,8 @@ def run(program: Program, passes: Sequence[ModulePass]) -> None:
     add_pipeline(program.module, ",".join(one.name for one in passes))
 
 
-def split(module: ModuleOp, prices: Callable[[Sequence[str]], Prices]) -> list[Subprogram]:
-    """The subprograms of a program, those that take the most time first."""
-    found: dict[tuple[Scope, tuple[str, ...]], Subprogram] = {}
-    known = weights_only(main_of(module).body.block.ops)
-    for op in scope_ops(module):
-        if op.result in known:
-            continue
-        lift = Lift(module, family(op), known, positional=True)
-        root = lift.scope(op)
-        if not is_contraction(root):
-            continue
-        key = root, tuple(lift.known())
-        if key not in found:
-            table = prices(key[1])
-            native = min(native_seconds(op, table), table.program((root,)).seconds)
-            found[key] = Subprogram(*key, native)
-        found[key].names.append(op.result.name_hint or "")
-    return sorted(found.values(), key=lambda s: (-weight(s), s.names[0]))
-
-
-def weight(sub: Subprogram) -> float:
-    """What it takes in the whole program; nothing is modelled to take for ever."""
-    return (sub.native if math.isfinite(sub.native) else 1.0) * len(sub.names)
-
-
-def priced(subs: Sequence[Subprogram]) -> float:
-    """Modelled seconds of all subprograms that have a price: what a share is a share of."""
-    return sum(weight(sub) for sub in subs if math.isfinite(sub.native))
+Gain = tuple[Subprogram, Decision, tuple[str, ...]]
+"""What is taken at one place: the names of its scopes."""
 
 
 class _Whole:
@@ -146,38 +98,44 @@ class _Whole:
     def __init__(
         self, program: Program, costs: Costs, limits: Limits, measure: Measure | None
     ) -> None:
-        self.target, self.measure = costs.target, measure
+        self.costs, self.measure = costs, measure
         self.before = program
         self.work = prepared(program)
-        self.end = time.perf_counter() + limits.seconds
+        self.started = time.perf_counter()
+        self.seconds = limits.seconds
         self.settings = replace(SETTINGS, states=min(SETTINGS.states, limits.steps))
+        self.chooser = Chooser(self.work, costs, measure)
         self.remembered = Remembered()
         self.reasons: list[StopReason] = []
         self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []
+        self.decided: list[tuple[Subprogram, Decision]] = []
 
     def run(self) -> SearchResult:
         """Decide for each subprogram, then rewrite them all."""
-        subs = split(self.work.module, lambda known: Prices(known, self.target))
-        total = priced(subs)
-        decided: list[tuple[Subprogram, Decision]] = []
+        singles = split(self.work.module, self._prices)
+        subs = [*singles, *groups(self.work.module, self._prices)]
+        least = LEAST_SHARE * priced(singles)
         try:
-            for sub in subs:
-                if weight(sub) < LEAST_SHARE * total:
+            for number, sub in enumerate(subs):
+                if weight(sub) < least:
                     self._reject(sub, "it takes too small a share of the program")
-                    continue
-                decision = self._decision(sub)
-                if decision is not None:
-                    decided.append((sub, decision))
+                elif self._hopeless(singles, subs[number:]):
+                    break
+                elif (decision := self._decision(sub)) is not None:
+                    self.decided.append((sub, decision))
         except KeyboardInterrupt:
             self.reasons.append("interrupted")
-        gains = [(sub, d) for sub, d in decided if d.rules is not None]
+        gains = chosen_places(self.decided)
         if not gains:
             return SearchResult(self.before.clone(), self._stop(), [], self.rejected)
         result = self._rewritten(gains)
-        best = [(s, d) for s, d in gains if d.after < 0.8 * d.before]
+        best = [gain for gain in gains if gain[1].after < 0.8 * gain[1].before]
         others = [self._rewritten(best, quiet=True)] if 0 < len(best) < len(gains) else []
         return SearchResult(result, self._stop(), self.applied, self.rejected, others)
+
+    def _prices(self, known: Sequence[str]) -> Prices:
+        return Prices(known, costs=self.costs)
 
     def _stop(self) -> StopReason:
         order: tuple[StopReason, ...] = ("interrupted", "time", "steps")
@@ -185,8 +143,30 @@ class _Whole:
         return found[0] if found else "finished"
 
     def _reject(self, sub: Subprogram, reason: str) -> None:
-        place = where(find_scope(self.work.module, sub.names[0]))
-        self.rejected.append(Rejected("derive", place, reason))
+        if len(sub.roots) == 1:
+            place = where(find_scope(self.work.module, sub.names[0]))
+            self.rejected.append(Rejected("derive", place, reason))
+
+    def _hopeless(self, singles: Sequence[Subprogram], left: Sequence[Subprogram]) -> bool:
+        """Whether what was gained and all that is left to gain are less than `LEAST_GAIN`."""
+        done = {sub.roots: decision for sub, decision in self.decided}
+        names = {name for sub in left for place in sub.places for name in place}
+        total = gained = conceivable = 0.0
+        for sub in singles:
+            decision = done.get(sub.roots)
+            before = weight(sub) / len(sub.places) if decision is None else decision.before
+            after = before if decision is None or decision.trail is None else decision.after
+            best = min(after, self.chooser.least_seconds(least_of_scope(sub.root)))
+            count = sum(name in names for name in sub.names)
+            total += before * len(sub.places)
+            gained += (before - after) * len(sub.places)
+            conceivable += (after - best) * count
+        if gained + conceivable >= LEAST_GAIN * total:
+            return False
+        share = f"{(gained + conceivable) / total:.1%}" if total else "nothing"
+        reason = f"all that is left to search could save {share} of the program: stopped"
+        self.rejected.append(Rejected("derive", "main", reason))
+        return True
 
     # --- one subprogram ---
 
@@ -194,117 +174,116 @@ class _Whole:
         """What to do with a subprogram: as remembered, else searched; None without time."""
         kind = "modelled" if self.measure is None else "measured"
         bounds = f"{self.settings.depth} {self.settings.states} {self.settings.keep} {kind}"
-        key = (sub.root.token, *sub.known, repr(self.target), bounds)
+        roots = "+".join(root.token for root in sub.roots)
+        key = (roots, *sub.known, repr(self.costs.target), bounds)
         decision = self.remembered.load(key)
         if decision is None:
-            left = self.end - time.perf_counter()
+            share = 1.0 if len(sub.roots) == 1 else GROUPING
+            left = self.started + self.seconds * share - time.perf_counter()
             if left <= 0:
                 self.reasons.append("time")
                 self._reject(sub, "the time was spent")
                 return None
             seconds = min(left, MOST_SECONDS)
-            decision = self._searched(sub, seconds)
+            decision = self.chooser.decide(sub, self.settings, seconds)
             # One that was cut short says nothing of what more time would find.
             if decision.stop != Stop.TIME.value or seconds >= self.settings.budget:
                 self.remembered.save(key, decision)
         self.reasons.append("steps" if decision.stop == Stop.STATES.value else "finished")
         if decision.stop == Stop.TIME.value:
             self.reasons.append("time")
-        if decision.rules is None:
-            ratio = decision.after / decision.before if decision.before else 1.0
-            found = f"{decision.states} programs, the best {decision.kind} to take {ratio:.2f}"
-            self._reject(sub, f"{found} of the time")
+        if decision.trail is None:
+            self._reject(sub, declined(decision))
         return decision
-
-    def _searched(self, sub: Subprogram, seconds: float) -> Decision:
-        settings = replace(self.settings, budget=min(self.settings.budget, seconds))
-        searcher = Searcher(Prices(sub.known, self.target), settings)
-        result = searcher.search((sub.root,))
-        before, chosen, after = sub.native, None, math.inf
-        if self.measure is None:
-            found = next(iter(result.best), None)
-            after = math.inf if found is None else found.priced.seconds
-            if found is not None and after < before * MARGIN:
-                chosen = found
-        else:
-            before, chosen, after = self._measured(self.measure, sub, searcher, result.best)
-        rules = None if chosen is None else tuple(chosen.state.rules())
-        modelled = 0.0 if chosen is None else chosen.priced.seconds
-        kind = "modelled" if self.measure is None else "measured"
-        states = len(result.states)
-        return Decision(rules, modelled, before, after, kind, result.stop.value, states)
-
-    def _measured(
-        self, measure: Measure, sub: Subprogram, searcher: Searcher, best: Sequence[Found]
-    ) -> tuple[float, Found | None, float]:
-        """Seconds as it stands, the program that won against that (if any), and its seconds."""
-        op = find_scope(self.work.module, sub.names[0])
-        known = weights_only(self.work.main.body.block.ops)
-        programs, chosen = [isolate(op, known)[0]], list[Found | None]([None])
-        for found in best:
-            alone, copy = isolate(op, known)
-            if apply_found(alone.module, copy, searcher, found) is not None:
-                programs.append(alone)
-                chosen.append(found)
-        seconds = measure(programs, MEASURING)
-        if len(seconds) == 1:
-            return seconds[0], None, seconds[0]
-        number = min(range(1, len(seconds)), key=seconds.__getitem__)
-        wins = seconds[number] < seconds[0] * MARGIN
-        return seconds[0], chosen[number] if wins else None, seconds[number]
 
     # --- the program ---
 
-    def _rewritten(
-        self, gains: Sequence[tuple[Subprogram, Decision]], quiet: bool = False
-    ) -> Program:
+    def _rewritten(self, gains: Sequence[Gain], quiet: bool = False) -> Program:
         """A copy of the program with these subprograms replaced."""
         made = self.work.clone()
         pipelines: list[str] = []
-        for sub, decision in gains:
-            for name in sub.names:
-                done = self._apply(made.module, sub, decision, name)
-                if done is not None:
-                    pipelines.append(done.pipeline)
-                    if not quiet:
-                        self._note(made.module, done, decision)
-                elif not quiet:
-                    reason = "what it reads was rewritten: the derivation does not fit any more"
-                    place = where(find_scope(self.work.module, name))
-                    self.rejected.append(Rejected("derive", place, reason))
+        for sub, decision, names in gains:
+            trial = made if len(names) == 1 else made.clone()
+            done = self._apply(trial.module, sub, decision, names)
+            if done is not None:
+                made = trial
+                pipelines.append(done.pipeline)
+                if not quiet:
+                    self._note(done, decision)
+            elif not quiet:
+                reason = "what it reads was rewritten: the derivation does not fit any more"
+                place = where(find_scope(self.work.module, names[0]))
+                self.rejected.append(Rejected("derive", place, reason))
         add_pipeline(made.module, ",".join(text for text in pipelines if text))
         run(made, FINISH)
         made.module.verify()
         return made
 
     def _apply(
-        self, module: ModuleOp, sub: Subprogram, decision: Decision, name: str
+        self, module: ModuleOp, sub: Subprogram, decision: Decision, names: Sequence[str]
     ) -> Done | None:
-        assert decision.rules is not None
-        op = find_scope(module, name)
-        searcher = Searcher(Prices(sub.known, self.target), self.settings)
-        return apply_rules(module, op, searcher, decision.rules, decision.modelled)
+        assert decision.trail is not None
+        ops = [find_scope(module, name) for name in names]
+        searcher = Searcher(self._prices(sub.known), settings_of(sub, self.settings))
+        return apply_rules(module, ops, searcher, decision.trail, decision.modelled)
 
-    def _note(self, module: ModuleOp, done: Done, decision: Decision) -> None:
+    def _note(self, done: Done, decision: Decision) -> None:
         """Write down what was applied, each rule on its own; the library's forms as one."""
-        place = where(find_scope(module, done.name))
+        place = ", ".join(where(find_scope(self.work.module, name)) for name in done.names)
         rules = [*done.found.state.rules(), "match"]
         proof = proof_of(done)
         delta = (decision.after - decision.before) / len(rules)
         self.applied += [Applied(f"derive {rule}", place, proof, delta) for rule in rules]
 
 
+def chosen_places(decided: Sequence[tuple[Subprogram, Decision]]) -> list[Gain]:
+    """What to take where: pairs and groups only where they save more than their members alone."""
+    saved: dict[str, float] = {}
+    gains: list[Gain] = []
+    groups_: list[tuple[float, Gain]] = []
+    for sub, decision in decided:
+        if decision.trail is None:
+            continue
+        for names in sub.places:
+            if len(names) == 1:
+                saved[names[0]] = decision.before - decision.after
+                gains.append((sub, decision, names))
+            else:
+                more = decision.before - decision.after - sum(saved.get(n, 0.0) for n in names)
+                groups_.append((more, (sub, decision, names)))
+    taken: set[str] = set()
+    together: list[Gain] = []
+    for more, gain in sorted(groups_, key=lambda item: -item[0]):
+        if more > 0 and not taken & set(gain[2]):
+            taken |= set(gain[2])
+            together.append(gain)
+    return [*together, *(gain for gain in gains if gain[2][0] not in taken)]
+
+
+def declined(decision: Decision) -> str:
+    """Why a subprogram stays as it is."""
+    if decision.kind == "bound":
+        return (
+            f"{decision.states} programs, none could be faster: "
+            f"it takes {decision.before * 1e6:.4g} us, they {decision.after * 1e6:.4g} us at least"
+        )
+    ratio = decision.after / decision.before if decision.before else 1.0
+    return f"{decision.states} programs, the best {decision.kind} to take {ratio:.2f} of the time"
+
+
 def proof_of(done: Done) -> Proof:
-    """How the derived scope is known to equal the given one.
+    """How the derived scopes are known to equal the given ones.
 
     Raises:
-        UserError: it is not: a bug in a rule.
+        UserError: they do not: a bug in a rule.
     """
-    (root,) = done.found.state.roots
-    proof = Prover().prove(done.root, root)
-    if proof.equal is False:
-        raise UserError(f"a derivation is wrong (a bug): {proof.method}", where=f"%{done.name}")
-    return "exact" if proof.equal and proof.bound == 0.0 else "checked"
+    exact = True
+    for name, given, root in zip(done.names, done.roots, done.found.state.roots, strict=True):
+        proof = Prover().prove(given, root)
+        if proof.equal is False:
+            raise UserError(f"a derivation is wrong (a bug): {proof.method}", where=f"%{name}")
+        exact = exact and bool(proof.equal) and proof.bound == 0.0
+    return "exact" if exact else "checked"
 
 
 __all__ = [

@@ -3,6 +3,7 @@
 import random
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,17 +12,29 @@ from xdsl.dialects.builtin import f32
 from isoform.dialects.canonical_types import Guard, Read, Scope, leaf
 from isoform.dialects.index import Index, iterators
 from isoform.passes.derivation import sums, traversals
-from isoform.passes.derivation.body import Body, body_of, build
+from isoform.passes.derivation.body import Body, body_of, build, substituted
 from isoform.passes.derivation.cases import all_cases
-from isoform.passes.derivation.merges import expression_fuse, merge_copies, merge_shared
+from isoform.passes.derivation.merges import expression_fuse, merge_copies
 from isoform.passes.derivation.replace import Replacer
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES, named
+from isoform.passes.derivation.side_by_side import Merge, merge_batch, merge_shared
 from isoform.passes.derivation.step import Options, Rule
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 
 ROOT = Path(__file__).resolve().parents[2] / "passes" / "derivation"
-RULE_FILES = ("rules", "step", "body", "basis", "sums", "traversals", "merges", "replace", "search")
+RULE_FILES = (
+    "rules",
+    "step",
+    "body",
+    "basis",
+    "sums",
+    "traversals",
+    "merges",
+    "side_by_side",
+    "replace",
+    "search",
+)
 OPERATORS = re.compile(r"conv(\d.*|olution.*|s)?|matmul.*|gemm.*|pool.*|g2bmm|band|im2col|dilat.*")
 PROPOSING = [r for r in (*RULES, *EAGER, *BY_HAND) if r.propose.__name__ != "nothing"]
 
@@ -192,6 +205,83 @@ def test_products_that_share_nothing_are_not_merged() -> None:
     assert other is not None
     assert merge_shared(first, other) is None
     assert merge_shared(first, second) is not None, "the right operand is shared"
+
+
+@pytest.mark.parametrize("merge", [merge_shared, merge_batch])
+def test_a_merger_keeps_what_random_scopes_compute(merge: Merge) -> None:
+    rng = random.Random(merge.__name__)
+    applied = 0
+    for trial in range(200):
+        body = body_of(random_scope(rng))
+        if body is None or len(body.reads) != 2:
+            continue
+        seed, shared = rng.random(), merge is merge_shared
+        kept = (0,) if shared else ()
+        first = alike(random.Random(seed), body, "c", 3, kept)
+        second = alike(random.Random(seed + shared), body, "d", 3 + shared, kept)
+        bodies = body_of(first), body_of(second)
+        made = merge(*bodies) if bodies[0] is not None and bodies[1] is not None else None
+        if made is None:
+            continue
+        roots = reader_of(rng, first), reader_of(rng, second)
+        new = Replacer().replace(roots, first, made.first)
+        new = Replacer().replace(new, second, made.second)
+        assert all(equal(a, b, trial) for a, b in zip(roots, new, strict=True))
+        applied += 1
+    assert applied > 10
+
+
+def alike(rng: random.Random, body: Body, name: str, extent: int, kept: Sequence[int]) -> Scope:
+    """The same products of other operands, the second with a dim more, in another order.
+
+    Args:
+        extent: of the traversal that indexes the new dim.
+        kept: numbers of the reads that stay.
+    """
+    rank = body.rank
+    order = rng.sample(range(rank + 1), rank + 1)
+    images = [Index.iterator(order.index(k)) for k in range(rank)]
+    images += iterators(len(body.sums), rank + 1)
+    factors: list = [substituted(g, images) for g in body.guards]
+    for number, read in enumerate(body.reads):
+        index = substituted(read, images).index
+        shape = read.source.shape
+        if number == 1:
+            index, shape = (*index, Index.iterator(order.index(rank))), (*shape, extent)
+        named = "kept" if number in kept else name
+        factors.append(Read(leaf(f"{named} {number}", shape, f32), index))
+    extents = [*body.shape, extent]
+    return build([extents[k] for k in order], body.sums, factors, f32, body.coefficient)
+
+
+def test_a_batch_of_unequal_products_is_refused() -> None:
+    m, n, k = iterators(3)
+    a, b, c = leaf("a", (5, 4), f32), leaf("b", (4, 3), f32), leaf("c", (6, 4), f32)
+    first = body_of(build((5, 3), (4,), [Read(a, (m, k)), Read(b, (k, n))], f32))
+    second = body_of(build((6, 3), (4,), [Read(c, (m, k)), Read(b, (k, n))], f32))
+    assert first is not None
+    assert second is not None
+    assert merge_batch(first, second) is None
+    assert merge_shared(first, second) is not None
+
+
+def test_operands_are_not_stacked_where_one_is_padded_and_the_other_goes_on() -> None:
+    """Past its edge the shorter one is 0; a stack of both would need one edge for both."""
+    n, h, r = iterators(3)
+    k = leaf("k", (3,), f32)
+
+    def windows(name: str, rows: int) -> Body | None:
+        x = leaf(name, (2, rows), f32)
+        return body_of(build((2, 5), (3,), [Read(x, (n, h + r - 1)), Read(k, (r,))], f32))
+
+    first, second, longer = windows("x", 5), windows("y", 5), windows("z", 6)
+    assert first is not None
+    assert second is not None
+    assert longer is not None
+    made = merge_shared(first, second)
+    assert made is not None
+    assert made.new.shape == (4, 5)
+    assert merge_shared(first, longer) is None
 
 
 def test_delta_intro_turns_a_gather_into_a_scatter() -> None:

@@ -19,7 +19,7 @@ from isoform.dialects.program import Program, keep_names, main_of, pipeline_of
 from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.derivation import whole
+from isoform.passes.derivation import choose, whole
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.derive import Done
 from isoform.passes.derivation.isolate import isolate
@@ -140,7 +140,7 @@ def test_without_a_machine_the_model_decides() -> None:
     (sub,) = split(prepared(program).module, lambda known: Prices(known, costs.target))
     searcher = Searcher(Prices(sub.known, costs.target), whole.SETTINGS)
     best = searcher.search((sub.root,)).best[0]
-    gains = best.priced.seconds < sub.native * whole.MARGIN
+    gains = best.priced.seconds < sub.native * choose.MARGIN
     assert bool(result.applied) == gains
     assert compare(program, result.program).is_equal
 
@@ -159,10 +159,10 @@ def test_other_bounds_are_another_decision(monkeypatch: pytest.MonkeyPatch) -> N
         searched(network(), never)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"rules": 3}', '{"rules": null, "x": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"trail": 3}', '{"trail": null, "x": 1}'])
 def test_a_broken_memory_counts_as_none(text: str, tmp_path: Path) -> None:
     memory = Remembered(CacheFolder(tmp_path))
-    decision = Decision(("sum-split",), 1.0, 2.0, 1.0, "measured", "states", 3)
+    decision = Decision((("sum-split", "a1"),), 1.0, 2.0, 1.0, "measured", "states", 3)
     memory.save(("a",), decision)
     assert memory.load(("a",)) == decision
     assert memory.load(("b",)) is None
@@ -201,7 +201,7 @@ def test_a_wrong_derivation_is_a_bug() -> None:
     (inner,) = [s for s in result.states if s.depth == 1][:1]
     wrong = build(sub.root.shape, (), [Read(inner.roots[0], (Index(0),) * 4)], sub.root.element)
     state = replace(inner, roots=(wrong,))
-    done = Done("y", sub.root, Found(state, Prices().program((wrong,))), [])
+    done = Done(("y",), (sub.root,), Found(state, Prices().program((wrong,))), [])
     with pytest.raises(UserError, match="a derivation is wrong"):
         whole.proof_of(done)
 

@@ -1,0 +1,80 @@
+"""What a derived program takes at least: bounds by which a search stops early.
+
+Rules move and regroup multiplications. They spare those that are zero by their places, and those
+that are there twice: where the indices do not tell all iterators apart, nothing is claimed. A
+kernel may compute windows of three taps with fewer (Winograd). So a program takes at least its
+fewest operations at the machine's peak; bytes are not counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...dialects.canonical_types import Scope
+from ...dialects.index import Index
+from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from .basis import rank
+from .body import Body, body_of, rows_of
+from .price import Prices
+
+# Multiplications that Winograd's largest tile has left, as a share: 36 of 144.
+WINOGRAD = 0.25
+TAPS = 3
+# Places of an index are counted up to so many.
+MOST_PLACES = 1 << 20
+
+
+def least_of_calls(choices: Sequence[tuple[Scope, Match]], prices: Prices) -> float:
+    """The fewest operations of the library calls of a program."""
+    return sum(_fewest(match, prices) for _, match in choices)
+
+
+def _fewest(match: Match, prices: Prices) -> float:
+    """Of all ways to compute a match, those that the model does not give the target included."""
+    every = replace(prices.target, convolutions=("implicit-gemm", "winograd"))
+    known = Prices(target=every).ways(match) if match.kernel.name == "conv" else prices.ways(match)
+    return min(way.flops for way in known)
+
+
+def least_of_scope(root: Scope) -> float:
+    """The fewest operations of any program derived from a contraction; 0 where nothing is known."""
+    body = body_of(root)
+    if body is None or body.guards or any(row.has_floor for row, _ in body.rows()):
+        return 0.0
+    if not _tells_apart(body):
+        return 0.0
+    empty = sum(1.0 - _inside(row, size, body.extents) for row, size in body.rows())
+    operations = 2.0 * math.prod(body.extents) * max(0.0, 1.0 - empty)
+    return operations * (WINOGRAD if any(map(_has_taps, matches(root))) else 1.0)
+
+
+def _tells_apart(body: Body) -> bool:
+    """Whether every product is of another pair of elements, and each operand's differ in a sum."""
+    alive = [k for k, n in enumerate(body.extents) if n > 1]
+    sums = [Index.iterator(k) if k >= body.rank else Index(0) for k in range(len(body.extents))]
+    rows = [[row for row, _ in rows_of(read)] for read in body.reads]
+    summed = [[row.substitute(sums) for row in its] for its in rows]
+    count = sum(k >= body.rank for k in alive)
+    whole = rank([row for its in rows for row in its]) == len(alive)
+    return whole and all(rank(its) == count for its in summed)
+
+
+def _has_taps(match: Match) -> bool:
+    """Whether two windows have three taps or more once they move by single steps."""
+    taps = [math.ceil(match.contraction.extents[w.inner] / w.stride) for w in match.windows]
+    return len(taps) > 1 and min(taps) >= TAPS
+
+
+def _inside(row: Index, size: int, extents: Sequence[int]) -> float:
+    """The share of the iterators' values for which an index is inside its operand."""
+    used = [(k, c) for k, c in row.terms if isinstance(k, int)]
+    if math.prod(extents[k] for k, _ in used) > MOST_PLACES:
+        return 0.0
+    values = np.array([row.constant])
+    for k, c in used:
+        values = np.add.outer(values, c * np.arange(extents[k])).ravel()
+    return float(np.mean((values >= 0) & (values < size)))

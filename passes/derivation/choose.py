@@ -1,0 +1,146 @@
+"""Decide what to do with one subprogram: search it, then measure or ask the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from xdsl.dialects.builtin import f32
+
+from ...dialects.canonical_types import Read, leaf
+from ...dialects.index import iterators
+from ...dialects.program import Program
+from ..cost import EFFICIENCY, Costs
+from ..weights_only import weights_only
+from .body import build
+from .bound import least_of_calls
+from .by_hand import find_scope
+from .derive import apply_found
+from .isolate import isolate_all
+from .lift import program_of_scope
+from .price import Prices
+from .remembered import Decision
+from .search import Found, Searcher, Settings
+from .side_by_side import BATCH, SHARED
+from .step import Options
+from .subprograms import Subprogram
+
+Measure = Callable[[Sequence[Program], float], "list[float]"]
+
+# A block of rows is a matrix that fills the registers' tiles many times over.
+BLOCK = 128
+SETTINGS = Settings(depth=4, states=1500, budget=20.0, keep=7, options=Options(block=BLOCK))
+# Two contractions need a derivation each before they are one.
+PAIR = replace(SETTINGS, depth=5, states=4000, keep=200)
+PAIR_KEEP = 4
+# Seconds of interleaved runs for one subprogram; of one program alone.
+MEASURING, ALONE = 0.6, 0.1
+# A program must win by this much: less is noise.
+MARGIN = 0.96
+# Side of the product whose rate says what this machine does.
+SIDE = 384
+
+
+def settings_of(sub: Subprogram, settings: Settings) -> Settings:
+    """Bounds for a subprogram: pairs go further, larger groups are merged as they stand."""
+    if len(sub.roots) == 1:
+        return settings
+    states = settings.states if settings.states < SETTINGS.states else PAIR.states
+    pair = replace(settings, depth=PAIR.depth, states=states, keep=PAIR.keep)
+    if len(sub.roots) == 2:
+        return pair
+    return replace(pair, depth=len(sub.roots) - 1, rules=())
+
+
+class Chooser:
+    """Decides for the subprograms of one program.
+
+    Args:
+        measure: median seconds of programs, run in turn; None where the target does not run here.
+    """
+
+    def __init__(self, work: Program, costs: Costs, measure: Measure | None) -> None:
+        self.work, self.costs, self.measure = work, costs, measure
+
+    def decide(self, sub: Subprogram, settings: Settings, seconds: float) -> Decision:
+        """Search for at most so many CPU seconds, and choose."""
+        settings = settings_of(sub, settings)
+        settings = replace(settings, budget=min(settings.budget, seconds))
+        searcher = Searcher(Prices(sub.known, costs=self.costs), settings)
+        result = searcher.search(sub.roots)
+        best = result.best if len(sub.roots) == 1 else merged(result.best)[:PAIR_KEEP]
+        trail, modelled, measured = None, 0.0, 0
+        if self.measure is None:
+            kind, before, chosen = "modelled", sub.native, next(iter(best), None)
+            after = math.inf if chosen is None else chosen.priced.seconds
+            if after >= before * MARGIN:
+                chosen = None
+        else:
+            decided = self._measured(self.measure, sub, searcher, best)
+            kind, before, chosen, after, measured = decided
+        if chosen is not None:
+            trail, modelled = chosen.state.trail(), chosen.priced.seconds
+        states, stop = len(result.states), result.stop.value
+        return Decision(trail, modelled, before, after, kind, stop, states, measured)
+
+    def _measured(
+        self, measure: Measure, sub: Subprogram, searcher: Searcher, best: Sequence[Found]
+    ) -> tuple[str, float, Found | None, float, int]:
+        """How it was decided, seconds as it stands, what won against that, its seconds."""
+        ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        known = weights_only(self.work.main.body.block.ops)
+        given = isolate_all(ops, known)[0]
+        (alone,) = measure([given], ALONE)
+        calls = [least_of_calls(f.priced.choices, searcher.prices) for f in best]
+        least = [self.least_seconds(operations) for operations in calls]
+        pairs = zip(best, least, strict=True)
+        able = [found for found, seconds in pairs if seconds < alone * MARGIN]
+        if not able:
+            return "bound", alone, None, min(least, default=alone), 0
+        programs, chosen = [given], list[Found | None]([None])
+        for found in able:
+            program, copies = isolate_all(ops, known)
+            if apply_found(program.module, copies, searcher, found) is None:
+                continue
+            if not any(_same(program, other) for other in programs):
+                programs.append(program)
+                chosen.append(found)
+        if len(programs) == 1:
+            return "measured", alone, None, alone, 0
+        seconds = measure(programs, MEASURING)
+        number = min(range(1, len(seconds)), key=seconds.__getitem__)
+        wins = seconds[number] < seconds[0] * MARGIN
+        found = chosen[number] if wins else None
+        return "measured", seconds[0], found, seconds[number], len(seconds) - 1
+
+    def least_seconds(self, operations: float) -> float:
+        """What so many operations take at the machine's peak."""
+        return operations / self._peak if operations else 0.0
+
+    @cached_property
+    def _peak(self) -> float:
+        """The target's peak; more where a matrix product shows that this machine has more."""
+        rate = self.costs.target.rate("f32")
+        if self.measure is None:
+            return rate
+        (seconds,) = self.measure([square()], ALONE)
+        return max(rate, 2.0 * SIDE**3 / seconds / EFFICIENCY["gemm"])
+
+
+def merged(found: Sequence[Found]) -> list[Found]:
+    """The programs in which two contractions have become one."""
+    return [f for f in found if {SHARED, BATCH} & set(f.state.rules())]
+
+
+def square() -> Program:
+    """A matrix product of a size that registers and caches suit."""
+    a, b = leaf("A", (SIDE, SIDE), f32, label="a"), leaf("B", (SIDE, SIDE), f32, label="b")
+    m, n, k = iterators(3)
+    factors = Read(a, (m, k)), Read(b, (k, n))
+    return Program(program_of_scope(build((SIDE, SIDE), (SIDE,), factors, f32)))
+
+
+def _same(one: Program, other: Program) -> bool:
+    return one.module.is_structurally_equivalent(other.module)

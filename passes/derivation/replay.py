@@ -1,0 +1,156 @@
+"""Do to a program what a search found, step by step, and write down the passes that do the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope, Source
+from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from .body import body_of
+from .by_hand import replace_op
+from .hand_passes_several import merge_ops
+from .instantiate import instantiate
+from .lift import Lift, body_of_op, scope_names, scope_ops
+from .search import MERGE_COPIES, Applied
+from .side_by_side import Merger
+from .step import Parameters, Step, pass_text
+
+
+class Replay:
+    """Does what a search found to the program, as the hand passes would, and writes it down.
+
+    Args:
+        ops: the scopes that the search began with; they must have names.
+    """
+
+    def __init__(self, module: ModuleOp, *ops: ScopeOp):
+        self.module = module
+        self.name = ops[0].result.name_hint or ""
+        self.made: dict[ScopeOp, None] = dict.fromkeys(ops)
+        self.passes: list[tuple[str, list[str]]] = []
+        self.latest: list[ScopeOp] = []
+
+    def lifted(self) -> Lift:
+        """Canonical forms of everything made so far."""
+        lift = Lift(self.module, lambda op: op in self.made)
+        for op in self.made:
+            lift.source(op.result)
+        return lift
+
+    def root(self) -> Scope:
+        """The canonical form of what stands for the first scope now."""
+        last = next(o for o in self.made if o.result.name_hint == self.name)
+        return self.lifted().scope(last)
+
+    def apply(self, applied: Applied) -> None:
+        """Do one step.
+
+        Raises:
+            UserError: two scopes are to be one, and no place in the program suits both.
+        """
+        step = applied.step
+        if applied.other is not None:
+            self._merge(applied, *applied.other)
+            return
+        if step.rule == MERGE_COPIES:
+            self._merge_copies(step)
+            return
+        op = self._canonical(applied.old)
+        self._replace(op, step, step.rule, step.parameters)
+
+    def finish(self) -> None:
+        """Write every scope canonically: guards that the last steps made needless go."""
+        for scope in [self.lifted().source(op.result) for op in self.made]:
+            assert isinstance(scope, Scope)
+            self._canonical(scope)
+
+    def match(self, scope: Scope, match: Match) -> None:
+        """Write a scope in its library kernel's form."""
+        op = self._canonical(scope)
+        same = matches(scope, (match.kernel,))
+        number = same.index(match)
+        words = (("kernel", match.kernel.name), ("number", number))
+        self._replace(op, instantiate(match), "match", words)
+
+    def _canonical(self, scope: Scope) -> ScopeOp:
+        """The op of a scope, its iterators in canonical order and named so."""
+        lift = self.lifted()
+        op = next(o for o in self.made if o.parent is not None and lift.source(o.result) is scope)
+        raw, body = body_of_op(op, lift), body_of(scope)
+        plain = op.names == (*_names(op.traversal, "i"), *_names(op.summation, "k"))
+        if plain and raw is not None and body is not None and _same(raw, body):
+            return op
+        return self._replace(op, Step("normalise", scope), "normalise", ())
+
+    def _merge(self, applied: Applied, other: Scope, second: Step) -> None:
+        """Compute two scopes as one."""
+        self._canonical(applied.old)
+        late = self._canonical(other)
+        lift = self.lifted()
+        early = next(o for o in self.made if lift.source(o.result) is applied.old)
+        names = scope_names(self.module)
+        words = (("first", names[early]), ("second", names[late]))
+        values = {s: v for s, v in lift.values.items() if s is not applied.step.new}
+        made = Merger(applied.step.new, applied.step, second)
+        self._changing([early, late], lambda: merge_ops(self.module, early, late, made, values))
+        self._note(applied.step.rule, words)
+
+    def _merge_copies(self, step: Step) -> None:
+        lift = self.lifted()
+        op = next((o for o in self.made if lift.source(o.result) is step.new), None)
+        if op is not None:
+            self._replace(op, step, MERGE_COPIES, ())
+
+    def _replace(self, op: ScopeOp, step: Step, rule: str, parameters: Parameters) -> ScopeOp:
+        at = scope_names(self.module)[op]
+        values: dict[Source, SSAValue] = {
+            s: v for s, v in self.lifted().values.items() if s is not step.new
+        }
+        new = self._changing([op], lambda: replace_op(self.module, op, step, values))
+        self._note(rule, (("at", at), *parameters))
+        return new[-1]
+
+    def _changing(
+        self, ops: Sequence[ScopeOp], change: Callable[[], list[ScopeOp]]
+    ) -> list[ScopeOp]:
+        """Change the program in place of these ops, and keep count of what was made."""
+        readers = {use.operation for op in ops for use in op.result.uses}
+        before = set(scope_ops(self.module))
+        new = self.latest = change()
+        for op in ops:
+            del self.made[op]
+        for reader in readers:
+            if isinstance(reader, ScopeOp) and reader.parent is None:
+                self.made.pop(reader, None)
+        for other in scope_ops(self.module):
+            if other not in before:
+                self.made[other] = None
+        return new
+
+    def _note(self, rule: str, parameters: Parameters) -> None:
+        text = pass_text(rule, parameters)
+        self.passes.append((text, [_line(o) for o in self.latest]))
+
+
+def _names(extents: Sequence[int], letter: str) -> list[str]:
+    return [f"{letter}{k}" for k in range(len(extents))]
+
+
+def _same(raw, body) -> bool:  # pyright: ignore
+    return raw.sums == body.sums and {f.token for f in raw.factors} == {
+        f.token for f in body.factors
+    }
+
+
+def _line(op: ScopeOp) -> str:
+    """The op's text, attributes left out."""
+    copy = op.clone()
+    copy.attributes.clear()
+    copy.result.name_hint = op.result.name_hint
+    text = " ".join(str(copy).split())
+    copy.drop_all_references()
+    return text

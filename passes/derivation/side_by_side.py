@@ -1,0 +1,243 @@
+"""Rules that compute two contractions as one: operands stacked, or a batch of the two.
+
+Both need the two to be alike: there is a bijection of their iterators under which their indices are
+the same, but for the operands' names and, where operands are stacked, one extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...dialects.canonical_scope import add, collect, factor, normal
+from ...dialects.canonical_types import ONE, Expr, Guard, Read, Scope, scope
+from ...dialects.index import Index, iterators, normalise
+from .basis import is_plain
+from .body import Body, Link, build, mapped, substituted, used_by
+from .step import Step
+
+SHARED = "merge-shared-operand"
+BATCH = "merge-batch"
+
+Pairs: TypeAlias = dict[int, int]
+"""Iterators of the second scope that play the part of those of the first."""
+
+
+@dataclass(frozen=True)
+class Merger:
+    """Two scopes as parts of one: each is what `step` (first, second) reads of `new`."""
+
+    new: Scope
+    first: Step
+    second: Step
+
+
+Merge: TypeAlias = Callable[[Body, Body], "Merger | None"]
+
+
+def merge_shared(first: Body, second: Body) -> Merger | None:
+    """Compute two products that share an operand as one, the other operands stacked.
+
+    They are stacked along one dim of theirs, whose iterator the shared operand does not have; all
+    other extents agree.
+    """
+    for (a, own), (b, other) in _pairings(first, second):
+        if a.source is not b.source or own.source.element != other.source.element:
+            continue
+        pairs = _correspondence(first, second, ((a, b), (own, other)))
+        if pairs is None:
+            continue
+        for k in range(first.rank):
+            if _stacks(first, second, own, other, pairs, k):
+                return _stack(first, second, (a, own), other, pairs, k)
+    return None
+
+
+def merge_batch(first: Body, second: Body) -> Merger | None:
+    """Compute two products of equal extents as a batch of two.
+
+    Operands that are the same stay as they are, others are stacked along a new dim.
+    """
+    if first.scope() is second.scope():
+        return None
+    for ones, others in _pairings(first, second):
+        both = list(zip(ones, others, strict=True))
+        if any(a.source.shape != b.source.shape for a, b in both):
+            continue
+        if any(a.source.element != b.source.element for a, b in both):
+            continue
+        pairs = _correspondence(first, second, both)
+        if pairs is None or any(first.extents[k] != second.extents[j] for k, j in pairs.items()):
+            continue
+        if all(a.source is b.source for a, b in both):
+            continue
+        return _batched(first, both, pairs)
+    return None
+
+
+MERGES: tuple[Merge, ...] = (merge_shared, merge_batch)
+
+
+# --- whether two are alike ----------------------------------------------------------------------
+
+
+def _pairings(first: Body, second: Body) -> Iterator[tuple[tuple[Read, Read], tuple[Read, Read]]]:
+    """The two reads of each, in the orders in which they may correspond."""
+    if len(first.reads) != 2 or len(second.reads) != 2 or first.rank != second.rank:
+        return
+    same = len(first.extents) == len(second.extents) and first.element == second.element
+    if not same or first.coefficient != second.coefficient:
+        return
+    if len(first.guards) != len(second.guards):
+        return
+    (a, own), (b, other) = first.reads, second.reads
+    yield (a, own), (b, other)
+    yield (a, own), (other, b)
+    yield (own, a), (b, other)
+    yield (own, a), (other, b)
+
+
+def _correspondence(first: Body, second: Body, reads: Sequence[tuple[Read, Read]]) -> Pairs | None:
+    """The bijection under which the indices of these reads are the same, and the guards."""
+    rows: list[tuple[Index, Index]] = []
+    for a, b in reads:
+        if len(a.index) != len(b.index):
+            return None
+        rows += zip(a.index, b.index, strict=True)
+    pairs: Pairs = {}
+    for _ in rows:
+        before = len(pairs)
+        for e, f in rows:
+            _pair(e, f, pairs)
+        if len(pairs) == before:
+            break
+    _pair_idle(first, second, pairs)
+    if len(pairs) != len(first.extents) or len(set(pairs.values())) != len(pairs):
+        return None
+    if any((k < first.rank) != (j < second.rank) for k, j in pairs.items()):
+        return None
+    images = _images(pairs)
+    if any(not _same(e.substitute(images), f, second) for e, f in rows):
+        return None
+    guards = {(normalise(g.index, second.extents), g.extent) for g in second.guards}
+    moved = [substituted(g, images) for g in first.guards]
+    found = {(normalise(g.index, second.extents), g.extent) for g in moved if isinstance(g, Guard)}
+    return pairs if guards == found else None
+
+
+def _pair(e: Index, f: Index, pairs: Pairs) -> None:
+    """Pair the one iterator of each that has no partner yet, if their coefficients agree."""
+    taken = set(pairs.values())
+    left = [k for k in e.iterators if k not in pairs]
+    right = [j for j in f.iterators if j not in taken]
+    if len(left) == len(right) == 1 and e.coefficient(left[0]) == f.coefficient(right[0]):
+        pairs[left[0]] = right[0]
+
+
+def _pair_idle(first: Body, second: Body, pairs: Pairs) -> None:
+    """Pair iterators of extent 1, which no index has, in their order."""
+    taken = set(pairs.values())
+    for low, high in ((0, first.rank), (first.rank, len(first.extents))):
+        left = [k for k in range(low, high) if k not in pairs and first.extents[k] == 1]
+        right = [j for j in range(low, high) if j not in taken and second.extents[j] == 1]
+        pairs |= dict(zip(left, right, strict=False))
+
+
+def _same(e: Index, f: Index, second: Body) -> bool:
+    return normalise(e, second.extents) == normalise(f, second.extents)
+
+
+def _images(pairs: Pairs) -> list[Index]:
+    return [Index.iterator(pairs[k]) for k in range(len(pairs))]
+
+
+# --- operands stacked ---------------------------------------------------------------------------
+
+
+def _stacks(first: Body, second: Body, own: Read, other: Read, pairs: Pairs, along: int) -> bool:
+    """Whether the operands of their own can be stacked along the dim that `along` indexes."""
+    here = Index.iterator(along)
+    if own.index.count(here) != 1 or not is_plain(here):
+        return False
+    users = [f for f in first.factors if f is not own and along in used_by(f)]
+    if users or sum(along in e.iterators for e in own.index) != 1:
+        return False
+    if any(first.extents[k] != second.extents[j] for k, j in pairs.items() if k != along):
+        return False
+    # Where a read may leave its operand, both must be 0 at the same places.
+    dims = zip(own.index, own.source.shape, other.source.shape, strict=True)
+    return all(is_plain(e) or n == m for e, n, m in dims)
+
+
+def _stack(
+    first: Body,
+    second: Body,
+    reads: tuple[Read, Read],
+    other: Read,
+    pairs: Pairs,
+    along: int,
+) -> Merger:
+    """Stack the operands of their own along the dim that iterator `along` indexes."""
+    shared, own = reads
+    n = first.shape[along]
+    total = n + second.shape[pairs[along]]
+    dim = own.index.index(Index.iterator(along))
+    shape = list(own.source.shape)
+    shape[dim] = total
+    lower = list(iterators(len(shape)))
+    upper = list(lower)
+    upper[dim] -= n
+    cut = (*shape[:dim], n, *shape[dim + 1 :])
+    inside = own.source
+    if inside.shape != cut:  # beyond the places that `first` uses the source has more
+        inside = build(cut, (), [Read(own.source, tuple(lower))], first.element)
+    parts = [
+        factor(Read(inside, tuple(lower)), tuple(shape)),
+        factor(Read(other.source, tuple(upper)), tuple(shape)),
+    ]
+    stacked = scope(shape, first.element, add(*parts))
+    extents = [total if k == along else size for k, size in enumerate(first.extents)]
+    factors: list[Link] = [shared, Read(stacked, own.index), *first.guards]
+    new = build(
+        extents[: first.rank], extents[first.rank :], factors, first.element, first.coefficient
+    )
+    here = iterators(first.rank)
+    there = [here[pairs[k]] for k in range(first.rank)]
+    there[along] += n
+    return Merger(new, Step(SHARED, new, (), tuple(here)), Step(SHARED, new, (), tuple(there)))
+
+
+# --- a batch of two -----------------------------------------------------------------------------
+
+
+def _batched(first: Body, reads: Sequence[tuple[Read, Read]], pairs: Pairs) -> Merger:
+    """The first scope's form with one traversal more, which says which of the two."""
+    which = Index.iterator(0)
+    moved = iterators(len(first.extents), 1)
+    factors: list[Link] = [mapped(g, lambda e: e.substitute(moved)) for g in first.guards]
+    for a, b in reads:
+        index = tuple(e.substitute(moved) for e in a.index)
+        if a.source is b.source:
+            factors.append(Read(a.source, index))
+            continue
+        shape = (2, *a.source.shape)
+        here = tuple(iterators(len(a.source.shape), 1))
+        parts: list[Expr] = []
+        for number, read in enumerate((a, b)):
+            only = Guard(which - number, 1)
+            parts.append(collect(normal((ONE, (), (Read(read.source, here), only)), shape)))
+        stacked = scope(shape, a.source.element, add(*parts))
+        factors.append(Read(stacked, (which, *index)))
+    extents = first.extents
+    new = build(
+        (2, *extents[: first.rank]),
+        extents[first.rank :],
+        factors,
+        first.element,
+        first.coefficient,
+    )
+    here = iterators(first.rank)
+    there = [here[pairs[k]] for k in range(first.rank)]
+    steps = [Step(BATCH, new, (), (Index(k), *at)) for k, at in enumerate((here, there))]
+    return Merger(new, *steps)

@@ -1,0 +1,167 @@
+"""The subprograms of a whole program: contractions, and pairs and groups that may become one.
+
+A program is split at what the rules say nothing of: functions, maxima, data-dependent reads. What
+is between is a contraction with the copies it reads, which were read through before. Those that are
+equal up to names are one interned scope, whatever their number.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.program import main_of
+from ..weights_only import weights_only
+from .derive import native_seconds
+from .lift import Lift, family, scope_ops
+from .price import Prices
+from .search import is_contraction
+
+# Contractions that may become one are looked for among so many that follow in the program.
+NEAR = 8
+# Most members of a group whose contractions are merged as they stand.
+MOST_MEMBERS = 4
+
+Table = Callable[[Sequence[str]], Prices]
+
+
+@dataclass
+class Subprogram:
+    """Scopes that are searched together, as interned scopes, and where the program has them.
+
+    Attributes:
+        roots: one for a contraction alone.
+        known: tokens of the leaves that are weights.
+        native: modelled seconds as it stands.
+        places: names of the scopes, for each place in the program.
+    """
+
+    roots: tuple[Scope, ...]
+    known: tuple[str, ...]
+    native: float
+    places: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+
+    @property
+    def root(self) -> Scope:
+        """The scope of a subprogram of one."""
+        return self.roots[0]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of a subprogram of one."""
+        return [place[0] for place in self.places]
+
+
+def weight(sub: Subprogram) -> float:
+    """What it takes in the whole program; nothing is modelled to take for ever."""
+    return (sub.native if math.isfinite(sub.native) else 1.0) * len(sub.places)
+
+
+def priced(subs: Sequence[Subprogram]) -> float:
+    """Modelled seconds of all subprograms that have a price: what a share is a share of."""
+    return sum(weight(sub) for sub in subs if math.isfinite(sub.native))
+
+
+def split(module: ModuleOp, prices: Table) -> list[Subprogram]:
+    """The contractions of a program, those that take the most time first."""
+    known = weights_only(main_of(module).body.block.ops)
+    return _distinct(module, prices, known, ((op,) for op in _contractions(module, known)))
+
+
+def groups(module: ModuleOp, prices: Table) -> list[Subprogram]:
+    """Contractions that may become one, for none of them depends on another.
+
+    They share an operand that is no weight, or all their extents are the same: then they may be a
+    batch. Pairs are searched by all rules; larger groups are merged as they stand.
+    """
+    known = weights_only(main_of(module).body.block.ops)
+    ops = _contractions(module, known)
+    return _distinct(module, prices, known, _groups(module, ops, known))
+
+
+def _contractions(module: ModuleOp, known: set[SSAValue]) -> list[ScopeOp]:
+    found: list[ScopeOp] = []
+    for op in scope_ops(module):
+        if op.result not in known and op.summation and op.result.name_hint is not None:
+            lift = Lift(module, family(op), known, positional=True)
+            if is_contraction(lift.scope(op)):
+                found.append(op)
+    return found
+
+
+def _distinct(
+    module: ModuleOp, prices: Table, known: set[SSAValue], members: Iterator[tuple[ScopeOp, ...]]
+) -> list[Subprogram]:
+    """One subprogram for those that are equal up to names."""
+    found: dict[tuple[tuple[Scope, ...], tuple[str, ...]], Subprogram] = {}
+    for ops in members:
+        families = [family(op) for op in ops]
+        lift = Lift(module, lambda o: any(f(o) for f in families), known, positional=True)  # noqa: B023
+        key = tuple(lift.scope(op) for op in ops), tuple(lift.known())
+        if key not in found:
+            table = prices(key[1])
+            pairs = zip(ops, key[0], strict=True)
+            native = [min(native_seconds(o, table), table.program((r,)).seconds) for o, r in pairs]
+            found[key] = Subprogram(*key, sum(native))
+        found[key].places.append(tuple(op.result.name_hint or "" for op in ops))
+    return sorted(found.values(), key=lambda s: (-weight(s), s.places[0]))
+
+
+# --- what may become one ------------------------------------------------------------------------
+
+
+def _groups(
+    module: ModuleOp, ops: Sequence[ScopeOp], known: set[SSAValue]
+) -> Iterator[tuple[ScopeOp, ...]]:
+    before = _dependences(module, ops)
+    for number, one in enumerate(ops):
+        near = [o for o in ops[number + 1 : number + 1 + NEAR] if not before[o] >> number & 1]
+        sharing = [o for o in near if _shared(one, o, known)]
+        yield from ((one, o) for o in sharing)
+        alike = [o for o in near if o not in sharing and _alike(one, o)]
+        yield from ((one, o) for o in alike[:1])
+        if len(sharing) > 1:
+            yield from _whole_group(ops, (one, *sharing), before)
+
+
+def _whole_group(
+    ops: Sequence[ScopeOp], members: Sequence[ScopeOp], before: dict[ScopeOp, int]
+) -> Iterator[tuple[ScopeOp, ...]]:
+    """All of them, if none depends on another."""
+    chosen = members[:MOST_MEMBERS]
+    pairs = itertools.combinations(chosen, 2)
+    if not any(before[o] >> ops.index(one) & 1 for one, o in pairs):
+        yield tuple(chosen)
+
+
+def _dependences(module: ModuleOp, ops: Sequence[ScopeOp]) -> dict[ScopeOp, int]:
+    """For each contraction the contractions before it that it depends on, as bits."""
+    numbers = {op: number for number, op in enumerate(ops)}
+    needed: dict[object, int] = {}
+    for op in main_of(module).body.block.ops:
+        bits = 0
+        for value in op.operands:
+            bits |= needed.get(value.owner, 0)
+            if isinstance(value.owner, ScopeOp) and value.owner in numbers:
+                bits |= 1 << numbers[value.owner]
+        needed[op] = bits
+    return {op: needed[op] for op in ops}
+
+
+def _shared(one: ScopeOp, other: ScopeOp, known: set[SSAValue]) -> bool:
+    """Whether they read one value that is no weight."""
+    common = set(one.inputs) & set(other.inputs)
+    return any(v not in known and not isinstance(v.owner, OnesOp) for v in common)
+
+
+def _alike(one: ScopeOp, other: ScopeOp) -> bool:
+    """Whether all extents are the same, up to their order."""
+    pairs = ((one.traversal, other.traversal), (one.extents, other.extents))
+    return all(sorted(a) == sorted(b) for a, b in pairs)
