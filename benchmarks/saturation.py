@@ -19,10 +19,10 @@ from isoform.compiler import zoo
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.saturation.extract import METHODS
+from isoform.passes.saturation.limits import Caps
 from isoform.passes.saturation.match import CYCLES
 from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import Prices
-from isoform.passes.saturation.saturate import Caps
 from isoform.passes.saturation.search import Outcome, Settings, saturate_block
 from isoform.passes.saturation.tensat_rules import convert
 from isoform.passes.substitution.rule import Rule

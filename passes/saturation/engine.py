@@ -7,7 +7,8 @@
     (function dim (T i64) i64 ..)        extents (and rank) of tensors, where a guard reads them
     (function whole (i64) i64 ..)        an attribute's value, where it is a whole number
     (function item (i64 i64) i64 ..)     its entries, where it is a list of them
-    (relation m5 (T .. i64 ..))          the matches of pattern 5: root, tensors, attributes
+    (relation m5 (T .. i64 ..))          the matches of body 5: root, tensors, attributes
+    (ruleset r5)                         what finds them: each body is matched by itself
 
 Programs go in as text in small pieces: what the parser gives back holds the whole text once for
 each of its nodes, so one text of a thousand facts takes gigabytes. Nothing is bound at top level,
@@ -16,11 +17,9 @@ which would slow down everything after it.
 
 from __future__ import annotations
 
-import math
 import re
 import threading
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -49,7 +48,6 @@ _PRELUDE = """
 (function dim (T i64) i64 :merge old)
 (function whole (i64) i64 :merge old)
 (function item (i64 i64) i64 :merge old)
-(ruleset matching)
 """
 
 
@@ -159,17 +157,18 @@ class Engine:
 
     # --- the program ---
 
-    def insert(self, graph: EGraph, until: float) -> bool:
-        """Tell egglog what is new in the graph; False where the clock read `until` before the end.
+    def insert(self, graph: EGraph, tick: Callable[[], None]) -> None:
+        """Tell egglog what is new in the graph.
 
-        What egglog was told is then too little to match on, but nothing wrong.
+        Args:
+            tick: may raise; what egglog was told is then too little to match on, but nothing wrong.
         """
         for node in graph.fresh_nodes:
             self._facts.append(f"(union (V {node.klass}) {self._call(node)})")
             self._facts += self._extents(node.klass, graph.types[node.klass])
         self._facts += [f"(union (V {a}) (V {b}))" for a, b in graph.fresh_unions]
         graph.fresh_nodes, graph.fresh_unions = [], []
-        return self._flush(until)
+        self._flush(tick)
 
     def _call(self, node: ENode) -> str:
         operands = [f"(V {c})" for c in node.operands]
@@ -195,25 +194,24 @@ class Engine:
     def _reads_shapes(self) -> bool:
         return self._ranks or bool(self.positions)
 
-    def _flush(self, until: float = math.inf) -> bool:
+    def _flush(self, tick: Callable[[], None] = lambda: None) -> None:
         facts, self._facts = self._facts, []
         for start in range(0, len(facts), _AT_ONCE):
-            if time.perf_counter() > until:
-                return False
+            tick()
             self._run(" ".join(facts[start : start + _AT_ONCE]))
-        return True
 
-    def match(self, graph: EGraph) -> dict[str, list[Row]]:
-        """The matches of every pattern by their relation, all that ever were; joins classes.
+    def match(self, graph: EGraph, patterns: Iterable[Pattern]) -> dict[str, list[Row]]:
+        """The matches of patterns by their relation, all that ever were; joins classes.
 
         The graph takes over the classes that congruence joined.
         """
-        self._run("(run matching 1)")
+        relations = [r for pattern in patterns for r in self.relations[pattern]]
+        self._run(" ".join(f"(run r{r.name} 1)" for r in relations))
         functions = self.egglog.freeze().functions
         numbers = self._classes(graph, functions["V"])
         rows = dict[str, list[Row]]()
         whole = self.egglog.value_to_i64
-        for relation in (r for found in self.relations.values() for r in found):
+        for relation in relations:
             last = 1 + len(relation.pattern.tensors)
             found = list[Row]()
             for row in functions[relation.name].rows:
@@ -245,9 +243,9 @@ def _rule_text(relation: Relation, body: Body) -> str:
         + ["i64"] * (len(columns) - len(relation.pattern.tensors))
     )
     return (
-        f"(relation {relation.name} ({sorts}))\n"
+        f"(relation {relation.name} ({sorts}))\n(ruleset r{relation.name})\n"
         f"(rule ({' '.join(body.facts)}) (({' '.join([relation.name, body.root, *columns])})) "
-        ":ruleset matching)\n"
+        f":ruleset r{relation.name})\n"
     )
 
 

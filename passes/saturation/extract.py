@@ -12,6 +12,9 @@ from .match import Cycles
 from .problem import Choice, Problem, contracted, reduced, without_cycles
 
 Method: TypeAlias = Literal["tree", "dag", "ilp"]
+_LEAST_SECONDS = 0.05
+"""Less is not worth an integer program's set-up."""
+
 METHODS: tuple[Method, ...] = ("tree", "dag", "ilp")
 
 
@@ -34,30 +37,41 @@ class Extracted:
     seconds: float
 
 
-def extract(problem: Problem, method: Method, cycles: Cycles, seconds: float) -> Extracted:
+def extract(
+    problem: Problem, method: Method, cycles: Cycles, until: float, mebibytes: float = 2048.0
+) -> Extracted:
     """Choose.
 
     Args:
         cycles: with "in-ilp" cycles are forbidden by the solver, else filtered beforehand.
-        seconds: for everything; the greedy choice is made in any case.
+        until: when the clock stops it, at the best choice so far; the greedy one by tree cost is
+            made in any case.
+        mebibytes: for the integer program.
     """
     begun = time.perf_counter()
     problem = contracted(problem)
-    tree = greedy_tree(problem)
     if method == "tree":
-        return _done(problem, tree, None, False, begun)
-    dag = greedy_dag(problem)
-    best = min((dag, tree), key=problem.cost)
-    if method == "dag":
+        return _done(problem, greedy_tree(problem), None, False, begun)
+    best = _greedy(problem, until)
+    if method == "dag" or time.perf_counter() > until:
         return _done(problem, best, None, False, begun)
     problem = problem if cycles == "in-ilp" else without_cycles(problem, best)
-    problem = reduced(problem)
-    best = min((greedy_dag(problem), greedy_tree(problem)), key=problem.cost)
-    left = seconds - (time.perf_counter() - begun)
-    best = LocalSearch(problem, dict(best)).run(time.perf_counter() + left / 4)
-    left = max(seconds - (time.perf_counter() - begun), 0.0)
-    found = solve(problem, best, left, ordering=cycles == "in-ilp")
+    problem = reduced(problem, until)
+    best = _greedy(problem, until)
+    now = time.perf_counter()
+    best = LocalSearch(problem, dict(best)).run(now + (until - now) / 4)
+    left = until - time.perf_counter()
+    if left < _LEAST_SECONDS:
+        return _done(problem, best, 1.0, False, begun)
+    found = solve(problem, best, left, cycles == "in-ilp", mebibytes)
     return _done(problem, found.choice, found.gap, found.optimal, begun)
+
+
+def _greedy(problem: Problem, until: float) -> Choice:
+    """The better of both greedy choices; that by tree cost where time does not reach for both."""
+    tree = greedy_tree(problem)
+    dag = greedy_dag(problem, until)
+    return tree if dag is None else min((dag, tree), key=problem.cost)
 
 
 def _done(

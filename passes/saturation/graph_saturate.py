@@ -14,10 +14,10 @@ from ...lowering.targets import target_named
 from ..cost import load_costs
 from ..substitution.rule_set import rules_named
 from .extract import METHODS, Method
+from .limits import Caps
 from .match import CYCLES, Cycles
 from .ops import OpTable
 from .price import Prices, parse_costs
-from .saturate import Caps
 from .search import Settings, saturate_block
 
 _METHODS: dict[str, Method] = {method: method for method in METHODS}
@@ -29,11 +29,12 @@ class GraphSaturate(ModulePass):
     """Saturate an e-graph with rewrite rules and extract the cheapest program (docs/saturation.md).
 
     `rules` is a rule set or a file; rules with several outputs take part in the first `k_multi`
-    rounds. `extract` is ilp (HiGHS, never worse than the others), dag or tree (greedy). `cycles` is
-    guarded, or one of vanilla, descendants, in-ilp for comparison. The costs are those of `target`;
-    for the ops of another `dialect` they are `op-costs` ("toy.mul=4"), 1 for the rest. `check`
-    compares every e-node with its class in exact arithmetic. Where no time or memory limit stops
-    it, the same input gives the same output.
+    rounds. A round has room for `match_limit` matches; the rules that may have the most are left
+    out of one that would have more. `extract` is ilp (HiGHS, never worse than the others), dag or
+    tree (greedy). `cycles` is guarded, or one of vanilla, descendants, in-ilp for comparison. The
+    costs are those of `target`; for the ops of another `dialect` they are `op-costs` ("toy.mul=4"),
+    1 for the rest. `check` compares every e-node with its class in exact arithmetic. Where no time
+    or memory limit stops it, the same input gives the same output.
 
     Before:
 
@@ -55,6 +56,7 @@ class GraphSaturate(ModulePass):
     iterations: int = 15
     budget: float = 60.0
     memory_limit: float = 2048.0
+    match_limit: int = 200_000
     extract: str = "ilp"
     cycles: str = "guarded"
     dialect: str = "graph"
@@ -85,5 +87,12 @@ class GraphSaturate(ModulePass):
         if cycles is None:
             hint = did_you_mean(self.cycles, CYCLES) or ", ".join(CYCLES)
             raise UserError(f"unknown cycle handling '{self.cycles}'", where="cycles", hint=hint)
-        caps = Caps(self.node_limit, self.iterations, self.k_multi, self.budget, self.memory_limit)
+        caps = Caps(
+            self.node_limit,
+            self.iterations,
+            self.k_multi,
+            self.budget,
+            self.memory_limit,
+            self.match_limit,
+        )
         return Settings(rules_named(self.rules), caps, cycles, method, self.dialect, self.check)

@@ -7,6 +7,7 @@ operands are finished, so a choice never has a cycle.
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,11 +25,16 @@ def greedy_tree(problem: Problem) -> Choice:
         total = problem.costs[klass][place] + sum(below)
         return total, total
 
-    return _finish(problem, cost)
+    chosen = _finish(problem, cost, math.inf)
+    assert chosen is not None
+    return chosen
 
 
-def greedy_dag(problem: Problem) -> Choice:
-    """The cheapest e-node of each class, what its operands share counted once."""
+def greedy_dag(problem: Problem, until: float = math.inf) -> Choice | None:
+    """The cheapest e-node of each class, what its operands share counted once.
+
+    None where the clock read `until` before the end.
+    """
     costs = problem.costs
 
     def cost(
@@ -42,12 +48,12 @@ def greedy_dag(problem: Problem) -> Choice:
             merged[klass] = own
         return sum(merged.values()), merged
 
-    return _finish(problem, cost)
+    return _finish(problem, cost, until)
 
 
 def _finish(
-    problem: Problem, cost: Callable[[int, int, list[State]], tuple[float, State]]
-) -> Choice:
+    problem: Problem, cost: Callable[[int, int, list[State]], tuple[float, State]], until: float
+) -> Choice | None:
     users = dict[int, list[tuple[int, int]]]()
     waiting = dict[tuple[int, int], int]()
     heap, chosen, states = list[tuple[float, int, int]](), Choice(), dict[int, State]()
@@ -70,6 +76,8 @@ def _finish(
         state = found.pop((klass, place))
         if klass in chosen:
             continue
+        if time.perf_counter() > until:
+            return None
         chosen[klass], states[klass] = place, state
         for user, at in users.get(klass, ()):
             waiting[user, at] -= 1

@@ -14,10 +14,11 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ...dialects.types import Array
+from .highs import IntegerProgram, solve_within
 from .problem import Choice, Problem
 
 
@@ -37,8 +38,14 @@ class Solution:
     seconds: float
 
 
-def solve(problem: Problem, start: Choice, seconds: float, ordering: bool = False) -> Solution:
-    """The best choice found in `seconds`, never worse than `start`.
+def solve(
+    problem: Problem,
+    start: Choice,
+    seconds: float,
+    ordering: bool = False,
+    mebibytes: float = 2048.0,
+) -> Solution:
+    """The best choice found within the limits, never worse than `start`.
 
     Args:
         start: a choice without a cycle: the warm start, and the answer if nothing is better.
@@ -49,25 +56,18 @@ def solve(problem: Problem, start: Choice, seconds: float, ordering: bool = Fals
     if first == 0.0:
         return Solution(start, 0.0, 0.0, True, time.perf_counter() - begun)
     model = _Model(problem, ordering, 1.0 / first)
-    found, bound, optimal = model.run(start, seconds)
+    program = model.program(start)
+    left = seconds - (time.perf_counter() - begun)
+    answer = solve_within(program, max(left, 0.0), mebibytes)
     choice, cost = start, first
+    found = None if answer.values is None else model.choice(answer.values, start)
     if found is not None and problem.order(found) is not None:
         recomputed = problem.cost(found)
         if recomputed < cost:
             choice, cost = found, recomputed
-    bound = min(bound * first, cost)
+    bound = min(answer.bound * first, cost)
     gap = (cost - bound) / cost
-    return Solution(choice, cost, gap, optimal and gap < 1e-6, time.perf_counter() - begun)
-
-
-def _silent(highspy: Any) -> Any:
-    """A solver that does not print its name to stdout, as HiGHS does with callbacks enabled."""
-
-    class Silent(highspy.Highs):
-        def enableCallbacks(self) -> None:
-            """Do nothing: no callback is used."""
-
-    return Silent()
+    return Solution(choice, cost, gap, answer.optimal and gap < 1e-6, time.perf_counter() - begun)
 
 
 class _Model:
@@ -121,44 +121,20 @@ class _Model:
                 entries = [self.t[c], self.t[klass], column]
                 self.rows.append((-np.inf, most, entries, [1.0, -1.0, most + 1.0]))
 
-    def run(self, start: Choice, seconds: float) -> tuple[Choice | None, float, bool]:
-        """A choice if the solver has one, its lower bound, and whether it is done."""
-        import highspy
-
-        solver = _silent(highspy)
-        solver.setOptionValue("output_flag", False)
-        solver.setOptionValue("threads", 1)
-        solver.setOptionValue("random_seed", 0)
-        solver.setOptionValue("time_limit", max(seconds, 0.01))
-        solver.setOptionValue("mip_rel_gap", 1e-7)
-        solver.passModel(self._lp(highspy))
-        solution = highspy.HighsSolution()
-        solution.col_value = self._values(start)
-        solver.setSolution(solution)
-        solver.run()
-        info = solver.getInfo()
-        done = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        bound = float(info.mip_dual_bound)
-        values = list(solver.getSolution().col_value)
-        has = len(values) == len(self.cost) and info.primal_solution_status == 2
-        return (self._choice(values, start) if has else None, max(bound, 0.0), done)
-
-    def _lp(self, highspy: Any) -> Any:
-        lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = len(self.cost), len(self.rows)
-        lp.col_cost_ = np.array(self.cost)
-        lp.col_lower_, lp.col_upper_ = np.array(self.lower), np.array(self.upper)
-        lp.row_lower_ = np.array([row[0] for row in self.rows])
-        lp.row_upper_ = np.array([row[1] for row in self.rows])
-        kind = highspy.HighsVarType
-        lp.integrality_ = [kind.kInteger if w else kind.kContinuous for w in self.whole]
-        matrix = lp.a_matrix_
-        matrix.format_ = highspy.MatrixFormat.kRowwise
-        matrix.num_col_, matrix.num_row_ = len(self.cost), len(self.rows)
-        matrix.start_ = np.cumsum([0, *(len(row[2]) for row in self.rows)])
-        matrix.index_ = np.array([c for row in self.rows for c in row[2]])
-        matrix.value_ = np.array([v for row in self.rows for v in row[3]])
-        return lp
+    def program(self, start: Choice) -> IntegerProgram:
+        """The whole of it as arrays."""
+        return IntegerProgram(
+            cost=np.array(self.cost),
+            lower=np.array(self.lower),
+            upper=np.array(self.upper),
+            whole=np.array(self.whole),
+            row_lower=np.array([row[0] for row in self.rows]),
+            row_upper=np.array([row[1] for row in self.rows]),
+            start=np.cumsum([0, *(len(row[2]) for row in self.rows)]),
+            index=np.array([c for row in self.rows for c in row[2]]),
+            value=np.array([v for row in self.rows for v in row[3]]),
+            first=np.array(self._values(start)),
+        )
 
     def _values(self, choice: Mapping[int, int]) -> list[float]:
         values = [0.0] * len(self.cost)
@@ -170,7 +146,7 @@ class _Model:
                 values[self.t[klass]] = float(rank)
         return values
 
-    def _choice(self, values: list[float], start: Choice) -> Choice:
+    def choice(self, values: Array, start: Choice) -> Choice:
         """The choice of a solution; where it takes no e-node of a class, that of the start."""
         choice = dict(start)
         for klass, nodes in self.problem.nodes.items():

@@ -1,9 +1,9 @@
 """From matches of patterns to instances of rules: bindings, joins of several outputs, cycle guards.
 
-A join is a generator, so node and time limits hold in the middle of the largest one. Guards that
-keep cycles out: merging two ops makes both depend on the operands of both, a cycle where one feeds
-the other. Two variants of a merge cannot close one: what is joined are weights alone, or both ops
-stand at one level of the program.
+All here is generators that ask the watch at every turn, so limits hold in the middle of the largest
+join. Guards that keep cycles out: merging two ops makes both depend on the operands of both, a
+cycle where one feeds the other. Two variants of a merge cannot close one: what is joined are
+weights alone, or both ops stand at one level of the program.
 """
 
 from __future__ import annotations
@@ -46,21 +46,27 @@ class _Bound:
 
 @dataclass
 class Matcher:
-    """Instances of rules on the graph as it is; each is given once."""
+    """Instances of rules on the graph as it is; each is given once.
+
+    Attributes:
+        tick: called for each row and combination; may raise.
+    """
 
     engine: Engine
     graph: EGraph
     cycles: Cycles
+    tick: Callable[[], None] = lambda: None
     done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
 
     def instances(self, left: Left, rows: Mapping[str, list[Row]]) -> Iterator[Instance]:
         """Every new instance of a rule, in a fixed order."""
-        bound = [self._bound(left, k, rows) for k in range(len(left.patterns))]
-        if len(bound) == 1:
-            combinations: Iterable[tuple[_Bound, ...]] = ((b,) for b in bound[0])
+        if len(left.patterns) == 1:
+            combinations: Iterable[tuple[_Bound, ...]] = ((b,) for b in self._bound(left, 0, rows))
         else:
+            bound = [list(self._bound(left, k, rows)) for k in range(len(left.patterns))]
             combinations = self._joined(left, bound)
         for parts in combinations:
+            self.tick()
             key = (left.rule.name, *(p.root for p in parts), *_classes(parts), *_values(parts))
             if key in self.done:
                 continue
@@ -71,14 +77,13 @@ class Matcher:
                 continue
             yield Instance(left.rule, tuple(p.root for p in parts), tensors, attributes)
 
-    def _bound(self, left: Left, k: int, rows: Mapping[str, list[Row]]) -> list[_Bound]:
-        found = list[_Bound]()
+    def _bound(self, left: Left, k: int, rows: Mapping[str, list[Row]]) -> Iterator[_Bound]:
         for relation in self.engine.relations.get(left.patterns[k], ()):
             for row in rows[relation.name]:
+                self.tick()
                 bound = self._of_row(relation, row, left.names[k])
                 if bound is not None:
-                    found.append(bound)
-        return found
+                    yield bound
 
     def _of_row(self, relation: Relation, row: Row, names: Mapping[str, str]) -> _Bound | None:
         root, classes, columns = row
@@ -107,9 +112,9 @@ class Matcher:
 
     def _joined(self, left: Left, bound: Sequence[list[_Bound]]) -> Iterator[tuple[_Bound, ...]]:
         if self.cycles != "guarded":
-            yield from _join(left, bound, lambda b: None)
+            yield from self._join(left, bound, lambda b: None)
             return
-        yield from _join(left, bound, lambda b: self.graph.level[b.root])
+        yield from self._join(left, bound, lambda b: self.graph.level[b.root])
         joined = _joined_variables(left.rule)
         if joined:
             weights = self.graph.weights
@@ -117,42 +122,42 @@ class Matcher:
                 [b for b in part if all(weights[c] for n, c in b.tensors.items() if n in joined)]
                 for part in bound
             ]
-            yield from _join(left, light, lambda b: None)
+            yield from self._join(left, light, lambda b: None)
 
+    def _join(
+        self, left: Left, bound: Sequence[list[_Bound]], extra: Callable[[_Bound], object]
+    ) -> Iterator[tuple[_Bound, ...]]:
+        """Combinations that agree on shared variables and on `extra`, of different outputs."""
+        symmetric = _is_symmetric(left)
+        tables = list[dict[object, list[_Bound]]]()
+        shared = list[tuple[tuple[str, ...], tuple[str, ...]]]()
+        seen_tensors, seen_attributes = set[str](), set[str]()
+        for part, names, pattern in zip(bound, left.names, left.patterns, strict=True):
+            tensors = sorted(seen_tensors & {names[v] for v in pattern.tensors})
+            attributes = sorted(seen_attributes & {names[s] for s in pattern.attributes})
+            shared.append((tuple(tensors), tuple(attributes)))
+            table = dict[object, list[_Bound]]()
+            for b in part:
+                table.setdefault(_key(b.tensors, b.attributes, shared[-1], extra(b)), []).append(b)
+            tables.append(table)
+            seen_tensors |= {names[v] for v in pattern.tensors}
+            seen_attributes |= {names[s] for s in pattern.attributes}
 
-def _join(
-    left: Left, bound: Sequence[list[_Bound]], extra: Callable[[_Bound], object]
-) -> Iterator[tuple[_Bound, ...]]:
-    """Combinations that agree on shared variables and on `extra`, of different outputs."""
-    symmetric = _is_symmetric(left)
-    tables = list[dict[object, list[_Bound]]]()
-    shared = list[tuple[tuple[str, ...], tuple[str, ...]]]()
-    seen_tensors, seen_attributes = set[str](), set[str]()
-    for part, names, pattern in zip(bound, left.names, left.patterns, strict=True):
-        tensors = sorted(seen_tensors & {names[v] for v in pattern.tensors})
-        attributes = sorted(seen_attributes & {names[s] for s in pattern.attributes})
-        shared.append((tuple(tensors), tuple(attributes)))
-        table = dict[object, list[_Bound]]()
-        for b in part:
-            table.setdefault(_key(b.tensors, b.attributes, shared[-1], extra(b)), []).append(b)
-        tables.append(table)
-        seen_tensors |= {names[v] for v in pattern.tensors}
-        seen_attributes |= {names[s] for s in pattern.attributes}
+        def extend(parts: tuple[_Bound, ...]) -> Iterator[tuple[_Bound, ...]]:
+            if len(parts) == len(bound):
+                yield parts
+                return
+            tensors = {n: c for p in parts for n, c in p.tensors.items()}
+            attributes = {n: v for p in parts for n, v in p.attributes.items()}
+            key = _key(tensors, attributes, shared[len(parts)], extra(parts[0]))
+            for b in tables[len(parts)].get(key, ()):
+                self.tick()
+                if any(p.root == b.root for p in parts) or (symmetric and parts[-1].root > b.root):
+                    continue
+                yield from extend((*parts, b))
 
-    def extend(parts: tuple[_Bound, ...]) -> Iterator[tuple[_Bound, ...]]:
-        if len(parts) == len(bound):
-            yield parts
-            return
-        tensors = {n: c for p in parts for n, c in p.tensors.items()}
-        attributes = {n: v for p in parts for n, v in p.attributes.items()}
-        key = _key(tensors, attributes, shared[len(parts)], extra(parts[0]))
-        for b in tables[len(parts)].get(key, ()):
-            if any(p.root == b.root for p in parts) or (symmetric and parts[-1].root > b.root):
-                continue
-            yield from extend((*parts, b))
-
-    for first in bound[0]:
-        yield from extend((first,))
+        for first in bound[0]:
+            yield from extend((first,))
 
 
 def _key(

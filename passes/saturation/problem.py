@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -138,8 +140,8 @@ def contracted(problem: Problem) -> Problem:
     return problem.without(others)
 
 
-def reduced(problem: Problem) -> Problem:
-    """The problem without dominated e-nodes.
+def reduced(problem: Problem, until: float = math.inf) -> Problem:
+    """The problem without dominated e-nodes, as many as are found before the clock reads `until`.
 
     One e-node makes another of its class useless where it costs no more and its operands, free ones
     apart, are among the other's.
@@ -151,6 +153,8 @@ def reduced(problem: Problem) -> Problem:
         costs = problem.costs[klass]
         gone = dropped.setdefault(klass, set())
         for a, first in enumerate(sets):
+            if time.perf_counter() > until:
+                break
             for b, second in enumerate(sets):
                 same = costs[b] == costs[a] and first == second
                 ahead = b < a if same else costs[b] <= costs[a]

@@ -23,14 +23,16 @@ from .egraph import PROJECT, EGraph, ENode
 from .encode import Encoded, encode
 from .engine import engine_for
 from .extract import Extracted, Method, extract
+from .limits import Caps, Watch
 from .match import Cycles
 from .ops import RESULTS, OpTable
 from .patterns import Shape
 from .price import Prices
 from .problem import Problem, problem_of
-from .saturate import Caps, Loop, Saturation
+from .saturate import Loop, Saturation
 
-_EXTRACT_SHARE = 0.5
+_NAMED = 5
+"""Rules that a report names for one reason; the others it counts."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Settings:
         check: compare every e-node with its class in exact arithmetic afterwards.
 
     Units:
-        extract_seconds: for extraction; None leaves it half of the time.
+        extract_seconds: the most for extraction, of the time that saturation leaves.
     """
 
     rules: tuple[Rule, ...] = ()
@@ -51,7 +53,7 @@ class Settings:
     method: Method = "ilp"
     dialect: str = "graph"
     check: bool = False
-    extract_seconds: float | None = None
+    extract_seconds: float = math.inf
 
 
 @dataclass
@@ -135,7 +137,8 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     Raises:
         UserError: `settings.check` found an e-node that is not equal to its class.
     """
-    clock, seconds = time.perf_counter(), dict[str, float]()
+    begun = clock = time.perf_counter()
+    seconds = dict[str, float]()
 
     def lap(stage: str) -> None:
         nonlocal clock
@@ -149,18 +152,17 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     engine = engine_for(rules, _shapes(graph, rules, table, prefix), table, prefix)
     lap("rules")
     builder = Builder(graph, table, prefix)
-    saturation = Loop(graph, engine, builder, settings.caps, settings.cycles).run()
+    watch = Watch(graph, settings.caps, begun)
+    saturation = Loop(graph, engine, builder, watch, settings.cycles).run()
     lap("saturate")
     if settings.check:
         require_sound(graph, saturation.instances)
         lap("check")
     problem = problem_of(graph, graph.roots, prices)
     lap("price")
-    left = settings.caps.seconds - sum(seconds.values())
-    spend = settings.extract_seconds
-    extracted = extract(
-        problem, settings.method, settings.cycles, max(left, 0.0) if spend is None else spend
-    )
+    until = min(begun + settings.caps.seconds, time.perf_counter() + settings.extract_seconds)
+    spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
+    extracted = extract(problem, settings.method, settings.cycles, until, spare)
     lap("extract")
     before = block_cost(problem)
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
@@ -206,25 +208,34 @@ def search(
     """
     chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
     given = settings or Settings()
-    spend = limits.seconds * _EXTRACT_SHARE
-    settled = replace(
-        given,
-        rules=chosen,
-        caps=replace(given.caps, seconds=limits.seconds - spend),
-        extract_seconds=spend if given.extract_seconds is None else given.extract_seconds,
-    )
+    settled = replace(given, rules=chosen, caps=replace(given.caps, seconds=limits.seconds))
     better, table = program.clone(), OpTable(context)
     outcome = saturate_block(better.main.body.block, table, Prices(table, costs), settled)
     before, after = costs.program(program).seconds, costs.program(better).seconds
-    rejected = [Rejected(name, "main", reason) for name, reason in outcome.skipped]
-    rejected += [
-        Rejected(name, "main", f"{reason} ({count} times)")
-        for (name, reason), count in outcome.saturation.refused.items()
-    ]
-    stop = outcome.saturation.stop_reason
+    rejected, stop = _rejected(outcome), outcome.saturation.stop_reason
     if not outcome.changed or after >= before:
         return SearchResult(program.clone(), stop, [], rejected)
     return SearchResult(better, stop, _applied(outcome, chosen, after - before), rejected)
+
+
+def _rejected(outcome: Outcome) -> list[Rejected]:
+    """One entry for each reason, with the rules that it kept out."""
+    saturation, names = outcome.saturation, dict[str, list[str]]()
+    for name, reason in outcome.skipped:
+        names.setdefault(reason, []).append(name)
+    for (name, reason), count in saturation.refused.items():
+        names.setdefault(f"{reason} (instances)", []).append(f"{name} ({count})")
+    for name, bound in saturation.aside.items():
+        names.setdefault("set aside: too many matches (at most)", []).append(
+            f"{name} ({bound:.0f})"
+        )
+    return [Rejected(_some(rules), "main", reason) for reason, rules in names.items()]
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of a list, and how many more there are."""
+    rest = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _applied(outcome: Outcome, rules: Sequence[Rule], delta: float) -> list[Applied]:

@@ -1,0 +1,152 @@
+"""HiGHS on one integer program: here, or where that may take long in a process with hard limits.
+
+HiGHS looks at its time limit between steps, and at tens of thousands of columns one step (a round
+of cuts) takes seconds. A large program is solved by a child, `python -m
+isoform.passes.saturation.highs SECONDS MEBIBYTES`, arrays in and out as npz, killed where it
+overruns.
+"""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ...dialects.types import Array
+
+_SMALL = 3000
+"""Whole-numbered columns of a program whose steps are short enough to be solved here."""
+
+_CHILD_SHARE = 0.75
+"""Of the time, what the child tells HiGHS: so it mostly answers before it is killed."""
+
+
+@dataclass(frozen=True)
+class IntegerProgram:
+    """min cost x, row_lower <= A x <= row_upper, lower <= x <= upper; A by rows.
+
+    Attributes:
+        whole: which columns are whole numbers.
+        first: a solution to start from.
+    """
+
+    cost: Array
+    lower: Array
+    upper: Array
+    whole: Array
+    row_lower: Array
+    row_upper: Array
+    start: Array
+    index: Array
+    value: Array
+    first: Array
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The best solution found (None without one), a lower bound, whether that proves it."""
+
+    values: Array | None
+    bound: float
+    optimal: bool
+
+
+NOTHING = Answer(None, 0.0, False)
+
+
+def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> Answer:
+    """Solve; nothing is the answer where a limit comes first."""
+    if int(program.whole.sum()) <= _SMALL:
+        return run_highs(program, seconds)
+    data = io.BytesIO()
+    np.savez(data, **asdict(program))
+    command = [sys.executable, "-m", __name__, str(seconds * _CHILD_SHARE), str(mebibytes)]
+    try:
+        done = subprocess.run(
+            command, input=data.getvalue(), capture_output=True, timeout=seconds, check=True
+        )
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+        return NOTHING
+    found: Mapping[str, Array] = np.load(io.BytesIO(done.stdout))
+    values = found["values"]
+    return Answer(values if values.size else None, float(found["bound"]), bool(found["optimal"]))
+
+
+def run_highs(program: IntegerProgram, seconds: float) -> Answer:
+    """Solve in this process."""
+    import highspy
+
+    solver = _silent(highspy)
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)
+    solver.setOptionValue("random_seed", 0)
+    solver.setOptionValue("time_limit", max(seconds, 0.01))
+    solver.setOptionValue("mip_rel_gap", 1e-7)
+    solver.passModel(_model(highspy, program))
+    solution = highspy.HighsSolution()
+    solution.col_value = program.first
+    solver.setSolution(solution)
+    solver.run()
+    info = solver.getInfo()
+    values = np.array(solver.getSolution().col_value)
+    has = len(values) == len(program.cost) and info.primal_solution_status == 2
+    optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+    return Answer(values if has else None, max(float(info.mip_dual_bound), 0.0), optimal)
+
+
+def _silent(highspy: Any) -> Any:
+    """A solver that does not print its name to stdout, as HiGHS does with callbacks enabled."""
+
+    class Silent(highspy.Highs):
+        def enableCallbacks(self) -> None:
+            """Do nothing: no callback is used."""
+
+    return Silent()
+
+
+def _model(highspy: Any, program: IntegerProgram) -> Any:
+    lp, kind = highspy.HighsLp(), highspy.HighsVarType
+    lp.num_col_, lp.num_row_ = len(program.cost), len(program.row_lower)
+    lp.col_cost_ = program.cost
+    lp.col_lower_, lp.col_upper_ = program.lower, program.upper
+    lp.row_lower_, lp.row_upper_ = program.row_lower, program.row_upper
+    lp.integrality_ = [kind.kInteger if w else kind.kContinuous for w in program.whole]
+    matrix = lp.a_matrix_
+    matrix.format_ = highspy.MatrixFormat.kRowwise
+    matrix.num_col_, matrix.num_row_ = lp.num_col_, lp.num_row_
+    matrix.start_, matrix.index_, matrix.value_ = program.start, program.index, program.value
+    return lp
+
+
+def _bound_memory(mebibytes: float) -> None:
+    """Let this process take so much more and then fail, where the system can say so."""
+    try:
+        import resource
+
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError, ValueError):
+        return
+    most = now + int(mebibytes * 2**20)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def main() -> None:
+    """Solve the program on standard input."""
+    seconds, mebibytes = map(float, sys.argv[1:])
+    found: Mapping[str, Array] = np.load(io.BytesIO(sys.stdin.buffer.read()))
+    _bound_memory(mebibytes)
+    answer = run_highs(IntegerProgram(**{k: found[k] for k in found}), seconds)
+    values = np.empty(0) if answer.values is None else answer.values
+    data = io.BytesIO()
+    np.savez(data, values=values, bound=answer.bound, optimal=answer.optimal)
+    sys.stdout.buffer.write(data.getvalue())
+
+
+if __name__ == "__main__":
+    main()

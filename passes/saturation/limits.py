@@ -1,0 +1,96 @@
+"""What saturation may spend, and the watch that every loop of it asks."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+
+from ..search_result import StopReason
+from .egraph import EGraph
+
+_EVERY = 64
+
+SHARE = 0.5
+"""Of time and memory, the most that saturation takes: extraction has the rest."""
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What saturation may spend.
+
+    Attributes:
+        nodes: e-nodes; iterations: rounds over all rules; k_multi: rounds in which rules with
+            several outputs take part; matches: of one round, bounded beforehand (bounds.py).
+
+    Units:
+        seconds: wall-clock, and mebibytes: resident memory gained, of the whole search; half of
+            each at most is saturation's, the rest extraction's.
+    """
+
+    nodes: int = 50_000
+    iterations: int = 15
+    k_multi: int = 1
+    seconds: float = 60.0
+    mebibytes: float = 2048.0
+    matches: int = 200_000
+
+
+class Stop(Exception):
+    """A limit is reached: saturation ends with the e-graph as it is, which is sound."""
+
+    def __init__(self, reason: StopReason) -> None:
+        super().__init__(reason)
+        self.reason: StopReason = reason
+
+
+@dataclass
+class Watch:
+    """Says when a limit is reached. Each loop whose length no limit bounds asks it at every turn.
+
+    Attributes:
+        begun: what the clock read when the search began.
+    """
+
+    graph: EGraph
+    caps: Caps
+    begun: float
+    _memory: float = field(default_factory=lambda: resident_mebibytes())
+    _turns: int = 0
+
+    def tick(self) -> None:
+        """Look at the clock and the memory now and then. Raises Stop."""
+        self._turns += 1
+        if self._turns % _EVERY == 0:
+            self.check()
+
+    def check(self) -> None:
+        """Look now. Raises Stop."""
+        self.foretold(0.0, 0.0)
+
+    def room(self, nodes: int) -> None:
+        """Ask before e-nodes are made. Raises Stop where there would be too many."""
+        if len(self.graph.nodes) + nodes > self.caps.nodes:
+            raise Stop("nodes")
+
+    def foretold(self, seconds: float, mebibytes: float) -> None:
+        """Ask before a step that nothing can stop. Raises Stop where it would not fit."""
+        if time.perf_counter() + seconds > self.begun + self.caps.seconds * SHARE:
+            raise Stop("time")
+        if self.gained() + mebibytes > self.caps.mebibytes * SHARE:
+            raise Stop("memory")
+
+    def gained(self) -> float:
+        """Mebibytes held more than at the start."""
+        return resident_mebibytes() - self._memory
+
+
+def resident_mebibytes() -> float:
+    """Memory this process holds now; where the system does not say, the most it ever held."""
+    try:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    except (OSError, ValueError):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

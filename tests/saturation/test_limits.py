@@ -1,0 +1,166 @@
+"""Limits that hold: nodes, time within a fifth, memory; the best program so far comes out."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoform.compiler import zoo
+from isoform.compiler.random_programs import random_graph, random_inputs
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.program import Program
+from isoform.dialects.reference import run
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.saturation.bounds import Bounds
+from isoform.passes.saturation.egraph import EGraph
+from isoform.passes.saturation.limits import Caps, resident_mebibytes
+from isoform.passes.saturation.ops import OpTable
+from isoform.passes.saturation.price import Prices
+from isoform.passes.saturation.search import Outcome, Settings, saturate_block
+from isoform.passes.substitution.rule import Node, Out, Term, Var, subterms
+from isoform.passes.substitution.rule_set import read_rules, rules_named
+from isoform.passes.substitution.rule_text import parse_rules
+
+MERGES = read_rules(Path(__file__).parent / "merges.rules")
+ADDS = tuple(r for r in MERGES if r.name in ("add-commutative", "add-associative"))
+H100 = Costs(target_named("h100"))
+SLACK = 1.2
+
+
+def saturate(program: Program, rules, caps: Caps, **settings) -> Outcome:
+    table = OpTable()
+    given = Settings(rules=tuple(rules), caps=caps, **settings)
+    return saturate_block(program.main.body.block, table, Prices(table, H100), given)
+
+
+def sum_of(terms: int) -> Program:
+    b = GraphBuilder()
+    values = [b.input(f"x{k}", (4, 4)) for k in range(terms)]
+    total = values[0]
+    for value in values[1:]:
+        total = b.add(total, value)
+    b.output("y", total)
+    return b.build()
+
+
+@pytest.mark.parametrize(
+    ("caps", "reason"),
+    [
+        (Caps(nodes=5000, seconds=3.0), "nodes"),
+        (Caps(nodes=10**9, seconds=3.0, iterations=99), "time"),
+        (Caps(nodes=10**9, seconds=5.0, iterations=99, mebibytes=60), "memory"),
+        (Caps(nodes=10**9, seconds=3.0, matches=1000), "steps"),
+    ],
+)
+def test_sums_of_twelve_terms_stop_within_each_limit(caps: Caps, reason: str) -> None:
+    program, begun, memory = sum_of(12), time.perf_counter(), resident_mebibytes()
+    outcome = saturate(program, ADDS, caps)
+    assert outcome.saturation.stop_reason == reason
+    assert outcome.saturation.nodes[-1] <= caps.nodes
+    assert time.perf_counter() - begun <= caps.seconds * SLACK
+    assert resident_mebibytes() - memory <= caps.mebibytes
+    assert outcome.after <= outcome.before
+    program.module.verify()
+
+
+def inception(slices: int) -> Program:
+    """The towers of one Inception block, `slices` times one after another."""
+    b = GraphBuilder()
+    x = b.input("x", (1, 64, 8, 8))
+    for s in range(slices):
+        towers = list[object]()
+        for k, channels in enumerate((16, 24, 8, 16)):
+            w = b.weight(f"w{s}{k}", np.ones((channels, 64, 1, 1), np.float32))
+            towers.append(b.relu(b.conv(x, w, strides=[1, 1], pads=[0] * 4, dilations=[1, 1])))
+        x = b.concat(*towers, axis=1)
+    b.output("y", x)
+    return b.build()
+
+
+def test_unguarded_merges_stop_within_their_limits() -> None:
+    program, caps = inception(4), Caps(nodes=2000, k_multi=2, seconds=5.0)
+    begun = time.perf_counter()
+    outcome = saturate(program, MERGES, caps, cycles="in-ilp")
+    assert outcome.saturation.stop_reason in ("nodes", "time")
+    assert outcome.saturation.nodes[-1] <= caps.nodes
+    assert time.perf_counter() - begun <= caps.seconds * SLACK
+    assert outcome.after < outcome.before
+    program.module.verify()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [10.0, 60.0])
+def test_unguarded_merges_on_inception_stop_within_their_limits(seconds: float) -> None:
+    program, caps = zoo.build("inception-v3"), Caps(k_multi=2, seconds=seconds, mebibytes=1500)
+    begun, memory = time.perf_counter(), resident_mebibytes()
+    outcome = saturate(program, MERGES, caps, cycles="in-ilp")
+    assert outcome.saturation.stop_reason in ("nodes", "time")
+    assert outcome.saturation.nodes[-1] <= caps.nodes
+    assert time.perf_counter() - begun <= caps.seconds * SLACK
+    assert resident_mebibytes() - memory <= caps.mebibytes
+    assert outcome.after <= outcome.before
+    program.module.verify()
+
+
+# On these the shipped rules explode within a few rounds.
+@pytest.mark.parametrize("seed", [202, 208, 211])
+def test_a_random_program_that_explodes_stops_and_keeps_its_meaning(seed: int) -> None:
+    program, caps = random_graph(seed), Caps(nodes=5000, seconds=10.0)
+    better, begun = program.clone(), time.perf_counter()
+    outcome = saturate(better, rules_named("default"), caps)
+    assert outcome.saturation.stop_reason == "nodes"
+    assert time.perf_counter() - begun <= caps.seconds * SLACK
+    better.module.verify()
+    inputs = random_inputs(program, seed)
+    before, after = run(program, inputs), run(better, inputs)
+    for name, array in before.items():
+        assert np.allclose(after[name], array, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+def test_rules_that_are_set_aside_are_said_and_the_others_go_on() -> None:
+    b = GraphBuilder()
+    total = b.input("x", (4, 4))
+    for k in range(6):
+        total = b.add(total, b.input(f"x{k}", (4, 4)))
+    b.output("y", b.relu(b.relu(total)))
+    relu = parse_rules("rule relu-twice\n  relu(relu(?x)) => relu(?x)")
+    outcome = saturate(b.build(), (*ADDS, *relu), Caps(matches=4))
+    assert outcome.saturation.stop_reason == "steps"
+    assert set(outcome.saturation.aside) == {"add-commutative", "add-associative"}
+    assert set(outcome.saturation.applied) == {"relu-twice"}
+    assert outcome.changed
+
+
+def matches(graph: EGraph, term: Term, klass: int) -> int:
+    """Matches of a term in a class, counted one by one, whatever the names of its variables."""
+    if isinstance(term, Var):
+        return 1
+    count = 0
+    for node in graph.classes()[klass]:
+        match term:
+            case Out():
+                index = node.head.attributes[0][1] if node.head.op == "project" else None
+                if getattr(index, "data", None) == term.index:
+                    count += matches(graph, term.node, graph.find(node.operands[0]))
+            case Node() if node.head.op == f"graph.{term.op}":
+                found = 1
+                for part, operand in zip(term.operands, node.operands, strict=True):
+                    found *= matches(graph, part, graph.find(operand))
+                count += found
+            case _:
+                pass
+    return count
+
+
+def test_no_pattern_has_more_matches_than_its_bound() -> None:
+    outcome = saturate(zoo.build("nasrnn", steps=1), MERGES, Caps(k_multi=2))
+    graph, seen = outcome.encoded.graph, 0
+    bounds = Bounds(graph, "graph.")
+    for rule in MERGES:
+        for term in rule.left:
+            count = sum(matches(graph, term, c) for c in graph.classes())
+            assert count <= bounds.of(subterms((term,)))
+            seen += count
+    assert seen > 100
