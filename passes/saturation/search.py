@@ -147,6 +147,7 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
 
     encoded = encode(block, table)
     graph, prefix = encoded.graph, f"{settings.dialect}."
+    before = block_cost(problem_of(graph, graph.roots, prices))
     lap("encode")
     rules, skipped = usable(settings.rules, table, prefix)
     engine = engine_for(rules, _shapes(graph, rules, table, prefix), table, prefix)
@@ -164,7 +165,6 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
     extracted = extract(problem, settings.method, settings.cycles, until, spare)
     lap("extract")
-    before = block_cost(problem)
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
@@ -175,13 +175,13 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
 
 
 def block_cost(problem: Problem) -> float:
-    """What the program's own ops cost, each once."""
+    """What the program's own ops cost, each once; the problem is that of no rules."""
     total = list[float]()
     for klass, nodes in problem.nodes.items():
         total += [
             problem.costs[klass][k]
             for k, node in enumerate(nodes)
-            if not node.made_by and node.origin is not None and _is_whole(node)
+            if _is_whole(node)
         ]
     return math.fsum(total)
 
