@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -118,10 +119,7 @@ class Writer:
 
     def shared(self, ctype: str, width: int, name: str, dims: Sequence[int]) -> None:
         """Declare an array in shared memory, aligned to 16 bytes."""
-        count = 1
-        for n in dims:
-            count *= n
-        self.shared_bytes += -(-count * width // 16) * 16
+        self.shared_bytes = -(-self.shared_bytes // 16) * 16 + math.prod(dims) * width
         sizes = "".join(f"[{n}]" for n in dims)
         self.line(f"__shared__ __align__(16) {ctype} {name}{sizes};")
 
@@ -203,7 +201,8 @@ def finish(
         restrict: whether no two parameters overlap.
     """
     arguments = [_declared(p, restrict) for p in parameters]
-    head = f'extern "C" __global__ void __launch_bounds__({threads})'
+    # One block a multiprocessor is enough: registers are better spent than spilled.
+    head = f'extern "C" __global__ void __launch_bounds__({threads}, 1)'
     first = [f"{name}({', '.join(arguments)}) {{"]
     if len(first[0]) > WIDTH:
         first = [f"{name}(", ",\n".join(f"        {text}" for text in arguments) + ") {"]

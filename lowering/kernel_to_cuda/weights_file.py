@@ -49,7 +49,7 @@ class WeightsFile:
 
     def _laid_out(self, value: SSAValue, type_: Tensor) -> Callable[[], Array]:
         def make() -> Array:
-            array = self.constants[value]
+            array = self.constants[value].reshape(type_.get_shape())
             strides, offset, count = physical(type_)
             buffer = np.zeros(count, array.dtype)
             steps = [s * array.itemsize for s in strides]
