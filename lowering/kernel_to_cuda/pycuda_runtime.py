@@ -96,10 +96,10 @@ class PyCudaRuntime:
         self.architecture = 10 * major + minor
         self.description = f"{device.name()}, sm_{self.architecture}"
         self._compiler, self._tf32 = compiler, tf32
-        self._context = device.retain_primary_context()
+        self._context: Any = device.retain_primary_context()
         self._context.push()
         self._home = threading.get_ident()
-        self.stream = driver.Stream()
+        self.stream: Any = driver.Stream()
         self._allocations: list[Any] = []
         self._modules: list[Any] = []
         self._graphs: list[_Graph] = []
