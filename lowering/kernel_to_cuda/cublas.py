@@ -117,11 +117,11 @@ class Cublas:
 
 
 def _library() -> Any:
-    """The library of the pip package, or the system's."""
+    """The library that the process or system has, or the pip package's."""
     wheels = importlib.util.find_spec("nvidia")
     places = (wheels.submodule_search_locations if wheels is not None else None) or ()
-    found = [Path(place) / "cu13" / "lib" / _NAMES[0] for place in places]
-    for name in [*(str(path) for path in found if path.exists()), *_NAMES]:
+    found = [str(Path(place) / "cu13" / "lib" / _NAMES[0]) for place in places]
+    for name in (_NAMES[0], *found, _NAMES[1]):
         try:
             return ctypes.CDLL(name)
         except OSError:

@@ -231,6 +231,7 @@ class PyCudaRuntime:
             self.stream = None
         if threading.get_ident() == self._home:
             self._context.pop()
+            self._context.detach()  # left to its destructor, PyCUDA would not release but destroy
         self._context = None
 
 
