@@ -177,7 +177,8 @@ def compile(
     """Make a program ready to run. What was compiled before comes from the cache folder.
 
     Args:
-        target: `cpu`, or `reference` for the float64 meaning (slow, for checks).
+        target: `cpu`, `cuda` for the GPU present, or `reference` for the float64 meaning (slow,
+            for checks).
         threads: threads of the cpu target; None takes the cores that the process may use.
         effort: how much is measured to choose kernels: `quick` nothing, `default` algorithms
             (direct convolution or Winograd), `max` also register blocks.
@@ -200,12 +201,15 @@ def _other_runner(program: Program, target: str) -> Runner:
     if target == "reference":
         check_weights(program)
         return ReferenceRunner(program)
+    if target == "cuda":
+        from .cuda_device import compile_cuda
+
+        return compile_cuda(program)
     from ..lowering.targets import target_named
 
     found = target_named(target)
-    raise UserError(
-        f"programs cannot run on '{found.name}' here", where="--target", hint="cpu runs everywhere"
-    )
+    hint = "cpu runs everywhere, cuda on the GPU present"
+    raise UserError(f"programs cannot run on '{found.name}' here", where="--target", hint=hint)
 
 
 def from_torch(module: Any, args: Any) -> Program:

@@ -36,7 +36,7 @@ class Cublas:
 
     def __init__(self, stream: int, tf32: bool = False) -> None:
         """Load the library. Raises UserError where it is not installed."""
-        self._library = _library()
+        self._library = load_cublas()
         self._tf32 = tf32
         self._handle = ctypes.c_void_p()
         self._call("cublasCreate_v2", ctypes.byref(self._handle))
@@ -116,8 +116,12 @@ class Cublas:
         return text(ctypes.c_int(status)).decode()
 
 
-def _library() -> Any:
-    """The library that the process or system has, or the pip package's."""
+def load_cublas() -> Any:
+    """The library that the process or system has, or the pip package's.
+
+    Raises:
+        UserError: there is none.
+    """
     wheels = importlib.util.find_spec("nvidia")
     places = (wheels.submodule_search_locations if wheels is not None else None) or ()
     found = [str(Path(place) / "cu13" / "lib" / _NAMES[0]) for place in places]

@@ -69,7 +69,7 @@ def plan(step: Conv, tf32: bool = False) -> Plan:
     Raises:
         UserError: cuDNN is not installed, or has no such convolution.
     """
-    cudnn = _cudnn()
+    cudnn = load_cudnn()
     described = cudnn.create_device_properties(json.dumps(H100))
     graph, _ = _graph(cudnn, step, tf32, device_property=described)
     graph.build_plans()
@@ -81,7 +81,7 @@ class Cudnn:
 
     def __init__(self, stream: int, tf32: bool = False) -> None:
         """Load cuDNN. Raises UserError where it is not installed."""
-        self._cudnn = _cudnn()
+        self._cudnn = load_cudnn()
         self._tf32 = tf32
         self._handle = self._cudnn.create_handle()
         self._cudnn.set_stream(handle=self._handle, stream=stream)
@@ -109,7 +109,7 @@ class Cudnn:
         self._cudnn.destroy_handle(self._handle)
 
 
-def _cudnn() -> Any:
+def load_cudnn() -> Any:
     """The frontend, with cuDNN itself loaded. Raises UserError where either is missing."""
     try:
         cudnn: Any = importlib.import_module("cudnn")

@@ -13,7 +13,7 @@ from isoform.lowering.kernel_to_cuda.source import Conv, ConvTensor
 
 def has_cudnn() -> bool:
     try:
-        cudnn._cudnn()
+        cudnn.load_cudnn()
     except UserError:
         return False
     return True

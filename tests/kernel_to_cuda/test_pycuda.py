@@ -3,6 +3,7 @@
 import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.cuda_kernels import need_compiler
 from support.fake_cuda import build_driver, need_pycuda, run_python
@@ -179,3 +180,68 @@ def test_too_little_memory_is_one_line(driver: Path) -> None:
 def test_a_second_device_that_is_not_there_is_one_line(driver: Path) -> None:
     run = run_python(OPEN + SAY.replace("open_device()", "open_device(3)"), driver)
     assert run.stdout == "no usable device: number 3 of 1\n"
+
+
+def test_row_major_products_reach_cublas_as_the_column_major_ones_they_equal(driver: Path) -> None:
+    check(
+        driver,
+        """
+        from support.cuda_programs import random_gemm
+        from isoform.lowering.kernel_to_cuda.emulated_runtime import EmulatedRuntime
+        rng = np.random.default_rng(3)
+        for _ in range(40):
+            step, sizes = random_gemm(rng)
+            arrays = [rng.standard_normal(n).astype(np.float32) for n in sizes]
+            found = []
+            for device in (runtime, EmulatedRuntime()):
+                places = [device.alloc(array.nbytes) for array in arrays]
+                for place, array in zip(places, arrays):
+                    device.upload(place, array)
+                device.gemm(step, places)()
+                c = np.empty_like(arrays[2])
+                device.download(places[2], c)
+                found.append(c)
+            check(*found)
+        """,
+    )
+
+
+# --- isoform run --target cuda ------------------------------------------------------------------
+
+RUN = "from isoform.compiler.cli import main; raise SystemExit(main({arguments!r}))"
+ARGUMENTS = ["run", "zoo:dcgan", "--target", "cuda"]
+
+
+def test_run_without_pycuda_fails_in_one_line() -> None:
+    code = "import sys; sys.modules['pycuda'] = None\n" + RUN.format(arguments=ARGUMENTS)
+    run = run_python(code)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (1, "", 1)
+    assert run.stderr.startswith("isoform: error: a GPU needs PyCUDA: found no module named")
+
+
+def test_run_on_a_described_gpu_names_the_target_that_runs() -> None:
+    run = run_python(RUN.format(arguments=["run", "zoo:dcgan", "--target", "h100"]))
+    expected = (
+        "isoform: error: --target: programs cannot run on 'h100' here "
+        "(cpu runs everywhere, cuda on the GPU present)\n"
+    )
+    assert (run.returncode, run.stderr) == (1, expected)
+
+
+def test_run_on_a_device_gives_what_the_cpu_gives(driver: Path, tmp_path: Path) -> None:
+    fake = (
+        "from support.fake_cuda import compile_fake\n"
+        "from isoform.lowering.kernel_to_cuda import cudnn, pycuda_runtime\n"
+        "from isoform.dialects.errors import UserError\n"
+        "pycuda_runtime.open_device.__defaults__ = (0, False, compile_fake)\n"
+        "def missing(): raise UserError('no cuDNN on the fake driver')\n"
+        "cudnn.load_cudnn = missing\n"
+    )
+    outputs = []
+    for target, before in (("cuda", fake), ("cpu", "")):
+        file = tmp_path / f"{target}.npz"
+        arguments = ["run", "zoo:dcgan", "--target", target, "--output", str(file)]
+        run = run_python(before + RUN.format(arguments=arguments), driver)
+        assert run.returncode == 0, run.stderr
+        outputs.append(np.load(file)["image"])
+    np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-4)

@@ -27,13 +27,13 @@ MODELS: dict[str, Callable[[], Program]] = {
 SAMPLE = dict(zip(MODELS, ORDERS, strict=True))
 
 
-def check(name: str, *orders: Order) -> None:
+def check(name: str, *orders: Order, libraries: tuple[str, ...] = ()) -> None:
     """The model agrees with the CPU target in these thread orders."""
     need_compiler()
     program = MODELS[name]()
     inputs = draw_inputs(program, 0)
     expected = compile_program(program, threads=1, effort="quick")(**inputs)
-    printed = cuda_program(place(program))
+    printed = cuda_program(place(program), libraries=libraries)
     for order in orders:
         found = CudaSession(printed, EmulatedRuntime(order, workers=2)).run(inputs)
         assert found.keys() == expected.keys()
@@ -45,6 +45,11 @@ def check(name: str, *orders: Order) -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_on_the_emulated_device_agrees_with_the_cpu(name: str) -> None:
     check(name, SAMPLE[name])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_agrees_where_libraries_do_products_and_convolutions(name: str) -> None:
+    check(name, "forward", libraries=("cublas", "cudnn"))
 
 
 @pytest.mark.slow

@@ -69,6 +69,21 @@ def two_layers() -> tuple[CudaProgram, np.ndarray, np.ndarray, np.ndarray]:
     return program, w, b, v
 
 
+def random_gemm(rng: np.random.Generator) -> tuple[Gemm, list[int]]:
+    """A product with any operand transposed, rows apart, in a batch; sizes of the three buffers."""
+    m, n, k, batch = (int(x) for x in rng.integers(1, 9, 4))
+    matrices, sizes = [], []
+    for number, (rows, columns) in enumerate(((m, k), (k, n), (m, n))):
+        transposed = bool(rng.integers(2))
+        stored = (columns, rows) if transposed else (rows, columns)
+        stride, offset = stored[1] + int(rng.integers(3)), int(rng.integers(5))
+        apart = stored[0] * stride + int(rng.integers(3))
+        apart = 0 if number < 2 and rng.integers(3) == 0 else apart
+        matrices.append(Matrix(number, offset, *stored, stride, apart, transposed))
+        sizes.append(offset + (batch - 1) * apart + stored[0] * stride)
+    return Gemm(*matrices, m, n, k, batch, "float"), sizes
+
+
 def random_conv(rng: np.random.Generator, transposed: bool) -> Conv:
     """A small convolution with one to three spatial dims, groups, dilation, uneven pads."""
     rank, groups = int(rng.integers(1, 4)), int(rng.integers(1, 4))
