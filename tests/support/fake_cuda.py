@@ -61,9 +61,7 @@ def compile_fake(kernels: Sequence[CudaKernel], architecture: int) -> list[Cubin
 def need_pycuda() -> None:
     """Skip where PyCUDA is not installed: it is built by scripts/build_pycuda_wheel.sh."""
     if importlib.util.find_spec("pycuda") is None:
-        pytest.skip(
-            "PyCUDA is not installed (scripts/build_pycuda_wheel.sh builds it)"
-        )
+        pytest.skip("PyCUDA is not installed (scripts/build_pycuda_wheel.sh builds it)")
 
 
 def build_driver(folder: Path) -> Path:
