@@ -230,6 +230,15 @@ def test_a_folder_that_cannot_be_written_is_no_cache(environment, tmp_path, vari
     assert (tmp_path / "file").read_text() == "not a folder"
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="this system has no /proc")
+def test_a_read_only_home_is_no_cache(environment):
+    """One in which root cannot make a folder either."""
+    del environment["ISOFORM_CACHE"]
+    environment["HOME"] = "/proc"
+    for _ in range(2):
+        run("check(isoform.compile(program, threads=1))", environment)
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write")
 def test_a_read_only_cache_is_read(environment, tmp_path):
     run("check(isoform.compile(program, threads=1))", environment)
@@ -267,7 +276,14 @@ def test_damaged_cache_entries_are_made_anew(environment, tmp_path, damage):
 
 @pytest.mark.parametrize("limit", ["0", "1"])
 def test_a_tiny_cache_keeps_its_limit(environment, tmp_path, limit):
+    """What was there before, from a larger limit, goes first."""
     environment["ISOFORM_CACHE_LIMIT"] = limit
+    if limit != "0":
+        (tmp_path / "cache").mkdir()
+        for k in range(6):
+            old = tmp_path / "cache" / f"{k}.o"
+            old.write_bytes(bytes(1 << 19))
+            os.utime(old, (k, k))
     run(
         """
 for size in range(12, 20, 2):
@@ -304,6 +320,23 @@ def test_a_full_disk_is_no_cache(tmp_path, monkeypatch):
     folder = CacheFolder(tmp_path)
     folder.write(tmp_path / "entry.o", b"data")
     assert not (tmp_path / "entry.o").exists()
+
+
+def test_a_disk_that_fills_up_leaves_nothing_half_written(environment, tmp_path):
+    """No file may grow past 2 KiB: every larger write fails in its middle."""
+    pytest.importorskip("resource")
+    folder = tmp_path / "cache"
+    run(
+        """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+check(isoform.compile(program, threads=1))
+""",
+        environment,
+    )
+    assert all(file.stat().st_size < 2048 for file in folder.rglob("*") if file.is_file())
+    run("check(isoform.compile(program, threads=1))", environment)
+    assert any(file.stat().st_size > 2048 for file in folder.rglob("*.program"))
 
 
 def test_a_script_without_a_main_guard_starts_no_copies_of_itself(environment, tmp_path):
