@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from .libraries_text import BUILD, CONV, GEMM, conv_call, gemm_call
 from .source import Buffer, Conv, CudaProgram, Gemm, Launch, Port, Step
-from .text import Names, broken
+from .text import Names, broken, identifier
 from .types import header
 
 _HEAD = """\
@@ -107,7 +107,7 @@ class _Printer:
 
     def text(self) -> str:
         parts = [self._head(), *self._helpers()]
-        parts += ["// --- kernels " + "-" * 88, *self._kernels()]
+        parts += ["// --- kernels " + "-" * 86, *self._kernels()]
         parts += [_HOST, *([GEMM] if self.uses_gemm else []), *([CONV] if self.uses_conv else [])]
         parts += [self._run(), self._main()]
         return "\n".join(part.rstrip("\n") + "\n" for part in parts)
@@ -116,9 +116,10 @@ class _Printer:
 
     def _head(self) -> str:
         program = self.program
-        usage = " ".join(["WEIGHTS", *(p.name for p in (*program.inputs, *program.outputs))])
         files = [f"//   WEIGHTS: {program.weight_bytes} bytes"]
-        files += [f"//   {p.name} ({kind}): {p.dtype}{list(p.shape)}" for kind, p in self._ports()]
+        files += [
+            f"//   {self._file(p)} ({kind}): {p.dtype}{list(p.shape)}" for kind, p in self._ports()
+        ]
         ctypes = {b.ctype for b in program.buffers}
         includes = [h for t in ("__half", "__nv_bfloat16") if t in ctypes and (h := header(t))]
         includes += ["cublas_v2.h"] if self.uses_gemm else []
@@ -126,7 +127,7 @@ class _Printer:
         linked = [BUILD[key] for key, used in self._libraries() if used]
         return _HEAD.format(
             name=self.name,
-            usage=usage,
+            usage=self._usage(),
             libraries="".join(f" {flag}" for flag in linked),
             files="\n".join(files),
             includes="".join(f"#include <{h}>\n" for h in includes),
@@ -140,6 +141,13 @@ class _Printer:
             yield "input", port
         for port in self.program.outputs:
             yield "output", port
+
+    def _usage(self) -> str:
+        return " ".join(["WEIGHTS", *(self._file(port) for _, port in self._ports())])
+
+    def _file(self, port: Port) -> str:
+        """What an input's or output's file is called in the usage."""
+        return identifier(port.name)
 
     def _helpers(self) -> list[str]:
         """What the kernels' preambles hold, each once; includes are at the head of the file."""
@@ -181,10 +189,8 @@ class _Printer:
     def _place(self, buffer: Buffer, name: str) -> str:
         const = "const " if buffer.kind == "weight" else ""
         base = "weights" if buffer.kind == "weight" else "arena"
-        return (
-            f"auto *const {name} = reinterpret_cast<{const}{buffer.ctype} *>"
-            f"({base} + {buffer.offset});"
-        )
+        place = f"{base} + {buffer.offset}" if buffer.offset else base
+        return f"auto *const {name} = reinterpret_cast<{const}{buffer.ctype} *>({place});"
 
     def _step(self, step: Step) -> str:
         match step:
@@ -203,11 +209,10 @@ class _Printer:
     def _main(self) -> str:
         program = self.program
         count = 2 + len(program.inputs) + len(program.outputs)
-        usage = " ".join(["WEIGHTS", *(p.name for p in (*program.inputs, *program.outputs))])
         lines = [
             "int main(int argc, char **argv) {",
             f"    if (argc != {count}) {{",
-            f'        std::fprintf(stderr, "usage: %s {usage}\\n", argv[0]);',
+            f'        std::fprintf(stderr, "usage: %s {self._usage()}\\n", argv[0]);',
             "        return 2;",
             "    }",
             f"    char *arena = reserve({program.arena_bytes});",
@@ -215,7 +220,9 @@ class _Printer:
         ]
         for k, port in enumerate(program.inputs):
             bytes_ = self._bytes(port)
-            lines.append(f"    char *input_{k} = load(argv[{2 + k}], {bytes_});  // {port.name}")
+            lines.append(
+                f"    char *input_{k} = load(argv[{2 + k}], {bytes_});  // {self._file(port)}"
+            )
         lines += ["    cudaStream_t stream;", "    check(cudaStreamCreate(&stream));"]
         lines += ["    cublasHandle_t blas = make_blas(stream);"] if self.uses_gemm else []
         lines += ["    cudnnHandle_t dnn = make_dnn(stream);"] if self.uses_conv else []
@@ -230,7 +237,12 @@ class _Printer:
         lines.append("    check(cudaStreamSynchronize(stream));")
         for k, port in enumerate(program.outputs):
             place, path = self._pointer(port), f"argv[{2 + len(program.inputs) + k}]"
-            lines.append(f"    save({path}, {place}, {self._bytes(port)});  // {port.name}")
+            lines.append(f"    save({path}, {place}, {self._bytes(port)});  // {self._file(port)}")
+        owned = ["arena", "weights", *(f"input_{k}" for k in range(len(program.inputs)))]
+        lines += broken(
+            f"for (char *place : {{{', '.join(owned)}}}) check(cudaFree(place));", "    "
+        )
+        lines.append("    check(cudaStreamDestroy(stream));")
         return "\n".join([*lines, "}"])
 
     def _pointer(self, port: Port) -> str:
@@ -238,7 +250,8 @@ class _Printer:
         if buffer.kind == "input":
             numbers = [p.buffer for p in self.program.inputs]
             return f"input_{numbers.index(port.buffer)}"
-        return f"{'weights' if buffer.kind == 'weight' else 'arena'} + {buffer.offset}"
+        base = "weights" if buffer.kind == "weight" else "arena"
+        return f"{base} + {buffer.offset}" if buffer.offset else base
 
     def _bytes(self, port: Port) -> int:
         count = WIDTHS[self.program.buffers[port.buffer].ctype]

@@ -78,11 +78,11 @@ def guard_text(guards: Guards, over: Iterators) -> str:
 
 def _bounds(index: Index, size: int, over: Iterators) -> list[str]:
     low, high = range_of(index, over.extents)
-    place = over.text(index)
     if size == 1 and (low < 0 or high > 0):
-        return [f"{place} == 0"]
-    parts = [f"{place} >= 0"] if low < 0 else []
-    return [*parts, *([f"{place} < {size}"] if high >= size else [])]
+        return [f"{over.text(index)} == 0"]
+    moving = over.text(index - index.constant)
+    parts = [f"{moving} >= {-index.constant}"] if low < 0 else []
+    return [*parts, *([f"{moving} < {size - index.constant}"] if high >= size else [])]
 
 
 def read_text(writer: Writer, scene: Scene, operand: Operand) -> Text:

@@ -94,12 +94,12 @@ def tiling_of(op: KernelOp, rows: int, columns: int, depth: int, batch: int, wid
     names = ("tile_rows", "tile_columns", "tile_depth", "vector", "unroll")
     if not any(name in wanted for name in names):
         return chosen
-    rows = _levels(op, wanted.get("tile_rows"), chosen.rows)
-    columns = _levels(op, wanted.get("tile_columns"), chosen.columns)
+    down = _levels(op, wanted.get("tile_rows"), chosen.rows)
+    across = _levels(op, wanted.get("tile_columns"), chosen.columns)
     outer, inner = _levels(op, wanted.get("tile_depth"), chosen.depth)
     found = Tiling(
-        (rows[0], rows[1], rows[2], rows[3]),
-        (columns[0], columns[1], columns[2], columns[3]),
+        (down[0], down[1], down[2], down[3]),
+        (across[0], across[1], across[2], across[3]),
         (outer, inner),
         _number(wanted.get("vector"), chosen.vector),
         _number(wanted.get("unroll"), chosen.unroll),

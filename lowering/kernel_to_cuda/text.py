@@ -60,6 +60,7 @@ class Names:
 
     def __init__(self, taken: Sequence[str] = ()) -> None:
         self._taken = {*_KEYWORDS, *ALL_HELPERS, *taken}
+        self._scopes: list[list[str]] = []
 
     def fresh(self, wanted: str) -> str:
         """`wanted` as an identifier, with a number behind it if it is taken."""
@@ -69,7 +70,16 @@ class Names:
             count += 1
             found = f"{name}_{count}"
         self._taken.add(found)
+        if self._scopes:
+            self._scopes[-1].append(found)
         return found
+
+    @contextmanager
+    def scope(self) -> Generator[None]:
+        """A block of C: names made in it are free again after it."""
+        self._scopes.append([])
+        yield
+        self._taken -= set(self._scopes.pop())
 
 
 def identifier(text: str) -> str:
@@ -105,7 +115,8 @@ class Writer:
         """`head {`, what is written meanwhile, and `}`."""
         self.line(f"{head} {{" if head else "{")
         self._depth += 1
-        yield
+        with self.names.scope():
+            yield
         self._depth -= 1
         self.line(end)
 
@@ -130,10 +141,17 @@ def level(writer: Writer, wanted: str, count: int, unroll: int = 0) -> Generator
     if count == 1:
         yield "0"
         return
-    name = writer.names.fresh(wanted)
-    writer.lines.append("#pragma unroll" if unroll in (0, count) else f"#pragma unroll {unroll}")
-    with writer.block(f"for (int {name} = 0; {name} < {count}; ++{name})"):
-        yield name
+    with writer.names.scope():
+        name = writer.names.fresh(wanted)
+        whole = unroll in (0, count)
+        writer.lines.append("#pragma unroll" if whole else f"#pragma unroll {unroll}")
+        with writer.block(f"for (int {name} = 0; {name} < {count}; ++{name})"):
+            yield name
+
+
+# What a line is not broken in: products, casts to pointers, brackets without brackets in them.
+_WHOLE = re.compile(r"\w+ [*/%] \w+|<[^<>]*\*>|\([^()]{0,40}\)|\[[^\[\]]{0,40}\]")
+_GLUE = "\u00a0"
 
 
 def broken(text: str, indent: str) -> list[str]:
@@ -141,14 +159,14 @@ def broken(text: str, indent: str) -> list[str]:
     if len(indent) + len(text) <= WIDTH or text.startswith(("//", "#")):
         return [indent + text]
     parts = wrap(
-        text,
+        _WHOLE.sub(lambda found: found[0].replace(" ", _GLUE), text),
         WIDTH,
         initial_indent=indent,
         subsequent_indent=indent + "        ",
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return parts
+    return [part.replace(_GLUE, " ") for part in parts]
 
 
 def described(op: KernelOp, arguments: Sequence[str], result: str) -> list[str]:
@@ -179,9 +197,9 @@ def described(op: KernelOp, arguments: Sequence[str], result: str) -> list[str]:
 
 
 def origin(op: Operation) -> str:
-    """The source name of an op, or its own name."""
+    """The source name of an op as one line of a comment, or its own name."""
     if isinstance(op.location, NameLoc):
-        return op.location.desc.data
+        return re.sub(r"[^ -~]|\\", "_", op.location.desc.data)
     hint = op.results[0].name_hint if op.results else None
     return hint or op.name.rpartition(".")[2]
 

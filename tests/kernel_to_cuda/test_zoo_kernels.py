@@ -1,0 +1,36 @@
+"""Every kernel of every model compiles for sm_80 and sm_90, and spills nothing."""
+
+import pytest
+
+from isoform.compiler import zoo
+from isoform.compiler.levels import place
+from isoform.dialects.errors import UserError
+from isoform.lowering.kernel_to_cuda import compile as nvrtc
+from isoform.lowering.kernel_to_cuda.compile import compile_kernels
+from isoform.lowering.kernel_to_cuda.program import cuda_program
+
+ARCHITECTURES = (80, 90)
+QUICK = ("dcgan", "longformer")
+
+
+def check_model(name: str) -> None:
+    try:
+        nvrtc._nvrtc()
+    except UserError as error:
+        pytest.skip(f"NVRTC is not installed (extra cuda-compile): {error}")
+    kernels = cuda_program(place(zoo.build(name)), with_weights=False).kernels
+    for architecture in ARCHITECTURES:
+        for cubin in compile_kernels(kernels, architecture):
+            assert cubin.problems() == [], f"{cubin.kernel.name} for sm_{architecture}"
+            assert cubin.notes == (), f"{cubin.kernel.name} for sm_{architecture}"
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_kernels_of_a_model_compile_without_spills(name: str) -> None:
+    check_model(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [m.name for m in zoo.MODELS if m.name not in QUICK])
+def test_kernels_of_every_model_compile_without_spills(name: str) -> None:
+    check_model(name)
