@@ -178,11 +178,7 @@ def block_cost(problem: Problem) -> float:
     """What the program's own ops cost, each once; the problem is that of no rules."""
     total = list[float]()
     for klass, nodes in problem.nodes.items():
-        total += [
-            problem.costs[klass][k]
-            for k, node in enumerate(nodes)
-            if _is_whole(node)
-        ]
+        total += [problem.costs[klass][k] for k, node in enumerate(nodes) if _is_whole(node)]
     return math.fsum(total)
 
 
