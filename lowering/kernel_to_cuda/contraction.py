@@ -4,8 +4,9 @@ A sum of a product of two reads is a matrix product in a wide sense: iterators o
 only the first operand has are its rows, those that only the second has its columns, those of both
 its batch, and the summations its depth. A convolution is one whose first operand is read at
 h + r - 1: the tiles of both operands are fetched through the scope's own indices, so that stride,
-dilation, padding, groups and transposition need no code of their own. A group number f // size is
-made an iterator by splitting f.
+dilation, padding and groups need no code of their own. A group number f // size is made an iterator
+by splitting f; a transposed convolution's places are split by which taps reach them, so that no
+product with a zero between strides is computed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float6
 from xdsl.ir import SSAValue
 
 from ...dialects.algebra import OnesOp
-from ...dialects.index import FloorDiv, Index, normalise
+from ...dialects.index import Atom, FloorDiv, Index, normalise
 from ...dialects.kernel import KernelOp
 from ...dialects.scalars import Read
 from ...dialects.types import Tensor, element_of, shape_of
@@ -82,6 +83,27 @@ def match_contraction(op: KernelOp) -> Contraction | None:
     return _Matcher(op, types, pair, guards).run()
 
 
+@dataclass(frozen=True)
+class Phase:
+    """A traversal `place` and a summation `tap`, read together at (place + pad - tap) / stride."""
+
+    place: int
+    tap: int
+    stride: int
+    pad: int
+
+
+def _phase(atom: Atom, rank: int) -> Phase | None:
+    if isinstance(atom, int) or len(atom.numerator.terms) != 2:
+        return None
+    (place, up), (tap, down) = atom.numerator.terms
+    if not isinstance(place, int) or not isinstance(tap, int) or not place < rank <= tap:
+        return None
+    if (up, down) != (1, -1):
+        return None
+    return Phase(place, tap, atom.divisor, atom.numerator.constant)
+
+
 @dataclass
 class _Matcher:
     op: KernelOp
@@ -95,14 +117,45 @@ class _Matcher:
         self.extents: list[int] = []
         self.names: list[str] = []
         self.images: list[Index] = []
-        sizes = self._group_sizes()
         self.outer = 0
+        sizes, phases = self._group_sizes(), self._phases()
+        shifts = {phase.tap: phase for phase in phases.values()}
+        parts: dict[int, Index] = {}
         for k, n in enumerate(scope.extents):
-            self.images.append(self._number(scope.names[k], n, sizes.get(k)))
+            name = scope.names[k]
+            if k in phases:
+                stride = phases[k].stride
+                whole = self._number(f"{name}_outer", n // stride, None)
+                parts[k] = self._number(f"{name}_phase", stride, None)
+                image = whole * stride + parts[k]
+            elif k in shifts:
+                stride, place = shifts[k].stride, parts[shifts[k].place]
+                taps = self._number(f"{name}_outer", -(-n // stride), None)
+                image = taps * stride + (place + shifts[k].pad) % stride
+            else:
+                image = self._number(name, n, sizes.get(k))
+            self.images.append(image)
             if k + 1 == self.rank:
                 self.outer = len(self.extents)
-        if not self.rank:
-            self.outer = 0
+
+    def _phases(self) -> dict[int, Phase]:
+        """Places p that are read with tap r at (p + pad - r) / stride, where that is whole.
+
+        Every stride-th place has the same taps: with p = stride q + j, tap r must be
+        stride t + (j + pad) mod stride, and what is read is q - t + (j + pad) / stride.
+        """
+        extents = self.op.scopes[0].extents
+        whole = {e for read in self.ones for e in read.index}
+        found: dict[int, Phase] = {}
+        for read in self.pair:
+            for atom in (a for index in read.index for a, _ in index.terms):
+                phase = _phase(atom, self.rank)
+                if phase is None or atom.numerator % atom.divisor not in whole:
+                    continue
+                used = {p.tap for p in found.values()}
+                if extents[phase.place] % phase.stride == 0 and phase.tap not in used:
+                    found[phase.place] = phase
+        return found
 
     def _group_sizes(self) -> dict[int, int]:
         """Traversals that are read as `f // size` alone, with their size."""

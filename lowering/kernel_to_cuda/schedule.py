@@ -31,6 +31,8 @@ RESIDENT_THREADS = 1024
 BUSY_THREADS = 256
 # Loads from shared memory cost this many multiplications each.
 LOAD_COST = 2.0
+# Fetching one element of a tile: its address and bounds, the load, the store to shared memory.
+FETCH_COST = 8.0
 SHARED_BYTES = 48 << 10
 MOST_SUMS = 128
 
@@ -177,8 +179,9 @@ def _split(threads: int, results: int) -> Level4:
 def modelled(tiling: Tiling, rows: int, columns: int, batch: int) -> float:
     """Time in multiplications of one multiprocessor.
 
-    Waves of blocks times results of a block, each paying its share of loads from shared memory;
-    with fewer threads at work than hide latency, proportionally more.
+    Waves of blocks times the work of a block for one step of the depth: a multiplication for each
+    result, its share of loads from shared memory, and fetching both tiles; with fewer threads at
+    work than hide latency, proportionally more.
     """
     blocks = _count(rows, tiling.block_rows) * _count(columns, tiling.block_columns) * batch
     waves = _count(blocks, MULTIPROCESSORS)
@@ -186,7 +189,9 @@ def modelled(tiling: Tiling, rows: int, columns: int, batch: int) -> float:
     loads = 1 + LOAD_COST * (1 / high + 1 / wide)
     resident = min(waves, max(1, RESIDENT_THREADS // tiling.threads)) * tiling.threads
     latency = max(1.0, BUSY_THREADS / resident)
-    return waves * tiling.block_rows * tiling.block_columns * loads * latency
+    results = tiling.block_rows * tiling.block_columns
+    fetched = tiling.block_rows + tiling.block_columns
+    return waves * (results * loads + fetched * FETCH_COST) * latency
 
 
 def _count(extent: int, tile: int) -> int:

@@ -3,6 +3,7 @@
 import contextlib
 import random
 
+import numpy as np
 import pytest
 from support.printed_cuda import (
     difference,
@@ -11,11 +12,18 @@ from support.printed_cuda import (
     printed,
     random_contraction,
 )
+from xdsl.dialects.builtin import f32
 
+from isoform.compiler.levels import place
 from isoform.compiler.program_file import parse
 from isoform.compiler.random_programs.graphs import FAMILIES, random_graph
+from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
+from isoform.dialects.kernel import ConvOp
 from isoform.lowering.kernel_to_cuda.emulated import ORDERS, EmulationError, Order
+from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.source import Conv, Gemm
+from isoform.lowering.kernel_to_cuda.tiled import is_tiled
 
 
 def loops(inputs: str, result: str, *scopes: str, schedule: str = "") -> str:
@@ -111,6 +119,19 @@ def test_rows_past_shared_memory_are_computed_where_they_are_read() -> None:
     assert kernel.shared_bytes <= 48 << 10
 
 
+def test_a_transposed_convolution_multiplies_no_zeros_between_strides() -> None:
+    b = GraphBuilder()
+    x, w = b.input("x", (1, 4, 5, 5), f32), b.weight("w", np.ones((4, 8, 4, 4), np.float32))
+    window = {"strides": [2, 2], "dilations": [1, 1], "pads": [1] * 4, "output_padding": [0, 0]}
+    b.output("y", b.conv_transpose(x, w, **window, groups=1))
+    program = b.build()
+    (op,) = (op for op in place(program).main.body.block.ops if isinstance(op, ConvOp))
+    found = is_tiled(op)
+    assert found is not None
+    assert (found.size(found.batch), found.size(found.depth)) == (4, 4 * 2 * 2)
+    assert difference(program) is None
+
+
 def test_a_schedule_says_threads_and_shape() -> None:
     by_thread = SOFTMAX.replace("(%a0 = %x)", '(%a0 = %x) schedule {"rows" = "thread"}')
     assert "__shared__" not in kernel_of(by_thread).source
@@ -167,6 +188,15 @@ def test_random_contractions_under_random_schedules(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8, 160))
 def test_more_random_contractions_under_random_schedules(seed: int) -> None:
     check_random(seed)
+
+
+@pytest.mark.parametrize("seed", [2, 11, 16, 22, 28, 49])
+def test_random_contractions_by_libraries(seed: int) -> None:
+    program = random_contraction(random.Random(seed))
+    libraries = ("cublas", "cudnn")
+    steps = cuda_program(place(program), libraries=libraries).steps
+    assert any(isinstance(step, Gemm | Conv) for step in steps)
+    assert difference(program, ORDERS[:1], libraries) is None
 
 
 def check_random_program(seed: int, *orders: Order) -> None:
