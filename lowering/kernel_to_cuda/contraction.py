@@ -65,7 +65,7 @@ class Contraction:
 
 
 def match_contraction(op: KernelOp) -> Contraction | None:
-    """The op's first scope as a tiled product; None for what is none, or has one row only."""
+    """The op's first scope as a tiled product; None if rows, columns or depth are one place."""
     scope = op.scopes[0]
     reads = factors(scope.expr())
     if reads is None or scope.reduction.data != "sum" or not scope.summation:
@@ -215,7 +215,7 @@ class _Matcher:
         batch = [k for k in outer if k in in_a and k in in_b]
         rows = [k for k in outer if k not in in_b]
         columns = [k for k in outer if k in in_b and k not in in_a]
-        if not rows or not columns:
+        if not rows or not columns or self.outer == len(self.extents):
             return None
         nearest = min(outer, key=out.coefficient)
         if nearest not in columns and nearest not in batch:

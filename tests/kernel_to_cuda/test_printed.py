@@ -76,6 +76,8 @@ func.func @main(%x: tensor<33x21xf32>, %z: tensor<21x27xf32>) -> tensor<33x27xf3
 """
 KERNELS = {
     "product": PRODUCT,
+    "product of depth 1": PRODUCT.replace("21", "1"),
+    "product of one row": PRODUCT.replace("33", "1"),
     "softmax": SOFTMAX,
     "softmax of short rows": SOFTMAX.replace("70", "6"),
     "softmax of rows past shared memory": SOFTMAX.replace("70", "13000"),
