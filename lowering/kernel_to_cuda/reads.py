@@ -15,7 +15,7 @@ from ..kernel_to_cpu.nest import Operand, ScopePlan, guards_of
 from .index_text import Iterators
 from .scalar_text import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body
 from .text import Writer
-from .types import compute_type, literal, loaded, memory_type
+from .types import compute_type, literal, loaded
 
 # A window of this many taps or fewer is unrolled.
 UNROLLED = 9
@@ -221,21 +221,3 @@ def intermediate_type(value: SSAValue) -> tuple[str, int]:
     widths = {"bool": 1, "double": 8, "long long": 8, "unsigned long long": 8}
     narrow = {"signed char": 1, "unsigned char": 1, "short": 2, "unsigned short": 2}
     return ctype, (widths | narrow).get(ctype, 4)
-
-
-__all__ = [
-    "Row",
-    "Scene",
-    "address",
-    "body_value",
-    "guard_text",
-    "intermediate_type",
-    "memory_type",
-    "operand_types",
-    "read_text",
-    "scope_value",
-    "start_total",
-    "sum_loops",
-    "take",
-    "without_halo",
-]

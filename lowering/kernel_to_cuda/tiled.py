@@ -8,6 +8,7 @@ barrier a step. What follows the contraction in the op is computed on each finis
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
@@ -96,12 +97,10 @@ class _Tiled:
         """Both operands, then what the epilogue reads, then the result."""
         op, found = self.op, self.found
         first, second = ("data", "weights") if isinstance(op, ConvOp) else ("a", "b")
-        sides = []
-        for name, side, group in (
-            (first, found.a, found.rows),
-            (second, found.b, found.columns),
-        ):
-            sides.append(self._side(name, side, group))
+        sides = [
+            self._side(first, found.a, found.rows),
+            self._side(second, found.b, found.columns),
+        ]
         self.a, self.b = (side for _, side in sides)
         arguments = list(op.body.block.args)
         later = {v for scope in op.scopes[1:] for v in scope.inputs}
@@ -131,17 +130,15 @@ class _Tiled:
         for k, stride in zip(kept, row_major_strides(extents), strict=True):
             place += Index.iterator(k) * stride
         self.operands.append(Operand(value, Packed(side.index, kept, extents)))
-        count = 1
-        for n in extents:
-            count *= n
-        ctype = memory_type(element_of(value))
-        return CudaParameter(name, ctype, count, False), replace(side, place=place)
+        packed = CudaParameter(name, memory_type(element_of(value)), math.prod(extents), False)
+        return packed, replace(side, place=place)
 
     def _index_type(self, over: Iterators) -> str:
         places = [self.a.place, self.b.place, self.found.out, *self.a.index, *self.b.index]
         fits = all(over.fits_int(place) for place in places)
-        sizes = max(self.rows, self.columns, self.depth, self._blocks()) + 4096
-        return "int" if fits and sizes < INT_LIMIT else "long long"
+        counts = (self.rows, self.columns, self.depth, self._blocks())
+        most = max(*counts, *(p.elements for p in self.parameters))
+        return "int" if fits and most < INT_LIMIT - 4096 else "long long"
 
     def _blocks(self) -> int:
         rows, columns = self._tiles()
