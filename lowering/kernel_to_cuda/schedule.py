@@ -35,6 +35,9 @@ LOAD_COST = 2.0
 FETCH_COST = 8.0
 SHARED_BYTES = 48 << 10
 MOST_SUMS = 128
+# Elements that a thread of a default tiling holds between fetching and keeping them: with 8 x 8
+# sums, more spill.
+MOST_FETCHED = 24
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,11 @@ class Tiling:
     def sums(self) -> int:
         """Results of one thread."""
         return self.block_rows * self.block_columns // self.threads
+
+    @property
+    def fetched(self) -> int:
+        """Elements of a step that one thread fetches."""
+        return -(-(self.block_rows + self.block_columns) * self.step // self.threads)
 
     def shared_bytes(self, width: int) -> int:
         """Two stages of both tiles, rows padded against bank conflicts."""
@@ -155,7 +163,11 @@ def default_tiling(rows: int, columns: int, depth: int, batch: int, width: int =
     No figure of the model comes from a device.
     """
     step = min(16, 1 << max(2, (depth - 1).bit_length()))
-    found = [t for t in candidates(step) if t.shared_bytes(width) <= SHARED_BYTES]
+    found = [
+        t
+        for t in candidates(step)
+        if t.shared_bytes(width) <= SHARED_BYTES and t.fetched <= MOST_FETCHED
+    ]
     return min(found, key=lambda t: modelled(t, rows, columns, batch))
 
 
