@@ -59,7 +59,11 @@ class DeviceRuntime(Protocol):
     description: str
 
     def alloc(self, size: int) -> int:
-        """Address of so many bytes, contents undefined; they live until `close`."""
+        """Address of so many bytes, contents undefined; they live until `free` or `close`."""
+        ...
+
+    def free(self, address: int) -> None:
+        """Give back what `alloc` gave."""
         ...
 
     def upload(self, address: int, array: Array) -> None:

@@ -43,13 +43,18 @@ class EmulatedRuntime:
         self.description = f"emulation on the CPU, threads {order}"
         self.order: Order = order
         self.workers = workers
-        self._memory: list[Array] = []
+        self._memory: dict[int, Array] = {}
 
     def alloc(self, size: int) -> int:
         """Host memory full of 0xff."""
         memory = np.full(size + ALIGNMENT, 0xFF, np.uint8)
-        self._memory.append(memory)
-        return memory.ctypes.data + -memory.ctypes.data % ALIGNMENT
+        address = memory.ctypes.data + -memory.ctypes.data % ALIGNMENT
+        self._memory[address] = memory
+        return address
+
+    def free(self, address: int) -> None:
+        """Forget it."""
+        del self._memory[address]
 
     def upload(self, address: int, array: Array) -> None:
         """Copy bytes."""

@@ -100,7 +100,7 @@ class PyCudaRuntime:
         self._context.push()
         self._home = threading.get_ident()
         self.stream: Any = driver.Stream()
-        self._allocations: list[Any] = []
+        self._allocations: dict[int, Any] = {}
         self._modules: list[Any] = []
         self._graphs: list[_Graph] = []
         self._libraries: dict[str, Any] = {}
@@ -127,8 +127,14 @@ class PyCudaRuntime:
                 free, total = self.driver.mem_get_info()
                 text = f"{free} bytes free of {total}"
                 raise UserError(f"the device lacks {size} bytes", found=text) from error
-            self._allocations.append(found)
+            self._allocations[int(found)] = found
             return int(found)
+
+    def free(self, address: int) -> None:
+        """Give memory back, once nothing on the stream uses it."""
+        with self.current():
+            self.stream.synchronize()
+            self._allocations.pop(address).free()
 
     def upload(self, address: int, array: Array) -> None:
         """Copy on the stream; the array may change as soon as this returns."""
@@ -222,7 +228,7 @@ class PyCudaRuntime:
                 graph.close()
             for library in self._libraries.values():
                 library.close()
-            for allocation in self._allocations:
+            for allocation in self._allocations.values():
                 allocation.free()
             self._graphs.clear()
             self._libraries.clear()

@@ -8,7 +8,8 @@ than before make it anew.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,15 +38,16 @@ class CudaSession:
         self.runtime = runtime
         self._lock = threading.Lock()
         self._launchers = runtime.load(program.kernels)
-        arena = runtime.alloc(max(1, program.arena_bytes))
-        weights = runtime.alloc(max(1, program.weight_bytes))
+        self._memory: list[int] = []
+        self._arena = arena = self._alloc(program.arena_bytes)
+        weights = self._alloc(program.weight_bytes)
         if program.weights:
             runtime.upload(weights, np.frombuffer(program.weights, np.uint8))
         bases = {"temporary": arena, "output": arena, "weight": weights}
         self.addresses = [
             bases[buffer.kind] + buffer.offset
             if buffer.kind in bases
-            else runtime.alloc(max(1, buffer.elements * DTYPES[buffer.ctype].itemsize))
+            else self._alloc(buffer.elements * DTYPES[buffer.ctype].itemsize)
             for buffer in program.buffers
         ]
         self._graph: tuple[tuple[int, ...], Work] | None = None
@@ -82,9 +84,19 @@ class CudaSession:
         """The steps one by one, bound to the buffers of this session: for checks and timing."""
         return [self._bind(step, self.addresses) for step in self.program.steps]
 
+    def poison(self) -> None:
+        """Fill temporaries and outputs with NaN: what a kernel does not write shows."""
+        self.runtime.upload(self._arena, np.full(self.program.arena_bytes, 0xFF, np.uint8))
+
     def close(self) -> None:
-        """Give back the device."""
-        self.runtime.close()
+        """Give back the memory, not the device; closing twice is fine."""
+        for address in self._memory:
+            self.runtime.free(address)
+        self._memory.clear()
+
+    def _alloc(self, size: int) -> int:
+        self._memory.append(self.runtime.alloc(max(1, size)))
+        return self._memory[-1]
 
     def _run(self, inputs: Mapping[str, Any]) -> None:
         addresses = list(self.addresses)
@@ -128,8 +140,17 @@ class CudaSession:
                 return self.runtime.conv(step, [addresses[t.buffer] for t in tensors])
 
 
-def timed(runtime: DeviceRuntime, work: Callable[[], None], repeats: int = 20) -> float:
-    """Median seconds of some work on the device, after a warm-up."""
+@dataclass(frozen=True)
+class Timing:
+    """Units: seconds; the median of several runs, and percentiles."""
+
+    median: float
+    p10: float
+    p90: float
+
+
+def timed(runtime: DeviceRuntime, work: Work, repeats: int = 20) -> Timing:
+    """Time some work on the device, after a warm-up."""
     for _ in range(3):
         work()
     found: list[float] = []
@@ -137,4 +158,5 @@ def timed(runtime: DeviceRuntime, work: Callable[[], None], repeats: int = 20) -
         before = runtime.event()
         work()
         found.append(runtime.event().since(before))
-    return float(np.median(found))
+    low, middle, high = np.percentile(found, [10, 50, 90])
+    return Timing(float(middle), float(low), float(high))

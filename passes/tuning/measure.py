@@ -95,10 +95,28 @@ def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program,
     The epilogue is left out: it costs about the same whatever comes before it, and without it equal
     contractions are measured once. The layouts' orders stay, halos are just what is read.
     """
+    used = [k for k, arg in enumerate(op.body.block.args) if _reads(op, arg)]
+    return _alone(op, used, _first_scope(op, used), _result_type(op), constants, seed)
+
+
+def isolate_whole(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
+    """As `isolate`, with all that follows the first scope in the op."""
+    used, result = range(len(op.inputs)), _without_halo(op.type)
+    return _alone(op, used, op.body.clone(), result, constants, seed)
+
+
+def _alone(
+    op: KernelOp,
+    used: Sequence[int],
+    region: Region,
+    result_type: Tensor,
+    constants: set[SSAValue],
+    seed: int,
+) -> tuple[Program, KernelOp]:
+    """A program of one op with this region; `used` numbers the operands that it has."""
     block = Block()
     weights = Weights()
     values: list[SSAValue] = []
-    used = [k for k, arg in enumerate(op.body.block.args) if _reads(op, arg)]
     for position, k in enumerate(used):
         type_ = _without_halo(tensor_type(op.inputs[k]))
         if op.inputs[k] in constants:
@@ -108,7 +126,7 @@ def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program,
         else:
             arg = block.insert_arg(logical(type_), len(block.args))
             values.append(_copied(block, arg, type_))
-    copy = type(op)(values, _first_scope(op, used), _result_type(op), _schedule(op))
+    copy = type(op)(values, region, result_type, _schedule(op))
     block.add_op(copy)
     if isinstance(copy, ConvOp):
         grow_halo(copy)

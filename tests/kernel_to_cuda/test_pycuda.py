@@ -1,5 +1,6 @@
 """The PyCUDA runtime: its four messages, and the real PyCUDA on a fake driver."""
 
+import json
 import textwrap
 from pathlib import Path
 
@@ -7,6 +8,10 @@ import numpy as np
 import pytest
 from support.cuda_kernels import need_compiler
 from support.fake_cuda import build_driver, need_pycuda, run_python
+from support.small_network import network
+
+from isoform.compiler.api import save
+from isoform.passes.cost_file import load_cost_file
 
 OPEN = "from isoform.lowering.kernel_to_cuda.pycuda_runtime import open_device; "
 SAY = textwrap.dedent("""
@@ -125,7 +130,7 @@ def test_eager_work_and_the_graph_agree_and_can_be_timed(driver: Path) -> None:
         """
         session.run({"x": x})
         for work in session.works():
-            assert timed(runtime, work, repeats=3) > 0
+            assert timed(runtime, work, repeats=3).median > 0
         y = np.empty((20, 8), np.float32)
         runtime.download(session.addresses[6], y)
         check(y, expected)
@@ -245,3 +250,64 @@ def test_run_on_a_device_gives_what_the_cpu_gives(driver: Path, tmp_path: Path) 
         assert run.returncode == 0, run.stderr
         outputs.append(np.load(file)["image"])
     np.testing.assert_allclose(*outputs, rtol=1e-4, atol=1e-4)
+
+
+# --- scripts/gpu_check.py -----------------------------------------------------------------------
+
+CHECK = textwrap.dedent("""
+    import importlib.util
+    from support.fake_cuda import ROOT, compile_fake
+    from isoform.dialects.errors import UserError
+    from isoform.lowering.kernel_to_cuda import cudnn
+    def missing():
+        raise UserError("no cuDNN on the fake driver")
+    cudnn.load_cudnn = missing
+    spec = importlib.util.spec_from_file_location("gpu_check", ROOT / "scripts" / "gpu_check.py")
+    gpu_check = importlib.util.module_from_spec(spec)
+    import sys
+    sys.modules["gpu_check"] = gpu_check
+    spec.loader.exec_module(gpu_check)
+""")
+FLAGS = ["--gemm", "32", "--copy-bytes", "100000"]
+
+
+def check_gpu(driver: Path, folder: Path, *flags: str, before: str = "") -> tuple[int, dict]:
+    save(network(), folder / "small.mlir")
+    arguments = [*FLAGS, "--models", str(folder / "small.mlir"), "-o", str(folder), *flags]
+    code = f"{CHECK}{before}\nraise SystemExit(gpu_check.main({arguments!r}, compile_fake))"
+    run = run_python(code, driver)
+    assert (folder / "gpu_check.json").exists(), run.stderr
+    return run.returncode, json.loads((folder / "gpu_check.json").read_text())
+
+
+def test_gpu_check_runs_to_its_end_on_the_fake_driver(driver: Path, tmp_path: Path) -> None:
+    status, found = check_gpu(driver, tmp_path, "--budget", "120")
+    assert (status, found["wrong"]) == (0, [])
+    assert list(found) == ["environment", "wrong", "kernels", "models", "ceilings", "costs"]
+    assert found["kernels"]["complete"]
+    assert found["models"][str(tmp_path / "small.mlir")]["error of scores"] < 1e-4
+    assert found["ceilings"]["gemm_f32_TFLOPs"] > 0
+    costs = load_cost_file(tmp_path / "costs.json")
+    assert costs.target == "h100"
+    assert costs.env["device"] == "fake H100, sm_90"
+    assert len(costs.ops) == found["kernels"]["checked"] > 1
+
+
+def test_gpu_check_finds_a_planted_bug(driver: Path, tmp_path: Path) -> None:
+    planted = textwrap.dedent("""
+        from dataclasses import replace
+        from isoform.lowering.kernel_to_cuda import emulated
+        right = emulated.emulate
+        def wrong(kernels):
+            return right([replace(k, source=k.source.replace("+ 1", "+ 0")) for k in kernels])
+        emulated.emulate = wrong
+    """)
+    status, found = check_gpu(driver, tmp_path, "--budget", "120", before=planted)
+    assert status == 1
+    assert any("relative error" in text for text in found["wrong"])
+
+
+def test_gpu_check_stops_within_its_budget(driver: Path, tmp_path: Path) -> None:
+    status, found = check_gpu(driver, tmp_path, "--budget", "0.1")
+    assert status == 0
+    assert not found["kernels"]["complete"]
