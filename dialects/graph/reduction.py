@@ -137,18 +137,9 @@ def _reciprocal(count: int) -> float:
     return 1.0 / count if count else float("nan")
 
 
-def _softmax_parts(build: ScopeBuilder, x: Source, axis: int) -> tuple[Expr, Source]:
-    """The shifted argument and the sum of its exponentials."""
-    top = reduce_scope(build, x, [axis], "max", keep=True)
-    shifted = x.here() - along(x, top, [axis])
-    rank = len(x.shape)
-    here = iterators(rank)
-    (k,) = iterators(1, rank)
-    at = [k if d == axis else here[d] for d in range(rank)]
-    top_at = [Index(0) if d == axis else here[d] for d in range(rank)]
-    shape = [1 if d == axis else n for d, n in enumerate(x.shape)]
-    total = build.scope(tensor(shape, x.element), exp(x[at] - top[top_at]), [x.shape[axis]])
-    return shifted, total
+def _shifted(build: ScopeBuilder, x: Source, axis: int) -> Expr:
+    """The argument less its greatest value along `axis`."""
+    return x.here() - along(x, reduce_scope(build, x, [axis], "max", keep=True), [axis])
 
 
 class SoftmaxBaseOp(GraphOp):
@@ -174,8 +165,9 @@ class SoftmaxOp(SoftmaxBaseOp):
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         (x,) = operands
         axis = self.value("axis")
-        shifted, total = _softmax_parts(build, x, axis)
-        return build.pointwise(self.type, exp(shifted) / along(x, total, [axis]))
+        powers = build.pointwise(self.type, exp(_shifted(build, x, axis)))
+        total = reduce_scope(build, powers, [axis], "sum", keep=True)
+        return build.pointwise(self.type, powers.here() / along(x, total, [axis]))
 
 
 @irdl_op_definition
@@ -187,8 +179,10 @@ class LogSoftmaxOp(SoftmaxBaseOp):
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         (x,) = operands
         axis = self.value("axis")
-        shifted, total = _softmax_parts(build, x, axis)
-        return build.pointwise(self.type, shifted - call("log", along(x, total, [axis])))
+        shifted = build.pointwise(self.type, _shifted(build, x, axis))
+        powers = build.pointwise(self.type, exp(shifted.here()))
+        total = reduce_scope(build, powers, [axis], "sum", keep=True)
+        return build.pointwise(self.type, shifted.here() - call("log", along(x, total, [axis])))
 
 
 @irdl_op_definition

@@ -36,9 +36,10 @@ func.func @main(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops (%0 = %x) {
 // CHECK-NEXT:   %1 = algebra.scope (i0: 8, i1: 1) max (k0: 16) %0[i0, k0] : tensor<8x1xf32>
-// CHECK-NEXT:   %2 = algebra.scope (i0: 8, i1: 1) sum (k0: 16) exp(%0[i0, k0] - %1[i0, 0]) : tensor<8x1xf32>
-// CHECK-NEXT:   %3 = algebra.scope (i0: 8, i1: 16) exp(%0[i0, i1] - %1[i0, 0]) / %2[i0, 0] : tensor<8x16xf32>
-// CHECK-NEXT:   kernel.yield %3
+// CHECK-NEXT:   %2 = algebra.scope (i0: 8, i1: 16) exp(%0[i0, i1] - %1[i0, 0]) : tensor<8x16xf32>
+// CHECK-NEXT:   %3 = algebra.scope (i0: 8, i1: 1) sum (k0: 16) %2[i0, k0] : tensor<8x1xf32>
+// CHECK-NEXT:   %4 = algebra.scope (i0: 8, i1: 16) %2[i0, i1] / %3[i0, 0] : tensor<8x16xf32>
+// CHECK-NEXT:   kernel.yield %4
 // CHECK-NEXT: } : tensor<8x16xf32>
 // CHECK-NEXT: func.return %y
 func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
