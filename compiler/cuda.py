@@ -44,7 +44,7 @@ class CudaTarget(Target):
         if unknown:
             raise UserError(f"unknown library '{unknown[0]}'", hint="cublas, cudnn")
         weights = load_safetensors(Path(self.weights)) if self.weights else Weights()
-        program = place(Program(module.clone(), weights))
+        program = place(Program(module.clone(), weights), target="cuda")
         made = cuda_program(program, with_weights=bool(self.data), libraries=self.libraries)
         if self.data:
             write_whole(self.data, made.weights)

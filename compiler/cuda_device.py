@@ -23,7 +23,9 @@ def compile_cuda(program: Program) -> Runner:
 
     runtime = open_device()
     check_weights(program)
-    return CudaSession(cuda_program(place(program), libraries=installed_libraries()), runtime)
+    return CudaSession(
+        cuda_program(place(program, target="cuda"), libraries=installed_libraries()), runtime
+    )
 
 
 def installed_libraries() -> tuple[str, ...]:

@@ -83,17 +83,18 @@ def _pipeline(level: str) -> str:
     return ",".join(passes)
 
 
-def place(program: Program, options: CpuOptions | None = None) -> Program:
+def place(program: Program, options: CpuOptions | None = None, *, target: str = "cpu") -> Program:
     """A kernel-level copy of the program with places in memory: what a runtime takes.
 
     Args:
         options: how its kernels are tuned; None measures nothing.
+        target: what will run it; "cpu" has kernels that others have not.
     """
-    from .pipelines import PLACE
+    from .pipelines import FOR_CPU, PLACE
 
     placed = tuned(program, options)
     placed = placed.clone() if placed is program else placed
-    run_passes(placed, ",".join(PLACE))
+    run_passes(placed, ",".join((*FOR_CPU, *PLACE) if target == "cpu" else PLACE))
     return placed
 
 

@@ -19,3 +19,6 @@ PLACE: tuple[str, ...] = (
     "join-buffers",
     "plan-memory",
 )
+
+# What only the CPU has a kernel for: after tuning, for that looks at products one by one.
+FOR_CPU: tuple[str, ...] = ("fuse-attention",)

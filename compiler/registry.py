@@ -85,6 +85,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-match", _pass(f"{_SEVERAL}:AlgebraMatch")),
     ("algebra-to-kernel", _pass("lowering.algebra_to_kernel:AlgebraToKernel")),
     ("fuse-kernels", _pass("passes.fuse_kernels:FuseKernels")),
+    ("fuse-attention", _pass("passes.fuse_attention:FuseAttention")),
     ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),
     ("winograd", _pass("passes.winograd:Winograd")),
     ("tune", _pass("passes.tuning:Tune")),

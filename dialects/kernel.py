@@ -3,8 +3,9 @@
 A kernel op holds its meaning: an isolated region of `algebra.scope` ops over its operands. What the
 name adds is how it is run: `kernel.gemm` and `kernel.conv` begin with a contraction that their
 template matches (lowering/algebra_to_kernel/match.py reads the parameters off it), further scopes
-are the epilogue; `kernel.loops` is a generated loop nest; `kernel.call` runs a named op that no
-scope expresses. The physical layout of a value (order of dims, zero halo) is its type's encoding.
+are the epilogue; `kernel.attention` is two products and what stands between them; `kernel.loops` is
+a generated loop nest; `kernel.call` runs a named op that no scope expresses. The physical layout of
+a value (order of dims, zero halo) is its type's encoding.
 
     %y = kernel.conv (%a = %x, %b = %w, %c = %bias) {
       %0 = algebra.scope (n: 1, f: 8, h: 6, w: 6) sum (c: 3, r: 3, s: 3)
@@ -201,7 +202,7 @@ class YieldOp(IRDLOperation):
 
 
 class KernelOp(IRDLOperation):
-    """What gemm, conv and loops share: operands, region, one result, schedule, arena offset.
+    """What all generated kernels share: operands, region, one result, schedule, arena offset.
 
     Block arguments have the operands' logical types: scopes know nothing of layouts.
     """
@@ -335,6 +336,16 @@ class ConvOp(KernelOp):
     """A convolution (first scope) with constant weights, and its epilogue."""
 
     name = "kernel.conv"
+
+
+@irdl_op_definition
+class AttentionOp(KernelOp):
+    """Two matrix products and what stands between them, some rows at a time: no scores are stored.
+
+    lowering/algebra_to_kernel/attention.py says what its scopes may be.
+    """
+
+    name = "kernel.attention"
 
 
 @irdl_op_definition
@@ -479,4 +490,8 @@ def argument_region(
     return Region(Block(arg_types=[logical(value.type) for value in inputs]))
 
 
-KERNEL = Dialect("kernel", [LoopsOp, GemmOp, ConvOp, ViewOp, JoinOp, CallOp, YieldOp], [LayoutAttr])
+KERNEL = Dialect(
+    "kernel",
+    [LoopsOp, GemmOp, ConvOp, AttentionOp, ViewOp, JoinOp, CallOp, YieldOp],
+    [LayoutAttr],
+)

@@ -13,6 +13,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..dialects.index import range_of
 from ..dialects.kernel import (
     ConvOp,
+    GemmOp,
     KernelOp,
     LayoutAttr,
     LoopsOp,
@@ -87,7 +88,7 @@ class _Assigner:
             last = k == wanted
             if value in self.constants and not last:
                 continue
-            if isinstance(op, KernelOp) and _epilogue_only(op, k):
+            if isinstance(op, ConvOp | GemmOp) and _epilogue_only(op, k):
                 continue
             if last != _is_last(value):
                 op.operands[k] = self._copy(value, last, op)

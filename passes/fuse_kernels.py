@@ -66,21 +66,18 @@ def _absorb_one(kernel: LoopsOp) -> KernelOp | None:
     """Merge the first producer that may be merged; None when there is none."""
     for value in kernel.inputs:
         producer = value.owner
-        if (
-            isinstance(producer, KernelOp)
-            and _only_user(value, kernel)
-            and _legal(producer, kernel)
-        ):
-            return _merge(producer, kernel)
+        if isinstance(producer, KernelOp) and only_user(value, kernel) and _legal(producer, kernel):
+            return merge(producer, kernel, type(producer))
     return None
 
 
-def _only_user(value: SSAValue, kernel: Operation) -> bool:
+def only_user(value: SSAValue, kernel: Operation) -> bool:
+    """Whether nothing but one op reads a value."""
     return all(use.operation is kernel for use in value.uses)
 
 
 def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
-    scopes, names = [*producer.scopes, *kernel.scopes], _names(producer, kernel)
+    scopes, names = [*producer.scopes, *kernel.scopes], names_between(producer, kernel)
     if len(scopes) > MOST_SCOPES or not reads_single_places(scopes, names):
         return False
     shared = shared_loops(scopes, names)
@@ -109,7 +106,7 @@ def _takes_epilogue(producer: GemmOp | ConvOp) -> bool:
     return found is not None and len(found.n.iterators) <= 1
 
 
-def _names(producer: KernelOp, kernel: LoopsOp) -> dict[SSAValue, SSAValue]:
+def names_between(producer: KernelOp, kernel: KernelOp) -> dict[SSAValue, SSAValue]:
     """What the kernel's region calls the result of the producer's."""
     made = _yielded(producer)
     pairs = zip(kernel.body.block.args, kernel.inputs, strict=True)
@@ -122,7 +119,7 @@ def _yielded(op: KernelOp) -> SSAValue:
     return last.value
 
 
-def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
+def merge(producer: KernelOp, kernel: KernelOp, into: type[KernelOp]) -> KernelOp:
     """One kernel with both regions, one after the other, in place of both."""
     outside = [v for v in kernel.inputs if v is not producer.result]
     inputs = list(dict.fromkeys([*producer.inputs, *outside]))
@@ -130,7 +127,7 @@ def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
     arguments: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
     arguments[producer.result] = _move_body(producer, block, arguments)
     block.add_op(YieldOp(_move_body(kernel, block, arguments)))
-    merged = type(producer)(inputs, Region(block), kernel.type)
+    merged = into(inputs, Region(block), kernel.type)
     merged.location = _location(producer, kernel)
     merged.result.name_hint = kernel.result.name_hint
     rules = [*provenance(producer), *provenance(kernel)]
@@ -141,7 +138,7 @@ def _merge(producer: KernelOp, kernel: LoopsOp) -> KernelOp:
     return merged
 
 
-def _location(producer: KernelOp, kernel: LoopsOp) -> LocationAttr:
+def _location(producer: KernelOp, kernel: KernelOp) -> LocationAttr:
     """A contraction is known by its own name, loops by the last one's, else by the other's."""
     order = (producer, kernel) if isinstance(producer, GemmOp | ConvOp) else (kernel, producer)
     known = (op.location for op in order if op.location != UnknownLoc())

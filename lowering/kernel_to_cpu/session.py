@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.kernel import (
+    AttentionOp,
     CallOp,
     ConvOp,
     GemmOp,
@@ -42,6 +43,7 @@ from ...dialects.types import (
     tensor_type,
     to_numpy,
 )
+from .attention import emit_attention
 from .constants import Constants
 from .contraction import Argument, Call, lower_conv, lower_gemm
 from .execute import Execution, Input, Patch, View, aligned
@@ -250,6 +252,9 @@ class CpuSession:
                 return lower_gemm(op, self.constants, self.isa)
             case ConvOp():
                 return lower_conv(op, self.constants, self.isa)
+            case AttentionOp():
+                arguments = [Argument(value) for value in (*op.inputs, op.result)]
+                return [Call(emit_attention(op, self.isa), tuple(arguments))]
             case LoopsOp():
                 arguments = [Argument(value) for value in (*op.inputs, op.result)]
                 emit = emit_loops if tile_of(op) is None else emit_tiles

@@ -11,7 +11,17 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.kernel import CallOp, ConvOp, GemmOp, JoinOp, KernelOp, LoopsOp, ViewOp, physical
+from ...dialects.kernel import (
+    AttentionOp,
+    CallOp,
+    ConvOp,
+    GemmOp,
+    JoinOp,
+    KernelOp,
+    LoopsOp,
+    ViewOp,
+    physical,
+)
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scalars import Read
 from ...dialects.types import element_count, element_of, tensor_type, to_numpy
@@ -135,6 +145,8 @@ class _Builder:
                 pass
             case JoinOp():
                 self._place(op.result, op.offset, op)
+            case AttentionOp():
+                raise UserError("attention as one kernel has no CUDA code", where=where(op))
             case KernelOp():
                 self._place(op.result, op.offset, op)
                 if element_count(op.type):

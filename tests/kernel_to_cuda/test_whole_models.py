@@ -33,7 +33,7 @@ def check(name: str, *orders: Order, libraries: tuple[str, ...] = ()) -> None:
     program = MODELS[name]()
     inputs = draw_inputs(program, 0)
     expected = compile_program(program, threads=1, effort="quick")(**inputs)
-    printed = cuda_program(place(program), libraries=libraries)
+    printed = cuda_program(place(program, target="cuda"), libraries=libraries)
     for order in orders:
         found = CudaSession(printed, EmulatedRuntime(order, workers=2)).run(inputs)
         assert found.keys() == expected.keys()

@@ -34,7 +34,7 @@ from support.cuda_kernels import need_compiler
 
 def printed(text: str, libraries: Collection[str] = ()) -> CudaProgram:
     """The CUDA program of a module's text."""
-    return cuda_program(place(parse(text)), libraries=libraries)
+    return cuda_program(place(parse(text), target="cuda"), libraries=libraries)
 
 
 def kernel_of(text: str) -> CudaKernel:
@@ -57,7 +57,7 @@ def difference(
         rng: draws a schedule for every kernel.
     """
     need_compiler()
-    placed = place(program) if rng is None else scheduled(program, rng)
+    placed = place(program, target="cuda") if rng is None else scheduled(program, rng)
     made = cuda_program(placed, libraries=libraries) if made is None else made
     inputs = draw_inputs(program, 0)
     wanted = Agreement.of(program, inputs)
@@ -81,7 +81,7 @@ def edited(made: CudaProgram, old: str, new: str) -> CudaProgram:
 
 def scheduled(program: Program, rng: random.Random) -> Program:
     """The program with places in memory and a random schedule for every kernel."""
-    placed = place(program)
+    placed = place(program, target="cuda")
     for op in placed.main.body.block.ops:
         if isinstance(op, KernelOp):
             tiled = is_tiled(op) is not None
