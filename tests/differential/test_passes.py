@@ -13,7 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
 from isoform.compiler.levels import run_passes
-from isoform.compiler.pipelines import LOWER_TO_KERNEL, PLACE
+from isoform.compiler.pipelines import FOR_CPU, LOWER_TO_KERNEL, PLACE
 from isoform.compiler.program_file import parse
 from isoform.compiler.random_programs import (
     Agreement,
@@ -30,7 +30,7 @@ from isoform.dialects.scalars import call
 from isoform.dialects.types import Array
 
 CHUNK = 10
-PIPELINE = (*LOWER_TO_KERNEL, *PLACE)
+PIPELINE = (*LOWER_TO_KERNEL, *FOR_CPU, *PLACE)
 LEVELS = {
     "graph": LOWER_TO_KERNEL[:0],
     "algebra": LOWER_TO_KERNEL[:1],
