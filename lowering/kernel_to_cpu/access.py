@@ -288,7 +288,9 @@ def _conditions(
     return shared, own
 
 
-def store(b: Emitter, value: Value, access: Access, point: Point) -> None:
+def store(
+    b: Emitter, value: Value, access: Access, point: Point, *, past_caches: bool = False
+) -> None:
     """Store a value of the compute type; lanes that are not real are left alone."""
     assert access.pointer is not None
     value = to_memory(b, value, access.element)
@@ -296,7 +298,8 @@ def store(b: Emitter, value: Value, access: Access, point: Point) -> None:
     if vector is None:
         b.store(value, access.pointer, emit_index(b, access.flat, point))
     elif access.is_contiguous(vector.iterator):
-        b.store(value, access.pointer, emit_index(b, access.flat, point), mask=vector.mask)
+        place = emit_index(b, access.flat, point)
+        b.store(value, access.pointer, place, mask=vector.mask, past_caches=past_caches)
     else:
         places = _lane_index(b, access.flat, point)
         b.scatter(value, access.pointer, places, mask=b.mask(vector.mask, vector.lanes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from .epilogue import Epilogue, OutIndex
 from .isa import Isa
 from .module import KernelCode
 from .nest import Buffers, NestPlan, emit_scope, plan_nest
+from .past_caches import past_caches
 from .types import Index, Value
 
 FLAGS = "nsz contract reassoc"
@@ -125,6 +126,7 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[C
     a, b = (_outer(op, read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
     schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
+    schedule = replace(schedule, past_caches=past_caches(op.type, isa))
     code = gemm.emit_gemm(spec, schedule, isa, epilogue)
     if matrix is None:
         right = Argument(b, offset=found.b_offset)
@@ -303,6 +305,8 @@ def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: I
     vector = _loop_numbers(op).get(1, -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, part), vector)
     schedule = _scheduled(op, conv.candidates(spec, isa))
+    if spec.groups == 1:  # else a group's channels may start within a line
+        schedule = replace(schedule, past_caches=past_caches(op.type, isa))
     code = conv.emit_conv(spec, schedule, isa, epilogue)
     packed = conv.pack_weights(chosen, spec, schedule, isa)
     assert features == spec.out_channels

@@ -320,6 +320,7 @@ def _block_function(
                     kind.channels - start,
                     extras,
                     (target, offset + start),
+                    past_caches=conv.schedule.past_caches,
                 )
 
 

@@ -85,13 +85,15 @@ class ConvSchedule:
 
     `rows` output pixels times `vectors` vectors of output channels are accumulated at once.
     `row_groups_outside` walks all panels of output channels for a group of pixels before the next,
-    which reads the input once and the weights often; else the reverse.
+    which reads the input once and the weights often; else the reverse. `past_caches` says that the
+    output is large and its pixels aligned: it is stored past the caches.
     """
 
     rows: int
     vectors: int
     unroll: int = 1
     row_groups_outside: bool = False
+    past_caches: bool = False
 
 
 def groups_together(spec: ConvSpec, isa: Isa) -> int:

@@ -62,11 +62,19 @@ class Emitter(Arithmetic):
         *,
         mask: Mask = None,
         align: int | None = None,
+        past_caches: bool = False,
     ) -> None:
-        """Store `value` from element `index` on; lanes outside `mask` are not touched."""
+        """Store `value` from element `index` on; lanes outside `mask` are not touched.
+
+        With `past_caches` a whole vector, which must be aligned to its own size, goes to memory.
+        """
         place = self.address(value.type, pointer, index)
         align = align or value.type.bytes
         lanes = self.mask(mask, value.type.lanes)
+        if lanes is None and past_caches:
+            align, hint = value.type.bytes * max(1, value.type.lanes), self.module.past_caches()
+            self.do(f"store {value}, {place}, align {align}{hint}")
+            return
         if lanes is not None and lanes.text.startswith(FIRST) and lanes.text.count("true") == 1:
             # LLVM 22 makes a scalar store of such a masked one, for narrowed values one too wide.
             value, lanes = self.extract(value, 0), None

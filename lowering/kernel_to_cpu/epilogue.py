@@ -51,10 +51,12 @@ def finish(
     valid: int,
     extras: Sequence[Value],
     place: tuple[Value, Index],
+    *,
+    past_caches: bool = False,
 ) -> None:
     """Apply the epilogue to one accumulator and store its `valid` first lanes at `place`."""
     mask = b.mask(valid, index.lanes)
     if epilogue is not None:
         accumulator = epilogue.emit(b, accumulator, index, index.channel, mask, extras)
         assert accumulator.type == F32.vector(index.lanes)
-    b.store(accumulator, place[0], place[1], mask=mask)
+    b.store(accumulator, place[0], place[1], mask=mask, past_caches=past_caches)

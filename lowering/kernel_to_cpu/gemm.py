@@ -382,4 +382,13 @@ def _finish(
         start = v * gemm.lanes
         index = OutIndex(batch, (b.add(row, down),), b.add(column, start), gemm.lanes)
         offset = down * gemm.spec.c_strides[-2] + start
-        finish(b, gemm.epilogue, value, index, kind.channels - start, extras, (target, offset))
+        finish(
+            b,
+            gemm.epilogue,
+            value,
+            index,
+            kind.channels - start,
+            extras,
+            (target, offset),
+            past_caches=gemm.schedule.past_caches,
+        )

@@ -57,7 +57,8 @@ class GemmSchedule:
 
     Units: `depth` is how much of k is done before the next block; an item does `row_blocks`
     register blocks of rows times `panels` panels of columns. `copy_a` copies an item's rows of A
-    together first, for strides at which they would evict each other.
+    together first, for strides at which they would evict each other. `past_caches` says that C is
+    large and its rows aligned: it is stored past the caches.
     """
 
     rows: int
@@ -68,6 +69,7 @@ class GemmSchedule:
     panels: int
     copy_a: bool = False
     unroll: int = 1
+    past_caches: bool = False
 
 
 def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedule]:

@@ -32,6 +32,7 @@ class Module:
         self._metadata: list[str] = []
         self._loops: dict[str, str] = {}
         self._emitted: dict[str, str] = {}
+        self._past_caches = ""
 
     def declare(self, name: str, result: Type | None, params: Sequence[Type]) -> None:
         """Declare the external function `name` once."""
@@ -58,6 +59,17 @@ class Module:
             self._loops[hint] = self._node(f'!{{!"{hint}"{count}}}')
         number = len(self._metadata)
         return f", !llvm.loop {self._node(f'distinct !{{!{number}, {self._loops[hint]}}}')}"
+
+    def past_caches(self) -> str:
+        """Make the suffix of a store that goes past the caches."""
+        if not self._past_caches:
+            self._past_caches = self._node("!{i32 1}")
+        return f", !nontemporal {self._past_caches}"
+
+    @property
+    def stores_past_caches(self) -> bool:
+        """Say whether some store does: other threads are sure to see it only after a fence."""
+        return bool(self._past_caches)
 
     def _node(self, text: str) -> str:
         self._metadata.append(text)
@@ -104,6 +116,8 @@ def kernel(
         table, low, high = b.parameters
         loaded = [b.load(PTR, table, i) for i in range(arguments)]
         b.call("body", None, [*loaded, low, high])
+        if module.stores_past_caches:
+            b.do("fence seq_cst")
     text = module.text()
     symbol = f"k_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
     return KernelCode(symbol, text.replace("@KERNEL(", f"@{symbol}("), items, arguments)

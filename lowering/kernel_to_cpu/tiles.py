@@ -30,6 +30,7 @@ from .lanes import split_item
 from .loops import FLAGS
 from .module import KernelCode, Module, kernel
 from .nest import Buffers, Operand, access
+from .past_caches import past_caches
 from .scalar_code import combine, emit_body, identity
 from .types import I64, Index, Value, constant
 
@@ -152,6 +153,7 @@ class _Tiles:
         self.order = [tiling.loops[d] for d in by_stride if tiling.loops[d] != self.vector]
         self.items = math.prod(self.extents[k] for k in self.order)
         self.literals = _literals(op)
+        self.past_caches = past_caches(op.type, isa)
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         extent = self.extents[self.vector]
@@ -187,7 +189,7 @@ class _Tiles:
         target = Access(result, self.tiling.op.type.element_type, flat)
         condition = self._inside(b, here, point)
         if condition is None:
-            store(b, value, target, point)
+            store(b, value, target, point, past_caches=self.past_caches)
         else:
             with b.when(condition):
                 store(b, value, target, point)

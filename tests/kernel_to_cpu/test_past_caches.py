@@ -1,0 +1,72 @@
+"""Large results are stored past the caches: which, and that they are right."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import f32, f64
+
+import isoform
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.kernel import LayoutAttr, with_layout
+from isoform.dialects.types import tensor
+from isoform.lowering.kernel_to_cpu.execute import aligned
+from isoform.lowering.kernel_to_cpu.gemm import GemmSpec, default_schedule, emit_gemm, pack_b
+from isoform.lowering.kernel_to_cpu.past_caches import LEAST_BYTES, LINE, past_caches
+
+LAST = LayoutAttr.of([0, 2, 3, 1])
+HALO = LayoutAttr.of([0, 2, 3, 1], [0, 0, 1, 1], [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "element", "expected"),
+    [
+        ([1, 64, 128, 128], LAST, f32, True),
+        ([1, 64, 128, 128], HALO, f32, True),
+        ([1, 64, 64, 64], LAST, f32, False),  # stays in a cache
+        ([1, 60, 128, 128], LAST, f32, False),  # rows start within lines
+        ([1, 64, 128, 128], None, f32, True),
+        ([1, 1, 1024, 1023], None, f32, False),
+        ([1, 64, 128, 128], LAST, f64, True),
+    ],
+)
+def test_large_results_with_aligned_rows_go_past_the_caches(shape, layout, element, expected, isa):
+    type_ = tensor(shape, element)
+    found = past_caches(type_ if layout is None else with_layout(type_, layout), isa)
+    assert found == (expected and isa.vector_bytes == LINE)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(5, 16, 8), (29, 64, 40), (30, 96, 1100)])
+def test_products_stored_past_the_caches_match(compiled, isa, bias_relu, m, n, k):
+    draw = np.random.default_rng(m)
+    a, w = (draw.standard_normal(s).astype(np.float32) for s in ((m, k), (k, n)))
+    bias, c = draw.standard_normal(n).astype(np.float32), aligned(np.zeros((m, n), np.float32))
+    spec = GemmSpec((), m, n, k, (k, 1), (n, 1), (n, 1))
+    schedule = default_schedule(spec, isa, constant_b=True)
+    schedule = dataclasses.replace(schedule, past_caches=True)
+    code = emit_gemm(spec, schedule, isa, bias_relu)
+    assert "!nontemporal" in code.ir
+    assert "fence seq_cst" in code.ir
+    compiled(code, isa)(a, pack_b(w, spec, schedule, isa), bias, c)
+    np.testing.assert_allclose(c, np.maximum(a @ w + bias, 0), 1e-5, 1e-4)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_a_program_with_a_large_result_is_right(threads, kernel, monkeypatch, tmp_path):
+    monkeypatch.setenv("ISOFORM_CACHE", str(tmp_path))
+    b = GraphBuilder()
+    draw = np.random.default_rng(kernel)
+    x = draw.standard_normal((1, 16, 129, 97)).astype(np.float32)
+    w = (draw.standard_normal((80, 16, kernel, kernel)) / 12).astype(np.float32)
+    sizes = {"strides": [1, 1], "pads": [kernel // 2] * 4, "dilations": [1, 1]}
+    y = b.relu(b.conv(b.input("x", x.shape), b.weight("w", w), groups=1, **sizes))
+    b.output("y", y)
+    program = b.build()
+    assert LEAST_BYTES < 80 * 129 * 97 * 4
+    session = isoform.compile(program, threads=threads, effort="default")
+    found = session(x=x)["y"]
+    padded = np.pad(x[0], [(0, 0), *[(kernel // 2,) * 2] * 2]).astype(np.float64)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (1, 2))
+    expected = np.maximum(np.einsum("chwrs,fcrs->fhw", windows, w, optimize=True), 0)
+    np.testing.assert_allclose(found[0], expected, atol=3e-5)
