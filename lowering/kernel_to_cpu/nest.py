@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.index import Index as Affine
-from ...dialects.index import normalise, points, range_of, row_major_strides
+from ...dialects.index import normalise, range_of, row_major_strides
 from ...dialects.kernel import layout_of, physical
 from ...dialects.scalars import Read
 from ...dialects.types import Tensor, tensor_type
@@ -228,10 +228,7 @@ def _sum(
     """Reduce over `sums`, outermost first, going on from `totals`."""
     extents = [places[0][1].extents[k] for k in sums]
     if math.prod(extents) <= UNROLLED:
-        for step in points(extents):
-            known = dict(zip(sums, step, strict=True))
-            totals = _step(b, scope, _at(places, known), totals)
-        return totals
+        return _unrolled(b, scope, places, sums, totals)
     iterator, *rest = sums
     inside = math.prod(extents[1:])
     chains = max(1, min(CHAINS // len(places), MOST_BODIES // inside, extents[0]))
@@ -248,6 +245,32 @@ def _sum(
     for step in range(whole, extents[0]):
         totals = _sum(b, scope, _at(places, {iterator: step}), rest, totals)
     return totals
+
+
+def _unrolled(
+    b: Emitter,
+    scope: ScopePlan,
+    places: Sequence[tuple[Buffers, Point]],
+    sums: list[int],
+    totals: Sequence[Value],
+) -> list[Value]:
+    """Reduce over `sums` without loops, the outermost last.
+
+    Windows that overlap then have whole rows in common, which LLVM computes once.
+    """
+    if not sums:
+        return _step(b, scope, places, totals)
+    iterator, *rest = sums
+    for step in range(places[0][1].extents[iterator]):
+        at = _at(places, {iterator: step})
+        if len(rest) == 0:
+            totals = _step(b, scope, at, totals)
+            continue
+        neutral = [identity(scope.reduction, total.type) for total in totals]
+        rows = _unrolled(b, scope, at, rest, neutral)
+        pairs = zip(totals, rows, strict=True)
+        totals = [combine(b, scope.reduction, total, row) for total, row in pairs]
+    return list(totals)
 
 
 def _at(

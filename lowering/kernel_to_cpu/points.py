@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.kernel import LoopsOp
@@ -11,11 +11,13 @@ from .access import Access, Point, Vector, store
 from .emit import Emitter
 from .isa import Isa
 from .lanes import SLICES, power_of_two, result_access, result_address, split_item
-from .nest import UNROLLED, Buffers, NestPlan, emit_scopes, interior_at
+from .nest import UNROLLED, Buffers, NestPlan, ScopePlan, emit_scopes, interior_at
 from .types import I64, Index, Value
 
 # Vectors of one long loop that make up a slice.
 TILE_VECTORS = 16
+# Points with overlapping windows that are computed together.
+STACK = 4
 
 
 @dataclass
@@ -51,6 +53,12 @@ class Points:
             self.tile = max(TILE_VECTORS, -(-share // self.width)) * self.width
         self.tiles = -(-self.extent // self.tile)
         self.items = count * self.tiles
+        # Points whose windows overlap along the innermost loop, and share what they have in common.
+        inner = [k for k in self.order if k not in self.parallel]
+        shared = _overlapping(self.plan, inner[-1]) if inner else {}
+        self.stack = STACK if shared and self.block == 1 else 1
+        if self.stack > 1:
+            self.plan = replace(self.plan, scopes=[_first(s, shared) for s in self.plan.scopes])
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         target = result_access(self.op, self.plan, result)
@@ -70,12 +78,29 @@ class Points:
         inner: list[int],
         tile: Index,
     ) -> None:
-        if inner:
-            with b.loop(0, self.plan.extents[inner[0]]) as index:
-                self._loops(b, buffers, target, point.at({inner[0]: index}), inner[1:], tile)
+        if not inner:
+            self._tile(b, buffers, target, [point], tile)
             return
+        iterator, *rest = inner
+        extent, start = self.plan.extents[iterator], 0
+        for count in (1,) if rest else sorted({1, self.stack}, reverse=True):
+            stop = start + (extent - start) // count * count
+            if start == stop:
+                continue
+            with b.loop(start, stop, count) as index:
+                at = [point.at({iterator: b.add(index, k)}) for k in range(count)]
+                if rest:
+                    self._loops(b, buffers, target, at[0], rest, tile)
+                else:
+                    self._tile(b, buffers, target, at, tile)
+            start = stop
+
+    def _tile(
+        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point], tile: Index
+    ) -> None:
+        """One tile of the vector loop, or all of it, at neighbouring points."""
         if self.tiles == 1:
-            self._guarded(b, buffers, target, point)
+            self._guarded(b, buffers, target, points)
             return
         full = self.extent // self.tile
         start = b.mul(tile, self.tile)
@@ -83,11 +108,11 @@ class Points:
         rest = self.extent - full * self.tile
 
         def whole() -> Sequence[Value]:
-            self._range(b, buffers, target, point, start, self.tile)
+            self._range(b, buffers, target, points, start, self.tile)
             return []
 
         def partial() -> Sequence[Value]:
-            self._range(b, buffers, target, point, full * self.tile, rest)
+            self._range(b, buffers, target, points, full * self.tile, rest)
             return []
 
         if rest:
@@ -95,39 +120,52 @@ class Points:
         else:
             whole()
 
-    def _guarded(self, b: Emitter, buffers: Buffers, target: Access, point: Point) -> None:
+    def _guarded(
+        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point]
+    ) -> None:
         """The whole vector loop, twice where there are bounds to check: inside, none is checked."""
-        inside = interior_at(b, self.plan, buffers, point, self.vector)
-        if inside is None:
-            self._range(b, buffers, target, point, 0, self.extent)
-            return
+        inside: Value | None = None
+        for point in points:
+            here = interior_at(b, self.plan, buffers, point, self.vector)
+            if here is None:
+                self._range(b, buffers, target, points, 0, self.extent)
+                return
+            inside = here if inside is None else b.logic("and", inside, here)
+        assert inside is not None
         unchecked = replace(buffers, lanes=self.vector, interior=True)
 
         def emit(which: Buffers) -> list[Value]:
-            self._range(b, which, target, point, 0, self.extent)
+            self._range(b, which, target, points, 0, self.extent)
             return []
 
         b.if_else(inside, lambda: emit(unchecked), lambda: emit(buffers))
 
     def _range(
-        self, b: Emitter, buffers: Buffers, target: Access, point: Point, start: Index, count: int
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        target: Access,
+        points: Sequence[Point],
+        start: Index,
+        count: int,
     ) -> None:
         """The vector loop over `count` elements from `start`, with a masked end."""
         whole = count - count % self.width
         done = 0
-        for vectors in (self.block, 1):
+        for vectors in sorted({1, self.block}, reverse=True):
             step = vectors * self.width
             stop = done + (whole - done) // step * step
             if done == stop:
                 continue
             with b.loop(done, stop, step) as index:
                 first = b.add(start, index)
-                at = [self._at(point, b.add(first, k * self.width)) for k in range(vectors)]
+                places = [b.add(first, k * self.width) for k in range(vectors)]
+                at = [self._at(point, place) for point in points for place in places]
                 self._points(b, buffers, target, at)
             done = stop
         if whole < count:
-            at = self._at(point, b.add(start, whole), count - whole)
-            self._points(b, buffers, target, [at])
+            at = [self._at(point, b.add(start, whole), count - whole) for point in points]
+            self._points(b, buffers, target, at)
 
     def _at(self, point: Point, place: Index, mask: int | None = None) -> Point:
         vector = Vector(self.vector, self.width, mask, aligned=True)
@@ -148,3 +186,22 @@ class Points:
 def _has_long_sums(plan: NestPlan) -> bool:
     """Whether a summation is a loop, not written out."""
     return any(math.prod(plan.extents[k] for k in scope.sums) > UNROLLED for scope in plan.scopes)
+
+
+def _overlapping(plan: NestPlan, iterator: int) -> dict[int, None]:
+    """Summations over windows that neighbours along an iterator have parts of in common."""
+    found: dict[int, None] = {}
+    for scope in plan.scopes:
+        for operand in scope.reads:
+            for e in operand.index:
+                step = e.coefficient(iterator)
+                for k in scope.sums if step else ():
+                    tap = e.coefficient(k)
+                    if tap and step % tap == 0 and 0 < step // tap < plan.extents[k]:
+                        found[k] = None
+    return found
+
+
+def _first(scope: ScopePlan, wanted: Mapping[int, None]) -> ScopePlan:
+    """The scope with these summations outermost."""
+    return replace(scope, sums=tuple(sorted(scope.sums, key=lambda k: k not in wanted)))

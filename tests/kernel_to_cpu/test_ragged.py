@@ -123,8 +123,10 @@ def turned(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
 
 def long_sum(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     shape = [r.choice((2, 7, 129, 257, 300, 521)), r.choice((3, 8, 16, 130, 259, 600))]
-    kind = r.choice((b.reduce_sum, b.reduce_mean, b.reduce_max, b.reduce_min))
     axes = r.choice(([0], [1], [0, 1]))
+    # A sum of all, 300,000 numbers of both signs, is not as near 0 in float32 as in float64.
+    sums = (b.reduce_sum,) if len(axes) == 1 else ()
+    kind = r.choice((*sums, b.reduce_mean, b.reduce_max, b.reduce_min))
     return kind(b.input(f"{name}x", shape), axes=axes, keep_dims=r.random() < 0.5)
 
 
