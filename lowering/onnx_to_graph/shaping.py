@@ -255,7 +255,11 @@ def _mirrored(node: Node, x: SSAValue, axis: int, before: int, after: int, mode:
 
 
 def taken(node: Node, x: SSAValue, axis: int, places: np.ndarray) -> SSAValue:  # pyright: ignore
-    """x at constant positions along an axis: slices where they are few runs, else a gather."""
+    """x at constant positions along an axis: repeated, slices where they are few runs, a gather."""
+    size = shape_of(x)[axis]
+    times = len(places) // max(1, size)
+    if times > 1 and np.array_equal(places, np.arange(size * times) // times):
+        return repeated(node, x, axis, times)
     runs = _runs([int(p) for p in places])
     if not runs or len(runs) > 64:
         return node.build.gather(x, node.data(places.astype(np.int64), f"places{axis}"), axis=axis)
@@ -271,6 +275,15 @@ def taken(node: Node, x: SSAValue, axis: int, places: np.ndarray) -> SSAValue:  
         for start, size, step in runs
     ]
     return parts[0] if len(parts) == 1 else node.build.concat(*parts, axis=axis)
+
+
+def repeated(node: Node, x: SSAValue, axis: int, times: int) -> SSAValue:
+    """Every element so many times along an axis: what enlarges a picture by a whole factor."""
+    before, after = list(shape_of(x)[:axis]), list(shape_of(x)[axis + 1 :])
+    size, build = shape_of(x)[axis], node.build
+    dims = [k if k <= axis else k + 1 for k in range(len(shape_of(x)))]
+    wide = build.broadcast(x, shape=[*before, size, times, *after], dims=dims)
+    return build.reshape(wide, shape=[*before, size * times, *after])
 
 
 def _runs(places: list[int]) -> list[tuple[int, int, int]]:
