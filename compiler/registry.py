@@ -61,6 +61,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
     ("algebra-inline-copies", _pass("passes.algebra_inline_copies:AlgebraInlineCopies")),
     ("algebra-sink-copies", _pass("passes.algebra_sink_copies:AlgebraSinkCopies")),
+    ("algebra-pull-copies", _pass("passes.algebra_pull_copies:AlgebraPullCopies")),
     ("algebra-derive", _pass("passes.derivation.derive:AlgebraDerive")),
     ("algebra-mutate", _pass("passes.partial.mutate:AlgebraMutate")),
     ("algebra-name-scopes", _pass("passes.derivation.name_scopes:AlgebraNameScopes")),
