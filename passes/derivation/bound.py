@@ -19,7 +19,8 @@ from ...dialects.index import Index
 from ...lowering.algebra_to_kernel.iterator_table import Match, matches
 from .basis import rank
 from .body import Body, body_of, rows_of
-from .price import Prices
+from .price import Priced, Prices
+from .replace import Roots, scopes_of
 
 # Multiplications that Winograd's largest tile has left, as a share: 36 of 144.
 WINOGRAD = 0.25
@@ -28,9 +29,17 @@ TAPS = 3
 MOST_PLACES = 1 << 20
 
 
-def least_of_calls(choices: Sequence[tuple[Scope, Match]], prices: Prices) -> float:
-    """The fewest operations of the library calls of a program."""
-    return sum(_fewest(match, prices) for _, match in choices)
+def least_of_program(roots: Roots, priced: Priced, prices: Prices) -> float:
+    """The fewest operations of a program's library calls, and of what loops multiply and add."""
+    calls = dict(priced.choices)
+    total = sum(_fewest(match, prices) for match in calls.values())
+    for scope in scopes_of(roots):
+        body = body_of(scope)
+        if scope in calls or body is None or prices.constant(scope) or body.guards:
+            continue
+        if body.sums and len(body.reads) > 1:
+            total += 2.0 * math.prod(body.extents)
+    return total
 
 
 def _fewest(match: Match, prices: Prices) -> float:

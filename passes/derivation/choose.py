@@ -15,7 +15,7 @@ from ...dialects.program import Program
 from ..cost import EFFICIENCY, Costs
 from ..weights_only import weights_only
 from .body import build
-from .bound import least_of_calls
+from .bound import least_of_program
 from .by_hand import find_scope
 from .derive import apply_found
 from .isolate import isolate_all
@@ -32,8 +32,8 @@ Measure = Callable[[Sequence[Program], float], "list[float]"]
 # A block of rows is a matrix that fills the registers' tiles many times over.
 BLOCK = 128
 SETTINGS = Settings(depth=4, states=1500, budget=20.0, keep=7, options=Options(block=BLOCK))
-# Two contractions need a derivation each before they are one.
-PAIR = replace(SETTINGS, depth=5, states=4000, keep=200)
+# Two contractions need a derivation each before they are one; blocks of each would hide that.
+PAIR = replace(SETTINGS, depth=5, states=4000, keep=200, options=Options())
 PAIR_KEEP = 4
 # Seconds of interleaved runs for one subprogram; of one program alone.
 MEASURING, ALONE = 0.6, 0.1
@@ -48,7 +48,7 @@ def settings_of(sub: Subprogram, settings: Settings) -> Settings:
     if len(sub.roots) == 1:
         return settings
     states = settings.states if settings.states < SETTINGS.states else PAIR.states
-    pair = replace(settings, depth=PAIR.depth, states=states, keep=PAIR.keep)
+    pair = replace(PAIR, states=states, budget=settings.budget)
     if len(sub.roots) == 2:
         return pair
     return replace(pair, depth=len(sub.roots) - 1, rules=())
@@ -93,7 +93,7 @@ class Chooser:
         known = weights_only(self.work.main.body.block.ops)
         given = isolate_all(ops, known)[0]
         (alone,) = measure([given], ALONE)
-        calls = [least_of_calls(f.priced.choices, searcher.prices) for f in best]
+        calls = [least_of_program(f.state.roots, f.priced, searcher.prices) for f in best]
         least = [self.least_seconds(operations) for operations in calls]
         pairs = zip(best, least, strict=True)
         able = [found for found, seconds in pairs if seconds < alone * MARGIN]

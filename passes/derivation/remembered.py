@@ -42,10 +42,17 @@ class Decision:
 
 
 class Remembered:
-    """Decisions by subprogram, in a folder of files."""
+    """Decisions by subprogram, in a folder of files.
+
+    It is one of their own below the cache folder: compiled models, which are large, push out what
+    stands beside them.
+    """
 
     def __init__(self, folder: CacheFolder | None = None) -> None:
-        self.folder = CacheFolder() if folder is None else folder
+        if folder is None:
+            shared = CacheFolder()
+            folder = shared if shared.path is None else CacheFolder(shared.path / "decisions")
+        self.folder = folder
 
     def load(self, key: Sequence[str]) -> Decision | None:
         """The decision that was saved under a key."""

@@ -396,7 +396,7 @@ class _Run:
     def _level(self, frontier: Sequence[State]) -> tuple[list[State], Stop | None]:
         """The states one rule further."""
         found: list[State] = []
-        for state in frontier:
+        for state in self._ordered(frontier):
             following = self.edges.setdefault(state.roots, [])
             for rule, applied, roots in self.searcher.moves(state):
                 self.generated += 1
@@ -416,6 +416,12 @@ class _Run:
             if time.process_time() - self.started > self.settings.budget:
                 return found, Stop.TIME
         return found, None
+
+    def _ordered(self, frontier: Sequence[State]) -> Sequence[State]:
+        """States to go on from; of several roots the cheapest first, where they are most alike."""
+        if len(self.first.roots) == 1:
+            return frontier
+        return sorted(frontier, key=lambda s: self.searcher.prices.program(s.roots).seconds)
 
     def _found(self, state: State) -> Found:
         """Price a state and keep it if it is among the cheapest."""

@@ -7,11 +7,11 @@ the same, but for the operands' names and, where operands are stacked, one exten
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ...dialects.canonical_scope import add, collect, factor, normal
-from ...dialects.canonical_types import ONE, Expr, Guard, Read, Scope, scope
+from ...dialects.canonical_types import ONE, Expr, Guard, Read, Scope, Source, scope
 from ...dialects.index import Index, iterators, normalise
 from .basis import is_plain
 from .body import Body, Link, build, mapped, substituted, used_by
@@ -42,6 +42,13 @@ def merge_shared(first: Body, second: Body) -> Merger | None:
     They are stacked along one dim of theirs, whose iterator the shared operand does not have; all
     other extents agree.
     """
+    for one, two in _forms(first, second):
+        if (made := _merge_shared(one, two)) is not None:
+            return made
+    return None
+
+
+def _merge_shared(first: Body, second: Body) -> Merger | None:
     for (a, own), (b, other) in _pairings(first, second):
         if a.source is not b.source or own.source.element != other.source.element:
             continue
@@ -61,6 +68,13 @@ def merge_batch(first: Body, second: Body) -> Merger | None:
     """
     if first.scope() is second.scope():
         return None
+    for one, two in _forms(first, second):
+        if (made := _merge_batch(one, two)) is not None:
+            return made
+    return None
+
+
+def _merge_batch(first: Body, second: Body) -> Merger | None:
     for ones, others in _pairings(first, second):
         both = list(zip(ones, others, strict=True))
         if any(a.source.shape != b.source.shape for a, b in both):
@@ -80,6 +94,35 @@ MERGES: tuple[Merge, ...] = (merge_shared, merge_batch)
 
 
 # --- whether two are alike ----------------------------------------------------------------------
+
+
+def _forms(first: Body, second: Body) -> Iterator[tuple[Body, Body]]:
+    """The two as they are, and their own reads without the dims that a constant indexes."""
+    yield first, second
+    common = {r.source for r in first.reads} & {r.source for r in second.reads}
+    forms = tuple(_squeezed(body, common) for body in (first, second))
+    if forms != (first, second):
+        yield forms[0], forms[1]
+
+
+def _squeezed(body: Body, common: set[Source]) -> Body:
+    factors = [
+        _squeezed_read(f) if isinstance(f, Read) and f.source not in common else f
+        for f in body.factors
+    ]
+    return replace(body, factors=tuple(factors))
+
+
+def _squeezed_read(read: Read) -> Read:
+    kept = [dim for dim, e in enumerate(read.index) if e.terms]
+    if len(kept) == len(read.index):
+        return read
+    index = list(read.index)
+    for place, dim in enumerate(kept):
+        index[dim] = Index.iterator(place)
+    shape = [read.source.shape[dim] for dim in kept]
+    source = build(shape, (), [Read(read.source, tuple(index))], read.source.element)
+    return Read(source, tuple(read.index[dim] for dim in kept))
 
 
 def _pairings(first: Body, second: Body) -> Iterator[tuple[tuple[Read, Read], tuple[Read, Read]]]:

@@ -119,7 +119,8 @@ class _Whole:
         try:
             for number, sub in enumerate(subs):
                 if weight(sub) < least:
-                    self._reject(sub, "it takes too small a share of the program")
+                    if len(sub.roots) == 1:
+                        self._reject(sub, "it takes too small a share of the program")
                 elif self._hopeless(singles, subs[number:]):
                     break
                 elif (decision := self._decision(sub)) is not None:
@@ -143,9 +144,10 @@ class _Whole:
         return found[0] if found else "finished"
 
     def _reject(self, sub: Subprogram, reason: str) -> None:
-        if len(sub.roots) == 1:
-            place = where(find_scope(self.work.module, sub.names[0]))
-            self.rejected.append(Rejected("derive", place, reason))
+        self.rejected.append(Rejected("derive", self._place(sub.places[0]), reason))
+
+    def _place(self, names: Sequence[str]) -> str:
+        return " with ".join(where(find_scope(self.work.module, name)) for name in names)
 
     def _hopeless(self, singles: Sequence[Subprogram], left: Sequence[Subprogram]) -> bool:
         """Whether what was gained and all that is left to gain are less than `LEAST_GAIN`."""
@@ -175,7 +177,7 @@ class _Whole:
         kind = "modelled" if self.measure is None else "measured"
         bounds = f"{self.settings.depth} {self.settings.states} {self.settings.keep} {kind}"
         roots = "+".join(root.token for root in sub.roots)
-        key = (roots, *sub.known, repr(self.costs.target), bounds)
+        key = (roots, *sub.known, repr(self.costs.target), repr(self.costs.fitted), bounds)
         decision = self.remembered.load(key)
         if decision is None:
             share = 1.0 if len(sub.roots) == 1 else GROUPING
@@ -212,8 +214,7 @@ class _Whole:
                     self._note(done, decision)
             elif not quiet:
                 reason = "what it reads was rewritten: the derivation does not fit any more"
-                place = where(find_scope(self.work.module, names[0]))
-                self.rejected.append(Rejected("derive", place, reason))
+                self.rejected.append(Rejected("derive", self._place(names), reason))
         add_pipeline(made.module, ",".join(text for text in pipelines if text))
         run(made, FINISH)
         made.module.verify()
@@ -229,7 +230,7 @@ class _Whole:
 
     def _note(self, done: Done, decision: Decision) -> None:
         """Write down what was applied, each rule on its own; the library's forms as one."""
-        place = ", ".join(where(find_scope(self.work.module, name)) for name in done.names)
+        place = self._place(done.names)
         rules = [*done.found.state.rules(), "match"]
         proof = proof_of(done)
         delta = (decision.after - decision.before) / len(rules)

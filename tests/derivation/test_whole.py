@@ -1,6 +1,7 @@
 """Whole programs: split, searched once each, measured, remembered, and never made slower."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,21 +13,24 @@ from xdsl.parser import Parser
 from isoform.compiler.levels import run_passes
 from isoform.compiler.registry import make_context
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.canonical_types import Read
+from isoform.dialects.canonical_types import Read, leaf
 from isoform.dialects.errors import UserError
-from isoform.dialects.index import Index
+from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program, keep_names, main_of, pipeline_of
+from isoform.dialects.types import Array
 from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.derivation import choose, whole
 from isoform.passes.derivation.body import build
+from isoform.passes.derivation.bound import least_of_scope
 from isoform.passes.derivation.derive import Done
 from isoform.passes.derivation.isolate import isolate
 from isoform.passes.derivation.lift import Lift, scope_ops
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.remembered import Decision, Remembered
 from isoform.passes.derivation.search import Found, Searcher
+from isoform.passes.derivation.subprograms import groups
 from isoform.passes.derivation.whole import prepared, search, split
 from isoform.passes.equivalence import compare
 from isoform.passes.search_result import Limits, SearchResult
@@ -229,6 +233,139 @@ def test_layers_with_numbered_names_are_apart() -> None:
     program = Program(Parser(make_context(), text).parse_module())
     (sub,) = split(prepared(program).module, Prices)
     assert sub.names == ["s0", "s1"]
+
+
+# --- pairs and groups ---------------------------------------------------------------------------
+
+
+def pair_of_lines(taps: int = 3) -> Program:
+    """A convolution along the height and one along the width of one input, as in GCN."""
+    b = GraphBuilder()
+    x = b.input("x", (1, 6, 5, 5))
+    half, ends = taps // 2, []
+    for k, (window, pads) in enumerate((((taps, 1), (half, 0)), ((1, taps), (0, half)))):
+        shape = (4, 6, *window)
+        kernel = b.weight(f"k{k}", drawn(shape, k), shape, f32)
+        y = b.conv(x, kernel, strides=[1, 1], pads=[*pads, *pads], dilations=[1, 1])
+        ends.append(b.relu(y))
+    b.output("y", b.add(*ends))
+    return b.build()
+
+
+def products(shared: bool) -> Program:
+    """Three products of one input, or of inputs of their own, the second read by a fourth."""
+    b = GraphBuilder()
+    x, made = b.input("x", (8, 6)), []
+    for k in range(3):
+        own = x if shared else b.input(f"x{k}", (8, 6))
+        made.append(b.matmul(own, b.weight(f"k{k}", drawn((6, 6), k), (6, 6), f32)))
+        b.output(f"y{k}", b.relu(made[-1]))
+    b.output("z", b.matmul(made[1], b.weight("k3", drawn((6, 6), 3), (6, 6), f32)))
+    return b.build()
+
+
+def drawn(shape: tuple[int, ...], seed: int) -> Callable[[], Array]:
+    return lambda: np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def rules_of(result: SearchResult) -> Counter[str]:
+    return Counter(applied.rule.removeprefix("derive ") for applied in result.applied)
+
+
+def only_together(programs: Sequence[Program], seconds: float) -> list[float]:
+    """A measurement by which what has two results gains, and one result never."""
+    one = len(programs[0].outputs) == 1
+    return [1.0 if one or k == 0 else 0.5 for k in range(len(programs))]
+
+
+def test_lines_that_share_an_input_become_one_product() -> None:
+    """GCN's pair: two derivations and a merger, searched, applied and proved in the program."""
+    program = pair_of_lines()
+    (pair,) = groups(prepared(program).module, Prices)
+    assert len(pair.roots) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(whole, "SETTINGS", replace(choose.SETTINGS, keep=3))
+        result = searched(program, only_together)
+    merged = {"merge-shared-operand", "merge-batch"} & set(rules_of(result))
+    assert merged, rules_of(result)
+    assert {a.proof for a in result.applied} == {"exact"}
+    assert compare(program, result.program).is_equal
+    again = program.clone()
+    keep_names(again)
+    run_passes(again, pipeline_of(result.program.module))
+    assert plain(again) == plain(result.program)
+
+
+def test_products_of_one_input_are_stacked_and_others_batched() -> None:
+    for shared, rule in ((True, "merge-shared-operand"), (False, "merge-batch")):
+        program = products(shared)
+        result = searched(program, only_together)
+        assert rules_of(result)[rule] > 0
+        assert compare(program, result.program).is_equal
+
+
+def test_a_product_and_what_reads_it_are_no_group() -> None:
+    module = prepared(products(shared=False)).module
+    block = [op.result.name_hint for op in scope_ops(module)]
+    names = [op.result.name_hint for op in scope_ops(module) if op.summation]
+    assert len(names) == 4
+    second, fourth = names[1], names[3]
+    assert block.index(second) < block.index(fourth)
+    found = [place for sub in groups(module, Prices) for place in sub.places]
+    assert found
+    assert (second, fourth) not in found
+
+
+def test_a_pair_that_saves_less_than_its_members_alone_is_not_taken() -> None:
+    def alone(programs: Sequence[Program], seconds: float) -> list[float]:
+        one = len(programs[0].outputs) == 1
+        return [1.0 if k == 0 else (0.1 if one else 0.9) for k in range(len(programs))]
+
+    result = searched(pair_of_lines(), alone)
+    assert result.applied
+    assert not {"merge-shared-operand", "merge-batch"} & set(rules_of(result))
+
+
+# --- bounds -------------------------------------------------------------------------------------
+
+
+def test_programs_that_cannot_be_faster_are_not_measured() -> None:
+    """At the peak a dense product takes what it does: nothing derived from it is measured."""
+    calls: list[int] = []
+
+    def at_the_peak(programs: Sequence[Program], seconds: float) -> list[float]:
+        calls.append(len(programs))
+        if programs[0].source != "subprogram":  # the product that shows the machine's peak
+            return [1.0]
+        return [0.8 * 2 * 5 * 5 * 6 * 4 * 3 / COSTS.target.rate("f32")] * len(programs)
+
+    result = searched(pair_of_lines(), at_the_peak)
+    assert result.applied == []
+    assert set(calls) <= {1}
+
+
+def test_a_search_stops_where_nothing_is_left_to_gain() -> None:
+    """The large product runs at the peak, and the small one is too small a part to matter."""
+    b = GraphBuilder()
+    x = b.input("x", (512, 512))
+    for k, columns in enumerate((512, 32)):
+        shape = (512, columns)
+        x = b.relu(b.matmul(x, b.weight(f"k{k}", drawn(shape, k), shape, f32)))
+    b.output("y", x)
+    result = searched(b.build(), times(2 * 512**3 / COSTS.target.rate("f32")))
+    assert result.applied == []
+    assert "none could be faster" in result.rejected[0].reason
+    assert "stopped" in result.rejected[-1].reason
+
+
+def test_the_least_operations_count_padding_out_and_give_up_where_products_repeat() -> None:
+    n, f, h, w, c, r = iterators(6)
+    x, k = leaf("x", (1, 6, 5, 5), f32), leaf("k", (4, 6, 3), f32)
+    line = build((1, 4, 5, 5), (6, 3), [Read(x, (n, c, h + r - 1, w)), Read(k, (f, c, r))], f32)
+    inside = 1 - 2 / 15  # the first and the last row lose one of three taps
+    assert least_of_scope(line) == pytest.approx(2 * 4 * 25 * 18 * inside)
+    both = build((1, 4, 3, 3), (6, 3), [Read(x, (n, c, h + w, r)), Read(k, (f, c, r))], f32)
+    assert least_of_scope(both) == 0.0
 
 
 def ops_of(program: Program) -> list[str]:
