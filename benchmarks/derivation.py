@@ -2,26 +2,42 @@
 
     python benchmarks/derivation.py            cases, spaces, ablations
     python benchmarks/derivation.py --check    also every state to depth 4 against its root
-    python benchmarks/derivation.py --models dcgan,fsrcnn [--batch 16]
+    python benchmarks/derivation.py --models dcgan,fsrcnn [--batch 16] [--out rows.json]
                                                whole models, derivation on and off, onnxruntime
+    python benchmarks/derivation.py --models dcgan --target h100
+                                               the same by the model of a target not at hand
+    python benchmarks/derivation.py --models infogan --depths 1,2,3,4,5
+                                               what each depth of the search reaches
+    python benchmarks/derivation.py --table rows.json
 
-Seconds are process CPU seconds. EinNet's figures are from its artifact's logs (MaxDepth 7). Models
+With --out each row is put into a JSON file, in the place of an older one. Seconds of the first
+tables are process CPU seconds. EinNet's figures are from its artifact's logs (MaxDepth 7). Models
 run on one thread; subprograms decided before are taken from the cache folder.
 """
 
 import argparse
 import gc
+import json
+import os
 import time
+from collections import Counter
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from isoform.compiler import api, zoo
 from isoform.compiler.bench import difference, interleave, median, open_peers
 from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.optimizer import Optimized
+from isoform.dialects.program import Program
+from isoform.passes.derivation import whole
 from isoform.passes.derivation.cases import Case, all_cases, constants, stacked
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Roots
+from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
 from isoform.passes.derivation.search import Result, Searcher, Settings, State
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.prove import Prover
@@ -50,12 +66,22 @@ def main() -> None:
     arguments.add_argument("--batch", type=int, default=1)
     arguments.add_argument("--budget", type=float, default=300.0, help="seconds a model")
     arguments.add_argument("--reference", action="store_true", help="errors against float64")
+    arguments.add_argument("--out", type=Path, help="a JSON file that rows are put into")
+    arguments.add_argument("--table", type=Path, help="print the rows of a JSON file")
+    arguments.add_argument("--target", default="cpu", help="of --models; modelled if not here")
+    arguments.add_argument("--depths", default="", help="of the search, with commas")
+    arguments.add_argument("--without", default="", help="peers left out: onnxruntime")
     given = arguments.parse_args()
+    if given.table:
+        print_rows(json.loads(given.table.read_text()))
+        return
     if given.models:
-        print("model | off ms | derived ms | onnxruntime ms | off / derived (95%) | "
-              "onnxruntime / derived (95%) | rewritten | search s | errors")  # fmt: skip
         for name in given.models.split(","):
-            model_row(name, given.batch, given.budget, given.reference)
+            rows = model_rows(name, given)
+            print_rows(rows)
+            if given.out:
+                known = json.loads(given.out.read_text()) if given.out.exists() else {}
+                given.out.write_text(json.dumps(known | rows, indent=1) + "\n")
         return
     check = given.check
     cases = {case.name: case for case in all_cases()}
@@ -146,44 +172,112 @@ def check_table(cases: dict[str, Case]) -> None:
 # --- whole models -------------------------------------------------------------------------------
 
 
-def model_row(name: str, batch: int, budget: float, reference: bool) -> None:
-    """One model: derivation off, on, and onnxruntime, in turn, at least 50 times each.
+Row = dict[str, Any]
+DEPTH = whole.SETTINGS.depth
+
+
+def model_rows(name: str, given: argparse.Namespace) -> dict[str, Row]:
+    """The rows of one model, each under a key of its own.
 
     Args:
         name: of the zoo, and sizes other than the model's own: `longformer@sequence=2500`.
     """
     model, *sizes = name.split("@")
-    given = {key: int(value) for key, _, value in (size.partition("=") for size in sizes)}
-    program = zoo.build(model, batch, **given)
-    started = time.perf_counter()
-    better = api.optimize(program, strategy="derive", budget=budget)
-    spent = time.perf_counter() - started
+    wanted = {key: int(value) for key, _, value in (size.partition("=") for size in sizes)}
+    program = zoo.build(model, given.batch, **wanted)
+    rows: dict[str, Row] = {}
+    for depth in [int(d) for d in given.depths.split(",") if d] or [DEPTH]:
+        whole.SETTINGS = replace(whole.SETTINGS, depth=depth)
+        row = {"model": name, "batch": given.batch, "target": given.target, "depth": depth}
+        started = time.perf_counter()
+        better = api.optimize(
+            program, target=given.target, strategy="derive", budget=given.budget, threads=1
+        )
+        row |= {"search_s": time.perf_counter() - started} | _applied(better)
+        row |= {"machine": machine(), "time": time.strftime("%Y-%m-%d %H:%M")}
+        if given.target == "cpu":
+            row |= measured(program, better, given)
+        else:
+            cost = better.report["cost"]
+            row |= {"off_ms": cost["before"] * 1e3, "derived_ms": cost["after"] * 1e3}
+            row["off_over_derived"] = [cost["before"] / cost["after"]] * 3
+        rows[f"{name} {given.batch} {given.target} {depth}"] = row
+    return rows
+
+
+def _applied(better: Optimized) -> Row:
+    """What was rewritten, by the rules' names, and how it is known to be equal."""
+    known = {rule.name for rule in (*RULES, *EAGER, *BY_HAND)} | {"match"}
+    rules = [r for r in better.report["rewrites"] if _plain(r) in known]
+    counts = Counter(_plain(r) for r in rules)
+    proofs = Counter(str(r["proof"]) for r in rules)
+    return {"rules": counts, "proofs": proofs, "stop": better.report["stop_reason"]}
+
+
+def _plain(rewrite: Row) -> str:
+    """The rule's name; those of a search's second program have no prefix."""
+    return str(rewrite["rule"]).removeprefix("derive ")
+
+
+def measured(program: Program, better: Program, given: argparse.Namespace) -> Row:
+    """Derivation off, on, and onnxruntime, in turn, at least 50 times each."""
     feeds = draw_inputs(program, 0)
     off = api.compile(api.improve(program), threads=1)
     on = api.compile(better, threads=1)
     runs = {"off": partial(off.run, None, feeds), "derived": partial(on.run, None, feeds)}
-    peers, _ = open_peers(program, ["onnxruntime"], 1, feeds)
-    runs |= {peer.name: peer.run for peer in peers}
+    if given.without != "onnxruntime":
+        peers, _ = open_peers(program, ["onnxruntime"], 1, feeds)
+        runs |= {peer.name: peer.run for peer in peers}
     times = interleave(runs, 12.0, least=50, most=400, settle=0.005)
-    ms = {k: f"{median(v) * 1e3:.3f}" for k, v in times.items()}
-    ratios = {k: interval(v, times["derived"]) for k, v in times.items() if k != "derived"}
-    rules = [r for r in better.report["rewrites"] if r["rule"] in ("derive match", "match")]
-    errors = "not computed"
-    if reference:
+    row: Row = {f"{k}_ms": median(v) * 1e3 for k, v in times.items()}
+    row["pairs"] = len(times["off"])
+    for k, v in times.items():
+        if k != "derived":
+            row[f"{k}_over_derived"] = interval(v, times["derived"])
+    if given.reference:
         exact = api.compile(program, "reference").run(None, feeds)
-        found = [difference(session.run(None, feeds), exact) for session in (off, on)]
-        errors = ", ".join(f"{e:.1e}" for e in found)
-    cells = [name, ms["off"], ms["derived"], ms.get("onnxruntime", "-"), ratios["off"]]
-    cells += [ratios.get("onnxruntime", "-"), str(len(rules)), f"{spent:.0f}", errors]
-    print(" | ".join(cells), flush=True)
+        row["errors"] = [difference(session.run(None, feeds), exact) for session in (off, on)]
+    return row
 
 
-def interval(slow: list[float], fast: list[float]) -> str:
-    """The median ratio of paired runs, with its 95% interval (bootstrap, fixed seed)."""
+def interval(slow: list[float], fast: list[float]) -> list[float]:
+    """The median ratio of paired runs, and its 95% interval (bootstrap, fixed seed)."""
     ratios = np.asarray(slow) / np.asarray(fast)
     draws = np.random.default_rng(0).integers(0, len(ratios), (1000, len(ratios)))
     low, high = np.percentile(np.median(ratios[draws], axis=1), [2.5, 97.5])
-    return f"{np.median(ratios):.2f} ({low:.2f}, {high:.2f})"
+    return [float(np.median(ratios)), float(low), float(high)]
+
+
+def print_rows(rows: dict[str, Row]) -> None:
+    """One line each."""
+    print("model | batch | target | depth | off ms | derived ms | onnxruntime ms | off / derived | "
+          "onnxruntime / derived | scopes | proofs | search s | errors off, derived")  # fmt: skip
+    for row in rows.values():
+        cells = [str(row[k]) for k in ("model", "batch", "target", "depth")]
+        cells += [_number(row.get(f"{k}_ms")) for k in ("off", "derived", "onnxruntime")]
+        cells += [_ratio(row.get(f"{k}_over_derived")) for k in ("off", "onnxruntime")]
+        proofs = ", ".join(f"{k} {n}" for k, n in row["proofs"].items())
+        errors = ", ".join(f"{e:.1e}" for e in row.get("errors", ()))
+        cells += [str(row["rules"].get("match", 0)), proofs, f"{row['search_s']:.0f}", errors]
+        print(" | ".join(cells), flush=True)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _ratio(value: list[float] | None) -> str:
+    return "-" if value is None else f"{value[0]:.2f} ({value[1]:.2f}, {value[2]:.2f})"
+
+
+def machine() -> str:
+    """Processor, versions and load."""
+    from importlib.metadata import version
+
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    name = next((x.partition(":")[2].strip() for x in lines if x.startswith("model name")), "")
+    load = f"load {os.getloadavg()[0]:.1f}"
+    return f"{name}, 1 thread, onnxruntime {version('onnxruntime')}, numpy {np.__version__}, {load}"
 
 
 if __name__ == "__main__":
