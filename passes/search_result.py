@@ -56,6 +56,7 @@ class SearchResult:
         program: the modelled best; the input's copy where nothing better was found.
         stop_reason: "finished" only where the whole space within its caps was seen.
         alternatives: next best programs, best first, worth measuring as well.
+        best_after: seconds until the best was found, where the search tells.
     """
 
     program: Program
@@ -63,3 +64,4 @@ class SearchResult:
     applied: list[Applied] = field(default_factory=list[Applied])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     alternatives: list[Program] = field(default_factory=list[Program])
+    best_after: float = 0.0

@@ -32,3 +32,29 @@ func.func @chained(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
   %y = graph.matmul %x, %a : tensor<64x64xf32>
   func.return %y : tensor<64x64xf32>
 }
+
+// Weights that stand the other way round: flags are transposes to the rules, at no cost.
+// CHECK-LABEL: func.func @flagged
+// CHECK:       [[U:%\w+]] = graph.transpose %u {perm = [1, 0]}
+// CHECK:       [[V:%\w+]] = graph.transpose %v {perm = [1, 0]}
+// CHECK:       [[UV:%\w+]] = graph.concat [[U]], [[V]] {axis = 1}
+// CHECK-NEXT:  graph.matmul %x, [[UV]]
+// CHECK-NOT:   graph.matmul
+// CHECK:       func.return
+func.func @flagged(%x: tensor<64x256xf32>) -> (tensor<64x256xf32>, tensor<64x256xf32>) {
+  %u = graph.weight @u : tensor<256x256xf32>
+  %v = graph.weight @v : tensor<256x256xf32>
+  %xu = graph.matmul %x, %u {transpose_b = true} : tensor<64x256xf32>
+  %xv = graph.matmul %x, %v {transpose_b = true} : tensor<64x256xf32>
+  func.return %xu, %xv : tensor<64x256xf32>, tensor<64x256xf32>
+}
+
+// A transpose that only a product reads is folded into it.
+// CHECK-LABEL: func.func @folded
+// CHECK-NEXT:  graph.matmul %x, %y {transpose_b = true} : tensor<64x32xf32>
+// CHECK-NEXT:  func.return
+func.func @folded(%x: tensor<64x256xf32>, %y: tensor<32x256xf32>) -> tensor<64x32xf32> {
+  %t = graph.transpose %y {perm = [1, 0]} : tensor<256x32xf32>
+  %z = graph.matmul %x, %t : tensor<64x32xf32>
+  func.return %z : tensor<64x32xf32>
+}

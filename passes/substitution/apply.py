@@ -11,15 +11,26 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
 from xdsl.dialects.builtin import TensorType
 
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
+from ...dialects.types import Array
 from ..saturation.ops import Head
 from ..saturation.patterns import attribute_of
-from .constants import constant_array
-from .graph_form import Change, Entry, Graph, Tables, Value, mark_of, node_of, result_of, value_of
+from .constants import Step, constant_steps, is_writable
+from .graph_form import (
+    Change,
+    Entry,
+    Graph,
+    Tables,
+    Value,
+    is_paid,
+    mark_of,
+    node_of,
+    result_of,
+    value_of,
+)
 from .match import COMMUTATIVE, PREFIX, Match, bindings, resolved
 from .rule import CONSTANTS, Node, Out, Rule, Term, Var
 
@@ -85,22 +96,15 @@ class Applier:
             return None
         return self.tables.head(head), tuple(self.tables.type(r.type) for r in sample.results)
 
-    def constant(self, op: str, attributes: Given, like: int) -> Any:
-        """Head and type of a literal; None where it would be too large."""
-        key = (op, attributes, like)
-        if key not in self._built:
-            self._built[key] = self._literal(op, dict(attributes), like)
-        return self._built[key]
-
-    def _literal(self, op: str, attributes: dict[str, Any], like: int) -> Any:
-        numbers = [n for v in attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
+    def literal(self, array: Array, like: int) -> Any:
+        """Head and type of a literal of some tensor's element type; None where it is too large."""
         type_ = self.tables.types[like]
-        if np.prod(numbers, dtype=np.float64) > MOST_CONSTANT or not isinstance(type_, TensorType):
+        if array.size > MOST_CONSTANT or not isinstance(type_, TensorType):
             return None
-        literal = ConstantOp(constant_array(op, attributes), type_.element_type)
-        head = self.tables.ops.head(literal)
+        made = ConstantOp(array, type_.element_type)
+        head = self.tables.ops.head(made)
         assert head is not None
-        return self.tables.head(head), (self.tables.type(literal.result.type),)
+        return self.tables.head(head), (self.tables.type(made.result.type),)
 
 
 @dataclass
@@ -168,12 +172,32 @@ class _Change:
             raise RefusedError(error.one_line()) from error
         operands = tuple(map(self._term, term.operands))
         if term.op in CONSTANTS:
-            found = self.applier.constant(term.op, attributes, self._type(self.match.tensors[0]))
-        else:
-            found = self.applier.built(term.op, attributes, tuple(map(self._type, operands)))
+            return self._constant(term.op, attributes)
+        return self._made(term.op, attributes, operands)
+
+    def _made(self, op: str, attributes: Given, operands: tuple[Value, ...]) -> Value:
+        found = self.applier.built(op, attributes, tuple(map(self._type, operands)))
         if found is None:
-            raise RefusedError(f"{term.op} does not take these operands")
+            raise RefusedError(f"{op} does not take these operands")
         return value_of(self._node(found[0], operands, found[1]))
+
+    def _constant(self, op: str, attributes: Given) -> Value:
+        """The ops that compute a constant."""
+        given = dict(attributes)
+        if not is_writable(op, given, MOST_CONSTANT):
+            raise RefusedError(f"there is no {op} of this size")
+        values = list[Value]()
+        for step in constant_steps(op, given):
+            if isinstance(step, Step):
+                operands = tuple(values[k] for k in step.operands)
+                values.append(self._made(step.op, step.attributes, operands))
+                continue
+            found = self.applier.literal(step, self._type(self.match.tensors[0]))
+            if found is None:
+                raise RefusedError(f"{op} has no literal")
+            values.append(value_of(self._node(found[0], (), found[1])))
+        self.applier.tables.constants[node_of(values[-1])] = (op, given)
+        return values[-1]
 
     def _node(self, head: int, operands: tuple[Value, ...], types: tuple[int, ...]) -> int:
         """A node that is there already, or a new one."""
@@ -260,4 +284,29 @@ class _Change:
             if number not in self.dead:
                 delta += tables.seconds(after, entry) - tables.seconds(nodes, nodes[number])
                 mark += mark_of(number, entry) - mark_of(number, nodes[number])
-        return delta, mark & _MASK
+        return delta + self._transposes(made, dead, changed), mark & _MASK
+
+    def _transposes(
+        self, made: tuple[tuple[int, Entry], ...], dead: tuple[int, ...], changed: dict[int, Entry]
+    ) -> float:
+        """Seconds that transposes cost more or less, now that other ops read them."""
+        tables, nodes = self.applier.tables, self.graph.nodes
+        entries = [e for _, e in made] + list(changed.values()) + [nodes[n] for n in dead]
+        entries += [nodes[n] for n in changed]
+        read = dict.fromkeys(node_of(v) for e in entries for v in e.operands)
+        near = dict.fromkeys((*read, *self.made, *dead))
+        delta = 0.0
+        for number in near:
+            entry = self._entry(value_of(number))
+            if not tables.swaps(entry):
+                continue
+            self.reads.add(number)
+            if number in nodes:
+                before = [nodes[u] for u in self.graph.users.get(value_of(number), ())]
+                if is_paid(tables, entry, before):
+                    delta -= tables.materialised(entry, self._entry(entry.operands[0]))
+            if number not in self.dead:
+                users = [self._entry(value_of(u)) for u in self._uses(value_of(number))]
+                if is_paid(tables, entry, users):
+                    delta += tables.materialised(entry, self._entry(entry.operands[0]))
+        return delta

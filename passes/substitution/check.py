@@ -36,16 +36,19 @@ class Checked:
         return self.wrong is None and self.instances > 0
 
 
-def check_rule(rule: Rule, count: int = 20, seed: int = 0, tries: int = 60) -> Checked:
+def check_rule(
+    rule: Rule, count: int = 20, seed: int = 0, tries: int = 60, thorough: bool = False
+) -> Checked:
     """Apply a rule to systematic instances, then to random ones until there are `count`.
 
     Args:
         tries: draws for each of `count`, at most.
+        thorough: systematic instances also have every axis with every value of the attributes.
     """
     rng = np.random.default_rng([seed, len(rule.name)])
     seen = dict[str, None]()
     samplers = [Sampler(rule, base, rng) for base in islice(first_instances(rule), _BASES)]
-    for bindings in chain.from_iterable(s.systematic() for s in samplers):
+    for bindings in chain.from_iterable(s.systematic(thorough) for s in samplers):
         if (wrong := _applied(rule, bindings, seed, seen)) is not None:
             return Checked(rule, len(seen), wrong)
     for sampler in samplers:

@@ -1,21 +1,37 @@
-"""The constant tensors that rules may name, and their values.
+"""The constant tensors that rules may name: their values, and how a program computes them.
 
 ones(shape=[..])                                 every element 1
 identity_matrix(size=n)                          x = matmul(x, identity_matrix)
 identity_kernel(channels=c, kernel=[r, s])       x = conv(x, .., groups=c), odd taps, same pads
 pool_kernel(channels=c, kernel=[r, s])           1/(r s) everywhere: the mean, by a conv
+pair_mask(shape=[o, i, r, s], groups=g)          1 where an output channel of each second group
+                                                 meets the second half of i, or of each first the
+                                                 first; else 0: two groups' kernels, as one group's
+
+Large ones, and values that no float is, are written as `steps`: a few ops on small literals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...dialects.errors import UserError
 from ...dialects.types import Array
 from .rule import CONSTANTS
+
+
+class Step(NamedTuple):
+    """An op that a constant is computed by: on the results of earlier steps, by their numbers."""
+
+    op: str
+    operands: tuple[int, ...]
+    attributes: tuple[tuple[str, Any], ...]
+
+
+Steps: TypeAlias = "tuple[Array | Step, ...]"
 
 
 def constant_array(op: str, attributes: Mapping[str, Any]) -> Array:
@@ -36,5 +52,66 @@ def constant_array(op: str, attributes: Mapping[str, Any]) -> Array:
         case "pool_kernel":
             kernel = tuple(attributes["kernel"])
             return np.full((attributes["channels"], 1, *kernel), 1.0 / np.prod(kernel))
+        case "pair_mask":
+            outputs, inputs, *kernel = attributes["shape"]
+            half = np.arange(inputs) // max(inputs // 2, 1)
+            group = np.arange(outputs) // max(outputs // attributes["groups"], 1)
+            mask = (group % 2)[:, None] == half[None, :]
+            return np.ones((outputs, inputs, *kernel)) * mask[:, :, None, None]
         case _:
             raise UserError(f"'{op}' is no constant of a rule", expected=", ".join(CONSTANTS))
+
+
+def makes_sense(op: str, attributes: Mapping[str, Any]) -> bool:
+    """Whether there is a constant with these attributes, all of them positive."""
+    match op:
+        case "identity_kernel":
+            return all(n % 2 for n in attributes["kernel"])
+        case "pair_mask":
+            outputs, inputs = attributes["shape"][:2] if len(attributes["shape"]) == 4 else (1, 1)
+            groups = attributes["groups"]
+            return groups % 2 == 0 and outputs % groups == 0 and inputs % 2 == 0
+        case _:
+            return True
+
+
+def is_writable(op: str, attributes: Mapping[str, Any], most: int) -> bool:
+    """Whether a program can hold a constant: its literal has at most so many elements."""
+    numbers = [n for v in attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
+    if any(n < 1 for n in numbers) or not makes_sense(op, attributes):
+        return False
+    match op:
+        case "identity_matrix":
+            return attributes["size"] ** 2 <= most
+        case "identity_kernel":
+            return bool(np.prod(numbers, dtype=np.float64) <= most)
+        case _:
+            return True
+
+
+def constant_steps(op: str, attributes: Mapping[str, Any]) -> Steps:
+    """What computes a constant, the last step the whole of it: literals are exact in any float.
+
+    Raises:
+        UserError: there is no such constant.
+    """
+    match op:
+        case "ones":
+            return (np.array(1.0), _broadcast(0, (), tuple(attributes["shape"])))
+        case "pool_kernel":
+            shape = (attributes["channels"], 1, *attributes["kernel"])
+            count = np.float64(np.prod(attributes["kernel"]))
+            share = Step("div", (0, 1), ())
+            return (np.array(1.0), np.array(count), share, _broadcast(2, (), shape))
+        case "pair_mask":
+            outputs, inputs, *kernel = attributes["shape"]
+            groups = attributes["groups"]
+            parts = (groups // 2, 2, outputs // groups, 2, inputs // 2, *kernel)
+            whole = Step("reshape", (1,), (("shape", (outputs, inputs, *kernel)),))
+            return (np.eye(2), _broadcast(0, (1, 3), parts), whole)
+        case _:
+            return (constant_array(op, attributes),)
+
+
+def _broadcast(of: int, dims: tuple[int, ...], shape: tuple[int, ...]) -> Step:
+    return Step("broadcast", (of,), (("dims", dims), ("shape", shape)))

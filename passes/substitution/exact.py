@@ -76,7 +76,7 @@ def infer(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> tuple[S
     return None if any(0 in shape for shape in found) else found
 
 
-@lru_cache(maxsize=512)  # a plan holds its index tables: a megabyte, easily
+@lru_cache(maxsize=2048)  # a plan holds its index tables: a megabyte, if shapes are large
 def plan(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> Plan | None:
     """The op at these operand shapes; None where its inference refuses them.
 
@@ -272,13 +272,13 @@ def _inverse(x: Words) -> Words:
 
 def constant(op: str, attributes: Attributes) -> tuple[Shape, Words] | None:
     """Shape and residues of a constant of rules; None where its attributes make no sense."""
-    from .constants import constant_array
+    from .constants import constant_array, makes_sense
 
     given = dict(attributes)
     numbers = [n for v in given.values() for n in (v if isinstance(v, tuple) else (v,))]
     if any(not isinstance(n, int) or n < 1 for n in numbers) or np.prod(numbers) > _MOST_CONSTANT:
         return None
-    if op == "identity_kernel" and any(n % 2 == 0 for n in given["kernel"]):
+    if not makes_sense(op, given):
         return None
     array = constant_array(op, given)
     if op == "pool_kernel":

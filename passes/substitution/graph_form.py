@@ -8,26 +8,31 @@ random ones, results that nobody infers) are nodes that equal only themselves.
 A `Graph` never changes: `Graph.after` makes another one that shares what stays. Two graphs made by
 the same rewrites in another order have equal `mark`s at once; `fingerprint` is equal for any two
 that are the same up to the numbers of their nodes.
+
+A product is priced as it reads its operands once layouts.py has folded transposes into it, and a
+transpose that only products read costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
-from xdsl.dialects.builtin import TensorType
+from xdsl.dialects.builtin import BoolAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.graph import GraphOp
 from ...dialects.graph.base import to_python
-from ...dialects.graph.shaping import SplitOp
+from ...dialects.graph.contraction import MatmulOp
+from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.program import provenance, where
 from ..cost import FREE, Costs
 from ..saturation.ops import RESULTS, Head, OpTable
 from ..weights_only import is_deterministic, is_source, weights_only
+from .layouts import FLAGS, swap
 
 Value: TypeAlias = int
 """A result of a node: the node's number, and in the last bits which result."""
@@ -76,6 +81,7 @@ class Tables:
         pinned: nodes that are never removed or matched: arguments, effects, the return.
         places: how to name the ops of the program to a user, by place.
         made_before: rules that had made an op before the search.
+        constants: nodes that rules wrote as a constant of theirs, and which.
     """
 
     ops: OpTable
@@ -85,6 +91,9 @@ class Tables:
     pinned: list[int] = field(default_factory=list[int])
     places: list[str] = field(default_factory=list[str])
     made_before: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    constants: dict[int, tuple[str, Mapping[str, Any]]] = field(
+        default_factory=dict[int, "tuple[str, Mapping[str, Any]]"]
+    )
     _heads: dict[Head, int] = field(default_factory=dict[Head, int])
     _types: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
     _numbers: dict[tuple[object, ...], int] = field(default_factory=dict[tuple[object, ...], int])
@@ -92,6 +101,7 @@ class Tables:
         default_factory=dict[tuple[object, ...], float]
     )
     _attributes: dict[int, Mapping[str, Any]] = field(default_factory=dict[int, Mapping[str, Any]])
+    _swaps: dict[int, bool] = field(default_factory=dict[int, bool])
 
     def head(self, head: Head) -> int:
         """The number of a head."""
@@ -136,13 +146,61 @@ class Tables:
         found = [nodes[node_of(v)] for v in entry.operands]
         if head.op == SplitOp.name and self._continues(found[0], entry):
             return 0.0
-        types = tuple(e.types[result_of(v)] for e, v in zip(found, entry.operands, strict=True))
-        fresh = tuple(e.weights for e in found)
-        same = tuple(map(entry.operands.index, entry.operands))
-        key = (entry.head, types, fresh, same)
+        if self.swaps(entry):
+            return 0.0
+        types = [e.types[result_of(v)] for e, v in zip(found, entry.operands, strict=True)]
+        read, flags = entry.operands, ()
+        if head.op == MatmulOp.name:
+            flags = tuple(self.swaps(e) for e in found)
+            types = [self._turned(t) if f else t for t, f in zip(types, flags, strict=True)]
+            pairs = zip(found, entry.operands, flags, strict=True)
+            read = tuple(e.operands[0] if f else v for e, v, f in pairs)
+        return self._known_price(entry, types, found, read, flags)
+
+    def _known_price(
+        self,
+        entry: Entry,
+        types: Sequence[int],
+        found: Sequence[Entry],
+        read: tuple[Value, ...],
+        flags: tuple[bool, ...],
+    ) -> float:
+        fresh, same = tuple(e.weights for e in found), tuple(map(read.index, read))
+        key = (entry.head, tuple(types), fresh, same, flags)
         if key not in self._seconds:
+            head = self.heads[entry.head]
+            head = self._flagged(head, flags) if any(flags) else head
             self._seconds[key] = self._price(head, types, fresh, same, entry.types)
         return self._seconds[key]
+
+    def materialised(self, entry: Entry, above: Entry) -> float:
+        """What a transpose that products could read folded costs where something else reads it."""
+        types = [above.types[result_of(entry.operands[0])]]
+        return self._known_price(entry, types, [above], entry.operands, ())
+
+    def swaps(self, entry: Entry) -> bool:
+        """Whether a node transposes the last two dims of what a program computes when it runs."""
+        if entry.head not in self._swaps:
+            perm = ()
+            if self.heads[entry.head].op == TransposeOp.name:
+                perm = tuple(self.attributes(entry.head)["perm"])
+            self._swaps[entry.head] = len(perm) >= 2 and perm == swap(len(perm))
+        return self._swaps[entry.head]
+
+    def _turned(self, type_: int) -> int:
+        """A type with its last two dims swapped."""
+        found = self.types[type_]
+        assert isinstance(found, TensorType)
+        *batch, m, n = found.get_shape()
+        return self.type(TensorType(found.element_type, [*batch, n, m]))
+
+    def _flagged(self, head: Head, flags: tuple[bool, ...]) -> Head:
+        """A product's head with its operands' flags turned."""
+        given = dict(head.attributes)
+        for name, flag in zip(FLAGS, flags, strict=True):
+            if flag:
+                given[name] = BoolAttr.from_bool(not to_python(given[name]))
+        return replace(head, attributes=tuple(sorted(given.items())))
 
     def _continues(self, above: Entry, entry: Entry) -> bool:
         """Whether a split of another along one axis: write.py makes them one."""
@@ -301,6 +359,13 @@ def mark_of(number: int, entry: Entry) -> int:
     return hash((number, entry.head, entry.operands)) & _MASK
 
 
+def is_paid(tables: Tables, entry: Entry, users: Iterable[Entry]) -> bool:
+    """Whether a node is a transpose that products read folded, and something else reads it too."""
+    if entry.weights or not tables.swaps(entry):
+        return False
+    return any(tables.heads[user.head].op != MatmulOp.name for user in users)
+
+
 def encode(block: Block, tables: Tables) -> Graph:
     """The graph of a block; its ops are not changed."""
     ops = list(block.ops)
@@ -351,5 +416,9 @@ def _graph(tables: Tables, nodes: dict[int, Entry]) -> Graph:
         for value in entry.operands:
             users[value] = _joined(users.get(value, ()), (number,))
     seconds = sum(tables.seconds(nodes, entry) for entry in nodes.values())
+    for number, entry in nodes.items():
+        read = users.get(value_of(number), ())
+        if is_paid(tables, entry, (nodes[user] for user in read)):
+            seconds += tables.materialised(entry, nodes[node_of(entry.operands[0])])
     mark = sum(mark_of(number, entry) for number, entry in nodes.items()) & _MASK
     return Graph(tables, nodes, users, seconds, mark)

@@ -18,6 +18,7 @@ from ..saturation.ops import OpTable
 from ..search_result import Limits
 from .apply import Applier, RefusedError
 from .graph_form import Graph, Tables, encode
+from .layouts import fold, unfold
 from .match import Matcher, unusable
 from .rule import Rule
 from .rule_set import rules_named
@@ -31,6 +32,7 @@ class GraphSubstitute(ModulePass):
 
     `rules` is a rule set or a file. Programs that cost up to `alpha` times the best so far are
     looked at, `programs` of them, for at most `budget` seconds. Costs are those of `target`.
+    Transposes that products can read as they are cost nothing, and are folded into them.
 
     Before:
 
@@ -63,9 +65,11 @@ class GraphSubstitute(ModulePass):
         costs = load_costs(target_named(self.target), self.cost_file)
         settings = Settings(both_ways(rules_named(self.rules)), self.alpha, self.programs)
         for block in _bodies(op):
+            unfold(block)
             found, _, _ = search_block(block, costs, Limits(self.budget), settings, ctx)
             if found.best.parent is not None:
                 write(found.best.graph, block)
+            fold(block)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations, product
+from itertools import combinations, count, permutations, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,15 +38,15 @@ _SHAPES: tuple[Shape, ...] = (
     (4, 2, 3, 3),
 )
 _VALUES: Mapping[str, tuple[Any, ...]] = {
-    "strides": ((1, 1), (2, 2), (1, 2)),
-    "dilations": ((1, 1), (2, 2)),
-    "pads": ((1, 1, 1, 1), (0, 0, 0, 0), (1, 0, 1, 0), (2, 2, 2, 2)),
+    "strides": ((1, 1), (2, 2), (1, 2), (3, 3)),
+    "dilations": ((1, 1), (2, 2), (1, 3)),
+    "pads": ((1, 1, 1, 1), (0, 0, 0, 0), (1, 0, 1, 0), (2, 2, 2, 2), (2, 2, 0, 0)),
     "kernel": ((3, 3), (1, 1), (3, 1), (2, 2)),
     "groups": (1, 2, 3, 4),
     "axis": (1, 0, 2, 3),
     "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1)),
-    "sizes": ((2, 2), (1, 1), (1, 3)),
-    "shape": ((2, 2), (1, 2, 3, 3)),
+    "sizes": ((2, 2), (1, 1), (1, 3), (3, 1)),
+    "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1)),
     "dims": ((),),
     "size": (2,),
     "channels": (2,),
@@ -57,7 +57,7 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
 }
 _SCALED = ("groups", "sizes", "shape", "size", "channels")  # whole numbers that follow extents
 _MOST_ELEMENTS = 20_000
-_MOST_TURNED = 16
+_MOST_TURNED = 6
 
 
 @dataclass(frozen=True)
@@ -193,24 +193,45 @@ def attribute_names(rule: Rule) -> dict[str, str]:
     return found
 
 
-def first_instances(rule: Rule, limit: int = 200_000) -> Iterator[Bindings]:
-    """Small instances on which the left side is well-formed and the conditions hold."""
+def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
+    """Small instances on which the left side is well-formed and the conditions hold.
+
+    Args:
+        limit: partial instances looked at; those with the first of `_VALUES` come first.
+    """
     names, attributes = variables_of(rule.left), attribute_names(rule)
     pools = [_VALUES.get(a, (1, 0, 2, 3)) for a in attributes.values()]
-    tried = 0
-    for values in product(*pools):
+    tried = count()
+    for values in _first_values_first(pools):
         given = dict(zip(attributes, values, strict=True))
-        for shapes in _shapes_for(rule.left, names, given, {}):
-            tried += 1
+        for shapes in _shapes_for(rule.left, names, given, {}, tried):
             bindings = {**given, **shapes}
             if shapes_of(rule.left, bindings) is not None and holds(rule.where, bindings):
                 yield bindings
-            if tried > limit:
-                return
+        if next(tried) > limit:
+            return
+
+
+def _first_values_first(pools: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """All combinations, by how far they are from the first values."""
+
+    def places(left: Sequence[tuple[Any, ...]], steps: int) -> Iterator[tuple[Any, ...]]:
+        if not left:
+            yield from [()] if steps == 0 else []
+            return
+        for k, value in enumerate(left[0][: steps + 1]):
+            yield from ((value, *rest) for rest in places(left[1:], steps - k))
+
+    for steps in range(1 + sum(len(pool) - 1 for pool in pools)):
+        yield from places(pools, steps)
 
 
 def _shapes_for(
-    terms: Sequence[Term], names: Sequence[str], given: Bindings, known: Bindings
+    terms: Sequence[Term],
+    names: Sequence[str],
+    given: Bindings,
+    known: Bindings,
+    tried: Iterator[int],
 ) -> Iterator[Bindings]:
     """Shapes of the variables, one after the other; subterms that are complete must make sense."""
     left = [name for name in names if name not in known]
@@ -223,9 +244,10 @@ def _shapes_for(
         if left[0] in variables_of((node,)) and set(variables_of((node,))) <= {*known, left[0]}
     ]
     for shape in _SHAPES:
+        next(tried)
         bound = {**known, left[0]: shape}
         if all(shapes_of((_whole(node),), {**given, **bound}) is not None for node in complete):
-            yield from _shapes_for(terms, names, given, bound)
+            yield from _shapes_for(terms, names, given, bound, tried)
 
 
 def _whole(node: Node) -> Term:
@@ -233,6 +255,8 @@ def _whole(node: Node) -> Term:
 
 
 Place: TypeAlias = "tuple[str, int]"  # a variable (or attribute variable) and a position in it
+Tie: TypeAlias = "tuple[tuple[Place, ...], bool]"
+"""Numbers that change together; whether one is added to each, or all are scaled."""
 
 
 class Sampler:
@@ -251,9 +275,13 @@ class Sampler:
         self.bases = [base]
         if lifts:
             self.bases += [b for b in self._lifted(base) if self._fits(b)]
-        turned = [t for b in self.bases for t in self._turned(b) if self._fits(t)]
-        self.bases += turned[:_MOST_TURNED]
         self.ties = [self._ties(base) for base in self.bases]
+        self.plain = len(self.bases)
+        for k in range(self.plain):
+            turned = [t for t in self._turned(self.bases[k]) if self._fits(t[0])]
+            for moved, order in turned[:_MOST_TURNED]:
+                self.bases.append(moved)
+                self.ties.append([self._turned_tie(tie, order) for tie in self.ties[k]])
 
     def _fits(self, bindings: Bindings) -> bool:
         return shapes_of(self.rule.left, bindings) is not None
@@ -275,7 +303,7 @@ class Sampler:
                     moved[name] = (2, 1)[:more] + base[name] if more > 0 else base[name][-more:]
             yield moved
 
-    def _turned(self, base: Bindings) -> Iterator[Bindings]:
+    def _turned(self, base: Bindings) -> Iterator[tuple[Bindings, tuple[int, ...]]]:
         """The base with its dims in another order: what happened along one axis, along another."""
         axes = [name for name, attribute in self.attributes.items() if attribute == "axis"]
         ranks = {len(base[name]) for name in self.names if base[name]}
@@ -289,7 +317,14 @@ class Sampler:
                     moved[name] = tuple(base[name][k] for k in order) if base[name] else ()
                 for subset in ({*axes}, *({axis} for axis in axes if len(axes) > 1)):
                     turn = {a: order.index(base[a]) for a in subset if base[a] < rank}
-                    yield {**moved, **turn}
+                    yield {**moved, **turn}, order
+
+    def _turned_tie(self, tie: Tie, order: tuple[int, ...]) -> Tie:
+        """The same numbers where the dims stand in another order."""
+        places = tuple(
+            (name, k if name in self.attributes else order.index(k)) for name, k in tie[0]
+        )
+        return places, tie[1]
 
     def _numbers(self, bindings: Bindings) -> list[Place]:
         """Every extent, and every number among the attributes that goes with extents."""
@@ -300,21 +335,41 @@ class Sampler:
                 found += [(name, k) for k in range(len(value) if isinstance(value, tuple) else 1)]
         return found
 
-    def _ties(self, base: Bindings) -> list[tuple[Place, ...]]:
+    def _ties(self, base: Bindings) -> list[Tie]:
+        """Sets of numbers that can change together with the left side well-formed."""
+        scaled = [(places, False) for places in self._scaled_together(base)]
+        return scaled + [(places, True) for places in self._grown_together(base)]
+
+    def _grown_together(self, base: Bindings) -> list[tuple[Place, ...]]:
+        """One part of a split, and what it is a part of: parts of unequal sizes come of these."""
+        parts = [(n, k) for n, a in self.attributes.items() if a == "sizes" for k in range(2)]
+        extents = [(name, k) for name in self.names for k in range(len(base[name]))]
+        columns = list(self._columns(base))
+        rest = [*((e,) for e in extents), *combinations(extents, 2), *columns]
+        found = list[tuple[Place, ...]]()
+        for some in (*((p,) for p in parts), *combinations(parts, 2)):
+            for places in ((*some, *more) for more in ((), *rest)):
+                if any(set(known) <= set(places) for known in found):
+                    continue
+                if self._fits(_changed(base, places, lambda n: n + 1)):
+                    found.append(places)
+        return found
+
+    def _scaled_together(self, base: Bindings) -> list[tuple[Place, ...]]:
         """Smallest sets of numbers that can be scaled together with the left side well-formed."""
         found = [places for places in self._columns(base) if self._fits(_scaled(base, places, 2))]
         single = set[Place]()
         numbers = self._numbers(base)
-        for count in (1, 2, 3, 4):
-            rest = numbers if count < 3 else [n for n in numbers if n not in single]
-            if count == 4 and len(rest) > 14:
+        for many in (1, 2, 3, 4):
+            rest = numbers if many < 3 else [n for n in numbers if n not in single]
+            if many == 4 and len(rest) > 14:
                 break
-            for places in combinations(rest, count):
+            for places in combinations(rest, many):
                 if places in found or any(set(t) < set(places) for t in found):
                     continue
                 if self._fits(_scaled(base, places, 2)):
                     found.append(places)
-                    single |= set(places) if count == 1 else set()
+                    single |= set(places) if many == 1 else set()
         # Groups must divide what both sides have: with them, all that is free grows as well.
         free = tuple(sorted(single))
         given = [place for place in numbers if place[0] in self.attributes]
@@ -327,18 +382,37 @@ class Sampler:
         for k in range(1, 1 + max((len(base[name]) for name in self.names), default=0)):
             yield tuple((n, len(base[n]) - k) for n in self.names if len(base[n]) >= k)
 
-    def systematic(self) -> Iterator[Bindings]:
+    def systematic(self, thorough: bool = False) -> Iterator[Bindings]:
         """The first instances, each with every set of numbers that go together grown alone.
 
-        And every one of attributes that go with extents (groups) with every other set.
+        And, but for those turned, every one of attributes that go with extents (groups) with every
+        other set, and every two values of the other attributes; `thorough`, those of axes as well.
         """
-        for base, ties in zip(self.bases, self.ties, strict=True):
+        for number, (base, ties) in enumerate(zip(self.bases, self.ties, strict=True)):
             yield base
-            grown = [_scaled(base, places, factor) for places in ties for factor in (2, 3)]
-            for places in ties:
-                if any(name in self.attributes for name, _ in places):
-                    grown += [_scaled(_scaled(base, places, 2), other, 2) for other in ties]
+            turned = number >= self.plain
+            grown = [
+                _moved(base, tie, much) for tie in ties for much in ((2,) if turned else (2, 3))
+            ]
+            for tie in () if turned else ties:
+                if any(name in self.attributes for name, _ in tie[0]):
+                    grown += [
+                        _moved(_moved(base, tie, a), other, b)
+                        for other in ties
+                        for a, b in ((2, 2), (4, 2), (4, 4))
+                    ]
+            grown += [] if turned else self._attribute_pairs(base, thorough)
             yield from (made for made in grown if self._is_small(made) and self._fits(made))
+
+    def _attribute_pairs(self, base: Bindings, axes: bool) -> list[Bindings]:
+        """The base with two of the attributes that are no counts at other values."""
+        left_out = _SCALED if axes else (*_SCALED, "axis")
+        names = [n for n, a in self.attributes.items() if a not in left_out]
+        return [
+            {**base, a: x, b: y}
+            for a, b in combinations(names, 2)
+            for x, y in product(*(_VALUES.get(self.attributes[n], (0, 1)) for n in (a, b)))
+        ]
 
     def _is_small(self, bindings: Bindings) -> bool:
         return all(np.prod(bindings[name], dtype=np.int64) <= 400 for name in self.names)
@@ -353,7 +427,7 @@ class Sampler:
                 found = moved
         return found
 
-    def _move(self, found: Bindings, ties: list[tuple[Place, ...]]) -> Bindings:
+    def _move(self, found: Bindings, ties: list[Tie]) -> Bindings:
         if self.attributes and (not ties or self.rng.random() < 0.4):
             names = sorted(self.attributes)
             name = names[int(self.rng.integers(len(names)))]
@@ -361,12 +435,20 @@ class Sampler:
             return {**found, name: pool[int(self.rng.integers(len(pool)))]}
         if not ties:
             return found
-        places = ties[int(self.rng.integers(len(ties)))]
-        if self.rng.random() < 0.3:
+        places, added = ties[int(self.rng.integers(len(ties)))]
+        if added or self.rng.random() < 0.3:
             step = 1 if self.rng.random() < 0.7 else -1
             return _changed(found, places, lambda n: max(1, n + step))
         factor = int(self.rng.integers(2, 4))
         return _scaled(found, places, factor)
+
+
+def _moved(bindings: Bindings, tie: Tie, much: int) -> Bindings:
+    """The numbers of a tie scaled by `much`, or `much` - 1 added to each."""
+    places, added = tie
+    if added:
+        return _changed(bindings, places, lambda n: n + much - 1)
+    return _scaled(bindings, places, much)
 
 
 def _scaled(bindings: Bindings, places: Sequence[Place], factor: int) -> Bindings:

@@ -10,7 +10,7 @@ Matches whose outputs depend on weights alone are left out: they cost nothing wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -159,10 +159,15 @@ def unusable(rule: Rule, tables: Tables) -> str:
 
 @dataclass
 class Matcher:
-    """Finds the matches of rules in graphs of one search."""
+    """Finds the matches of rules in graphs of one search.
+
+    Attributes:
+        tick: called at every node looked at; what it raises ends the round.
+    """
 
     tables: Tables
     rules: Sequence[Rule]
+    tick: Callable[[], None] = lambda: None
     lefts: dict[str, list[tuple[Left, int]]] = field(init=False)
     reach: int = field(init=False)
     _fits: dict[tuple[Node, int], Any] = field(default_factory=dict[tuple[Node, int], Any])
@@ -269,13 +274,22 @@ class Matcher:
                     yield from self._node(graph, term, value, bound)
 
     def _constant(self, graph: Graph, term: Node, value: Value, bound: _Bound) -> Iterator[_Bound]:
-        """Bind the attributes of a constant, which its shape gives; its value is checked later."""
+        """Bind the attributes of a constant, which its shape gives; its value is checked later.
+
+        One that a rule wrote is known.
+        """
+        written = self.tables.constants.get(node_of(value))
+        if written is not None:
+            if written[0] == term.op:
+                yield from self._written(term, written[1], bound)
+            return
         shape = graph.tables.shape(graph.type_of(value))
         found, later = list[Any](), list[Any]()
         first = shape[0] if shape else 0
         of_shape = {"shape": shape, "size": first, "channels": first, "kernel": shape[2:]}
         if self.tables.heads[graph.nodes[node_of(value)].head].op != ConstantOp.name or not all(
-            _unify(want, of_shape[name], found, later) for name, want in term.attributes
+            name in of_shape and _unify(want, of_shape[name], found, later)
+            for name, want in term.attributes
         ):
             return
         attributes = dict(bound.attributes)
@@ -283,7 +297,15 @@ class Matcher:
             later = (*bound.later, *later, (term, value))
             yield _Bound(bound.tensors, attributes, bound.nodes, later)
 
+    def _written(self, term: Node, known: Mapping[str, Any], bound: _Bound) -> Iterator[_Bound]:
+        found, later, attributes = list[Any](), list[Any](), dict(bound.attributes)
+        if not all(_unify(want, known[name], found, later) for name, want in term.attributes):
+            return
+        if all(attributes.setdefault(name, v) == v for name, v in found):
+            yield _Bound(bound.tensors, attributes, bound.nodes, (*bound.later, *later))
+
     def _node(self, graph: Graph, term: Node, value: Value, bound: _Bound) -> Iterator[_Bound]:
+        self.tick()
         number = node_of(value)
         entry = graph.nodes[number]
         fit = self._fit(term, entry.head)

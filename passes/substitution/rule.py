@@ -7,20 +7,20 @@ numbers and `AttrVar`s. On the right, `Size`s are evaluated under the bindings o
 applies where the left side matches, `where` holds, and the right side makes sense with the same
 result types: the dialect's inference decides that (it refuses a concat of shapes that do not fit).
 
-Four names beside the ops of the graph dialect stand for constant tensors: `CONSTANTS`
+Five names beside the ops of the graph dialect stand for constant tensors: `CONSTANTS`
 (constants.py has their values); on a left side they match a weight or literal of that value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Proof = Literal["proved-by-z3", "proved-by-e-graph", "checked-only", "refuted"]
 PROOFS: tuple[Proof, ...] = ("proved-by-z3", "proved-by-e-graph", "checked-only", "refuted")
 
-CONSTANTS = ("ones", "identity_matrix", "identity_kernel", "pool_kernel")
+CONSTANTS = ("ones", "identity_matrix", "identity_kernel", "pool_kernel", "pair_mask")
 
 
 @dataclass(frozen=True, order=True)
@@ -56,6 +56,16 @@ class Node:
     op: str
     operands: tuple[Term, ...]
     attributes: Attributes = ()
+    _hash: int = field(init=False, repr=False, compare=False, default=0)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.op, self.operands, self.attributes)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Node, (self.op, self.operands, self.attributes)  # hashes differ between processes
 
     def attribute(self, name: str) -> AttrValue | None:
         """The attribute as given; None where it takes the op's default."""

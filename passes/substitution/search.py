@@ -30,6 +30,7 @@ from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, Stop
 from .apply import Applier, RefusedError
 from .conditions import names_in
 from .graph_form import Change, Graph, Tables, encode, node_of
+from .layouts import fold, unfold, unfolded
 from .match import Match, Matcher, renamed, sizes_in, unusable
 from .rule import Rule, variables_of
 from .rule_set import reported_proof, rules_named
@@ -37,9 +38,18 @@ from .rule_text import attribute_variables
 from .write import write
 
 MOST_QUEUED = 200_000
+FOLDED = "fold-transposes-into-products"
+"""What a report calls the gain of layouts alone: no rule, for layouts.py says it exactly."""
 _GRAIN = 0.02
 """Part of what `alpha` allows that makes no difference in the queue."""
 _SLACK = 1e-9  # of two costs: sums in another order differ by less
+
+
+_TICKS = 64
+
+
+class _TimeIsUpError(Exception):
+    """The time limit, met in the middle of a round."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class Settings:
         programs: how many programs are taken out of the queue (TASO's n).
         rejected: how many of the best alternatives not taken are told.
         alternatives: how many of the next best programs are returned.
+        layouts: whether the layouts of products are searched as well (layouts.py).
     """
 
     rules: tuple[Rule, ...] = ()
@@ -58,6 +69,7 @@ class Settings:
     programs: int = 1000
     rejected: int = 10
     alternatives: int = 2
+    layouts: bool = True
 
 
 class Move(NamedTuple):
@@ -124,62 +136,83 @@ class Search:
     _trimmed: bool = False
     _grain: float = 0.0
     _input: frozenset[int] = frozenset()
+    _taken: list[State] = field(default_factory=list[State])
+    _best: State = field(init=False)
+    _best_after: float = 0.0
 
     def __post_init__(self) -> None:
-        self.matcher = Matcher(self.tables, self.settings.rules)
+        self._end = time.perf_counter() + self.limits.seconds
+        self._ticks = 0
+        self.matcher = Matcher(self.tables, self.settings.rules, self._tick)
         self.applier = Applier(self.tables, self.settings.rules)
 
     def run(self, graph: Graph) -> Found:
-        """Search from a graph until the queue is empty or a limit is met."""
+        """Search from a graph until the queue is empty or a limit is met, in a round or between."""
         started = time.perf_counter()
-        end = started + self.limits.seconds
-        moves = [self._move(graph, m) for m in self.matcher.everywhere(graph)]
-        best = State(graph, moves)
-        fingerprints, taken, best_after = {graph.fingerprint()}, [best], 0.0
+        self._end = started + self.limits.seconds
+        self._best = State(graph, [])
+        self._taken = [self._best]
         self._seen.add(graph.mark)
         self._input = frozenset(graph.nodes)
         self._grain = (self.settings.alpha - 1) * _GRAIN * graph.seconds
-        self._push_all(best, best.graph.seconds)
-        reason: StopReason | None = None
         try:
-            while reason is None:
-                reason = self._over(len(taken), end)
-                state = None if reason is not None else self._pop(best.graph.seconds, fingerprints)
-                if state is None:
-                    reason = reason or ("memory" if self._trimmed else "finished")
-                    break
-                taken.append(state)
-                if state.graph.seconds < best.graph.seconds * (1 - _SLACK):
-                    best, best_after = state, time.perf_counter() - started
-                self._push_all(state, best.graph.seconds)
+            reason = self._rounds(self._best, started)
+        except _TimeIsUpError:
+            reason = "time"
         except KeyboardInterrupt:
             reason = "interrupted"
         others = nsmallest(
             self.settings.alternatives + 1,
-            (s for s in taken if s is not best),
+            (s for s in self._taken if s is not self._best),
             key=lambda s: s.graph.seconds,
         )
         below = [s for s in others if s.graph.seconds < graph.seconds]
-        seconds = time.perf_counter() - started
         return Found(
-            best,
+            self._best,
             below[: self.settings.alternatives],
-            reason or "finished",
-            len(taken),
+            reason,
+            len(self._taken),
             self.worked_out,
-            seconds,
-            best_after,
+            time.perf_counter() - started,
+            self._best_after,
             self.refused,
         )
 
-    def _over(self, taken: int, end: float) -> StopReason | None:
-        if time.perf_counter() > end:
+    def _rounds(self, first: State, started: float) -> StopReason:
+        """Take out one program after the other; what is known so far stands in fields."""
+        fingerprints = {first.graph.fingerprint()}
+        for match in self.matcher.everywhere(first.graph):
+            first.moves.append(self._move(first.graph, match))
+        self._push_all(first, first.graph.seconds)
+        while True:
+            reason = self._over(len(self._taken))
+            state = (
+                None if reason is not None else self._pop(self._best.graph.seconds, fingerprints)
+            )
+            if state is None:
+                return reason or ("memory" if self._trimmed else "finished")
+            self._taken.append(state)
+            if state.graph.seconds < self._best.graph.seconds * (1 - _SLACK):
+                self._best, self._best_after = state, time.perf_counter() - started
+            assert state.parent is not None and state.move is not None
+            assert state.move.change is not None
+            state.moves = self._moves(state.parent, state.move.change, state.graph)
+            self._push_all(state, self._best.graph.seconds)
+
+    def _tick(self) -> None:
+        """End a round when the time is up, looking at the clock now and then."""
+        self._ticks += 1
+        if not self._ticks % _TICKS and time.perf_counter() > self._end:
+            raise _TimeIsUpError
+
+    def _over(self, taken: int) -> StopReason | None:
+        if time.perf_counter() > self._end:
             return "time"
         over = taken >= self.settings.programs or self.worked_out >= self.limits.steps
         return "steps" if over else None
 
     def _pop(self, best: float, fingerprints: set[int]) -> State | None:
-        """The cheapest program not seen before, made; None where the queue is empty."""
+        """The cheapest program not seen before, its moves not known; None at the queue's end."""
         while self._queue:
             _, _, _, cost, parent, move = heappop(self._queue)
             if cost > self.settings.alpha * best * (1 + _SLACK):
@@ -193,7 +226,7 @@ class Search:
             if found in fingerprints:
                 continue
             fingerprints.add(found)
-            return State(graph, self._moves(parent, move.change, graph), parent, move)
+            return State(graph, [], parent, move)
         return None
 
     def _moves(self, parent: State, change: Change, graph: Graph) -> list[Move]:
@@ -217,6 +250,7 @@ class Search:
         return kept + [self._move(graph, m) for m in new if m not in known]
 
     def _move(self, graph: Graph, match: Match) -> Move:
+        self._tick()
         self.worked_out += 1
         try:
             return Move(match, self.applier.change(graph, match))
@@ -262,17 +296,21 @@ def search_block(
     Returns what was found, the rules that could take part, and what was not taken, with reasons.
     """
     tables = Tables(OpTable(context), costs)
-    skipped = list[Rejected]()
+    skipped = list[tuple[str, str]]()
     usable = list[Rule]()
-    for rule in settings.rules:
+    given = settings.rules
+    if settings.layouts:
+        given = tuple(variant for rule in given for variant in unfolded(rule))
+    for rule in given:
         reason = unusable(rule, tables)
         if reason:
-            skipped.append(Rejected(rule.name, "main", reason))
+            skipped.append((rule.name, reason))
         else:
             usable.append(rule)
     chosen = replace(settings, rules=tuple(usable))
-    found = Search(tables, chosen, limits).run(encode(block, tables))
-    return found, chosen.rules, skipped + _rejected(found, tables, chosen)
+    search = Search(tables, chosen, limits)
+    found = search.run(encode(block, tables))
+    return found, chosen.rules, _rejected(found, tables, chosen) + _by_reason(skipped)
 
 
 def search(
@@ -293,15 +331,22 @@ def search(
     chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
     given = settings or Settings()
     settled = replace(given, rules=both_ways(chosen))
-    found, usable, rejected = search_block(program.main.body.block, costs, limits, settled, context)
+    start = program.clone()
+    if given.layouts:
+        unfold(start.main.body.block)
+    found, usable, rejected = search_block(start.main.body.block, costs, limits, settled, context)
     before = costs.program(program).seconds
-    programs = [_written(program, state) for state in (found.best, *found.others)]
+    programs = [_written(start, state, given) for state in (found.best, *found.others)]
     seconds = [costs.program(p).seconds for p in programs]
-    if seconds[0] >= before:
+    if seconds[0] >= before * (1 - _SLACK):
         return SearchResult(program.clone(), found.stop_reason, [], rejected)
     others = [p for p, s in zip(programs[1:], seconds[1:], strict=True) if s < before]
     applied = applied_by(found.best, usable)
-    return SearchResult(programs[0], found.stop_reason, applied, rejected, others)
+    gained = found.best.path()[0].graph.seconds - before
+    if gained < -_SLACK * before:
+        applied.insert(0, Applied(FOLDED, "main", "exact", gained))
+    stop, after = found.stop_reason, found.best_after
+    return SearchResult(programs[0], stop, applied, rejected, others, after)
 
 
 def both_ways(rules: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -326,10 +371,12 @@ def _is_bound(rule: Rule) -> bool:
     return wanted <= tensors | attributes
 
 
-def _written(program: Program, state: State) -> Program:
-    better = program.clone()
+def _written(start: Program, state: State, settings: Settings) -> Program:
+    better = start.clone()
     if state.parent is not None:
         write(state.graph, better.main.body.block)
+    if settings.layouts:
+        fold(better.main.body.block)
     return better
 
 
@@ -358,10 +405,22 @@ def _rejected(found: Found, tables: Tables, settings: Settings) -> list[Rejected
         place = graph.nodes[node_of(move.match.roots[0])].place
         reason = f"it would change the cost by {_delta(move):+.3g} s"
         entries.append(Rejected(settings.rules[move.match.rule].name, tables.places[place], reason))
-    if settings.rejected:
-        for (name, reason), count in found.refused.items():
-            entries.append(Rejected(name, "main", f"{reason} ({count} times)"))
-    return entries
+    return entries + (_by_reason(list(found.refused)) if settings.rejected else [])
+
+
+def _by_reason(refused: Sequence[tuple[str, str]]) -> list[Rejected]:
+    """One line for all the rules that could not be used for one reason."""
+    rules = dict[str, dict[str, None]]()
+    for name, reason in refused:
+        rules.setdefault(reason, {})[name] = None
+    return [
+        Rejected(next(iter(names)), "main", reason + _others(len(names) - 1))
+        for reason, names in rules.items()
+    ]
+
+
+def _others(count: int) -> str:
+    return f"; so it is with {count} other rules" if count else ""
 
 
 def _delta(move: Move) -> float:

@@ -104,10 +104,10 @@ def test_unguarded_merges_on_inception_stop_within_their_limits(seconds: float) 
     program.module.verify()
 
 
-# On these the shipped rules explode within a few rounds.
-@pytest.mark.parametrize("seed", [202, 208, 211])
-def test_a_random_program_that_explodes_stops_and_keeps_its_meaning(seed: int) -> None:
-    program, caps = random_graph(seed), Caps(nodes=5000, seconds=10.0)
+# On these the shipped rules make more nodes in every round.
+@pytest.mark.parametrize("seed", [200, 205, 207])
+def test_a_random_program_that_grows_stops_and_keeps_its_meaning(seed: int) -> None:
+    program, caps = random_graph(seed), Caps(nodes=85, seconds=10.0)
     better, begun = program.clone(), time.perf_counter()
     outcome = saturate(better, rules_named("default"), caps)
     assert outcome.saturation.stop_reason == "nodes"

@@ -8,12 +8,14 @@ import pytest
 
 from isoform.passes.substitution.check import counterexample
 from isoform.passes.substitution.exact import plan
+from isoform.passes.substitution.generate import pipeline
 from isoform.passes.substitution.generate.candidates import Candidate, candidates
 from isoform.passes.substitution.generate.generalise import Failure, generalise
 from isoform.passes.substitution.generate.operators import (
     ADD,
     MATMUL,
     RELU,
+    WORLDS,
     World,
     concat,
     conv,
@@ -21,11 +23,13 @@ from isoform.passes.substitution.generate.operators import (
     split,
 )
 from isoform.passes.substitution.generate.pipeline import generate, rule_file
+from isoform.passes.substitution.generate.special import is_special_case, without_special_cases
 from isoform.passes.substitution.generate.subsume import without_consequences
 from isoform.passes.substitution.generate.table import Enumerator
-from isoform.passes.substitution.rule import Rule
-from isoform.passes.substitution.rule_text import term_text
+from isoform.passes.substitution.rule import Rule, Var
+from isoform.passes.substitution.rule_text import parse_rules, term_text
 
+SHIPPED = Path(pipeline.__file__).parents[1] / "rules" / "default.rules"
 SQUARE = frozenset({2, 4})
 SMALL = World("small", (("a", (2, 2)), ("b", (2, 2)), ("c", (2, 2))), (ADD, MATMUL, RELU), SQUARE)
 PARTS = World(
@@ -154,6 +158,45 @@ def test_generation_is_reproducible_and_resumes(tmp_path: Path) -> None:
 def test_processes_change_nothing() -> None:
     world = [World("w", SMALL.variables[:2], (ADD, RELU), SQUARE)]
     assert rule_file(generate(2, world)) == rule_file(generate(2, world, jobs=2))
+
+
+@pytest.mark.parametrize("size", [1])
+def test_small_graphs_give_the_rules_on_file(size: int) -> None:
+    """As the shipped file, bit for bit, does with 3: `isoform rules generate --size 3`."""
+    expected = Path(__file__).parent / f"size{size}.rules"
+    assert rule_file(generate(size)) == expected.read_text()
+
+
+@pytest.mark.slow
+def test_the_shipped_file_is_what_the_generator_makes() -> None:
+    assert rule_file(generate(3, jobs=2)) == SHIPPED.read_text()
+
+
+def test_a_special_case_of_a_rule_is_dropped() -> None:
+    general, special, other = parse_rules(
+        "rule a\n  concat(?a, concat(?b, ?c, axis=?k), axis=?k) =>\n"
+        "    concat(concat(?a, ?b, axis=?k), ?c, axis=?k)\n"
+        "rule b\n  concat(?x, concat(?x, ?y, axis=1), axis=1) =>\n"
+        "    concat(concat(?x, ?x, axis=1), ?y, axis=1)\n"
+        "rule c\n  concat(?a, concat(?b, ?c, axis=?k), axis=?k) =>\n"
+        "    concat(?a, concat(?b, ?c, axis=?k), axis=?k)\n"
+    )
+    assert without_special_cases([special, general]) == [general]
+    assert without_special_cases([other, general]) == [other, general]
+    assert not is_special_case(general, special)
+
+
+def test_merging_groups_is_found() -> None:
+    """Two groups as one, with zeros where they do not meet: nobody wrote this rule."""
+    (world,) = [w for w in WORLDS if w.name == "merged-groups"]
+    found, _ = candidates(Enumerator(world, 1, 3).run())
+    one = next(o for o in found if "mul(concat(?w, ?w" in term_text(o.left[0]))
+    x, w = one.right[0].operands  # pyright: ignore
+    assert (x, w) == (Var("x"), Var("w"))
+    shapes = tuple((name, shape) for name, shape in one.shapes)
+    rule = generalise(Candidate(one.right, one.left, shapes))
+    assert isinstance(rule, Rule)
+    assert "groups=?groups // 2" in term_text(rule.right[0])
 
 
 def test_fingerprints_differ_where_values_do() -> None:

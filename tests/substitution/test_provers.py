@@ -65,6 +65,26 @@ def test_a_proof_needs_the_property_it_rests_on() -> None:
     assert not proved_by_z3(rule, rest) and not proved_by_egraph(rule, rest)
 
 
+ENLARGED = "conv(?x, pad(?w, pads=[0, 0, 1, 1, 0, 0, 1, 1]), dilations=[1, 1], groups=?g, "
+WRONG_ON_FEW = {
+    "enlarged-but-dilated": f"conv(?x, ?w, {G}) => {ENLARGED}"
+    "pads=[?p[0] + 1, ?p[1] + 1, ?p[2] + 1, ?p[3] + 1], strides=?s)",
+    "groups-of-the-same-image": f"conv(concat(?x, ?x, axis=?k), ?w, ?b, {G}) => "
+    f"conv(?x, ?w, ?b, {CONV.format('?g // 2')})",
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ON_FEW)
+def test_systematic_instances_refute_what_random_ones_let_pass(name: str) -> None:
+    """One is wrong at stride 3 with dilation 2 only, the other with four groups only."""
+    assert check_rule(rule_of(WRONG_ON_FEW[name], "x.rank == 4"), 8).wrong is not None
+
+
+def test_what_z3_may_spend_is_no_matter_of_time() -> None:
+    rule = rule_of(TRUE["matmul-merge"])
+    assert proved_by_z3(rule) and not proved_by_z3(rule, steps=100)
+
+
 SAMPLE = [p for k, p in enumerate(properties()) if k % 4 == 0]
 
 

@@ -3,12 +3,14 @@
 The rules are written by hand for these tests (by_hand.rules); what ships comes from the generator.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from isoform.compiler import api, zoo
+from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
@@ -72,6 +74,32 @@ def test_the_same_input_gives_the_same_text() -> None:
         for _ in range(3)
     }
     assert len(texts) == 1
+
+
+def test_the_time_limit_holds_within_a_round() -> None:
+    """The first round alone is 2^7 ways through seven sums, from each of some hundreds."""
+    build = GraphBuilder()
+    sums = [build.input("x", (2,)), build.input("y", (2,))]
+    for _ in range(400):
+        sums.append(build.add(sums[-1], sums[-2]))
+    build.output("z", sums[-1])
+    rules = parse_rules(
+        "rule turn\n  add(?a, add(?b, add(?c, add(?d, add(?e, add(?f, add(?g, ?h))))))) =>\n"
+        "    add(?a, add(?b, add(?c, add(?d, add(?e, add(?f, add(?h, ?g)))))))\n"
+    )
+    started = time.perf_counter()
+    result = search(build.build(), Costs(target_named("cpu")), Limits(0.5), rules=rules)
+    assert result.stop_reason == "time"
+    assert time.perf_counter() - started < 5
+
+
+def test_what_no_rule_can_be_used_for_is_told_once_a_reason() -> None:
+    law = "rule r{}\n  {}(?a) => ?a\n"
+    rules = parse_rules("".join(law.format(k, f"nothing{k % 2}") for k in range(6)))
+    _, result = searched("tensat-bert", rules, SMALL_BERT)
+    (first, second) = [r for r in result.rejected if "no op '" in r.reason]
+    assert first.rule == "r0" and first.reason.endswith("so it is with 2 other rules")
+    assert second.rule == "r1"
 
 
 def test_nothing_to_gain_gives_the_input_back() -> None:

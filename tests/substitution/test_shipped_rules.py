@@ -10,7 +10,7 @@ from isoform.passes.substitution.rule_set import rules_named, shipped
 RULES = shipped("default")
 
 
-@pytest.mark.parametrize("rule", RULES[::20], ids=lambda r: r.name)
+@pytest.mark.parametrize("rule", RULES[::40], ids=lambda r: r.name)
 def test_a_shipped_rule_holds(rule: Rule) -> None:
     found = check_rule(rule, 6, seed=3)
     assert found.holds, found.wrong

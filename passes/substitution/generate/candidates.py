@@ -2,7 +2,8 @@
 
 Pruning here needs no proof: it drops a pair only where a smaller or a renamed pair implies it.
 
-- roles: no variable is both image and kernel of a convolution: true, and of no use;
+- roles: no variable is both image and kernel of a convolution, and the constants that are kernels
+  stand for nothing else: what drops out is true, and of no use;
 - congruence: a pair is a term whose operands are each the first of their class, with the first of
   its own class; every other pair follows from such ones;
 - input renaming: of pairs that differ in the names of their variables one is kept;
@@ -25,6 +26,8 @@ from ..instances import outcome, shapes_of
 from ..rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of, subterms, variables_of
 from .operators import World
 from .table import NONE, Table
+
+_KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,21 @@ def _roles_apart(terms: tuple[Term, ...]) -> bool:
     convs = [node for node in nodes_of(terms) if node.op == "conv"]
     images = {name for node in convs for name in variables_of(node.operands[:1])}
     kernels = {name for node in convs for name in variables_of(node.operands[1:])}
-    return not images & kernels
+    return not images & kernels and all(_kernels_in_place(term, False) for term in terms)
+
+
+def _kernels_in_place(term: Term, weights: bool) -> bool:
+    """Whether kernels among the constants are read by convolutions, as kernels, alone."""
+    match term:
+        case Var():
+            return True
+        case Out():
+            return _kernels_in_place(term.node, weights)
+        case Node():
+            if term.op in _KERNELS and not weights:
+                return False
+            inside = [weights or (term.op == "conv" and k == 1) for k in range(len(term.operands))]
+            return all(map(_kernels_in_place, term.operands, inside))
 
 
 class _Classes:

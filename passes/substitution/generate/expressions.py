@@ -6,7 +6,7 @@ by instances, in generalise.py. More general first: the first that is right is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 
 from ..conditions import evaluate
@@ -14,6 +14,10 @@ from ..instances import Bindings, attribute_names
 from ..rule import AttrAtom, AttrValue, AttrVar, Rule, Size, variables_of
 
 _MOST_PER_NUMBER = 18
+_COUNTS = ("groups", "channels", "sizes", "shape", "size")
+"""Attributes that count elements, as extents do: only these are compared or computed with them."""
+_SPECIAL = {"groups": (1,), "strides": (1,), "dilations": (1,), "pads": (0, 1), "kernel": (1,)}
+"""Values at which a rule may hold that holds at no other."""
 
 
 def atoms_for(name: str, value: AttrValue, rule: Rule, base: Bindings) -> list[AttrValue]:
@@ -65,18 +69,21 @@ def numbers_for(name: str, value: AttrValue, rule: Rule, base: Bindings) -> list
     if isinstance(value, bool | str | float | tuple):
         return [value] if not isinstance(value, tuple) else []
     extents = [f"{v}.shape[{k}]" for v in variables_of(rule.left) for k in _places(base[v])]
-    given = list(_attribute_numbers(rule, base))
+    given = list(_attribute_numbers(rule, base, _COUNTS if name in _COUNTS else (name,)))
     axes = [v for v, attribute in attribute_names(rule).items() if attribute == "axis"]
     names = variables_of(rule.left)
     along = [f"{v}.shape[{a}]" for v in names for a in axes if base[a] < len(base[v])]
     extents = [*along, *extents]
     if name == "groups":
         groups = [v for v, a in attribute_names(rule).items() if a in ("groups", "channels")]
-        texts = [*groups, *_binary(groups, "+"), *(f"2 * {g}" for g in groups), *extents]
+        texts = [*groups, *_binary(groups, "+"), *(f"2 * {g}" for g in groups)]
+        texts += [*(f"{g} // 2" for g in groups), *extents]
         texts += _binary(extents, "//")
     else:
         sums = _binary(extents, "+") if name in ("sizes", "shape", "channels", "size") else []
         sums += [f"{g} + {e}" for e in along for g in given]
+        sums += [f"{e} - {g}" for e in along for g in given] if name == "sizes" else []
+        sums += [f"2 * {e}" for e in extents] if name == "shape" else []
         texts = [*given, *extents, *sums, *(f"{e} * {g}" for e in extents for g in given)]
     right = [text for text in texts if _value(text, base) == value]
     atoms: list[AttrAtom] = [Size(text) for text in right[:_MOST_PER_NUMBER]]
@@ -88,8 +95,12 @@ def _places(shape: tuple[int, ...]) -> list[int]:
     return [-1, -2] if len(shape) == 2 else list(range(len(shape)))
 
 
-def _attribute_numbers(rule: Rule, base: Bindings) -> Iterator[str]:
-    for variable in attribute_names(rule):
+def _attribute_numbers(
+    rule: Rule, base: Bindings, names: Sequence[str] | None = None
+) -> Iterator[str]:
+    for variable, attribute in attribute_names(rule).items():
+        if names is not None and attribute not in names:
+            continue
         known = base[variable]
         if isinstance(known, tuple):
             yield from (f"{variable}[{k}]" for k, n in enumerate(known) if isinstance(n, int))
@@ -116,9 +127,9 @@ def conditions_for(rule: Rule, base: Bindings) -> list[str]:
         *_axis_conditions(rule, base),
         *(f"{a} == {b}" for a, b in combinations(ends, 2)),
         *(f"{a} == {b}" for a, b in combinations(extents, 2)),
-        *(f"{a} == {b}" for a, b in combinations(attributes, 2) if _alike(a, b, base)),
+        *(f"{a} == {b}" for a, b in combinations(attributes, 2) if _alike(attributes, a, b)),
         *_attribute_conditions(rule, base),
-        *(f"{a} == {b}" for a in _attribute_numbers(rule, base) for b in extents),
+        *(f"{a} == {b}" for a in _attribute_numbers(rule, base, _COUNTS) for b in extents),
         *_balances(rule, base, extents),
         *(f"{v}.rank == {len(base[v])}" for v in names),
         *(f"{v}.rank >= {len(base[v])}" for v in names),
@@ -126,8 +137,10 @@ def conditions_for(rule: Rule, base: Bindings) -> list[str]:
     ]
 
 
-def _alike(a: str, b: str, base: Bindings) -> bool:
-    return type(base[a]) is type(base[b])
+def _alike(attributes: Mapping[str, str], a: str, b: str) -> bool:
+    """Whether two variables stand for one attribute, or both for one count."""
+    single = ("groups", "channels", "size")
+    return attributes[a] == attributes[b] or (attributes[a] in single and attributes[b] in single)
 
 
 def _axis_conditions(rule: Rule, base: Bindings) -> Iterator[str]:
@@ -145,8 +158,9 @@ def _axis_conditions(rule: Rule, base: Bindings) -> Iterator[str]:
 
 def _attribute_conditions(rule: Rule, base: Bindings) -> Iterator[str]:
     """Attributes at special values: no stride, no pads, one group, windows of odd size."""
-    for text in _attribute_numbers(rule, base):
-        yield from (f"{text} == {k}" for k in (1, 0, 2, 3))
+    for name, values in _SPECIAL.items():
+        texts = list(_attribute_numbers(rule, base, (name,)))
+        yield from (f"{text} == {value}" for text in texts for value in values)
     attributes = attribute_names(rule)
     deep = [v for v in variables_of(rule.left) if len(base[v]) == 4]
     kernels = [f"{v}.shape[{k}]" for v in deep for k in (2, 3)]

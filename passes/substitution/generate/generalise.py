@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ..check import check_rule
 from ..conditions import holds
-from ..instances import Bindings, Sampler, outcome, shapes_of
+from ..instances import Bindings, Sampler, attribute_names, outcome, shapes_of
 from ..rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Term, nodes_of, variables_of
 from .candidates import Candidate
 from .expressions import atoms_for, conditions_for, numbers_for
@@ -27,7 +28,7 @@ from .expressions import atoms_for, conditions_for, numbers_for
 _FIXED = ("perm", "dims", "transpose_a", "transpose_b", "count_include_pad", "ceil_mode")
 _PER_NODE = ("sizes",)
 _SIZED = ("sizes", "shape")
-_PROBES, _INSTANCES, _FEWEST, _CHECKED = 24, 80, 6, 12
+_PROBES, _INSTANCES, _SYSTEMATIC, _FEWEST, _CHECKED = 24, 60, 240, 6, 12
 _SWEEPS = 2
 _MOST_CONDITIONS = 4
 
@@ -53,11 +54,14 @@ def generalise(candidate: Candidate, seed: int = 0) -> Rule | Failure:
     """The most general rule found for an equality, or why there is none.
 
     What is found is applied to further instances, from its text alone; where it is wrong there, the
-    axes of the left side stay as they were found.
+    axes of the left side stay as they were found, or there is to be no dilation.
     """
     failure = Failure(candidate, "")
-    for fixed in (_FIXED, (*_FIXED, "axis")):
-        found = _generalise(candidate, fixed, seed)
+    dilated = any(node.attribute("dilations") for node in nodes_of(candidate.left))
+    for fixed, narrow in ((_FIXED, False), ((*_FIXED, "axis"), False), (_FIXED, True)):
+        if narrow and not dilated:
+            continue
+        found = _generalise(candidate, fixed, narrow, seed)
         if isinstance(found, Failure):
             failure = found
         elif check_rule(found, _CHECKED, seed + 1).holds:
@@ -67,7 +71,9 @@ def generalise(candidate: Candidate, seed: int = 0) -> Rule | Failure:
     return failure
 
 
-def _generalise(candidate: Candidate, fixed: tuple[str, ...], seed: int) -> Rule | Failure:
+def _generalise(
+    candidate: Candidate, fixed: tuple[str, ...], narrow: bool, seed: int
+) -> Rule | Failure:
     rng = np.random.default_rng([seed, *(len(str(t)) for t in candidate.left)])
     left, values = _with_variables(candidate.left, fixed)
     base: Bindings = {**dict(candidate.shapes), **values}
@@ -79,12 +85,21 @@ def _generalise(candidate: Candidate, fixed: tuple[str, ...], seed: int) -> Rule
     chosen = _best_right(probe, base, probes)
     if chosen is None:
         return Failure(candidate, "it holds at no other shape")
+    if any(_has_fixed_sizes(node) for node in nodes_of(chosen)):
+        return Failure(candidate, "the sizes of its right side stay numbers")
     rule = replace(probe, right=chosen)
-    trials = _trials(rule, [*probes, *(sampler.draw() for _ in range(_INSTANCES))])
-    where = _conditions(rule, trials, len(sampler.bases) == 1)
+    drawn = (sampler.draw() for _ in range(_INSTANCES))
+    trials = _trials(rule, [*probes, *drawn, *islice(sampler.systematic(), _SYSTEMATIC)])
+    conditions = _narrowed if narrow else _conditions
+    where = conditions(rule, trials, len(sampler.bases) == 1)
     if where is None:
         return Failure(candidate, "no side condition tells where it holds")
     return replace(rule, where=where)
+
+
+def _has_fixed_sizes(node: Node) -> bool:
+    sizes = node.attribute("sizes")
+    return isinstance(sizes, tuple) and any(isinstance(size, int) for size in sizes)
 
 
 def _trials(rule: Rule, instances: Sequence[Bindings]) -> list[_Trial]:
@@ -244,6 +259,20 @@ def _conditions(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[s
     shapes = [t.bindings for t in trials if not t.right and not t.makes_sense]
     where += _cover([c for c in pool if ".rank" not in c.split("==")[0]], shapes, where)
     return tuple(_needed(where, [*wrong, *shapes], one_rank))
+
+
+def _narrowed(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[str, ...] | None:
+    """Conditions that hold on less than it could: only without dilation.
+
+    A window of one tap has no dilation to speak of, so "the dilation is 1" does not hold wherever
+    a rule does, and yet may be all that tells right from wrong.
+    """
+    dilations = [v for v, a in attribute_names(rule).items() if a == "dilations"]
+    texts = tuple(f"{variable}[{k}] == 1" for variable in dilations for k in range(2))
+    if not texts or not all(len(t.bindings[v]) == 2 for t in trials for v in dilations):
+        return None
+    where = _conditions(rule, [t for t in trials if holds(texts, t.bindings)], one_rank)
+    return None if where is None else (*where, *(t for t in texts if t not in where))
 
 
 def _cover(pool: Sequence[str], bad: list[Bindings], known: Sequence[str]) -> list[str]:

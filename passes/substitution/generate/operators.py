@@ -113,6 +113,10 @@ def _named(names: str, shape: Shape) -> tuple[tuple[str, Shape], ...]:
     return tuple((name, shape) for name in names)
 
 
+def _constant(op: str) -> Node:
+    return Node(op, (), (("channels", 2), ("kernel", (3, 3))))
+
+
 WORLDS: tuple[World, ...] = (
     World(
         "matrices",
@@ -174,14 +178,27 @@ WORLDS: tuple[World, ...] = (
         (*_named("x", _IMAGE), *_named("w", _KERNEL), *_named("p", (2, 2, 1, 1))),
         (ADD, RELU, conv(), ENLARGE, concat(0), split(1)),
         _TENSOR,
-        (Node("identity_kernel", (), (("channels", 2), ("kernel", (3, 3)))),),
+        (_constant("identity_kernel"),),
+    ),
+    World(
+        "biased-kernels",
+        (("x", _IMAGE), ("w", (2, 2, 1, 1)), ("b", (2,))),
+        (conv(arity=3), ENLARGE),
+        _TENSOR,
     ),
     World(
         "pools",
         (*_named("xy", _IMAGE), *_named("w", _DEPTH)),
         (ADD, RELU, conv(), pool("avg_pool"), pool("max_pool"), concat(1), split(1)),
         _TENSOR,
-        (Node("pool_kernel", (), (("channels", 2), ("kernel", (3, 3)))),),
+        (_constant("pool_kernel"),),
+    ),
+    World(
+        "merged-groups",
+        (("x", _IMAGE), ("w", (2, 1, 2, 2)), ("b", (2,))),
+        (MUL, conv(same=False), conv(same=False, arity=3), concat(1)),
+        _TENSOR,
+        (Node("pair_mask", (), (("groups", 2), ("shape", (2, 2, 2, 2)))),),
     ),
     World(
         "groups",

@@ -32,10 +32,11 @@ from ..rule import (
     variables_of,
 )
 from ..rule_text import print_rule, print_rules
-from .candidates import Candidate, Counts, candidates, rename
+from .candidates import Candidate, Counts, candidates, rename, without_instances
 from .generalise import Failure, generalise, with_attributes
 from .operators import WORLDS, World
 from .renaming import rename_rule
+from .special import without_special_cases
 from .subsume import without_consequences
 from .table import Enumerator
 
@@ -54,6 +55,7 @@ class Generated:
     directed: int = 0
     failures: list[Failure] = field(default_factory=list[Failure])
     general: int = 0
+    kept: int = 0
     refuted: list[Rule] = field(default_factory=list[Rule])
 
 
@@ -80,8 +82,10 @@ def generate(
         tell(f"{len(found)} laws, {len(directed)} directed: making them general")
         results = list(_mapped(pool, generalise, directed, checkpoint, f"general-{size}"))
         made.failures = [r for r in results if isinstance(r, Failure)]
-        rules = named(without_duplicates([r for r in results if isinstance(r, Rule)]))
-        made.general = len(rules)
+        general = without_duplicates([r for r in results if isinstance(r, Rule)])
+        made.general = len(general)
+        rules = named(without_special_cases(general))
+        made.kept = len(rules)
         tell(f"{len(rules)} rules: proving them")
         verified = list(_mapped(pool, verify_rule, rules, checkpoint, f"proved-{size}"))
     made.refuted = [v.rule for v in verified if v.rule.proof == "refuted"]
@@ -111,7 +115,8 @@ def counts_table(made: Generated) -> str:
     verdicts = Counter(rule.proof for rule in made.rules)
     lines.append(f"{made.laws} laws over all worlds, {made.directed} read in one direction")
     lines += [f"{count} no rule: {reason}" for reason, count in sorted(reasons.items())]
-    lines.append(f"{made.general} rules, {len(made.refuted)} of them refuted on further instances")
+    lines.append(f"{made.general} rules, {made.kept} of them no special case of another")
+    lines.append(f"{len(made.refuted)} refuted on further instances")
     lines += [f"{count} {proof}" for proof, count in sorted(verdicts.items())]
     return "\n".join(lines)
 
@@ -146,13 +151,18 @@ def _is_linear(terms: tuple[Term, ...]) -> bool:
 
 
 def _first_of_each_law(found: Sequence[Candidate]) -> list[Candidate]:
-    """Of candidates that differ in the names, shapes and split sizes only, the first."""
-    seen: dict[object, Candidate] = {}
+    """Of candidates that differ in the names, shapes and split sizes only, the first.
+
+    And none that is a special case of what was found in another world.
+    """
+    seen: dict[tuple[tuple[Term, ...], tuple[Term, ...]], Candidate] = {}
     for one in found:
         names = dict(zip(variables_of((*one.left, *one.right)), "abcdefgh", strict=False))
         left, right = rename(one.left, names), rename(one.right, names)
         seen.setdefault((_without_sizes(left), _without_sizes(right)), one)
-    return list(seen.values())
+    bare = [Candidate(left, right, ()) for left, right in seen]
+    kept = {(one.left, one.right) for one in without_instances(bare)}
+    return [one for law, one in seen.items() if law in kept]
 
 
 def _without_sizes(terms: tuple[Term, ...]) -> tuple[Term, ...]:
@@ -243,7 +253,7 @@ def _mapped(
     items: Sequence[Any],
     checkpoint: Path | None,
     name: str,
-    block: int = 200,
+    block: int = 50,
 ) -> Iterator[T]:
     """The function on every item, in order; finished blocks are kept and not done again."""
     for start in range(0, len(items), block):

@@ -15,6 +15,7 @@ from typing import Any
 from ....dialects.errors import UserError
 from ..conditions import Meaning, compiled_as, names_in
 from ..exact import graph_ops
+from ..instances import attribute_names
 from ..rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, variables_of
 from .by_z3 import DEFINED, properties
 from .facts import FACTS
@@ -73,10 +74,14 @@ class _Text(Meaning):
         return f"(no {number(part)})"
 
     def rank(self, variable: Any) -> Any:
+        if variable[0] != "tensor":
+            raise _NoEquationError
         return f"(rank {variable[1]})"
 
     def item(self, variable: Any, index: Any) -> Any:
         kind, text = variable
+        if kind == "pair":
+            return text[index]
         if kind == "numbers":
             return f"(at {text} {number(index)})"
         if isinstance(index, int) and index < 0:
@@ -107,6 +112,14 @@ class Writer:
             if ground:
                 self.declared.append(f"(constructor goal-{name} () T)")
 
+    def sizes(self, name: str) -> tuple[str, ...]:
+        """The two sizes that a variable stands for."""
+        if name not in self.bindings:
+            parts = [f"{name}_{k}" for k in range(2)]
+            texts = tuple(f'(Named "{part}")' if self.ground else f"?{part}" for part in parts)
+            self.bindings[name] = ("pair", texts)
+        return self.bindings[name][1]
+
     def attribute(self, name: str) -> Any:
         if name not in self.bindings:
             text = f'(Named "{name}")' if self.ground else f"?{name}"
@@ -129,8 +142,7 @@ class Writer:
         if node.op == "split":
             sizes = given["sizes"]
             if isinstance(sizes, AttrVar):
-                text = self.attribute(sizes.name)[1]
-                parts = [f"(at {text} (Num {k}))" for k in range(2)]
+                parts = self.sizes(sizes.name)
             else:
                 assert isinstance(sizes, tuple)
                 parts = [self._atom(v) for v in sizes]
@@ -175,8 +187,12 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
     declared = list(dict.fromkeys([*axioms[0], *goal.declared]))
     assumed = _assumed(rule, goal)
     lines = [_HEAD, *declared, *axioms[1]]
+    axes = [goal.attribute(n)[1] for n, a in attribute_names(rule).items() if a == "axis"]
+    places = [*(f"(Num {k})" for k in range(4)), *axes]
     for k, (a, b) in enumerate(sides):
         lines += [f"(let $a{k} {a})", f"(let $b{k} {b})", f"(sense $a{k})", f"(sense $b{k})"]
+        lines.append(f"(union (rank $a{k}) (rank $b{k}))")
+        lines += [f"(union (dim $a{k} {at}) (dim $b{k} {at}))" for at in places]
 
     def run(text: str) -> Any:
         return engine.run_program(*engine.parse_program(text))

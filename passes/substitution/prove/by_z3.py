@@ -1,7 +1,9 @@
 """Proof of a rule by z3: from the properties and the facts, both sides are one tensor.
 
-Assumed of the goal: its conditions, and that both sides make sense (a rule applies only there).
-z3 is asked whether they could still differ; "unsat" is a proof, "unknown" is no verdict.
+Assumed of the goal: its conditions, and that both sides make sense and are of one type (a rule
+applies only there).
+z3 is asked whether they could still differ; "unsat" is a proof, "unknown" is no verdict. What it
+may spend is counted in its own steps, not in seconds: the verdict is the same on every machine.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 import z3
 
 from ..conditions import compiled_as, names_in
+from ..instances import attribute_names
 from ..rule import Rule
 from ..rule_text import parse_rules
 from .facts import FACTS
@@ -25,15 +28,19 @@ from .formulas import (
     attributes_of,
     conditions_of,
     constants_of,
+    consts_in,
     dim,
+    extent_axioms,
     function_of,
     list_axioms,
+    same_type,
     sense,
     sort_of,
 )
 
 DEFINED = "where the left side makes sense"
-TIMEOUT_MS = 3000
+STEPS = 4_000_000
+"""z3's resource limit for one output of a rule: about three seconds."""
 
 
 @cache
@@ -43,12 +50,10 @@ def properties() -> tuple[Rule, ...]:
     return parse_rules(text, "properties.rules")
 
 
-def proved_by_z3(
-    rule: Rule, given: Sequence[Rule] | None = None, timeout: int = TIMEOUT_MS
-) -> bool:
+def proved_by_z3(rule: Rule, given: Sequence[Rule] | None = None, steps: int = STEPS) -> bool:
     """Whether z3 proves the rule from the properties (`given` ones, or all of the package)."""
     solver = z3.Solver()
-    solver.set("timeout", timeout)
+    solver.set("rlimit", steps)
     solver.set("random_seed", 1)
     solver.set("auto_config", False)
     solver.set("smt.mbqi", False)
@@ -60,6 +65,9 @@ def proved_by_z3(
     right = [encoder.term(term) for term in rule.right]
     solver.add(*[sense(term) for term in (*left, *right)])
     solver.add(*conditions_of(rule.where, bindings))
+    axes = [bindings[n] for n, a in attribute_names(rule).items() if a == "axis"]
+    for a, b in zip(left, right, strict=True):
+        solver.add(*same_type(a, b, axes))
     for a, b in zip(left, right, strict=True):
         solver.push()
         solver.add(a != b)
@@ -78,7 +86,7 @@ def all_axioms() -> tuple[Any, ...]:
 
 def axioms_of(given: Sequence[Rule]) -> list[Any]:
     """Properties, facts of shapes, and elements of lists."""
-    axioms = list_axioms()
+    axioms = [*list_axioms(), *extent_axioms()]
     for key, facts in FACTS.items():
         axioms += _facts(key, facts)
     for rule in given:
@@ -98,7 +106,7 @@ def _property(rule: Rule) -> list[Any]:
     for side, other in ((rule.left[0], right), (rule.right[0], left)):
         flat = Encoder(bindings, flat=True)
         pattern = flat.term(side)
-        variables = [*bindings.values(), *flat.fresh]
+        variables = [*consts_in(bindings), *flat.fresh]
         if not _covers(pattern, variables):
             continue
         body = z3.Implies(z3.And([*where, *flat.equations]), pattern == other)

@@ -24,7 +24,16 @@ _SPLIT = (
     "out.rank == a.rank",
     "0 <= axis and axis < a.rank",
     "a.shape[axis] == sizes[0] + sizes[1]",
+    "sizes[0] >= 1 and sizes[1] >= 1",
     "i == axis or out.shape[i] == a.shape[i]",
+)
+
+_KERNEL = (
+    "out.rank == 2 + kernel.rank",
+    "out.shape[0] == channels",
+    "out.shape[1] == 1",
+    "kernel.rank != 2 or out.shape[2] == kernel[0]",
+    "kernel.rank != 2 or out.shape[3] == kernel[1]",
 )
 
 FACTS: Mapping[str, tuple[str, ...]] = {
@@ -53,6 +62,7 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "split.1": (*_SPLIT, "out.shape[axis] == sizes[1]"),
     "transpose": (
         "out.rank == a.rank",
+        "a.rank == perm.rank",
         "a.rank != 2 or perm[0] != 1 or out.shape[0] == a.shape[1]",
         "a.rank != 2 or perm[0] != 1 or out.shape[1] == a.shape[0]",
     ),
@@ -61,5 +71,15 @@ FACTS: Mapping[str, tuple[str, ...]] = {
     "avg_pool": _POOL,
     "max_pool": _POOL,
     "pad": ("out.rank == a.rank",),
+    "broadcast": ("a.rank == dims.rank", "out.rank == shape.rank", "out.shape[i] == shape[i]"),
+    "ones": ("out.rank == shape.rank", "out.shape[i] == shape[i]"),
+    "pair_mask": (
+        "groups % 2 == 0",
+        "shape.rank == 4",
+        "out.rank == 4",
+        "out.shape[i] == shape[i]",
+    ),
+    "pool_kernel": _KERNEL,
+    "identity_kernel": _KERNEL,
     "identity_matrix": ("out.rank == 2", "out.shape[0] == size", "out.shape[1] == size"),
 }

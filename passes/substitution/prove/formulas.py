@@ -24,6 +24,7 @@ sense = z3.Function("sense", TENSOR, BOOL)
 dim = z3.Function("dim", TENSOR, INT, INT)
 rank = z3.Function("rank", TENSOR, INT)
 at = z3.Function("at", LIST, INT, INT)
+length = z3.Function("length", LIST, INT)
 
 _INTS = ("axis", "groups", "size", "channels")
 _BOOLS = ("transpose_a", "transpose_b", "ceil_mode", "count_include_pad")
@@ -44,6 +45,7 @@ def attributes_of(op: str) -> tuple[str, ...]:
         "identity_matrix": ("size",),
         "identity_kernel": ("channels", "kernel"),
         "pool_kernel": ("channels", "kernel"),
+        "pair_mask": ("groups", "shape"),
     }
     if op in constants:
         return constants[op]
@@ -78,13 +80,21 @@ def list_axioms() -> list[Any]:
     for count in (1, 2, 4, 8):
         numbers = z3.Ints(" ".join(f"n{k}" for k in range(count)))
         made = _tuple(count)(*numbers)
-        body = z3.And([at(made, k) == n for k, n in enumerate(numbers)])
+        known = [at(made, k) == n for k, n in enumerate(numbers)]
+        body = z3.And([*known, length(made) == count])
         axioms.append(z3.ForAll(numbers, body, patterns=[made]))
     return axioms
 
 
 class Solver(Meaning):
-    """Conditions as z3 terms: variables are tensors or attributes of z3."""
+    """Conditions as z3 terms of tensors and attributes; the sizes of a split are two integers."""
+
+    def compare(self, sign: str, a: Any, b: Any) -> Any:
+        if isinstance(a, tuple) and isinstance(b, tuple):
+            pairs: Any = zip(a, b, strict=True)
+            same = z3.And([x == y for x, y in pairs])
+            return same if sign == "==" else z3.Not(same)
+        return super().compare(sign, a, b)
 
     def calculate(self, sign: str, a: Any, b: Any) -> Any:
         match sign:
@@ -111,7 +121,7 @@ class Solver(Meaning):
         return least
 
     def rank(self, variable: Any) -> Any:
-        return rank(variable)
+        return length(variable) if variable.sort() == LIST else rank(variable)
 
     def item(self, variable: Any, index: Any) -> Any:
         if isinstance(variable, tuple):
@@ -155,12 +165,11 @@ class Encoder:
     def _attributes(self, node: Node) -> list[Any]:
         if node.op == "split":
             sizes = node.attribute("sizes")
-            parts = [AttrVar("")] * 2 if isinstance(sizes, AttrVar) else sizes
-            assert isinstance(parts, tuple | list)
             if isinstance(sizes, AttrVar):
-                numbers = [at(self.bindings[sizes.name], k) for k in range(2)]
+                numbers = list(self.bindings[sizes.name])
             else:
-                numbers = [self._number(part) for part in parts]
+                assert isinstance(sizes, tuple)
+                numbers = [self._number(part) for part in sizes]
             return [self._number(node.attribute("axis")), *numbers]
         given = dict(node.attributes)
         defaults = {} if node.op in CONSTANTS else graph_ops()[node.op].DEFAULTS
@@ -197,11 +206,34 @@ def constants_of(rule: Rule, prefix: str = "") -> dict[str, Any]:
     """A z3 constant for each variable of the rule, of its sort."""
     found: dict[str, Any] = {n: z3.Const(prefix + n, TENSOR) for n in variables_of(rule.left)}
     for name, attribute in _attribute_sorts(rule).items():
-        found[name] = z3.Const(prefix + name, attribute)
+        parts = tuple(z3.Int(f"{prefix}{name}_{k}") for k in range(2))
+        found[name] = parts if attribute is None else z3.Const(prefix + name, attribute)
     return found
 
 
+def consts_in(bindings: dict[str, Any]) -> list[Any]:
+    """The z3 constants of bindings."""
+    values = [v if isinstance(v, tuple) else (v,) for v in bindings.values()]
+    return [part for value in values for part in value]
+
+
+def same_type(a: Any, b: Any, axes: Sequence[Any]) -> list[Any]:
+    """What a rule may assume of its two sides: a rule applies only where their types agree."""
+    last: Any = rank(a)
+    places: list[Any] = [*range(4), *axes, last - 1, last - 2]
+    return [rank(a) == rank(b), *(dim(a, k) == dim(b, k) for k in places)]
+
+
+def extent_axioms() -> list[Any]:
+    """No tensor that makes sense has an empty dim."""
+    a, i = z3.Const("a", TENSOR), z3.Int("i")
+    extent: Any = dim(a, i)
+    body = z3.Implies(z3.And(sense(a), i >= 0, i < rank(a)), extent >= 1)
+    return [z3.ForAll([a, i], body, patterns=[z3.MultiPattern(sense(a), dim(a, i))])]
+
+
 def _attribute_sorts(rule: Rule) -> dict[str, Any]:
+    """The sort of each attribute variable; None for the two sizes of a split."""
     found: dict[str, Any] = {}
     stack: list[Term] = [*rule.left, *rule.right]
     while stack:
@@ -212,7 +244,7 @@ def _attribute_sorts(rule: Rule) -> dict[str, Any]:
         stack += node.operands
         for name, value in node.attributes:
             if isinstance(value, AttrVar):
-                found[value.name] = sort_of(name)
+                found[value.name] = None if name == "sizes" else sort_of(name)
             for part in value if isinstance(value, tuple) else ():
                 if isinstance(part, AttrVar):
                     found[part.name] = INT

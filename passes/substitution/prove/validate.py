@@ -152,7 +152,7 @@ def _values(node: Node, bindings: Bindings) -> dict[str, Any]:
     return {name: dict(given).get(name, defaults.get(name)) for name in attributes_of(node.op)}
 
 
-def redundant(given: Sequence[Rule], timeout: int = 1000) -> list[str]:
+def redundant(given: Sequence[Rule], steps: int = 1_000_000) -> list[str]:
     """Names of properties that z3 proves from the others."""
     from dataclasses import replace
 
@@ -161,6 +161,6 @@ def redundant(given: Sequence[Rule], timeout: int = 1000) -> list[str]:
     found = list[str]()
     for rule in given:
         rest = [other for other in given if other is not rule]
-        if proved_by_z3(replace(rule, source=""), rest, timeout):
+        if proved_by_z3(replace(rule, source=""), rest, steps):
             found.append(rule.name)
     return found

@@ -1,0 +1,141 @@
+"""Layouts of matrix products, searched jointly with substitutions: one form, at no cost.
+
+A library's product reads either operand row by row or column by column; which, is the op's
+`transpose_a` and `transpose_b`. `unfold` writes these flags as transposes, so that a rule about
+`matmul` and `transpose` sees every product; the search charges a transpose of the last two dims
+only where something else than a product reads it (graph_form.py); `fold` makes flags of them again.
+
+Before:
+
+    %y = graph.matmul %x, %w {transpose_b = true} : tensor<4x8xf32>
+
+Unfolded:
+
+    %wt = graph.transpose %w {perm = [1, 0]} : tensor<16x8xf32>
+    %y = graph.matmul %x, %wt : tensor<4x8xf32>
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from xdsl.dialects.builtin import BoolAttr
+from xdsl.ir import Block, SSAValue
+
+from ...dialects.graph.contraction import MatmulOp
+from ...dialects.graph.shaping import TransposeOp
+from ...dialects.types import shape_of
+from .rule import Node, Out, Rule, Term, subterms
+
+FLAGS = ("transpose_a", "transpose_b")
+RANKS = (2, 3, 4)
+"""Of the products that rules with flags are unfolded for."""
+
+
+def swap(rank: int) -> tuple[int, ...]:
+    """The permutation of the last two dims."""
+    return (*range(rank - 2), rank - 1, rank - 2)
+
+
+def swapped(value: SSAValue) -> SSAValue | None:
+    """What a value is the transpose of in its last two dims; None where it is none."""
+    op = value.owner
+    if not isinstance(op, TransposeOp):
+        return None
+    rank = len(shape_of(op.x))
+    return op.x if rank >= 2 and tuple(op.ints("perm")) == swap(rank) else None
+
+
+def unfold(block: Block) -> None:
+    """Write the flags of a block's products as transposes."""
+    made = dict[SSAValue, SSAValue]()
+    for op in list(block.ops):
+        if not isinstance(op, MatmulOp):
+            continue
+        for k, flag in enumerate(FLAGS):
+            if not op.value(flag):
+                continue
+            operand = op.operands[k]
+            op.operands[k] = swapped(operand) or _transposed(operand, op, made)
+            op.properties[flag] = BoolAttr.from_bool(False)
+    _drop_unused(block)
+
+
+def fold(block: Block) -> None:
+    """Let the products of a block read what a transpose of the last two dims reads."""
+    for op in list(block.ops):
+        if not isinstance(op, MatmulOp):
+            continue
+        for k, flag in enumerate(FLAGS):
+            while (inner := swapped(op.operands[k])) is not None:
+                op.operands[k] = inner
+                op.properties[flag] = BoolAttr.from_bool(not op.value(flag))
+    _drop_unused(block)
+
+
+def _transposed(value: SSAValue, op: MatmulOp, made: dict[SSAValue, SSAValue]) -> SSAValue:
+    """The transpose of a value, made once, before its first product."""
+    if value not in made:
+        transpose = TransposeOp(value, perm=swap(len(shape_of(value))))
+        transpose.location = op.location
+        block = op.parent_block()
+        assert block is not None
+        block.insert_op_before(transpose, op)
+        made[value] = transpose.results[0]
+    return made[value]
+
+
+def _drop_unused(block: Block) -> None:
+    for op in reversed(list(block.ops)):
+        if isinstance(op, TransposeOp) and not op.results[0].uses.get_length():
+            op.detach()
+            op.drop_all_references()
+
+
+# --- rules --------------------------------------------------------------------------------------
+
+
+def unfolded(rule: Rule) -> tuple[Rule, ...]:
+    """The rule as it reads on unfolded programs: one for each rank, if its left side has flags."""
+    nodes = [term for term in subterms(rule.left) if isinstance(term, Node)]
+    if not any(node.attribute(flag) is True for node in nodes for flag in FLAGS):
+        return (rule,)
+    perms = [node.attribute("perm") for node in nodes]
+    ranks = {len(perm) for perm in perms if isinstance(perm, tuple)} or set(RANKS)
+    return tuple(_unfolded(rule, rank) for rank in sorted(ranks))
+
+
+def _unfolded(rule: Rule, rank: int) -> Rule:
+    known = dict[Node, Node]()
+
+    def term(old: Term) -> Term:
+        match old:
+            case Node():
+                return node(old)
+            case Out():
+                return Out(node(old.node), old.index)
+            case _:
+                return old
+
+    def node(old: Node) -> Node:
+        if old not in known:
+            operands = [term(operand) for operand in old.operands]
+            flags = [old.attribute(flag) is True for flag in FLAGS] if old.op == "matmul" else []
+            for k, flag in enumerate(flags):
+                operands[k] = _turned(operands[k], rank) if flag else operands[k]
+            kept = tuple((n, v) for n, v in old.attributes if not (n in FLAGS and v is True))
+            known[old] = Node(old.op, tuple(operands), kept)
+        return known[old]
+
+    left, right = tuple(map(term, rule.left)), tuple(map(term, rule.right))
+    return replace(rule, left=left, right=right)
+
+
+def _turned(term: Term, rank: int) -> Term:
+    attributes = (("perm", swap(rank)),)
+    if isinstance(term, Node) and (term.op, term.attributes) == ("transpose", attributes):
+        return term.operands[0]
+    return Node("transpose", (term,), attributes)
+
+
+__all__ = ["FLAGS", "fold", "swap", "swapped", "unfold", "unfolded"]
