@@ -43,7 +43,7 @@ def count(program: Program, op: type) -> int:
 
 @pytest.mark.parametrize("name", ["tensat-bert", "bert-base"])
 def test_three_products_of_one_operand_become_one(name: str) -> None:
-    sizes = {**BERT, "vocabulary": 64} if name == "bert-base" else BERT
+    sizes: dict[str, Any] = {**BERT, "vocabulary": 64} if name == "bert-base" else BERT
     before, after, used = found(name, "h100", 40, **sizes)
     assert used["matmul-and-matmul-to-split-matmul-concat"] >= 2
     assert count(after, MatmulOp) <= count(before, MatmulOp) - 2
