@@ -2,17 +2,23 @@
 
 An op that is more than operands and attributes (regions, effects) stays as it is: an anchor, whose
 results are leaves and whose operands are roots. A concatenation of more than two is put in beside
-its chain of binary ones, in one class: patterns see the chain, extraction may take either.
+its chain of binary ones, in one class: patterns see the chain, extraction may take either. So is a
+product with a transposed weight beside that with the weight's transpose, which costs nothing:
+merges ask for the plain form.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.test_value import create_ssa_value
 
+from ...dialects.graph.contraction import MatmulOp
+from ...dialects.graph.shaping import TransposeOp
 from ..weights_only import is_source
-from .egraph import LEAF, EGraph, projection
+from .egraph import LEAF, PROJECT, EGraph, ENode, projection
 from .ops import Head, OpTable
 
 CHAINED = ("graph.concat",)
@@ -42,6 +48,12 @@ def encode(block: Block, table: OpTable) -> Encoded:
         else:
             _op(encoded, op, head, table)
     return encoded
+
+
+def is_program(node: ENode, origin: Operation, table: OpTable) -> bool:
+    """Whether an e-node is the op of the program itself: no rule's, no other form of it."""
+    whole = not node.made_by and len(origin.operands) == len(node.operands)
+    return whole and (node.head.op == PROJECT or table.head(origin) == node.head)
 
 
 def _leaf(encoded: Encoded, value: SSAValue, level: int) -> None:
@@ -82,6 +94,8 @@ def _op(encoded: Encoded, op: Operation, head: Head, table: OpTable) -> None:
             _name(encoded, result, part)
     if op.name in CHAINED and len(operands) > 2:
         _chain(encoded, op, operands, table, level)
+    if isinstance(op, MatmulOp):
+        _untransposed(encoded, op, operands, table, level)
 
 
 def _chain(
@@ -98,3 +112,24 @@ def _chain(
         found = tuple(r.type for r in sample.results)
         so_far = graph.add(head, [so_far, operand], found, level=level, origin=op)
     graph.union(encoded.classes[op.results[0]], so_far, "")
+
+
+def _untransposed(
+    encoded: Encoded, op: MatmulOp, operands: list[int], table: OpTable, level: int
+) -> None:
+    """Say that a product with a transposed weight is one with the weight's transpose."""
+    graph, weight = encoded.graph, op.operands[1]
+    is_matrix = isinstance(weight.type, TensorType) and len(weight.type.get_shape()) == 2
+    if not op.value("transpose_b") or not is_matrix or not graph.weights[operands[1]]:
+        return
+    turned = TransposeOp(create_ssa_value(weight.type), perm=[1, 0])
+    head = table.head(turned)
+    other = create_ssa_value(op.operands[0].type)
+    plain = MatmulOp(other, turned.results[0], transpose_a=op.value("transpose_a"))
+    product = table.head(plain)
+    assert head is not None and product is not None
+    types = tuple(r.type for r in turned.results)
+    place = graph.add(head, [operands[1]], types, level=level, origin=op)
+    types = tuple(r.type for r in op.results)
+    made = graph.add(product, [operands[0], place], types, level=level, origin=op)
+    graph.union(encoded.classes[op.results[0]], made, "")

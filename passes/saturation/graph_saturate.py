@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Region
 from xdsl.passes import ModulePass
+from xdsl.printer import Printer
 
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.files import write_whole
 from ...lowering.targets import target_named
 from ..cost import load_costs
 from ..substitution.rule_set import rules_named
@@ -33,7 +37,8 @@ class GraphSaturate(ModulePass):
     out of one that would have more. `extract` is ilp (HiGHS, never worse than the others), dag or
     tree (greedy). `cycles` is guarded, or one of vanilla, descendants, in-ilp for comparison. The
     costs are those of `target`; for the ops of another `dialect` they are `op-costs` ("toy.mul=4"),
-    1 for the rest. `check` compares every e-node with its class in exact arithmetic. Where no time
+    1 for the rest. `check` compares every e-node with its class in exact arithmetic. `e_graph` is a
+    file that the saturated e-graphs are written to, in xDSL's dialect `equivalence`. Where no time
     or memory limit stops it, the same input gives the same output.
 
     Before:
@@ -63,20 +68,29 @@ class GraphSaturate(ModulePass):
     op_costs: tuple[str, ...] = field(default=())
     cost_file: str | None = None
     check: bool = False
+    e_graph: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Saturate the body of every function.
 
         Raises:
-            UserError: an option is none, or `check` found an e-node unequal to its class.
+            UserError: an option is none, `check` found an e-node unequal to its class, or
+                `e_graph` cannot be written.
         """
         settings = self._settings()
         table = OpTable(ctx)
         costs = load_costs(target_named(self.target), self.cost_file)
         prices = Prices(table, costs, parse_costs(self.op_costs))
+        printed = list[FuncOp]()
         for function in op.walk():
             if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
-                saturate_block(function.body.block, table, prices, settings)
+                outcome = saturate_block(function.body.block, table, prices, settings)
+                if outcome.e_graph is not None:
+                    body = Region(outcome.e_graph)
+                    copy = FuncOp(function.sym_name.data, function.function_type, body)
+                    printed.append(copy)
+        if self.e_graph is not None:
+            write_whole(self.e_graph, _generic(ModuleOp(printed)))
 
     def _settings(self) -> Settings:
         method = _METHODS.get(self.extract)
@@ -95,4 +109,19 @@ class GraphSaturate(ModulePass):
             self.memory_limit,
             self.match_limit,
         )
-        return Settings(rules_named(self.rules), caps, cycles, method, self.dialect, self.check)
+        return Settings(
+            rules=rules_named(self.rules),
+            caps=caps,
+            cycles=cycles,
+            method=method,
+            dialect=self.dialect,
+            check=self.check,
+            printed=self.e_graph is not None,
+        )
+
+
+def _generic(module: ModuleOp) -> str:
+    """Text that reads back although values are used above their ops: with all types."""
+    stream = io.StringIO()
+    Printer(stream, print_generic_format=True).print_op(module)
+    return stream.getvalue() + "\n"

@@ -43,6 +43,10 @@ class Problem:
                 stack += self.operands[klass][choice[klass]]
         return found
 
+    def chosen(self, choice: Mapping[int, int]) -> dict[int, ENode]:
+        """The e-nodes of the classes that the roots take."""
+        return {c: self.nodes[c][choice[c]] for c in sorted(self.needed(choice))}
+
     def order(self, choice: Mapping[int, int]) -> list[int] | None:
         """The needed classes, operands first; None where the choice has a cycle."""
         state, order = dict[int, int](), list[int]()

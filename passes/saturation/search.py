@@ -20,7 +20,7 @@ from .apply import Builder
 from .check import require_sound
 from .decode import Decoder
 from .egraph import PROJECT, EGraph, ENode
-from .encode import Encoded, encode
+from .encode import Encoded, encode, is_program
 from .engine import engine_for
 from .extract import Extracted, Method, extract
 from .limits import Caps, Watch
@@ -28,6 +28,7 @@ from .match import Cycles
 from .ops import RESULTS, OpTable
 from .patterns import Shape
 from .price import Prices
+from .print_out import print_out
 from .problem import Problem, problem_of
 from .saturate import Loop, Saturation
 
@@ -42,6 +43,7 @@ class Settings:
     Attributes:
         dialect: what op names of rules belong to.
         check: compare every e-node with its class in exact arithmetic afterwards.
+        printed: keep the e-graph as IR.
 
     Units:
         extract_seconds: the most for extraction, of the time that saturation leaves.
@@ -53,6 +55,7 @@ class Settings:
     method: Method = "ilp"
     dialect: str = "graph"
     check: bool = False
+    printed: bool = False
     extract_seconds: float = math.inf
 
 
@@ -65,6 +68,7 @@ class Outcome:
         made: the new ops that rules made, with their e-nodes.
         skipped: rules that cannot take part, with the reason.
         seconds: by stage.
+        e_graph: all of it, in the dialect `equivalence`, where the settings ask for it.
     """
 
     changed: bool
@@ -76,6 +80,7 @@ class Outcome:
     skipped: list[tuple[str, str]]
     seconds: dict[str, float]
     encoded: Encoded
+    e_graph: Block | None
 
 
 def usable(
@@ -147,7 +152,7 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
 
     encoded = encode(block, table)
     graph, prefix = encoded.graph, f"{settings.dialect}."
-    before = block_cost(problem_of(graph, graph.roots, prices))
+    before = block_cost(problem_of(graph, graph.roots, prices), table)
     lap("encode")
     rules, skipped = usable(settings.rules, table, prefix)
     engine = engine_for(rules, _shapes(graph, rules, table, prefix), table, prefix)
@@ -165,26 +170,36 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
     extracted = extract(problem, settings.method, settings.cycles, until, spare)
     lap("extract")
+    chosen = extracted.problem.chosen(extracted.choice)
+    e_graph = print_out(encoded, table, chosen) if settings.printed else None
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
     after = extracted.cost if changed else before
     return Outcome(
-        changed, saturation, extracted, before, after, decoder.made, skipped, seconds, encoded
+        changed=changed,
+        saturation=saturation,
+        extracted=extracted,
+        before=before,
+        after=after,
+        made=decoder.made,
+        skipped=skipped,
+        seconds=seconds,
+        encoded=encoded,
+        e_graph=e_graph,
     )
 
 
-def block_cost(problem: Problem) -> float:
+def block_cost(problem: Problem, table: OpTable) -> float:
     """What the program's own ops cost, each once; the problem is that of no rules."""
     total = list[float]()
     for klass, nodes in problem.nodes.items():
-        total += [problem.costs[klass][k] for k, node in enumerate(nodes) if _is_whole(node)]
+        total += [
+            problem.costs[klass][k]
+            for k, node in enumerate(nodes)
+            if node.origin is not None and is_program(node, node.origin, table)
+        ]
     return math.fsum(total)
-
-
-def _is_whole(node: ENode) -> bool:
-    """Whether an e-node is an op of the program itself, no link of its chain."""
-    return node.origin is not None and len(node.origin.operands) == len(node.operands)
 
 
 def search(

@@ -74,6 +74,13 @@ def test_two_rounds_of_merges_join_three_products() -> None:
     assert outcome.extracted.optimal
 
 
+def test_products_with_transposed_weights_are_merged_in_the_first_round() -> None:
+    found = {m: saturate(zoo.build("tensat-bert", layers=2), method=m) for m in ("tree", "ilp")}
+    assert found["ilp"].extracted.optimal
+    assert found["ilp"].extracted.cost < found["tree"].extracted.cost * 0.99
+    assert "matmul-merge-shared-left" in found["ilp"].saturation.applied
+
+
 @pytest.mark.parametrize("cycles", CYCLES)
 def test_every_way_to_handle_cycles_finds_the_same_optimum(cycles) -> None:
     program = shared_products()
