@@ -92,6 +92,12 @@ class Phase:
     stride: int
     pad: int
 
+    @property
+    def remainder(self) -> Index:
+        """What the division leaves; the read counts where that is 0."""
+        moved = Index.iterator(self.place) - Index.iterator(self.tap) + self.pad
+        return moved % self.stride
+
 
 def _phase(atom: Atom, rank: int) -> Phase | None:
     if isinstance(atom, int) or len(atom.numerator.terms) != 2:
@@ -150,7 +156,7 @@ class _Matcher:
         for read in self.pair:
             for atom in (a for index in read.index for a, _ in index.terms):
                 phase = _phase(atom, self.rank)
-                if phase is None or atom.numerator % atom.divisor not in whole:
+                if phase is None or phase.remainder not in whole:
                     continue
                 used = {p.tap for p in found.values()}
                 if extents[phase.place] % phase.stride == 0 and phase.tap not in used:

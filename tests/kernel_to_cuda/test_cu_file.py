@@ -63,7 +63,7 @@ def pool() -> Program:
 
 def test_a_printed_program_reads_and_writes_raw_files(tmp_path: Path) -> None:
     program = pool()
-    made = cuda_program(place(program))
+    made = cuda_program(place(program, target="cuda"))
     built = build(print_file(made, "pool"), tmp_path, "-O1", "-fsanitize=address,undefined")
     rng = np.random.default_rng(0)
     inputs = {"image": rng.standard_normal((1, 2, 9, 7), np.float32), "s": rng.random(2)}
@@ -89,7 +89,7 @@ def test_a_printed_program_reads_and_writes_raw_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("libraries", [(), ("cublas", "cudnn")], ids=["generated", "libraries"])
 @pytest.mark.parametrize("name", ["resnet18", "dcgan"])
 def test_a_model_is_good_cpp(name: str, libraries: tuple[str, ...], tmp_path: Path) -> None:
-    program = place(zoo.build(name))
+    program = place(zoo.build(name), target="cuda")
     text = print_file(cuda_program(program, with_weights=False, libraries=libraries), name)
     build(text, tmp_path, "-fsyntax-only", "-Wno-unused-function")
     assert ("convolve(dnn, {" in text) == bool(libraries)

@@ -127,7 +127,9 @@ def test_a_transposed_convolution_multiplies_no_zeros_between_strides() -> None:
     window = {"strides": [2, 2], "dilations": [1, 1], "pads": [1] * 4, "output_padding": [0, 0]}
     b.output("y", b.conv_transpose(x, w, **window, groups=1))
     program = b.build()
-    (op,) = (op for op in place(program).main.body.block.ops if isinstance(op, ConvOp))
+    (op,) = (
+        op for op in place(program, target="cuda").main.body.block.ops if isinstance(op, ConvOp)
+    )
     found = is_tiled(op)
     assert found is not None
     assert (found.size(found.batch), found.size(found.depth)) == (4, 4 * 2 * 2)
@@ -196,7 +198,7 @@ def test_more_random_contractions_under_random_schedules(seed: int) -> None:
 def test_random_contractions_by_libraries(seed: int) -> None:
     program = random_contraction(random.Random(seed))
     libraries = ("cublas", "cudnn")
-    steps = cuda_program(place(program), libraries=libraries).steps
+    steps = cuda_program(place(program, target="cuda"), libraries=libraries).steps
     assert any(isinstance(step, Gemm | Conv) for step in steps)
     assert difference(program, ORDERS[:1], libraries) is None
 

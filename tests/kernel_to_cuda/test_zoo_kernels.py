@@ -24,7 +24,7 @@ def check(program: Program) -> None:
         nvrtc._nvrtc()
     except UserError as error:
         pytest.skip(f"NVRTC is not installed (extra cuda-compile): {error}")
-    kernels = cuda_program(place(program), with_weights=False).kernels
+    kernels = cuda_program(place(program, target="cuda"), with_weights=False).kernels
     for architecture in ARCHITECTURES:
         for cubin in compile_kernels(kernels, architecture):
             assert cubin.problems() == [], f"{cubin.kernel.name} for sm_{architecture}"
