@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--target", default="h100")
     parsed = parser.parse_args(arguments)
     try:
-        program = cuda_program(place(isoform.load(parsed.model)), with_weights=False)
+        program = cuda_program(place(isoform.load(parsed.model), target="cuda"), with_weights=False)
         cubins = compile_kernels(program.kernels, architecture_of(parsed.target))
     except UserError as error:
         print(f"cuda_resources: {error}", file=sys.stderr)

@@ -219,7 +219,9 @@ class Check:
         program = isoform.load(name)
         inputs = draw_inputs(program, 1)
         expected = isoform.compile(program, effort="quick")(**inputs)
-        session = CudaSession(cuda_program(place(program), libraries=self.libraries), self.device)
+        session = CudaSession(
+            cuda_program(place(program, target="cuda"), libraries=self.libraries), self.device
+        )
         try:
             session.poison()
             graph = session.run(inputs)
@@ -319,7 +321,7 @@ class Check:
                 kernels = [o for o in program.main.body.block.ops if isinstance(o, KernelOp)]
                 before = kernels.index(copy)
                 after = len(kernels) - 1 - before
-                yield Case(name, op, known, place(program), before, after)
+                yield Case(name, op, known, place(program, target="cuda"), before, after)
 
     def _error(self, session: CudaSession, program: Program, seed: int) -> float:
         """Largest error relative to the largest value, on fresh data and NaN-filled outputs."""
