@@ -52,25 +52,29 @@ def properties() -> tuple[Rule, ...]:
 
 def proved_by_z3(rule: Rule, given: Sequence[Rule] | None = None, steps: int = STEPS) -> bool:
     """Whether z3 proves the rule from the properties (`given` ones, or all of the package)."""
-    solver = z3.Solver()
+    context = z3.Context()  # its own: what was proved before would change z3's choices
+    solver: Any = z3.Solver(ctx=context)
     solver.set("rlimit", steps)
     solver.set("random_seed", 1)
     solver.set("auto_config", False)
     solver.set("smt.mbqi", False)
-    axioms = all_axioms() if given is None else tuple(axioms_of(given))
-    solver.add(*axioms)
+
+    def add(formulas: Sequence[Any]) -> None:
+        solver.add(*[formula.translate(context) for formula in formulas])
+
+    add(all_axioms() if given is None else axioms_of(given))
     bindings = constants_of(rule, "goal_")
     encoder = Encoder(bindings)
     left = [encoder.term(term) for term in rule.left]
     right = [encoder.term(term) for term in rule.right]
-    solver.add(*[sense(term) for term in (*left, *right)])
-    solver.add(*conditions_of(rule.where, bindings))
+    add([sense(term) for term in (*left, *right)])
+    add(conditions_of(rule.where, bindings))
     axes = [bindings[n] for n, a in attribute_names(rule).items() if a == "axis"]
     for a, b in zip(left, right, strict=True):
-        solver.add(*same_type(a, b, axes))
+        add(same_type(a, b, axes))
     for a, b in zip(left, right, strict=True):
         solver.push()
-        solver.add(a != b)
+        add([a != b])
         verdict = solver.check()
         solver.pop()
         if verdict != z3.unsat:
