@@ -79,8 +79,7 @@ def _load(reference: str) -> Any:
 
 # In the order they run: those of the graph level first, for the others leave it.
 STRATEGIES: tuple[Strategy, ...] = (
-    # Named only, both: few rules gain on whole models, and saturation's matching has no bound
-    # within one step yet (docs/saturation.md).
+    # Named only, both: few rules gain on whole models (docs/saturation.md).
     Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search"), False),
     Strategy("saturate", "graph", 1.0, plain("passes.saturation.search:search"), False),
     Strategy("derive", "algebra", 2.0, measuring("passes.derivation.whole:search")),
