@@ -39,7 +39,7 @@ from isoform.dialects.program import Program
 from isoform.lowering.algebra_to_kernel.constant import constant_values
 from isoform.lowering.kernel_to_cuda.compile import CompileError, Cubin, compile_kernels
 from isoform.lowering.kernel_to_cuda.cublas import Cublas
-from isoform.lowering.kernel_to_cuda.device_runtime import Work
+from isoform.lowering.kernel_to_cuda.device_runtime import DeviceError, Work
 from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.pycuda_runtime import PyCudaRuntime, open_device
 from isoform.lowering.kernel_to_cuda.session import CudaSession, Timing, timed
@@ -81,14 +81,21 @@ class Report:
     def say(self, text: str) -> None:
         print(f"[{time.monotonic() - self.started:6.1f} s] {text}", flush=True)
 
-    def stage(self, name: str, run: Callable[[], dict[str, Any]]) -> None:
-        """Run a stage; what it cannot do for want of something is noted, not fatal."""
+    def stage(self, name: str, run: Callable[[], dict[str, Any]], broken: type[Exception]) -> None:
+        """Run a stage; what it cannot do for want of something is noted, not fatal.
+
+        Args:
+            broken: what the driver raises; after it, later stages fail too, and say so.
+        """
         self.say(f"--- {name}")
         try:
             self.data[name] = run()
         except UserError as error:
             self.data[name] = {"skipped": str(error)}
             self.say(f"skipped: {error}")
+        except broken as error:
+            self.data.setdefault(name, {})["error"] = str(error)
+            self.fail(f"{name}: {error}")
         self.data["wrong"] = self.wrong
         path = self.folder / "gpu_check.json"
         path.write_text(json.dumps(self.data, indent=2) + "\n")
@@ -133,7 +140,7 @@ class Check:
             ("costs", self.costs),
         )
         for name, stage in stages:
-            self.report.stage(name, stage)
+            self.report.stage(name, stage, (self.device.driver.Error, DeviceError))
 
     # --- stages ---
 
@@ -161,6 +168,7 @@ class Check:
         """Every kernel op of the models alone, generated and by the library, against float64."""
         deadline = self.report.left() * 0.55
         start, checked, rows = self.report.left(), 0, []
+        self.report.data["kernels"] = {"ops": rows}  # what there is, should the driver give up
         ways = [(), self.libraries] if self.libraries else [()]
         for case in self._all_cases():
             if start - self.report.left() > deadline:
@@ -182,7 +190,7 @@ class Check:
             sessions = [CudaSession(printed, self.device)]
         except CompileError as error:
             self.report.fail(f"{what}: {error}")
-            return {"error": str(error)}
+            return {"wrong": str(error)}
         try:
             error = self._error(sessions[0], case.program, seed)
             if not error < TOLERANCE:
@@ -194,6 +202,9 @@ class Check:
             works = [work for s in sessions for work in s.works()[case.before : end]]
             timing = self._per_copy(works, len(sessions))
             self.timings.append((case, name, timing))
+        except UserError as refused:  # by cuBLAS or cuDNN
+            self.report.say(f"{what}: {refused}")
+            return {"skipped": str(refused)}
         finally:
             for session in sessions:
                 session.close()
@@ -203,9 +214,8 @@ class Check:
     def whole_models(self) -> dict[str, Any]:
         """Whole models: the graph against eager steps, both against the CPU target; latency."""
         found: dict[str, Any] = {}
-        deadline = self.report.left() - self.report.budget * 0.15
         for name in self.models:
-            if self.report.left() < deadline * 0.3:
+            if self.report.left() < self.report.budget * 0.15:  # the rest is for what follows
                 found[name] = {"skipped": "out of time"}
                 continue
             try:

@@ -41,6 +41,16 @@ DTYPES: dict[str, np.dtype[Any]] = {
 """numpy's type of an element, by its type in CUDA C."""
 
 
+class DeviceError(Exception):
+    """Say what a device's driver could not do.
+
+    Cause: a kernel that did what it must not, or a device that failed: no user's mistake. Nothing
+    more can be done on the device in this process.
+
+    Example: `cuGraphLaunch: an illegal memory access was encountered`
+    """
+
+
 class Event(Protocol):
     """A point in the order of work."""
 

@@ -21,7 +21,7 @@ from ...dialects.types import Array
 from .compile import Cubin, compile_kernels
 from .cublas import Cublas
 from .cudnn import Cudnn
-from .device_runtime import Launcher, Work
+from .device_runtime import DeviceError, Launcher, Work
 from .source import Conv, CudaKernel, Gemm
 
 Compiler = Callable[[Sequence[CudaKernel], int], list[Cubin]]
@@ -269,4 +269,6 @@ class _Graph:
     def _call(self, name: str, *arguments: Any) -> None:
         status = getattr(self._library, name)(*arguments)
         if status != 0:
-            raise UserError(f"the driver refuses: {name} returns {status}")
+            text = ctypes.c_char_p()
+            self._library.cuGetErrorString(ctypes.c_int(status), ctypes.byref(text))
+            raise DeviceError(f"{name}: {(text.value or b'unknown error').decode()}")

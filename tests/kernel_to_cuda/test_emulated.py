@@ -92,6 +92,8 @@ WRONG = [
     ("barrier in a branch", "row_sum", REDUCE, r"__syncthreads\(\);\n",
      "if (threadIdx.x < 64) { __syncthreads(); } else {\n __syncthreads(); }\n"),
     ("too few steps", "row_max", WARPS, r"step = 16", "step = 8"),
+    ("half the warp leaves", "row_max", WARPS, r"  for \(int step",
+     "  if (threadIdx.x % 32 >= 16) return;\n  for (int step"),
     ("lanes left out of the mask", "row_max", WARPS, r"0xffffffffu", "0x0000ffffu"),
     ("guard off by one", "row_max", WARPS, r"i < 70", "i <= 70"),
     ("vector past the end", "add_relu", ADD, r"i \+ 3 < 1003", "i < 1003"),

@@ -293,15 +293,18 @@ def test_gpu_check_runs_to_its_end_on_the_fake_driver(driver: Path, tmp_path: Pa
     assert len(costs.ops) == found["kernels"]["checked"] > 1
 
 
-def test_gpu_check_finds_a_planted_bug(driver: Path, tmp_path: Path) -> None:
-    planted = textwrap.dedent("""
-        from dataclasses import replace
-        from isoform.lowering.kernel_to_cuda import emulated
-        right = emulated.emulate
-        def wrong(kernels):
-            return right([replace(k, source=k.source.replace("+ 1", "+ 0")) for k in kernels])
-        emulated.emulate = wrong
-    """)
+PLANTED = """
+from dataclasses import replace
+from isoform.lowering.kernel_to_cuda import emulated
+right = emulated.emulate
+def wrong(kernels):
+    return right([replace(k, source=k.source.replace({right!r}, {wrong!r})) for k in kernels])
+emulated.emulate = wrong
+"""
+
+
+def test_gpu_check_finds_wrong_values(driver: Path, tmp_path: Path) -> None:
+    planted = PLANTED.format(right="+ 1", wrong="+ 0")
     status, found = check_gpu(driver, tmp_path, "--budget", "120", before=planted)
     assert status == 1
     assert any("relative error" in text for text in found["wrong"])

@@ -183,6 +183,8 @@ class Worker {
         live |= (fibers_[i].state != State::done ? 1u : 0u) << (i - first);
       }
       if (waiting == 0 || waiting != live) continue;
+      for (unsigned lane = 0; lane < WARP; ++lane)  // who takes no part has nothing to give
+        if (!(waiting >> lane & 1)) slots_[first + lane] = ~0ull;
       for (size_t i = first; i < last; ++i)
         if (fibers_[i].state == State::warp) opened |= open_lane(i, live);
     }
