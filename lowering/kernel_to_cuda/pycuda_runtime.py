@@ -222,23 +222,27 @@ class PyCudaRuntime:
         if self._context is None:
             return
         atexit.unregister(self.close)
-        with self.current():
-            self.stream.synchronize()
-            for graph in self._graphs:
-                graph.close()
-            for library in self._libraries.values():
-                library.close()
-            for allocation in self._allocations.values():
-                allocation.free()
-            self._graphs.clear()
-            self._libraries.clear()
-            self._allocations.clear()
-            self._modules.clear()
-            self.stream = None
+        # A device that failed refuses this too; its context must leave the stack all the same.
+        with self.current(), contextlib.suppress(self.driver.Error, DeviceError, UserError):
+            self._release()
         if threading.get_ident() == self._home:
             self._context.pop()
             self._context.detach()  # left to its destructor, PyCUDA would not release but destroy
         self._context = None
+
+    def _release(self) -> None:
+        self.stream.synchronize()
+        for graph in self._graphs:
+            graph.close()
+        for library in self._libraries.values():
+            library.close()
+        for allocation in self._allocations.values():
+            allocation.free()
+        self._graphs.clear()
+        self._libraries.clear()
+        self._allocations.clear()
+        self._modules.clear()
+        self.stream = None
 
 
 class _Graph:

@@ -310,6 +310,16 @@ def test_gpu_check_finds_wrong_values(driver: Path, tmp_path: Path) -> None:
     assert any("relative error" in text for text in found["wrong"])
 
 
+def test_gpu_check_outlives_a_kernel_that_writes_where_it_must_not(
+    driver: Path, tmp_path: Path
+) -> None:
+    planted = PLANTED.format(right=" y[", wrong=" y[1000000 + ")
+    status, found = check_gpu(driver, tmp_path, "--budget", "120", before=planted)
+    assert status == 1
+    assert "illegal memory access" in found["kernels"]["error"]
+    assert found["environment"]["device"] == "fake H100, sm_90"
+
+
 def test_gpu_check_stops_within_its_budget(driver: Path, tmp_path: Path) -> None:
     status, found = check_gpu(driver, tmp_path, "--budget", "0.1")
     assert status == 0
