@@ -271,5 +271,5 @@ def _buffers(step: Step) -> tuple[int, ...]:
             return buffers
         case Gemm(a, b, c):
             return (a.buffer, b.buffer, c.buffer)
-        case Conv(data, filter_, out):
-            return (data.buffer, filter_.buffer, out.buffer)
+        case Conv():
+            return tuple(tensor.buffer for tensor in step.operands)

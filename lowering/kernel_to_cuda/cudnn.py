@@ -3,6 +3,9 @@
 A graph can be planned without a GPU from a description of one (`plan`): it says whether cuDNN has
 the convolution, how many algorithms it offers, and what workspace the first asks for.
 
+A bias, a residual and a relu behind a convolution are pointwise nodes of the same graph, which
+cuDNN runs as one kernel. Its relu may make 0 of NaN.
+
 cuDNN picks channels-last strides where none are set, so the output's always are. Float32 is exact
 to float32 unless TF32 is asked for: engines that use tensor cores are left out.
 """
@@ -87,7 +90,7 @@ class Cudnn:
         self._cudnn.set_stream(handle=self._handle, stream=stream)
 
     def bind(self, step: Conv, addresses: Sequence[int], alloc: Callable[[int], int]) -> Work:
-        """A convolution on the buffers of data, filter and out, its workspace taken now.
+        """A convolution on the buffers of its operands, its workspace taken now.
 
         Raises:
             UserError: cuDNN has no such convolution.
@@ -97,10 +100,9 @@ class Cudnn:
         size = graph.get_workspace_size()
         workspace = alloc(size) if size else 0
         width = DTYPES[step.ctype].itemsize
-        parts = (step.data, step.filter, step.out)
         pointers = {
             tensor: address + part.offset * width
-            for tensor, part, address in zip(tensors, parts, addresses, strict=True)
+            for tensor, part, address in zip(tensors, step.operands, addresses, strict=True)
         }
         return lambda: graph.execute(pointers, workspace, handle=self._handle)
 
@@ -120,7 +122,7 @@ def load_cudnn() -> Any:
 
 
 def _graph(cudnn: Any, step: Conv, tf32: bool, **where: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A supported graph of one convolution, and its tensors: data, filter, out."""
+    """A supported graph of one convolution, and its tensors in the order of its operands."""
     if step.ctype not in _TYPES:
         raise UserError(f"cuDNN has no convolution of '{step.ctype}'")
     type_ = getattr(cudnn.data_type, _TYPES[step.ctype])
@@ -128,10 +130,11 @@ def _graph(cudnn: Any, step: Conv, tf32: bool, **where: Any) -> tuple[Any, tuple
     graph = cudnn.pygraph(
         io_data_type=type_, intermediate_data_type=compute, compute_data_type=compute, **where
     )
-    data, filter_ = (
-        graph.tensor(name=name, dim=_flat(t.dims), stride=_strides(t), data_type=type_)
-        for name, t in (("data", step.data), ("filter", step.filter))
-    )
+
+    def given(name: str, t: ConvTensor) -> Any:
+        return graph.tensor(name=name, dim=_flat(t.dims), stride=_strides(t), data_type=type_)
+
+    data, filter_ = given("data", step.data), given("filter", step.filter)
     geometry = {
         "pre_padding": _padded(step.pads, 0),
         "post_padding": _padded(post_padding(step), 0),
@@ -142,6 +145,12 @@ def _graph(cudnn: Any, step: Conv, tf32: bool, **where: Any) -> tuple[Any, tuple
         out = graph.conv_dgrad(loss=data, filter=filter_, **geometry)
     else:
         out = graph.conv_fprop(image=data, weight=filter_, **geometry)
+    added: list[Any] = []
+    if step.fused is not None:
+        added = [given(f"added_{k}", t) for k, t in enumerate(step.operands[3:])]
+        for term in reversed(added):  # the residual first: its engines want it so
+            out = graph.add(out, term)
+        out = graph.relu(out)
     out.set_output(True).set_data_type(type_)
     out.set_dim(_flat(step.out.dims)).set_stride(_strides(step.out))
     try:
@@ -154,7 +163,7 @@ def _graph(cudnn: Any, step: Conv, tf32: bool, **where: Any) -> tuple[Any, tuple
     except (cudnn.cudnnGraphNotSupportedError, RuntimeError) as error:
         reason = one_line(str(error))
         raise UserError("cuDNN has no such convolution", found=reason) from error
-    return graph, (data, filter_, out)
+    return graph, (data, filter_, out, *added)
 
 
 def post_padding(step: Conv) -> tuple[int, ...]:

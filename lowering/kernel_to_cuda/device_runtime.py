@@ -93,7 +93,7 @@ class DeviceRuntime(Protocol):
         ...
 
     def conv(self, step: Conv, addresses: Sequence[int]) -> Work:
-        """Bind a convolution to the addresses of the buffers of data, filter and out."""
+        """Bind a convolution to the addresses of the buffers of its `operands`."""
         ...
 
     def capture(self, works: Sequence[Work]) -> Work:

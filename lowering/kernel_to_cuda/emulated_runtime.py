@@ -90,13 +90,18 @@ class EmulatedRuntime:
 
     def conv(self, step: Conv, addresses: Sequence[int]) -> Work:
         """A convolution by numpy, one tap after another."""
-        data, filter_, out = (
+        data, filter_, out, *added = (
             _tensor(tensor, step.ctype, address)
-            for tensor, address in zip((step.data, step.filter, step.out), addresses, strict=True)
+            for tensor, address in zip(step.operands, addresses, strict=True)
         )
 
         def work() -> None:
-            out[...] = convolution(step, _wide(data), _wide(filter_)).astype(out.dtype)
+            made = convolution(step, _wide(data), _wide(filter_))
+            for term in added:
+                made = made + _wide(term)
+            if step.fused is not None:
+                made = np.maximum(made, 0)
+            out[...] = made.astype(out.dtype)
 
         return work
 

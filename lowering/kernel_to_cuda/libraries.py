@@ -1,6 +1,7 @@
 """`kernel.gemm` as a cuBLAS product and `kernel.conv` as a cuDNN convolution, where those fit.
 
-What follows the contraction in the op is then a kernel of its own, which works in place.
+What follows the contraction in the op is then a kernel of its own, which works in place. A bias, a
+residual and a relu behind a convolution are cuDNN's as well.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import numpy as np
 from xdsl.ir import Block, Region, SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.index import Index, iterators
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical, physical
+from ...dialects.scalars import Call, Const, Expr, Read
 from ...dialects.types import Array, Tensor, shape_of, tensor_type
 from ..algebra_to_kernel.match import Axis, ConvMatch, match_conv, match_gemm
 from ..kernel_to_cpu.contraction import strides_in
 from .reads import without_halo
-from .source import Conv, ConvTensor, Gemm, Matrix
+from .source import Conv, ConvTensor, Fused, Gemm, Matrix
 
 Number = Callable[[SSAValue], int]
 
@@ -96,6 +99,7 @@ def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) ->
         found.groups,
         found.transposed,
         "float",
+        None if found.transposed else _fused(op, number),
     )
 
 
@@ -137,6 +141,51 @@ def filter_data(array: Array, found: ConvMatch, features: int) -> Array:
         grouped = plain.reshape(found.groups, features // found.groups, *shape[1:])
         plain = grouped.swapaxes(1, 2).reshape(filter_dims(found, features))
     return np.ascontiguousarray(plain)
+
+
+def _fused(op: ConvOp, number: Number) -> Fused | None:
+    """What follows as max(it + bias [+ residual], 0); None if it is anything else."""
+    first, *later = op.scopes
+    here = tuple(iterators(len(first.traversal)))
+    before, added = first.result, list[Read]()
+    for scope in later:
+        expr, last = scope.expr(), scope is later[-1]
+        match expr:
+            case Call("max", (inner, Const(0.0))) if last:
+                expr = inner
+            case _ if last:
+                return None
+            case _:
+                pass
+        terms = _summands(expr)
+        if terms is None or sum(_reads(t, before, here) for t in terms) != 1:
+            return None
+        added += [t for t in terms if not _reads(t, before, here)]
+        before = scope.result
+    biases = [t for t in added if len(t.index) == 1 and t.index == (here[1],)]
+    others = [t for t in added if t not in biases]
+    if len(biases) != 1 or len(others) > 1 or any(t.index != here for t in others):
+        return None
+    bias, features = _outer(op, biases[0].source), first.traversal[1]
+    flat = (1, features, *(1 for _ in here[2:]))
+    residual = [_described(_outer(op, t.source), number) for t in others]
+    return Fused(ConvTensor(number(bias), 0, flat, _dense(flat)), *residual)
+
+
+def _summands(expr: Expr) -> list[Read] | None:
+    """The reads that an expression adds up; None if it is no sum of reads."""
+    match expr:
+        case Read():
+            return [expr]
+        case Call("add", (left, right)):
+            parts = [_summands(left), _summands(right)]
+            return None if None in parts else [r for part in parts for r in part or ()]
+        case _:
+            return None
+
+
+def _reads(read: Read, value: SSAValue, here: tuple[Index, ...]) -> bool:
+    return read.source is value and tuple(read.index) == here
 
 
 def _described(value: SSAValue, number: Number) -> ConvTensor:

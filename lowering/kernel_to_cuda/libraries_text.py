@@ -67,11 +67,13 @@ static cudnnTensorDescriptor_t describe(const Tensor &tensor) {
     return made;
 }
 
-// out = convolution of data; transposed: data's part is that of a convolution's result.
+// out = convolution of data; transposed: data's part is that of a convolution's result. With a bias
+// out = max(convolution + bias + residual, 0), the residual being out itself where there is none.
 static void convolve(cudnnHandle_t dnn, const Tensor &data, const float *weights,
                      const std::vector<int> &filter, const Tensor &out,
                      const std::vector<int> &pads, const std::vector<int> &strides,
-                     const std::vector<int> &dilations, int groups, bool transposed) {
+                     const std::vector<int> &dilations, int groups, bool transposed,
+                     const Tensor &bias = {}, const Tensor &residual = {}) {
     const float one = 1.0f, zero = 0.0f;
     cudnnTensorDescriptor_t from = describe(data), to = describe(out);
     cudnnFilterDescriptor_t taps = nullptr;
@@ -85,7 +87,20 @@ static void convolve(cudnnHandle_t dnn, const Tensor &data, const float *weights
                                           CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
     check(cudnnSetConvolutionGroupCount(how, groups));
     check(cudnnSetConvolutionMathType(how, CUDNN_FMA_MATH));  // full float: no TF32
-    if (transposed)
+    if (bias.first != nullptr) {
+        cudnnTensorDescriptor_t offset = describe(bias), added = describe(residual);
+        cudnnActivationDescriptor_t relu = nullptr;
+        check(cudnnCreateActivationDescriptor(&relu));
+        check(cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU, CUDNN_PROPAGATE_NAN, 0.0));
+        const float *by = residual.first == out.first ? &zero : &one;  // no residual: out, times 0
+        check(cudnnConvolutionBiasActivationForward(
+            dnn, &one, from, data.first, taps, weights, how,
+            CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, by, added, residual.first, offset,
+            bias.first, relu, to, out.first));
+        check(cudnnDestroyActivationDescriptor(relu));
+        check(cudnnDestroyTensorDescriptor(added));
+        check(cudnnDestroyTensorDescriptor(offset));
+    } else if (transposed)
         check(cudnnConvolutionBackwardData(dnn, &one, taps, weights, from, data.first, how,
                                            CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, nullptr, 0, &zero,
                                            to, out.first));
@@ -128,8 +143,16 @@ def conv_call(step: Conv, names: Sequence[str]) -> str:
         f"convolve(dnn, {_tensor(step.data, names)}, "
         f"{_first(step.filter.buffer, step.filter.offset, names)}, {_braces(step.filter.dims)}, "
         f"{_tensor(step.out, names)}, {numbers}, {step.groups}, "
-        f"{'true' if step.transposed else 'false'});"
+        f"{'true' if step.transposed else 'false'}{_fused(step, names)});"
     )
+
+
+def _fused(step: Conv, names: Sequence[str]) -> str:
+    """The arguments for what is computed with a convolution."""
+    if step.fused is None:
+        return ""
+    residual = step.out if step.fused.residual is None else step.fused.residual
+    return f", {_tensor(step.fused.bias, names)}, {_tensor(residual, names)}"
 
 
 def _tensor(t: ConvTensor, names: Sequence[str]) -> str:

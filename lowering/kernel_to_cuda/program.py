@@ -29,7 +29,7 @@ from ..algebra_to_kernel.match import match_conv
 from .gather import print_gather
 from .libraries import conv_step, filter_data, filter_dims, gemm_step, remainder
 from .loops import print_loops
-from .source import Buffer, CudaKernel, CudaProgram, Kind, Launch, Port, Step
+from .source import Buffer, Conv, CudaKernel, CudaProgram, Kind, Launch, Port, Step
 from .text import Names, identifier, origin
 from .tiled import Operand, Packed, is_tiled, print_contraction
 from .types import memory_type
@@ -181,6 +181,8 @@ class _Builder:
         if step is None:
             return False
         self.steps.append(step)
+        if isinstance(step, Conv) and step.fused is not None:
+            return True
         rest = remainder(op)
         if rest is not None:
             kernel = print_loops(rest, self._kernel_name(op), in_place=True)

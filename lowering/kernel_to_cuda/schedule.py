@@ -178,11 +178,15 @@ def candidates(step: int) -> Iterator[Tiling]:
             for high in (8, 4, 2, 1):
                 for wide in (8, 4, 2, 1):
                     yield Tiling(
-                        _split(threads // across, high), _split(across, wide), (step, 1), 4, step
+                        tile_sizes(threads // across, high),
+                        tile_sizes(across, wide),
+                        (step, 1),
+                        4,
+                        step,
                     )
 
 
-def _split(threads: int, results: int) -> Level4:
+def tile_sizes(threads: int, results: int) -> Level4:
     """Results of a thread in runs of four, the runs a tile of threads apart."""
     innermost = min(results, 4)
     return (results // innermost, threads, 1, innermost)

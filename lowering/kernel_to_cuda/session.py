@@ -18,6 +18,7 @@ from ...dialects.errors import UserError
 from ...dialects.types import Array
 from .device_array import DeviceArray, device_array
 from .device_runtime import DTYPES, DeviceRuntime, Work
+from .ranges import profiler_range, ranged
 from .source import Conv, CudaProgram, Gemm, Launch, Port, Step
 
 
@@ -82,7 +83,16 @@ class CudaSession:
 
     def works(self) -> list[Work]:
         """The steps one by one, bound to the buffers of this session: for checks and timing."""
-        return [self._bind(step, self.addresses) for step in self.program.steps]
+        return [
+            ranged(self._name(step), self._bind(step, self.addresses))
+            for step in self.program.steps
+        ]
+
+    def _name(self, step: Step) -> str:
+        """What a profiler calls a step."""
+        if isinstance(step, Launch):
+            return self.program.kernels[step.kernel].name
+        return "cublas gemm" if isinstance(step, Gemm) else "cudnn conv"
 
     def poison(self) -> None:
         """Fill temporaries and outputs with NaN: what a kernel does not write shows."""
@@ -107,7 +117,8 @@ class CudaSession:
             works = [self._bind(step, addresses) for step in self.program.steps]
             self._graph = key, self.runtime.capture(works)
         self._inputs = dict(inputs)
-        self._graph[1]()
+        with profiler_range("run"):
+            self._graph[1]()
 
     def _input(self, port: Port, inputs: Mapping[str, Any]) -> int:
         """The address of an input: where it is on the device, or where it is copied to."""
@@ -136,8 +147,7 @@ class CudaSession:
                 operands = (step.a, step.b, step.c)
                 return self.runtime.gemm(step, [addresses[m.buffer] for m in operands])
             case Conv():
-                tensors = (step.data, step.filter, step.out)
-                return self.runtime.conv(step, [addresses[t.buffer] for t in tensors])
+                return self.runtime.conv(step, [addresses[t.buffer] for t in step.operands])
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,17 @@ class ConvTensor:
 
 
 @dataclass(frozen=True)
+class Fused:
+    """What cuDNN computes with a convolution in one call: max(conv + bias [+ residual], 0).
+
+    The bias has sizes (1, f, 1, ...).
+    """
+
+    bias: ConvTensor
+    residual: ConvTensor | None = None
+
+
+@dataclass(frozen=True)
 class Conv:
     """out = conv(data, filter), by cuDNN; transposed: the gradient of a convolution by its data."""
 
@@ -132,6 +143,16 @@ class Conv:
     groups: int
     transposed: bool
     ctype: str
+    fused: Fused | None = None
+
+    @property
+    def operands(self) -> tuple[ConvTensor, ...]:
+        """All tensors in the order in which runtimes take their addresses."""
+        whole = (self.data, self.filter, self.out)
+        if self.fused is None:
+            return whole
+        residual = self.fused.residual
+        return (*whole, self.fused.bias, *(() if residual is None else (residual,)))
 
 
 Step: TypeAlias = Launch | Gemm | Conv

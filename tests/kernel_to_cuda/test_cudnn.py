@@ -8,7 +8,7 @@ from support.cuda_programs import random_conv
 
 from isoform.dialects.errors import UserError
 from isoform.lowering.kernel_to_cuda import cudnn
-from isoform.lowering.kernel_to_cuda.source import Conv, ConvTensor
+from isoform.lowering.kernel_to_cuda.source import Conv, ConvTensor, Fused
 
 
 def has_cudnn() -> bool:
@@ -33,6 +33,15 @@ def conv(strides=ROWS, ctype="float", **changed) -> Conv:
     parts = {"data": image, "filter": taps, "out": image, "pads": (1, 1), "strides": (1, 1)}
     rest = {"dilations": (1, 1), "groups": 1, "transposed": False, "ctype": ctype}
     return Conv(**{**parts, **rest, **changed})
+
+
+@needs_cudnn
+@pytest.mark.parametrize("residual", [False, True])
+@pytest.mark.parametrize("strides", [ROWS, LAST])
+def test_bias_residual_and_relu_are_planned_with_a_convolution(strides, residual: bool) -> None:
+    bias = ConvTensor(3, 0, (1, 64, 1, 1), (64, 1, 1, 1))
+    added = ConvTensor(4, 0, (1, 64, 56, 56), strides) if residual else None
+    assert cudnn.plan(conv(strides, fused=Fused(bias, added))).candidates > 0
 
 
 @needs_cudnn
