@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,7 +17,11 @@ from ..lowering.kernel_to_cpu.cores import physical_cores
 
 
 class Runner(Protocol):
-    """What executes a program: the cpu target's `CpuSession`, or the reference."""
+    """What executes a program: a target's session, or the reference.
+
+    One that reads arrays which are on a device has a method `as_array`: what to check in place of
+    the array that a caller gave, numpy's `asarray` otherwise.
+    """
 
     def run(self, inputs: dict[str, Array], /) -> dict[str, Array]:
         """Outputs by name from inputs by name, types and shapes already checked.
@@ -126,14 +130,22 @@ class Session:
         self.close()
 
     def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
-        checked = check_inputs(self.inputs, feeds)
+        convert = getattr(self.runner, "as_array", np.asarray)
+        checked = check_inputs(self.inputs, feeds, convert)
         if self._closed:
             raise UserError("this session is closed")
         return self.runner.run(checked)
 
 
-def check_inputs(infos: Sequence[ValueInfo], feeds: Mapping[str, Array]) -> dict[str, Array]:
+def check_inputs(
+    infos: Sequence[ValueInfo],
+    feeds: Mapping[str, Any],
+    convert: Callable[[Any], Any] = np.asarray,
+) -> dict[str, Array]:
     """The feeds as arrays of exactly the inputs' dtypes and shapes, in the inputs' order.
+
+    Args:
+        convert: makes an array of a feed: something with a dtype and a shape.
 
     Raises:
         UserError: one is missing, unknown, or does not fit.
@@ -149,12 +161,12 @@ def check_inputs(infos: Sequence[ValueInfo], feeds: Mapping[str, Array]) -> dict
     for info in infos:
         if info.name not in feeds:
             raise UserError(f"input '{info.name}' is missing", expected=str(info))
-        array = np.asarray(feeds[info.name])
-        if array.dtype != info.dtype:
+        array = convert(feeds[info.name])
+        if str(array.dtype) != str(info.dtype):
             raise UserError(
                 f"input '{info.name}' has another dtype", expected=info.dtype, found=array.dtype
             )
-        if array.shape != info.shape:
+        if tuple(array.shape) != info.shape:
             raise UserError(
                 f"input '{info.name}' has another shape",
                 expected=list(info.shape),

@@ -54,6 +54,16 @@ class CudaSession:
         self._graph: tuple[tuple[int, ...], Work] | None = None
         self._inputs: Mapping[str, Any] = {}  # what the device may still be reading
 
+    @staticmethod
+    def as_array(given: Any) -> DeviceArray | Array:
+        """An array that a caller gave: where it is on the device, else as numpy has it.
+
+        Raises:
+            UserError: it is on the device, but not dense and row-major.
+        """
+        there = device_array(given)
+        return np.asarray(given) if there is None else there
+
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Run once; the outputs are copied to the host.
 
@@ -125,9 +135,7 @@ class CudaSession:
         if port.name not in inputs:
             found = ", ".join(inputs) or "none"
             raise UserError(f"input '{port.name}' is missing", found=found)
-        given = inputs[port.name]
-        there = device_array(given)
-        array = np.asarray(given) if there is None else there
+        array = self.as_array(inputs[port.name])
         if tuple(array.shape) != port.shape or str(array.dtype) != port.dtype:
             raise UserError(
                 f"input '{port.name}' does not fit",

@@ -5,10 +5,14 @@ import pytest
 from support.cuda_kernels import need_compiler
 from support.cuda_programs import convolved, random_conv, two_layers
 
+from isoform.compiler.levels import place
+from isoform.compiler.session import Session
+from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.lowering.kernel_to_cuda.device_array import DeviceArray, device_array
 from isoform.lowering.kernel_to_cuda.emulated import ORDERS
 from isoform.lowering.kernel_to_cuda.emulated_runtime import EmulatedRuntime, convolution
+from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.session import CudaSession, timed
 
 PROGRAM, W, B, V = two_layers()
@@ -60,6 +64,32 @@ def test_an_array_on_the_device_is_read_in_place(session: CudaSession) -> None:
         np.testing.assert_allclose(found, EXPECTED, rtol=1e-4, atol=1e-4)
     assert session.runtime.uploads == 1  # the weights
     assert session.runtime.graphs == 1
+
+
+def test_the_public_session_leaves_an_array_where_it_is() -> None:
+    """What `isoform.compile(program, target="cuda")` gives, on the emulated device."""
+    need_compiler()
+    b = GraphBuilder()
+    b.output("y", b.relu(b.input("x", (3, 4))))
+    program = b.build("relu")
+    runtime = Counting()
+    printed = cuda_program(place(program, target="cuda"))
+    session = Session(program, CudaSession(printed, runtime))
+    array = np.arange(-6, 6, dtype=np.float32).reshape(3, 4)
+
+    class Elsewhere:
+        __cuda_array_interface__ = array.__array_interface__
+
+        def __array__(self) -> None:
+            pytest.fail("it was copied to the host")
+
+    before = runtime.uploads
+    np.testing.assert_array_equal(session(x=Elsewhere())["y"], np.maximum(array, 0))
+    assert runtime.uploads == before
+    with pytest.raises(UserError, match="another shape"):
+        session(x=DeviceArray(0, "float32", (4, 3)))
+    with pytest.raises(UserError, match="another dtype"):
+        session(x=DeviceArray(0, "int32", (3, 4)))
 
 
 def test_outputs_may_stay_on_the_device(session: CudaSession) -> None:

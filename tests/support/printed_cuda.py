@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cuda.emulated import ORDERS, Order
 from isoform.lowering.kernel_to_cuda.emulated_runtime import EmulatedRuntime
 from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.schedule import MOST_SUMS
 from isoform.lowering.kernel_to_cuda.session import CudaSession
 from isoform.lowering.kernel_to_cuda.source import CudaKernel, CudaProgram
 from isoform.lowering.kernel_to_cuda.tiled import is_tiled
@@ -94,7 +96,10 @@ def _tiles(rng: random.Random) -> dict[str, DenseArrayBase | IntegerAttr]:
         return [rng.choice(c) for c in ((1, 2), (2, 4, 8), (1, 1, 2), (1, 2, 4))]
 
     depth = [rng.choice((2, 4, 8)), rng.choice((1, 2))]
-    levels = {"tile_rows": sizes(), "tile_columns": sizes(), "tile_depth": depth}
+    rows, columns = sizes(), sizes()
+    while math.prod(rows) * math.prod(columns) > MOST_SUMS * rows[1] * columns[1]:
+        columns = sizes()  # a thread keeps no more results
+    levels = {"tile_rows": rows, "tile_columns": columns, "tile_depth": depth}
     numbers = {"vector": rng.choice((1, 4)), "unroll": rng.choice((1, 2, 16))}
     return {
         **{name: DenseArrayBase.from_list(i64, n) for name, n in levels.items()},
