@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import Float32Type
 
 from isoform.dialects.canonical_scope import add
 from isoform.dialects.canonical_types import Read, Scope, leaf, scope
-from isoform.dialects.index import iterators
+from isoform.dialects.index import Index, iterators
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.cases import conv
 from isoform.passes.equivalence.field import Evaluator
@@ -72,6 +72,17 @@ def test_masks_of_mutants_are_those_of_every_position(count: int) -> None:
         np.testing.assert_array_equal(found.mask, mutant.masks[0])
         tested, everywhere = tested + found.positions, everywhere + found.mask.size
     assert tested < everywhere / 2
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_step_along_each_dim_is_compared(dim: int) -> None:
+    """The first position of the only box agrees; one step along one dim does not."""
+    image = leaf("m", (3, 4), F32)
+    here = iterators(2)
+    fixed = tuple(Index(0) if k == dim else e for k, e in enumerate(here))
+    program, mutant = (build((3, 4), (), [Read(image, at)], F32) for at in (tuple(here), fixed))
+    found = mask_by_split_points(program, mutant, evaluator())
+    assert (found.boxes, found.positions, found.mask.all()) == (1, 3, True)
 
 
 def test_sums_of_index_maps_deceive_it_and_the_proof_does_not() -> None:
