@@ -25,6 +25,8 @@ from .database import TARGET, add_choices, read_choices
 from .measure import Result, isolate, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
+# Counts what changes alternatives or their errors: choices of an earlier generation are made anew.
+GENERATION = 2
 # An alternative must win by this much: less is noise, and the direct way is the safer one.
 MARGIN = 0.97
 
@@ -106,7 +108,7 @@ class Tune(ModulePass):
     ) -> _Choice:
         """The alternative to use: what was measured before, else what is measured now."""
         isa = Isa.host()
-        label = f"tune {isa.name} tolerance={self.tolerance:g} {self.effort}"
+        label = f"tune {GENERATION} {isa.name} tolerance={self.tolerance:g} {self.effort}"
         entry = known.ops.get(key(f"{label}: {text}"))
         if entry is not None and (old := named(entry.algorithm, op, isa)) is not None:
             return _Choice(old, entry)

@@ -85,6 +85,28 @@ def test_same_meaning_and_close_results(
     session.close()
 
 
+def test_points_of_f4_err_less_than_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    from isoform.passes import winograd
+
+    b = GraphBuilder()
+    x = b.input("x", (1, 64, 16, 16))
+    w = b.weight("w", RANDOM.standard_normal((16, 64, 3, 3)).astype(np.float32))
+    b.output("y", b.conv(x, w, strides=[1, 1], pads=[1] * 4, dilations=[1, 1]))
+    program, data = b.build(), RANDOM.standard_normal((1, 64, 16, 16)).astype(np.float32)
+    expected = reference.run(program, {"x": data})["y"]
+
+    def error() -> float:
+        session = CpuSession(lowered(program, 4))
+        found = session.run({"x": data})["y"]
+        session.close()
+        return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+    chosen = error()
+    monkeypatch.setitem(winograd.POINTS, 4, tuple(Fraction(p) for p in (0, 1, -1, 2, -2)))
+    assert chosen < 3e-6
+    assert chosen < error() / 2
+
+
 @pytest.mark.parametrize("m", [2, 4])
 def test_the_equivalence_engine_proves_it(m: int) -> None:
     program = convolution(5, 7, 6, 9, 1, 1)
