@@ -97,6 +97,8 @@ class Access:
     flat: Affine
     guards: tuple[tuple[Affine, int], ...] = ()
     outside: float = 0.0
+    fixed: bool = False
+    """Whether nothing writes the buffer while the kernel runs."""
 
     def uses(self, iterator: int) -> bool:
         return iterator in self.flat.iterators or any(
@@ -204,7 +206,9 @@ def _read_scalar(b: Emitter, access: Access, point: Point) -> Value:
     if condition is not None:  # an address that is not valid is replaced before the load
         place = b.select(condition, b.value(place, I64), constant(I64, 0))
     value = to_compute(
-        b, b.load(memory_type(access.element), access.pointer, place), access.element
+        b,
+        b.load(memory_type(access.element), access.pointer, place, pure=access.fixed),
+        access.element,
     )
     return (
         value if condition is None else b.select(condition, value, constant(target, access.outside))
@@ -233,10 +237,11 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
         place = emit_index(b, access.flat, point)
         if shared is not None:  # no lane is read, but far outside even that is slow
             place = b.select(shared, b.value(place, I64), constant(I64, 0))
-        value = b.load(dtype, access.pointer, place, mask=mask)
+        value = b.load(dtype, access.pointer, place, mask=mask, pure=access.fixed)
     elif picks is not None:
         first = b.add(emit_index(b, access.flat, point), min(picks))
-        value = load_picked(b, dtype, access.pointer, first, [k - min(picks) for k in picks])
+        moved = [k - min(picks) for k in picks]
+        value = load_picked(b, dtype, access.pointer, first, moved, pure=access.fixed)
     else:
         value = b.gather(dtype, access.pointer, _lane_index(b, access.flat, point), mask=mask)
     value = to_compute(b, value, access.element)
@@ -257,7 +262,13 @@ def _picks(access: Access, vector: Vector) -> list[int] | None:
 
 
 def load_picked(
-    b: Emitter, dtype: Type, pointer: Value, first: Index, picks: Sequence[int]
+    b: Emitter,
+    dtype: Type,
+    pointer: Value,
+    first: Index,
+    picks: Sequence[int],
+    *,
+    pure: bool = False,
 ) -> Value:
     """Elements `first + picks[lane]`, the least of which is 0: loads of the range, then shuffles.
 
@@ -266,7 +277,7 @@ def load_picked(
     lanes, span = dtype.lanes, max(picks) + 1
     starts = [0] if span <= lanes else [*range(0, span - lanes, lanes), span - lanes]
     mask = span if span < lanes else None
-    loads = [b.load(dtype, pointer, b.add(first, start), mask=mask) for start in starts]
+    loads = [b.load(dtype, pointer, b.add(first, s), mask=mask, pure=pure) for s in starts]
     sources = [min(pick // lanes, len(starts) - 1) for pick in picks]
     chosen = [k * lanes + pick - starts[k] for k, pick in zip(sources, picks, strict=True)]
     return b.pick(loads, [*chosen, *[chosen[0]] * (lanes - len(picks))])
@@ -288,9 +299,7 @@ def _conditions(
     return shared, own
 
 
-def store(
-    b: Emitter, value: Value, access: Access, point: Point, *, past_caches: bool = False
-) -> None:
+def store(b: Emitter, value: Value, access: Access, point: Point, *, past_caches: int = 0) -> None:
     """Store a value of the compute type; lanes that are not real are left alone."""
     assert access.pointer is not None
     value = to_memory(b, value, access.element)

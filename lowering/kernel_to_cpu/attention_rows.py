@@ -18,7 +18,8 @@ from ..algebra_to_kernel.attention import Attention, Placed
 from .access import Point, Vector, compute_type, memory_type, to_compute, to_memory
 from .blocks import Panel
 from .emit import Emitter
-from .nest import Buffers, Operand, ScopePlan, emit_scope
+from .nest import Buffers, Operand, ScopePlan
+from .reduction import emit_scope
 from .row_passes import RowPass, plan_rows
 from .scalar_code import combine, identity
 from .types import I8, Index, Type, Value

@@ -30,8 +30,9 @@ from .emit import Emitter
 from .epilogue import Epilogue, OutIndex
 from .isa import Isa
 from .module import KernelCode
-from .nest import Buffers, NestPlan, emit_scope, plan_nest
+from .nest import Buffers, NestPlan, plan_nest
 from .past_caches import past_caches
+from .reduction import emit_scope
 from .types import Index, Value
 
 FLAGS = "nsz contract reassoc"

@@ -44,13 +44,17 @@ class Emitter(Arithmetic):
         *,
         mask: Mask = None,
         align: int | None = None,
+        pure: bool = False,
     ) -> Value:
-        """Load `dtype` from element `index` on; lanes outside `mask` are not read and give 0."""
+        """Load `dtype` from element `index` on; lanes outside `mask` are not read and give 0.
+
+        A `pure` load is of what nothing writes, and shared within its block.
+        """
         place = self.address(dtype, pointer, index)
         align = align or dtype.bytes
         lanes = self.mask(mask, dtype.lanes)
         if lanes is None:
-            return self.op(dtype, f"load {dtype}, {place}, align {align}", pure=False)
+            return self.op(dtype, f"load {dtype}, {place}, align {align}", pure=pure)
         args = [place, constant(I32, align), lanes, constant(dtype, 0)]
         return self._masked("load", dtype, dtype, args)
 
@@ -62,18 +66,20 @@ class Emitter(Arithmetic):
         *,
         mask: Mask = None,
         align: int | None = None,
-        past_caches: bool = False,
+        past_caches: int = 0,
     ) -> None:
         """Store `value` from element `index` on; lanes outside `mask` are not touched.
 
-        With `past_caches` a whole vector, which must be aligned to its own size, goes to memory.
+        With `past_caches`, the bytes to which its address (or its own size, if less) must be
+        aligned, it goes to memory, if the lanes to store are as many bytes or a multiple.
         """
         place = self.address(value.type, pointer, index)
         align = align or value.type.bytes
         lanes = self.mask(mask, value.type.lanes)
-        if lanes is None and past_caches:
-            align, hint = value.type.bytes * max(1, value.type.lanes), self.module.past_caches()
-            self.do(f"store {value}, {place}, align {align}{hint}")
+        real = value.type.lanes if lanes is None else mask
+        piece = min(past_caches, value.type.bytes * value.type.lanes)
+        if piece and isinstance(real, int) and real * value.type.bytes % piece == 0:
+            self._stream(value, place, real, piece)
             return
         if lanes is not None and lanes.text.startswith(FIRST) and lanes.text.count("true") == 1:
             # LLVM 22 makes a scalar store of such a masked one, for narrowed values one too wide.
@@ -82,6 +88,17 @@ class Emitter(Arithmetic):
             self.do(f"store {value}, {place}, align {align}")
             return
         self._masked("store", value.type, None, [value, place, constant(I32, align), lanes])
+
+    def _stream(self, value: Value, place: Value, lanes: int, align: int) -> None:
+        """Store the first lanes past the caches, in powers of two."""
+        hint, done = self.module.past_caches(), 0
+        while done < lanes:
+            size = 1 << ((lanes - done).bit_length() - 1)
+            part = range(done, done + size)
+            piece = value if size == value.type.lanes else self.shuffle(value, part)
+            to = self.address(value.type, place, done)
+            self.do(f"store {piece}, {to}, align {align}{hint}")
+            done += size
 
     def prefetch(self, dtype: Type, pointer: Value, index: Index = 0) -> None:
         """Ask for the cache line of element `index` of `dtype`; any address is allowed."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .emit import Emitter
+from .past_caches import LINE
 from .types import F32, Index, Value
 
 
@@ -59,4 +60,4 @@ def finish(
     if epilogue is not None:
         accumulator = epilogue.emit(b, accumulator, index, index.channel, mask, extras)
         assert accumulator.type == F32.vector(index.lanes)
-    b.store(accumulator, place[0], place[1], mask=mask, past_caches=past_caches)
+    b.store(accumulator, place[0], place[1], mask=mask, past_caches=LINE if past_caches else 0)

@@ -26,6 +26,11 @@ class Isa:
     vector_bytes: int
     registers: int
 
+    @property
+    def keeps_nan(self) -> bool:
+        """Say whether one instruction takes a maximum that is NaN if an operand is."""
+        return not _is_x86()
+
     def lanes(self, dtype: Type) -> int:
         """Count the elements of `dtype` that fill one vector register."""
         return max(1, self.vector_bytes // dtype.element.bytes)

@@ -9,7 +9,7 @@ along a row in the lanes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
@@ -20,7 +20,7 @@ from ..algebra_to_kernel.loops import shared_loops
 from .access import Access, Point, Vector, compute_type, memory_type, store
 from .emit import Emitter
 from .isa import Isa
-from .lanes import power_of_two, result_access, split_item, vector_iterator
+from .lanes import power_of_two, result_access, result_address, split_item, vector_iterator
 from .merging import merge_loops
 from .module import KernelCode, Module, kernel
 from .nest import (
@@ -28,11 +28,11 @@ from .nest import (
     NestPlan,
     ScopePlan,
     access,
-    emit_horizontal,
-    emit_scope,
     plan_nest,
 )
+from .past_caches import streamed
 from .points import Points
+from .reduction import emit_horizontal, emit_scope
 from .transposed import Transposed, across_iterator
 from .types import Index, Type, Value
 
@@ -51,7 +51,8 @@ def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
     def emit(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         places = dict(zip(op.body.block.args, pointers[:-1], strict=True))
         with b.flags(FLAGS):
-            body.emit(b, Buffers(places, types), pointers[-1], low, high)  # pyright: ignore
+            buffers = Buffers(places, types, optimistic=not isa.keeps_nan)  # pyright: ignore
+            body.emit(b, buffers, pointers[-1], low, high)
 
     return kernel(module, len(op.inputs) + 1, body.items, emit)
 
@@ -83,6 +84,9 @@ class _Rows:
 
     def __post_init__(self) -> None:
         self.items = max(1, math.prod(self.plan.extents[: self.plan.shared]))
+        out = result_address(self.op, self.plan)
+        inner = self.plan.root.own[-1:]
+        self.streamed = streamed(self.op.type, out, inner[0]) if inner else 0
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         rows: dict[SSAValue, tuple[Value, ScopePlan]] = {
@@ -94,7 +98,7 @@ class _Rows:
         with b.loop(low, high) as item:
             values = split_item(b, item, list(range(self.plan.shared)), self.plan.extents)
             point = Point(self.plan.extents, values)
-            here = Buffers(buffers.pointers, buffers.types, dict(rows))
+            here = replace(buffers, rows=dict(rows), values={})
             for scope in self.plan.scopes:
                 self._scope(b, scope, here, point, target)
 
@@ -109,7 +113,8 @@ class _Rows:
         last = scope is self.plan.root
         if scope.own:
             place = target if last else self._row(scope, buffers)
-            self._row_loops(b, scope, buffers, point, place, list(scope.own))
+            streamed = self.streamed if last else 0
+            self._row_loops(b, scope, buffers, point, place, list(scope.own), streamed)
             return
         along = _contiguous_sum(scope, buffers, self.plan.extents)
         if along is None:
@@ -137,10 +142,12 @@ class _Rows:
         point: Point,
         place: Access,
         own: list[int],
+        streamed: int,
     ) -> None:
         if len(own) > 1:
             with b.loop(0, point.extents[own[0]]) as index:
-                self._row_loops(b, scope, buffers, point.at({own[0]: index}), place, own[1:])
+                at = point.at({own[0]: index})
+                self._row_loops(b, scope, buffers, at, place, own[1:], streamed)
             return
         (iterator,) = own
         extent = point.extents[iterator]
@@ -149,10 +156,10 @@ class _Rows:
         if whole:
             with b.loop(0, whole, lanes) as index:
                 at = point.at({iterator: index}, Vector(iterator, lanes, aligned=True))
-                store(b, emit_scope(b, scope, buffers, at), place, at)
+                store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
         if whole < extent:
             at = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole, aligned=True))
-            store(b, emit_scope(b, scope, buffers, at), place, at)
+            store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
 
 
 def _contiguous_sum(scope: ScopePlan, buffers: Buffers, extents: tuple[int, ...]) -> int | None:

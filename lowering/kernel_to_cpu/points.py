@@ -11,7 +11,9 @@ from .access import Access, Point, Vector, store
 from .emit import Emitter
 from .isa import Isa
 from .lanes import SLICES, power_of_two, result_access, result_address, split_item
-from .nest import UNROLLED, Buffers, NestPlan, ScopePlan, emit_scopes, interior_at
+from .nest import Buffers, NestPlan, ScopePlan, interior_at, lanes_inside
+from .past_caches import streamed
+from .reduction import UNROLLED, emit_scopes
 from .types import I64, Index, Value
 
 # Vectors of one long loop that make up a slice.
@@ -47,27 +49,61 @@ class Points:
                 break
             self.parallel.append(k)
             count *= self.plan.extents[k]
+        self._plan_stacks()
+        count = math.prod(self._groups()[k] for k in self.parallel)
         self.tile = self.extent
         if count < SLICES and self.extent > self.width * TILE_VECTORS:
             share = -(-self.extent * count // SLICES)
             self.tile = max(TILE_VECTORS, -(-share // self.width)) * self.width
         self.tiles = -(-self.extent // self.tile)
+        self.streamed = streamed(self.op.type, out, self.vector)
         self.items = count * self.tiles
-        # Points whose windows overlap along the innermost loop, and share what they have in common.
-        inner = [k for k in self.order if k not in self.parallel]
-        shared = _overlapping(self.plan, inner[-1]) if inner else {}
+
+    def _plan_stacks(self) -> None:
+        """Stack points whose windows overlap along the innermost loop: they share much."""
+        shared = _overlapping(self.plan, self.order[-1]) if self.order else {}
         self.stack = STACK if shared and self.block == 1 else 1
         if self.stack > 1:
             self.plan = replace(self.plan, scopes=[_first(s, shared) for s in self.plan.scopes])
+
+    def _groups(self) -> tuple[int, ...]:
+        """Extents, the innermost loop's in stacks if it is parallel."""
+        extents = list(self.plan.extents)
+        if self.parallel and len(self.parallel) == len(self.order):
+            extents[self.order[-1]] = -(-extents[self.order[-1]] // self.stack)
+        return tuple(extents)
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         target = result_access(self.op, self.plan, result)
         with b.loop(low, high) as item:
             rest, tile = b.split(item, self.tiles)
-            values = split_item(b, rest, self.parallel, self.plan.extents)
+            values = split_item(b, rest, self.parallel, self._groups())
             point = Point(self.plan.extents, values)
             inner = [k for k in self.order if k not in self.parallel]
-            self._loops(b, buffers, target, point, inner, tile)
+            if not inner and self.stack > 1:
+                self._group(b, buffers, target, point, tile)
+            else:
+                self._loops(b, buffers, target, point, inner, tile)
+
+    def _group(
+        self, b: Emitter, buffers: Buffers, target: Access, point: Point, tile: Index
+    ) -> None:
+        """The stack whose number the innermost loop's iterator holds; the last may be shorter."""
+        iterator = self.order[-1]
+        group, extent = point.values[iterator], self.plan.extents[iterator]
+        whole, rest = divmod(extent, self.stack)
+        start = b.mul(group, self.stack)
+
+        def stacked(count: int) -> list[Value]:
+            at = [point.at({iterator: b.add(start, k)}) for k in range(count)]
+            self._tile(b, buffers, target, at, tile)
+            return []
+
+        if whole and rest:
+            inside = b.compare("lt", b.value(group, I64), whole)
+            b.if_else(inside, lambda: stacked(self.stack), lambda: stacked(rest))
+        else:
+            stacked(rest or self.stack)
 
     def _loops(
         self,
@@ -151,10 +187,34 @@ class Points:
     ) -> None:
         """The vector loop over `count` elements from `start`, with a masked end."""
         whole = count - count % self.width
-        done = 0
+        low, high = self._inside(buffers) if count == self.extent else (0, 0)
+        inside = replace(buffers, lanes=self.vector, inside=True)
+        for here, done, stop in ((buffers, 0, low), (inside, low, high), (buffers, high, whole)):
+            self._vectors(b, here, target, points, start, (done, stop))
+        if whole < count:
+            at = [self._at(point, b.add(start, whole), count - whole) for point in points]
+            self._points(b, buffers, target, at)
+
+    def _inside(self, buffers: Buffers) -> tuple[int, int]:
+        """The vectors all lanes of which are inside bounds that lanes decide."""
+        low, high = lanes_inside(self.plan, buffers, self.vector)
+        low, high = -(-low // self.width) * self.width, high // self.width * self.width
+        return (low, high) if low < high else (0, 0)
+
+    def _vectors(
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        target: Access,
+        points: Sequence[Point],
+        start: Index,
+        bounds: tuple[int, int],
+    ) -> None:
+        """Whole vectors, between places counted from `start`."""
+        done, end = bounds
         for vectors in sorted({1, self.block}, reverse=True):
             step = vectors * self.width
-            stop = done + (whole - done) // step * step
+            stop = done + (end - done) // step * step
             if done == stop:
                 continue
             with b.loop(done, stop, step) as index:
@@ -163,9 +223,6 @@ class Points:
                 at = [self._at(point, place) for point in points for place in places]
                 self._points(b, buffers, target, at)
             done = stop
-        if whole < count:
-            at = [self._at(point, b.add(start, whole), count - whole) for point in points]
-            self._points(b, buffers, target, at)
 
     def _at(self, point: Point, place: Index, mask: int | None = None) -> Point:
         vector = Vector(self.vector, self.width, mask, aligned=True)
@@ -180,7 +237,8 @@ class Points:
             for (here, _), value in zip(places, made, strict=True):
                 here.values[scope.op.result] = value
         for here, point in places:
-            store(b, here.values[self.plan.root.op.result], target, point)
+            value = here.values[self.plan.root.op.result]
+            store(b, value, target, point, past_caches=self.streamed)
 
 
 def _has_long_sums(plan: NestPlan) -> bool:

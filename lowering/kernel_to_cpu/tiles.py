@@ -30,7 +30,7 @@ from .lanes import split_item
 from .loops import FLAGS
 from .module import KernelCode, Module, kernel
 from .nest import Buffers, Operand, access
-from .past_caches import past_caches
+from .past_caches import LINE, past_caches
 from .scalar_code import combine, emit_body, identity
 from .types import I64, Index, Value, constant
 
@@ -153,7 +153,7 @@ class _Tiles:
         self.order = [tiling.loops[d] for d in by_stride if tiling.loops[d] != self.vector]
         self.items = math.prod(self.extents[k] for k in self.order)
         self.literals = _literals(op)
-        self.past_caches = past_caches(op.type, isa)
+        self.past_caches = LINE if past_caches(op.type, isa) else 0
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         extent = self.extents[self.vector]

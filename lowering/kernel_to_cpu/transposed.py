@@ -28,7 +28,9 @@ from .access import (
 )
 from .emit import Emitter
 from .lanes import addresses, power_of_two, result_access, result_address, split_item
-from .nest import Buffers, NestPlan, Operand, access, emit_scope
+from .nest import Buffers, NestPlan, Operand, access
+from .past_caches import LINE, streamed
+from .reduction import emit_scope
 from .types import I64, Index, Value, constant
 
 # Vectors of a strip: what is written side by side before the next places across.
@@ -126,6 +128,10 @@ class Transposed:
         self.rows = _Axis(extents[self.across], block, CHUNK // block * block or block)
         self.strip = _Axis(extents[self.vector], self.width, STRIP * self.width)
         self.items = outer * self.rows.tiles * self.strip.tiles
+        piece = streamed(self.op.type, out, self.vector)
+        # Vectors that follow each other in memory are not stored one after the other.
+        whole = self.width * memory_type(self.op.type.element_type).bytes == LINE
+        self.streamed = LINE if whole and piece == LINE else 0
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         target = result_access(self.op, self.plan, result)
@@ -171,7 +177,7 @@ class Transposed:
             self._store_dense(b, target, points[0], values, mask or self.width)
             return
         for value, at in zip(values, points, strict=True):
-            store(b, value, target, at)
+            store(b, value, target, at, past_caches=self.streamed)
 
     def _ready(
         self, b: Emitter, buffers: Buffers, point: Point, count: int, mask: int | None

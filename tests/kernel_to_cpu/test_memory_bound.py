@@ -37,6 +37,15 @@ KERNELS = {
     "nearest": ((1, 4, 9, 20), nearest),
     "every third": ((100,), lambda b, x: b.slice(x, starts=[1], sizes=[33], steps=[3])),
     "backwards": ((100,), lambda b, x: b.slice(x, starts=[98], sizes=[33], steps=[-3])),
+    "padded": ((1, 3, 5, 70), lambda b, x: b.pad(x, pads=[0, 0, 1, 3, 0, 0, 1, 20])),
+    "padded pool": (
+        (1, 65, 9, 70),
+        lambda b, x: b.max_pool(x, kernel=[3, 3], strides=[1, 1], pads=[1] * 4, dilations=[1, 1]),
+    ),
+    "padded average": (
+        (1, 65, 9, 70),
+        lambda b, x: b.avg_pool(x, kernel=[3, 5], strides=[2, 1], pads=[1] * 4, dilations=[1, 1]),
+    ),
     "short rows": ((41, 5), lambda b, x: b.reduce_max(x, axes=[1], keep_dims=False)),
 }
 
@@ -102,3 +111,52 @@ def test_a_long_sum_has_several_chains(shape, axis):
     session.close()
     header = max(call.code.ir.split("\nb"), key=lambda block: block.count(" phi <"))
     assert header.count(" phi <") >= 4
+
+
+@pytest.mark.parametrize("rows", [3, 5, 6, 7, 10])
+@pytest.mark.parametrize("kind", ["max", "avg"])
+def test_pools_of_channels_share_rows(isa: Isa, kind: str, rows: int):
+    """Any number of rows: stacks of them are whole, short, or both."""
+    b = GraphBuilder()
+    weights = np.random.default_rng(rows).standard_normal((20, 4, 1, 1)).astype(np.float32)
+    x = b.conv(b.input("x", (1, 4, rows, 9)), b.weight("w", weights), strides=[1, 1], **GEOMETRY)
+    b.output("y", b.op(f"{kind}_pool", x, kernel=[3, 3], strides=[1, 1], **GEOMETRY))
+    program = b.build()
+    session = CpuSession(place(program), 1, isa=isa)
+    inputs = draw_inputs(program)
+    found = session.run(inputs)["y"]
+    session.close()
+    np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-5)
+
+
+EXTREMES = {
+    "along the lanes": ((9, 83), lambda b, x, f: b.op(f, x, axes=[1], keep_dims=False)),
+    "across them": ((83, 37), lambda b, x, f: b.op(f, x, axes=[0], keep_dims=False)),
+    "a window": ((2, 3, 9, 37), lambda b, x, f: b.max_pool(x, kernel=[3, 3], **WINDOW)),
+}
+WINDOW = {"strides": [1, 1], "pads": [0, 0, 0, 0], "dilations": [1, 1]}
+ODD = {
+    "no NaN": (),
+    "NaN": (np.nan, -np.nan),
+    "infinities": (np.inf, -np.inf),
+    "all of them": (np.nan, np.inf, -np.inf),
+}
+
+
+@pytest.mark.parametrize("values", ODD)
+@pytest.mark.parametrize("function", ["reduce_max", "reduce_min"])
+@pytest.mark.parametrize("kernel", EXTREMES)
+def test_extremes_are_nan_where_any_value_is(isa: Isa, kernel: str, function: str, values: str):
+    shape, make = EXTREMES[kernel]
+    b = GraphBuilder()
+    b.output("y", make(b, b.input("x", shape), function))
+    program = b.build()
+    session = CpuSession(place(program), 1, isa=isa)
+    draw = np.random.default_rng(len(values))
+    for _ in range(8):
+        x = draw.standard_normal(shape).astype(np.float32)
+        for value in ODD[values]:
+            x.reshape(-1)[draw.integers(x.size, size=3)] = value
+        found = session.run({"x": x})["y"]
+        np.testing.assert_array_equal(found, run(program, {"x": x})["y"].astype(np.float32))
+    session.close()

@@ -4,15 +4,21 @@ import dataclasses
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import f32, f64
+from xdsl.dialects.builtin import f16, f32, f64
 
 import isoform
+import isoform.lowering.kernel_to_cpu.past_caches as past_caches_file
+from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.levels import place
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.index import Index
 from isoform.dialects.kernel import LayoutAttr, with_layout
+from isoform.dialects.reference import run
 from isoform.dialects.types import tensor
 from isoform.lowering.kernel_to_cpu.execute import aligned
 from isoform.lowering.kernel_to_cpu.gemm import GemmSpec, default_schedule, emit_gemm, pack_b
-from isoform.lowering.kernel_to_cpu.past_caches import LEAST_BYTES, LINE, past_caches
+from isoform.lowering.kernel_to_cpu.past_caches import LEAST_BYTES, LINE, past_caches, streamed
+from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 LAST = LayoutAttr.of([0, 2, 3, 1])
 HALO = LayoutAttr.of([0, 2, 3, 1], [0, 0, 1, 1], [0, 0, 1, 1])
@@ -70,3 +76,53 @@ def test_a_program_with_a_large_result_is_right(threads, kernel, monkeypatch, tm
     windows = np.lib.stride_tricks.sliding_window_view(padded, (kernel, kernel), (1, 2))
     expected = np.maximum(np.einsum("chwrs,fcrs->fhw", windows, w, optimize=True), 0)
     np.testing.assert_allclose(found[0], expected, atol=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [([40, 48], 64), ([40, 56], 32), ([40, 52], 16), ([40, 51], 0), ([1, 51], 64), ([40, 1], 0)],
+)
+def test_loops_store_in_pieces_of_lines_to_which_rows_are_aligned(shape, expected, monkeypatch):
+    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    type_ = tensor(shape, f32)
+    rows, columns = shape
+    flat = Index.iterator(0) * (columns if rows > 1 else 0) + Index.iterator(1)
+    assert streamed(type_, flat if columns > 1 else Index.iterator(0) * 2, 1) == expected
+    monkeypatch.undo()
+    assert streamed(type_, flat, 1) == 0  # small results stay in a cache
+
+
+def _double(b: GraphBuilder, x):
+    n, c, h, w = 1, 3, 7, 20
+    wide = b.broadcast(x, shape=[n, c, h, 2, w, 2], dims=[0, 1, 2, 4])
+    return b.reshape(wide, shape=[n, c, 2 * h, 2 * w])
+
+
+STREAMED = {
+    "chain": ((1003,), lambda b, x: b.relu(b.add(x, x))),
+    "rows of lines": ((9, 48), lambda b, x: b.softmax(x, axis=1)),
+    "rows of half lines": ((9, 40), lambda b, x: b.softmax(x, axis=1)),
+    "rows of 7 quarters": ((9, 28), lambda b, x: b.softmax(x, axis=1)),
+    "transpose": ((37, 48), lambda b, x: b.relu(b.transpose(x, perm=[1, 0]))),
+    "transpose to lines": ((64, 37), lambda b, x: b.relu(b.transpose(x, perm=[1, 0]))),
+    "nearest": ((1, 3, 7, 20), _double),
+    "sum": ((23, 5, 48), lambda b, x: b.reduce_sum(x, axes=[0], keep_dims=False)),
+    "half": ((7, 72), lambda b, x: b.cast(x, to=f16)),
+}
+
+
+@pytest.mark.parametrize("kernel", STREAMED)
+def test_loops_that_store_past_the_caches_are_right(kernel, isa, monkeypatch):
+    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    shape, make = STREAMED[kernel]
+    b = GraphBuilder()
+    b.output("y", make(b, b.input("x", shape)))
+    program = b.build()
+    session = CpuSession(place(program), 1, isa=isa)
+    codes = [call.code.ir for segment in session.segments for call in segment.calls]
+    if isa.vector_bytes == LINE and kernel != "transpose":
+        assert all("!nontemporal" in ir and "fence seq_cst" in ir for ir in codes)
+    inputs = draw_inputs(program)
+    found = session.run(inputs)["y"].astype(np.float64)
+    session.close()
+    np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-3, atol=1e-6)

@@ -1,0 +1,286 @@
+"""Emit one scope of a nest: its body, and the loops over its summations, for several points.
+
+Totals of a sum or product are one vector a point. Those of a maximum that keeps NaN may be two, on
+processors where such a maximum takes three instructions: the plain one, which loses some NaN, and a
+sum of all values, which is NaN if one of them is. Where that sum is NaN (or infinities cancelled in
+it) the scope is computed again, exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ...dialects.types import tensor_type
+from .access import Point, Vector, compute_type, read
+from .emit import Emitter
+from .nest import Buffers, Operand, ScopePlan, access
+from .scalar_code import HORIZONTAL, combine, emit_body, identity
+from .types import Index, Type, Value, constant
+
+# A window of this many taps or fewer is written out: addresses and bounds then fold.
+UNROLLED = 9
+# Partial results that a reduction keeps, for an addition to start in every cycle.
+CHAINS = 8
+# Bodies written out in a loop over a summation.
+MOST_BODIES = 32
+# Values of a maximum from which on a check of their sum costs less than keeping NaN.
+LEAST_CHECKED = 4
+
+Places = Sequence[tuple[Buffers, Point]]
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """How values become totals: one for each place, and last the sum to check, if `checked`."""
+
+    kind: str
+    checked: bool = False
+    summed: set[str] = field(default_factory=set[str])
+    """Values that are in the sum already: windows that overlap have them in common."""
+
+    def start(self, dtype: Type, places: int) -> list[Value]:
+        totals = [identity(self.kind, dtype)] * places
+        return [*totals, constant(dtype, 0)] if self.checked else totals
+
+    def step(self, b: Emitter, totals: Sequence[Value], values: Sequence[Value]) -> list[Value]:
+        """Totals with one more value at each place."""
+        made = [self.combine(b, t, v) for t, v in zip(totals, values, strict=False)]
+        if not self.checked:
+            return made
+        check = totals[-1]
+        for value in values:
+            if value.text not in self.summed:
+                self.summed.add(value.text)
+                check = b.add(check, value)
+        return [*made, check]
+
+    def join(self, b: Emitter, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
+        """Totals of both."""
+        made = [self.combine(b, x, y) for x, y in zip(xs, ys, strict=True)]
+        return [*made[:-1], b.add(xs[-1], ys[-1])] if self.checked else made
+
+    def combine(self, b: Emitter, x: Value, y: Value) -> Value:
+        if not self.checked:
+            return combine(b, self.kind, x, y)
+        return b.select(b.compare("gt" if self.kind == "max" else "lt", x, y), x, y)
+
+
+def emit_scope(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value:
+    """The scope's value at a point (or in the lanes of its vector): loops over the summations."""
+    return emit_scopes(b, scope, [(buffers, point)])[0]
+
+
+def emit_scopes(b: Emitter, scope: ScopePlan, places: Places) -> list[Value]:
+    """The scope's values at several points, which share the loops over the summations."""
+    if not scope.sums:
+        return [_body(b, scope, *place) for place in places]
+    dtype = _dtype(scope).vector(places[0][1].lanes)
+
+    def reduce(reduction: _Reduction) -> list[Value]:
+        totals = reduction.start(dtype, len(places))
+        return _sum(b, scope, reduction, places, list(scope.sums), totals)
+
+    exact = _Reduction(scope.reduction)
+    if not _is_optimistic(scope, places[0]):
+        return reduce(exact)
+    *found, check = reduce(_Reduction(scope.reduction, checked=True))
+    return b.if_else(_any_nan(b, check), lambda: reduce(exact), lambda: found)
+
+
+def _is_optimistic(scope: ScopePlan, place: tuple[Buffers, Point]) -> bool:
+    """Whether the scope is a maximum or minimum of enough floats, without bounds to check."""
+    buffers, point = place
+    if not buffers.optimistic or scope.reduction not in ("max", "min"):
+        return False
+    count = math.prod(point.extents[k] for k in scope.sums)
+    if count < LEAST_CHECKED or not _dtype(scope).is_float:
+        return False
+    reads = (r for r in scope.reads if r not in buffers.ready and r.source not in buffers.values)
+    return not any(access(r, buffers, point.extents).guards for r in reads)
+
+
+def _any_nan(b: Emitter, x: Value) -> Value:
+    """Whether x, or any lane of it, is NaN."""
+    found = b.compare("ne", x, x)
+    return b.reduce("or", found) if x.type.lanes else found
+
+
+def _sum(
+    b: Emitter,
+    scope: ScopePlan,
+    reduction: _Reduction,
+    places: Places,
+    sums: list[int],
+    totals: Sequence[Value],
+) -> list[Value]:
+    """Reduce over `sums`, outermost first, going on from `totals`."""
+    extents = [places[0][1].extents[k] for k in sums]
+    if math.prod(extents) <= UNROLLED:
+        return _unrolled(b, scope, reduction, places, sums, totals)
+    iterator, *rest = sums
+    inside = math.prod(extents[1:])
+    chains = max(1, min(CHAINS // len(places), MOST_BODIES // inside, extents[0]))
+    whole = extents[0] - extents[0] % chains
+    neutral = reduction.start(totals[0].type, len(places))
+    count = len(neutral)
+    with b.fold(0, whole, [*totals, *neutral * (chains - 1)], chains) as loop:
+        made: list[Value] = []
+        for k in range(chains):
+            inner = _at(places, {iterator: b.add(loop.index, k)})
+            now = loop.values[k * count : (k + 1) * count]
+            made += _sum(b, scope, reduction, inner, rest, now)
+        loop.next(made)
+    totals = _joined(b, reduction, loop.results, count)
+    for step in range(whole, extents[0]):
+        totals = _sum(b, scope, reduction, _at(places, {iterator: step}), rest, totals)
+    return list(totals)
+
+
+def _unrolled(
+    b: Emitter,
+    scope: ScopePlan,
+    reduction: _Reduction,
+    places: Places,
+    sums: list[int],
+    totals: Sequence[Value],
+) -> list[Value]:
+    """Reduce over `sums` without loops, the outermost last.
+
+    Windows that overlap then have whole rows in common, which LLVM computes once.
+    """
+    if not sums:
+        return reduction.step(b, totals, [_body(b, scope, *place) for place in places])
+    iterator, *rest = sums
+    for step in range(places[0][1].extents[iterator]):
+        at = _at(places, {iterator: step})
+        if len(rest) == 0:
+            totals = _unrolled(b, scope, reduction, at, [], totals)
+            continue
+        neutral = reduction.start(totals[0].type, len(places))
+        totals = reduction.join(b, totals, _unrolled(b, scope, reduction, at, rest, neutral))
+    return list(totals)
+
+
+def _at(places: Places, values: Mapping[int, Index]) -> list[tuple[Buffers, Point]]:
+    return [(buffers, point.at(values)) for buffers, point in places]
+
+
+def _joined(b: Emitter, reduction: _Reduction, totals: Sequence[Value], count: int) -> list[Value]:
+    """Combine chains, of `count` totals each, by halves."""
+    chains = [list(totals[k : k + count]) for k in range(0, len(totals), count)]
+    while len(chains) > 1:
+        half = len(chains) // 2
+        pairs = zip(chains[:half], chains[half : 2 * half], strict=True)
+        chains = [reduction.join(b, x, y) for x, y in pairs] + chains[2 * half :]
+    return chains[0]
+
+
+def _dtype(scope: ScopePlan) -> Type:
+    return compute_type(tensor_type(scope.op.result).element_type)
+
+
+def _body(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value:
+    arguments = [_argument(b, operand, buffers, point) for operand in scope.reads]
+    return emit_body(b, scope.op.body.block, arguments, point.lanes)
+
+
+def _argument(b: Emitter, operand: Operand, buffers: Buffers, point: Point) -> Value:
+    if operand in buffers.ready:
+        return buffers.ready[operand]
+    made = buffers.values.get(operand.source)
+    if made is not None:
+        return made if made.type.lanes == point.lanes else b.broadcast(made, point.lanes)
+    return read(b, access(operand, buffers, point.extents), point)
+
+
+def emit_horizontal(
+    b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point, iterator: int, lanes: int
+) -> Value:
+    """A reduction with one summation in the lanes: partial results, combined at the end."""
+    outer = [k for k in scope.sums if k != iterator]
+    along = Vector(iterator, lanes, aligned=True)
+    dtype = _dtype(scope).vector(lanes)
+
+    def reduce(reduction: _Reduction) -> list[Value]:
+        start = reduction.start(dtype, 1)
+        return _partial(b, scope, reduction, (buffers, point), outer, along, start)
+
+    def exact() -> list[Value]:
+        (total,) = reduce(_Reduction(scope.reduction))
+        return [b.reduce(HORIZONTAL[scope.reduction], total)]
+
+    if not _is_optimistic(scope, (buffers, point)):
+        return exact()[0]
+    total, check = reduce(_Reduction(scope.reduction, checked=True))
+    plain = _Reduction(scope.reduction, checked=True)
+    return b.if_else(_any_nan(b, check), exact, lambda: [_across(b, plain, total)])[0]
+
+
+def _across(b: Emitter, reduction: _Reduction, total: Value) -> Value:
+    """Combine the lanes, by halves."""
+    while total.type.lanes > 1:
+        half = total.type.lanes // 2
+        lower, upper = (b.shuffle(total, range(k, k + half)) for k in (0, half))
+        total = reduction.combine(b, lower, upper)
+    return b.extract(total, 0)
+
+
+def _partial(
+    b: Emitter,
+    scope: ScopePlan,
+    reduction: _Reduction,
+    place: tuple[Buffers, Point],
+    outer: list[int],
+    along: Vector,
+    totals: list[Value],
+) -> list[Value]:
+    buffers, point = place
+    if outer:
+        with b.fold(0, point.extents[outer[0]], totals) as loop:
+            inner = (buffers, point.at({outer[0]: loop.index}))
+            loop.next(_partial(b, scope, reduction, inner, outer[1:], along, loop.values))
+        return loop.results
+    extent, lanes = point.extents[along.iterator], along.lanes
+    whole = extent - extent % lanes
+    start = 0
+    for chains in (CHAINS, 1):
+        stop = start + (whole - start) // (chains * lanes) * chains * lanes
+        if start < stop:
+            bounds = (start, stop)
+            totals = _chained(b, scope, reduction, place, along, bounds, chains, totals)
+            start = stop
+    if whole < extent:
+        inner = point.at({along.iterator: whole}, replace(along, mask=extent - whole))
+        value = _body(b, scope, buffers, inner)
+        mask = b.mask(extent - whole, lanes)
+        assert mask is not None
+        value = b.select(mask, value, identity(scope.reduction, value.type))
+        totals = reduction.step(b, totals, [value])
+    return totals
+
+
+def _chained(
+    b: Emitter,
+    scope: ScopePlan,
+    reduction: _Reduction,
+    place: tuple[Buffers, Point],
+    along: Vector,
+    bounds: tuple[int, int],
+    chains: int,
+    totals: Sequence[Value],
+) -> list[Value]:
+    """Reduce whole vectors into several totals that do not wait for each other."""
+    buffers, point = place
+    neutral = reduction.start(totals[0].type, 1)
+    count = len(neutral)
+    starts = [*totals, *neutral * (chains - 1)]
+    with b.fold(*bounds, starts, chains * along.lanes) as loop:
+        made: list[Value] = []
+        for k in range(chains):
+            index = b.add(loop.index, k * along.lanes)
+            value = _body(b, scope, buffers, point.at({along.iterator: index}, along))
+            made += reduction.step(b, loop.values[k * count : (k + 1) * count], [value])
+        loop.next(made)
+    return _joined(b, reduction, loop.results, count)
