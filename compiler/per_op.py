@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..dialects.kernel import AttentionOp, CallOp, ConvOp, GemmOp, KernelOp
+from ..dialects.kernel import AttentionOp, CallOp, ConvOp, GemmOp, KernelOp, TiledProductOp
 from ..dialects.program import Program, where
 from ..lowering.algebra_to_kernel.match import match_conv
 from ..passes.flops import bytes_of, scope_work
@@ -73,8 +73,8 @@ def algorithm(op: KernelOp | CallOp) -> str:
     """How a kernel is run, in a few words."""
     if isinstance(op, CallOp):
         return op.callee.data
-    if isinstance(op, GemmOp | AttentionOp):
-        return op.name.removeprefix("kernel.")
+    if isinstance(op, GemmOp | AttentionOp | TiledProductOp):
+        return op.name.removeprefix("kernel.").replace("_", " ")
     found = match_conv(op.scopes[0]) if isinstance(op, ConvOp) else None
     if found is None:
         return "loops"

@@ -21,4 +21,4 @@ PLACE: tuple[str, ...] = (
 )
 
 # What only the CPU has a kernel for: after tuning, for that looks at products one by one.
-FOR_CPU: tuple[str, ...] = ("fuse-attention",)
+FOR_CPU: tuple[str, ...] = ("fuse-attention", "fuse-tiles")

@@ -87,6 +87,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-to-kernel", _pass("lowering.algebra_to_kernel:AlgebraToKernel")),
     ("fuse-kernels", _pass("passes.fuse_kernels:FuseKernels")),
     ("fuse-attention", _pass("passes.fuse_attention:FuseAttention")),
+    ("fuse-tiles", _pass("passes.fuse_tiles:FuseTiles")),
     ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),
     ("winograd", _pass("passes.winograd:Winograd")),
     ("tune", _pass("passes.tuning:Tune")),

@@ -349,6 +349,18 @@ class AttentionOp(KernelOp):
 
 
 @irdl_op_definition
+class TiledProductOp(KernelOp):
+    """Tiles transformed, a batch of products over them, tiles transformed back: some at a time.
+
+    Neither the transformed tiles nor the products are stored as a whole. The scopes up to the first
+    that multiplies what was made before by an operand are the first transform, those after it the
+    second one (lowering/kernel_to_cpu/tiled_product.py).
+    """
+
+    name = "kernel.tiled_product"
+
+
+@irdl_op_definition
 class ViewOp(IRDLOperation):
     """The same buffer under another shape, both row-major: a reshape, which runs no code."""
 
@@ -492,6 +504,6 @@ def argument_region(
 
 KERNEL = Dialect(
     "kernel",
-    [LoopsOp, GemmOp, ConvOp, AttentionOp, ViewOp, JoinOp, CallOp, YieldOp],
+    [LoopsOp, GemmOp, ConvOp, AttentionOp, TiledProductOp, ViewOp, JoinOp, CallOp, YieldOp],
     [LayoutAttr],
 )

@@ -14,7 +14,14 @@ from fractions import Fraction
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, f32, i64
+from xdsl.dialects.builtin import (
+    DenseArrayBase,
+    DictionaryAttr,
+    IntegerAttr,
+    ModuleOp,
+    f32,
+    i64,
+)
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -36,6 +43,7 @@ from ..dialects.program import add_provenance, main_of, provenance
 from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import Tensor, shape_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
+from ..lowering.kernel_to_cpu.tiled_product import TILES
 
 TAPS = 3
 # Which points give the least error is found by trying them: those of F(4, 3) are the best of all
@@ -103,7 +111,8 @@ class Winograd(ModulePass):
 
     Exact in real arithmetic; in floating point the error grows with m, and infinities and NaN
     spread over a tile. So nothing applies it unasked: `tune` chooses it, per convolution, where it
-    is measured faster and `--tolerance` allows it. `only` names one result by its SSA name.
+    is measured faster and `--tolerance` allows it. `only` names one result by its SSA name;
+    `tiles` is for fuse-tiles, which makes one kernel of all.
 
     Before:
 
@@ -120,12 +129,13 @@ class Winograd(ModulePass):
     name = "winograd"
     m: int = 2
     only: str | None = None
+    tiles: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for conv in list(main_of(op).body.block.ops):
             wanted = self.only is None or (conv.results and conv.results[0].name_hint == self.only)
             if isinstance(conv, ConvOp) and wanted and applies(conv):
-                rewrite(conv, self.m)
+                rewrite(conv, self.m, self.tiles)
 
 
 def applies(op: ConvOp) -> bool:
@@ -142,12 +152,25 @@ def applies(op: ConvOp) -> bool:
     )
 
 
-def rewrite(op: ConvOp, m: int) -> list[Operation]:
-    """Replace the convolution by its transforms, product and inverse transform."""
+def tiles_of(op: ConvOp, m: int) -> int:
+    """How many tiles F(m, 3) cuts the result's images into."""
+    n, _, height, width = op.type.get_shape()
+    return n * -(-height // m) * -(-width // m)
+
+
+def rewrite(op: ConvOp, m: int, tiles: int | None = None) -> list[Operation]:
+    """Replace the convolution by its transforms, product and inverse transform.
+
+    Args:
+        tiles: for fuse-tiles, how many to work on at a time.
+    """
     found = match_conv(op.scopes[0])
     assert found is not None
     steps = _Steps(op, found, m)
     made = steps.build()
+    for new in made:
+        if isinstance(new, GemmOp) and tiles is not None:
+            new.properties["schedule"] = DictionaryAttr({TILES: IntegerAttr(tiles, i64)})
     for new in made:
         new.location = op.location
         Rewriter.insert_op(new, InsertPoint.before(op))

@@ -131,6 +131,10 @@ class Buffers:
     """Whether every lane is known to be where bounds that lanes decide hold: `lanes_inside`."""
     optimistic: bool = False
     """Whether maxima and minima are taken as if there were no NaN first, which is then checked."""
+    local: Mapping[SSAValue, tuple[int, ...]] = field(
+        default_factory=dict[SSAValue, tuple[int, ...]]
+    )
+    """Strides of values of which only a part is stored, so that no type says where they lie."""
 
 
 def interior_at(
@@ -168,8 +172,10 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
     if isinstance(source.owner, OnesOp):
         guards = guards_of(operand.index, logical.get_shape(), extents, None, 1.0)
         return Access(None, logical.element_type, Affine(0), guards)
-    type_ = buffers.types[source]
+    type_ = buffers.types.get(source, logical)
     strides, offset, _ = physical(type_)
+    if source in buffers.local:
+        strides, offset = buffers.local[source], 0
     flat = Affine(offset)
     for e, stride in zip(operand.index, strides, strict=True):
         flat += e * stride

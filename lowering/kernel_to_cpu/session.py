@@ -26,6 +26,7 @@ from ...dialects.kernel import (
     JoinOp,
     KernelOp,
     LoopsOp,
+    TiledProductOp,
     ViewOp,
     layout_of,
     logical,
@@ -53,6 +54,7 @@ from .isa import Isa
 from .jit import Library, ObjectCache
 from .loops import emit_loops
 from .runner import ROW, Pool, Table
+from .tiled_product import lower_tiled_product
 from .tiles import emit_tiles, tile_of
 
 ARENA = "isoform.arena_bytes"
@@ -255,6 +257,8 @@ class CpuSession:
             case AttentionOp():
                 arguments = [Argument(value) for value in (*op.inputs, op.result)]
                 return [Call(emit_attention(op, self.isa), tuple(arguments))]
+            case TiledProductOp():
+                return lower_tiled_product(op, self.constants, self.isa)
             case LoopsOp():
                 arguments = [Argument(value) for value in (*op.inputs, op.result)]
                 emit = emit_loops if tile_of(op) is None else emit_tiles

@@ -12,14 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
 from ...dialects.index import Index as Affine
 from ...dialects.index import normalise, points
-from ...dialects.kernel import LoopsOp, physical
+from ...dialects.kernel import KernelOp, LoopsOp, physical
 from ...dialects.scalars import Read
 from ...dialects.types import Array, tensor_type
 from ..algebra_to_kernel.match import factors
@@ -32,12 +32,12 @@ from .module import KernelCode, Module, kernel
 from .nest import Buffers, Operand, access
 from .past_caches import LINE, past_caches
 from .scalar_code import combine, emit_body, identity
-from .types import I64, Index, Value, constant
+from .types import F32, I64, Index, Value, constant
 
 Place = tuple[int, ...]
 
 
-def tile_of(op: LoopsOp) -> tuple[int, ...] | None:
+def tile_of(op: KernelOp) -> tuple[int, ...] | None:
     """The tile extents of the result's traversals, if the schedule has them."""
     found = op.schedule.data.get("tile") if op.schedule is not None else None
     return tuple(int(n) for n in found.get_values()) if isinstance(found, DenseArrayBase) else None
@@ -56,10 +56,13 @@ class _Scope:
 
 
 @dataclass
-class _Tiling:
-    """Numbers iterators: loops over tiles first, then what is unrolled."""
+class Tiling:
+    """Numbers iterators: loops over tiles first, then what is unrolled.
 
-    op: LoopsOp
+    `steps` are the kernel's scopes, or those of one of its stages; the last is cut into tiles.
+    """
+
+    steps: Sequence[ScopeOp]
     tile: tuple[int, ...]
     extents: list[int] = field(default_factory=list[int])
     loops: dict[int, int] = field(default_factory=dict[int, int])
@@ -67,7 +70,7 @@ class _Tiling:
     scopes: list[_Scope] = field(default_factory=list[_Scope])
 
     def __post_init__(self) -> None:
-        self.root = self.op.scopes[-1].traversal
+        self.root = self.steps[-1].traversal
         self.tiles = tuple(-(-n // t) for n, t in zip(self.root, self.tile, strict=True))
         for dim, count in enumerate(self.tiles):
             if count > 1:
@@ -75,9 +78,9 @@ class _Tiling:
         for dim, size in enumerate(self.tile):
             if size > 1:
                 self.inside[dim] = self._number(size)
-        images = [self._images(scope) for scope in self.op.scopes]
+        images = [self._images(scope) for scope in self.steps]
         bounds = tuple(self.extents)
-        for scope, (own, sums, image) in zip(self.op.scopes, images, strict=True):
+        for scope, (own, sums, image) in zip(self.steps, images, strict=True):
             reads = tuple(
                 Operand(
                     r.source,
@@ -116,12 +119,27 @@ class _Tiling:
         return tuple(own), sums, [*images, *(Affine.iterator(k) for k in sums)]
 
 
+@dataclass(frozen=True)
+class Target:
+    """Where a stage stores: the element, its strides per dim and offset in the buffer."""
+
+    element: Attribute
+    strides: tuple[int, ...]
+    offset: int = 0
+    past_caches: bool = False
+
+    @classmethod
+    def of(cls, op: KernelOp, isa: Isa) -> Target:
+        """The kernel's result."""
+        strides, offset, _ = physical(op.type)
+        return cls(op.type.element_type, strides, offset, past_caches(op.type, isa))
+
+
 def emit_tiles(op: LoopsOp, isa: Isa) -> KernelCode:
     """Emit one tiled kernel. Arguments: the operands in order, then the result."""
     tile = tile_of(op)
     assert tile is not None
-    tiling = _Tiling(op, tile)
-    body = _Tiles(tiling, isa)
+    body = Tiles(Tiling(op.scopes, tile), Target.of(op, isa), literals_of(op), isa)
 
     def emit(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         arguments = list(op.body.block.args)
@@ -133,16 +151,16 @@ def emit_tiles(op: LoopsOp, isa: Isa) -> KernelCode:
     return kernel(Module(), len(op.inputs) + 1, body.items, emit)
 
 
-class _Tiles:
-    """Loops over tiles; the vector runs over the result's innermost dim."""
+class Tiles:
+    """Loops over tiles; the vector runs over the innermost dim of what is stored."""
 
-    def __init__(self, tiling: _Tiling, isa: Isa):
-        self.tiling = tiling
+    def __init__(
+        self, tiling: Tiling, target: Target, literals: Mapping[SSAValue, Array], isa: Isa
+    ):
+        self.tiling, self.target, self.literals = tiling, target, literals
         self.extents = tuple(tiling.extents)
-        op = tiling.op
-        strides, self.offset, _ = physical(op.type)
-        self.strides = strides
-        self.lanes = isa.lanes(compute_type(op.type.element_type))
+        self.lanes = isa.lanes(compute_type(target.element))
+        strides = target.strides
         inner = [d for d in tiling.loops if strides[d] == 1]
         if len(inner) != 1 or tiling.tile[inner[0]] != 1:
             raise UserError(
@@ -152,21 +170,56 @@ class _Tiles:
         by_stride = sorted(tiling.loops, key=lambda d: -strides[d] * tiling.tile[d])
         self.order = [tiling.loops[d] for d in by_stride if tiling.loops[d] != self.vector]
         self.items = math.prod(self.extents[k] for k in self.order)
+<<<<<<< HEAD
         self.literals = _literals(op)
         self.past_caches = LINE if past_caches(op.type, isa) else 0
+=======
+>>>>>>> 12a7d85 (Winograd as one kernel over blocks of tiles: kernel.tiled_product, fuse-tiles)
 
-    def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
+    def emit(
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        result: Value,
+        low: Index,
+        high: Index,
+        channels: tuple[Index, Index] | None = None,
+    ) -> None:
+        """Emit tiles `low` to `high` of the loops; `channels` limits the vector's dim.
+
+        Channels are limited to whole vectors, or go to the end.
+        """
         extent = self.extents[self.vector]
         whole = extent - extent % self.lanes
+        first, last = (0, extent) if channels is None else channels
         with b.loop(low, high) as item:
             point = Point(self.extents, split_item(b, item, self.order, self.extents))
             if whole:
-                with b.loop(0, whole, self.lanes) as start:
+                end = whole if isinstance(last, int) else b.minimum(last, whole)
+                with b.loop(first, end, self.lanes) as start:
                     at = point.at({self.vector: start}, Vector(self.vector, self.lanes))
                     self._tile(b, buffers, result, at)
             if whole < extent:
                 vector = Vector(self.vector, self.lanes, extent - whole)
-                self._tile(b, buffers, result, point.at({self.vector: whole}, vector))
+                at = point.at({self.vector: whole}, vector)
+                if isinstance(last, int):
+                    self._tile(b, buffers, result, at)
+                else:
+                    with b.when(b.compare("eq", last, extent)):
+                        self._tile(b, buffers, result, at)
+
+    def fetch(self, b: Emitter, buffers: Buffers, item: Index, place: tuple[Index, Index]) -> None:
+        """Ask for all channels of what tile `item` reads at (row, column) `place` of it."""
+        operand = next(r for r in self.tiling.scopes[0].reads if r.source not in self.literals)
+        flat = access(operand, buffers, self.extents).flat
+        values = split_item(b, item, self.order, self.extents)
+        inside = [k for k in flat.iterators if k not in values and k != self.vector]
+        inside.sort(key=lambda k: -flat.coefficient(k))
+        values |= dict(zip(inside, place, strict=False))
+        point = Point(self.extents, {**values, self.vector: 0})
+        first = b.address(F32, buffers.pointers[operand.source], emit_index(b, flat, point))
+        with b.loop(0, self.extents[self.vector], LINE // F32.bytes, unroll=1) as channel:
+            b.prefetch(F32, first, channel)
 
     def _tile(self, b: Emitter, buffers: Buffers, result: Value, point: Point) -> None:
         values: dict[tuple[SSAValue, Place], Value] = {}
@@ -183,13 +236,13 @@ class _Tiles:
 
     def _store(self, b: Emitter, result: Value, point: Point, value: Value) -> None:
         here = self.tiling.scopes[-1].here
-        flat = Affine(self.offset)
-        for e, stride in zip(here, self.strides, strict=True):
+        flat = Affine(self.target.offset)
+        for e, stride in zip(here, self.target.strides, strict=True):
             flat += e * stride
-        target = Access(result, self.tiling.op.type.element_type, flat)
+        target = Access(result, self.target.element, flat)
         condition = self._inside(b, here, point)
         if condition is None:
-            store(b, value, target, point, past_caches=self.past_caches)
+            store(b, value, target, point, past_caches=self.target.past_caches)
         else:
             with b.when(condition):
                 store(b, value, target, point)
@@ -254,7 +307,8 @@ class _Tiles:
         return read(b, access(moved, buffers, self.extents), point)
 
 
-def _literals(op: LoopsOp) -> dict[SSAValue, Array]:
+def literals_of(op: KernelOp) -> dict[SSAValue, Array]:
+    """The operands that are literal constants, by the region's argument."""
     pairs = zip(op.body.block.args, op.inputs, strict=True)
     return {arg: v.owner.array() for arg, v in pairs if isinstance(v.owner, ConstantOp)}
 

@@ -19,6 +19,7 @@ from ...dialects.kernel import (
     JoinOp,
     KernelOp,
     LoopsOp,
+    TiledProductOp,
     ViewOp,
     physical,
 )
@@ -147,6 +148,8 @@ class _Builder:
                 self._place(op.result, op.offset, op)
             case AttentionOp():
                 raise UserError("attention as one kernel has no CUDA code", where=where(op))
+            case TiledProductOp():
+                raise UserError("a tiled product has no CUDA code", where=where(op))
             case KernelOp():
                 self._place(op.result, op.offset, op)
                 if element_count(op.type):

@@ -12,7 +12,8 @@ from xdsl.ir import Operation
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...lowering.kernel_to_cpu.contraction import conv_schedules, gemm_schedules
 from ...lowering.kernel_to_cpu.isa import Isa
-from ..winograd import applies, rewrite
+from ...lowering.kernel_to_cpu.tiled_product import block_tiles
+from ..winograd import TAPS, applies, rewrite, tiles_of
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
@@ -41,6 +42,7 @@ def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
     if isinstance(op, ConvOp) and applies(op) and work_of(op) >= LEAST_MACS:
         for m in (2, 4):
             found.append(Alternative(f"winograd-f{m}", _winograd(m), exact=False))
+        found += [_in_blocks(m) for m in ((2, 4) if effort == "max" else (4,)) if block_of(op, m)]
     if effort == "max":
         found += [Alternative(name, _schedule(values)) for name, values in _schedules(op, isa)]
     return found
@@ -57,6 +59,22 @@ def _winograd(m: int) -> Callable[[KernelOp], Sequence[Operation]]:
         return rewrite(op, m)
 
     return apply
+
+
+def _in_blocks(m: int) -> Alternative:
+    """Winograd as one kernel, for a block of tiles at a time."""
+
+    def apply(op: KernelOp) -> Sequence[Operation]:
+        assert isinstance(op, ConvOp)
+        return rewrite(op, m, block_of(op, m))
+
+    return Alternative(f"winograd-f{m}-blocks", apply, exact=False)
+
+
+def block_of(op: ConvOp, m: int) -> int:
+    """How many tiles of F(m, 3) are worked on at a time; 0 if too few fit a cache."""
+    features, channels = op.type.get_shape()[1], op.scopes[0].summation[0]
+    return block_tiles(tiles_of(op, m), (m + TAPS - 1) ** 2, channels, features)
 
 
 def _schedules(op: KernelOp, isa: Isa) -> list[tuple[str, dict[str, int]]]:

@@ -24,13 +24,14 @@ from ...dialects.kernel import (
     logical,
     with_layout,
 )
-from ...dialects.program import Program
+from ...dialects.program import Program, main_of
 from ...dialects.scope_builder import ScopeBuilder, Source
 from ...dialects.types import Array, Tensor, is_float, tensor_type, to_numpy
 from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel.convert import enclose
 from ...lowering.kernel_to_cpu.session import CpuSession
 from ..assign_layouts import grow_halo
+from ..fuse_tiles import FuseTiles
 from ..plan_memory import PlanMemory
 from .alternatives import Alternative
 
@@ -84,9 +85,12 @@ def _trial(
     op: KernelOp, constants: set[SSAValue], choice: Alternative, seed: int
 ) -> tuple[Program, set[SSAValue]]:
     program, copy = isolate(op, constants, seed)
-    ops = choice.apply(copy)
+    ops = main_of(program.module).body.block.ops
+    others = [op for op in ops if op is not copy]
+    choice.apply(copy)
+    FuseTiles().apply(Context(), program.module)
     PlanMemory().apply(Context(), program.module)
-    return program, {result for made in ops for result in made.results}
+    return program, {result for op in ops if op not in others for result in op.results}
 
 
 def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:

@@ -1,0 +1,359 @@
+"""Generate `kernel.tiled_product`: transform, product and inverse for a block of tiles at a time.
+
+    for each block of tiles (an item):
+        transform the tiles:    v[place][tile][channel], on the stack
+        for each block of features:
+            for each place of a tile:
+                for each panel of the block: m[place][tile][feature] = v u, in registers
+            transform back, with what follows, and store
+
+V and the block of M stay in the second-level cache. Weights are read once for each block of tiles,
+in the order in which they are packed, each panel fetched while the one before it is multiplied.
+
+The schedule's `tile` is that of the second transform; `tiles` says how many make a block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, f32
+from xdsl.ir import SSAValue
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.errors import UserError
+from ...dialects.index import Index as Affine
+from ...dialects.index import iterators
+from ...dialects.kernel import KernelOp, TiledProductOp
+from ...dialects.program import where
+from ...dialects.scalars import Read
+from ...dialects.types import Array, tensor_type
+from ..algebra_to_kernel.match import factors
+from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
+from .contraction import Argument, Call
+from .emit import Emitter
+from .gemm_spec import GemmSpec
+from .gemm_spec import candidates as gemm_schedules
+from .isa import Isa
+from .loops import FLAGS
+from .microkernel import Fetch, Reads, Tile, accumulate, chains_for
+from .module import KernelCode, Module, kernel
+from .nest import Buffers
+from .tiles import Target, Tiles, Tiling, literals_of, tile_of
+from .types import F32, I64, PTR, Index, Value
+
+# The name of the schedule's entry that says how many tiles make a block.
+TILES = "tiles"
+# What transformed tiles and products of a block may take of the stack and the second-level cache.
+BLOCK_BYTES = 704 << 10
+# A thread's stack holds several times as much where isoform runs.
+MOST_BYTES = 2 << 20
+# Columns of M that are made before they are transformed back.
+FEATURES = 64
+# Rows of a register block: twice as many were no faster, half as many read weights too often.
+BLOCK_TILES = 14
+# Blocks wanted, so that a few threads share them evenly.
+LEAST_ITEMS = 8
+# A place's part of a buffer is so many elements more than its tiles: else all fall into one set.
+GAP = 16
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The scopes of a tiled product, stage by stage; `data` and `weights` are what it multiplies.
+
+    out[n, f, t, u, i, j] = sum over c of data[n, c, t, u, i, j] * weights[f, c, i, j].
+    """
+
+    before: tuple[ScopeOp, ...]
+    product: ScopeOp
+    data: Read
+    weights: Read
+    after: tuple[ScopeOp, ...]
+
+
+def match_stages(op: KernelOp) -> Stages | None:
+    """Find the product among the scopes of a kernel; None where there is none, or no transform."""
+    scopes = op.scopes
+    for at, scope in enumerate(scopes):
+        pair = _factors(scope, {s.result for s in scopes[:at]})
+        if pair is not None and 0 < at < len(scopes) - 1:
+            return Stages(tuple(scopes[:at]), scope, *pair, tuple(scopes[at + 1 :]))
+    return None
+
+
+def _factors(scope: ScopeOp, made: set[SSAValue]) -> tuple[Read, Read] | None:
+    """The transformed tiles and the weights of a product; None for any other scope."""
+    reads = factors(scope.expr())
+    if reads is None or len(reads) != 2 or len(scope.traversal) != 6 or len(scope.summation) != 1:
+        return None
+    if scope.reduction.data != "sum" or tensor_type(scope.result).element_type != f32:
+        return None
+    n, f, t, u, i, j, c = iterators(7)
+    left, right = (n, c, t, u, i, j), (f, c, i, j)
+    for data, weights in (reads, reads[::-1]):
+        places = (_plain(data.index, scope), _plain(weights.index, scope))
+        wanted = (_plain(left, scope), _plain(right, scope))
+        if data.source in made and weights.source not in made and places == wanted:
+            return data, weights
+    return None
+
+
+def _plain(index: Sequence[Affine], scope: ScopeOp) -> tuple[Affine, ...]:
+    """An index in which iterators of extent 1 are 0."""
+    images = [Affine(0) if n == 1 else Affine.iterator(k) for k, n in enumerate(scope.extents)]
+    return tuple(e.substitute(images) for e in index)
+
+
+def block_tiles(tiles: int, places: int, channels: int, features: int) -> int:
+    """Choose how many tiles make a block; 0 where blocks do not fit, or are few to share out."""
+    size = 4 * places * (channels + min(features, FEATURES)) * BLOCK_TILES
+    return BLOCK_TILES if size <= BLOCK_BYTES and tiles >= LEAST_ITEMS * BLOCK_TILES else 0
+
+
+def lower_tiled_product(
+    op: TiledProductOp, constants: dict[SSAValue, Array], isa: Isa
+) -> list[Call]:
+    """The one call that computes it."""
+    stages = match_stages(op)
+    if stages is None:
+        raise UserError("these scopes are no product of tiles", where=where(op))
+    made = _TiledProduct(op, stages, isa)
+    number = list(op.body.block.args).index(stages.weights.source)  # pyright: ignore
+    weights = constants.get(op.inputs[number])
+    if weights is None:
+        raise UserError("a tiled product's weights must be constant", where=where(op))
+    arguments = [Argument(value) for value in (*op.inputs, op.result)]
+    arguments[number] = Argument(data=made.pack(weights))
+    return [Call(made.emit(), tuple(arguments))]
+
+
+class _TiledProduct:
+    """Hold what every part of the emission needs."""
+
+    def __init__(self, op: TiledProductOp, stages: Stages, isa: Isa) -> None:
+        self.op, self.stages, self.isa = op, stages, isa
+        self.module = Module()
+        self.lanes = isa.lanes(F32)
+        n, self.features, t, u, i, j = stages.product.traversal
+        self.channels = stages.product.summation[0]
+        self.tiles, self.places = n * t * u, i * j
+        self.sizes = balanced(self.tiles, self._block())
+        most = self.sizes[0]
+        schedule = self._schedule(most)
+        self.rows, vectors = schedule
+        self.panels = cut_panels(self.features, vectors, self.lanes)
+        self.panel_count = sum(kind.count for kind in self.panels)
+        self.vectors = sum(kind.count * kind.vectors for kind in self.panels)
+        self.together = max(1, min(self.panel_count, FEATURES // (vectors * self.lanes)))
+        self.width = min(self.together * vectors, self.vectors) * self.lanes
+        # Elements from one place of a tile to the next, of V and of M.
+        self.v_place = most * self.channels + GAP
+        self.m_place = most * self.width + GAP
+        if 4 * self.places * (self.v_place + self.m_place) > MOST_BYTES:
+            raise UserError("a block of tiles is too large", where=where(op), hint="fewer `tiles`")
+        self.data = self._transform((i, j), (t, u))
+        self.inverse = self._inverse((i, j), (t, u))
+
+    def _block(self) -> int:
+        found = self.op.schedule.data.get(TILES) if self.op.schedule is not None else None
+        if isinstance(found, IntegerAttr):
+            return max(1, found.value.data)
+        return BLOCK_TILES
+
+    def _schedule(self, rows: int) -> tuple[int, int]:
+        """The register block, as that of a product of so many rows (few are another matter)."""
+        strides = ((self.channels, 1), (self.features, 1), (self.features, 1))
+        spec = GemmSpec((), max(rows, 6), self.features, self.channels, *strides)
+        best = gemm_schedules(spec, self.isa, constant_b=True)[0]
+        return best.rows, best.vectors
+
+    def _transform(self, side: tuple[int, int], grid: tuple[int, int]) -> Tiles:
+        strides = _strides(side, grid, self.v_place, self.channels)
+        tiling = Tiling(self.stages.before, (1, 1, 1, 1, *side))
+        return Tiles(tiling, Target(f32, strides), literals_of(self.op), self.isa)
+
+    def _inverse(self, side: tuple[int, int], grid: tuple[int, int]) -> Tiles:
+        tile = tile_of(self.op)
+        if tile is None:
+            raise UserError("a tiled product needs a `tile`", where=where(self.op))
+        self.m_strides = _strides(side, grid, self.m_place, self.width)
+        target = Target.of(self.op, self.isa)
+        return Tiles(Tiling(self.stages.after, tile), target, literals_of(self.op), self.isa)
+
+    def pack(self, weights: Array) -> Array:
+        """Reorder weights into panels in the order of use, padded with zeros to whole vectors.
+
+        Shapes: (f, c, i, j), in the order of the operand's dims, to one flat array laid out as
+        [block of features][place][panel][c][lanes of the panel].
+        """
+        matrices = weights.transpose(2, 3, 1, 0).reshape(self.places, self.channels, self.features)
+        gap = self.vectors * self.lanes - self.features
+        padded = np.pad(matrices, ((0, 0), (0, 0), (0, gap)))
+        packed: list[Array] = []
+        for low in range(0, self.vectors * self.lanes, self.width):
+            block = padded[:, :, low : low + self.width]
+            step = self.panels[0].vectors * self.lanes
+            for place in block:
+                packed += [place[:, k : k + step].ravel() for k in range(0, place.shape[1], step)]
+        return np.concatenate(packed).astype(np.float32, copy=False)
+
+    def emit(self) -> KernelCode:
+        """Emit the kernel. Arguments: the operands in order, weights packed, then the result."""
+
+        def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
+            v = b.reserve(F32, self.places * self.v_place)
+            m = b.reserve(F32, self.places * self.m_place)
+            with b.loop(low, high, unroll=1) as item, b.flags(FLAGS):
+                self._item(b, pointers, (v, m), item)
+
+        return kernel(self.module, len(self.op.inputs) + 1, len(self.sizes), body)
+
+    def _item(
+        self, b: Emitter, pointers: list[Value], stacked: tuple[Value, Value], item: Index
+    ) -> None:
+        """A block of tiles."""
+        v, m = stacked
+        size = self.sizes[-1]
+        larger = self.sizes.count(size + 1)
+        first = b.add(b.mul(item, size), b.minimum(item, larger) if larger else 0)
+        count: Index = size
+        if larger:
+            count = b.select(b.compare("lt", item, larger), b.value(size + 1, I64), size)
+        arguments = list(self.op.body.block.args)
+        types = {arg: tensor_type(x) for arg, x in zip(arguments, self.op.inputs, strict=True)}
+        places: dict[SSAValue, Value] = dict(zip(arguments, pointers[:-1], strict=True))
+        behind = b.add(first, count)
+        # Stages number tiles through the image: their buffers start that much before the block's.
+        start = b.address(F32, v, b.sub(0, b.mul(first, self.channels)))
+        operands = Buffers(places, types)  # pyright: ignore
+        self.data.emit(b, operands, start, first, behind)
+        weights = places[self.stages.weights.source]
+        blocks = -(-self.panel_count // self.together)
+        with b.loop(0, blocks, unroll=1) as block:
+            last = b.compare("eq", block, blocks - 1)
+
+            def fetch(place: Index, last: Value = last) -> None:
+                with b.when(last):
+                    self._fetch(b, operands, behind, count, place)
+
+            self._products(b, (v, weights, m), block, count, fetch)
+            low = b.mul(block, self.width)
+            high = b.minimum(b.add(low, self.width), self.features)
+            back = b.add(b.mul(first, self.width), low)
+            product = self.stages.product.result
+            inner = Buffers(
+                {**places, product: b.address(F32, m, b.sub(0, back))},
+                types,  # pyright: ignore
+                local={product: self.m_strides},
+            )
+            self.inverse.emit(b, inner, pointers[-1], first, behind, (low, high))
+
+    def _fetch(
+        self, b: Emitter, operands: Buffers, first: Index, count: Index, place: Index
+    ) -> None:
+        """Ask for what the next block's tiles read at a place, while this block's is multiplied.
+
+        The columns that a tile shares with the next one are asked for by that one.
+        """
+        tile = tile_of(self.op)
+        assert tile is not None
+        row, column = b.split(place, self.stages.product.traversal[5])
+        with (
+            b.when(b.compare("lt", column, tile[3])),
+            b.loop(first, b.add(first, count), unroll=1) as number,
+        ):
+            self.data.fetch(b, operands, number, (row, column))
+
+    def _products(
+        self,
+        b: Emitter,
+        pointers: tuple[Value, Value, Value],
+        block: Index,
+        count: Index,
+        fetch: Callable[[Index], None],
+    ) -> None:
+        """All places of a block of tiles by a block of features; `fetch` runs once for each."""
+        v, weights, m = pointers
+        whole = self.panels[0].vectors
+        first = b.mul(block, self.together)
+        before = b.mul(first, whole)
+        panels = b.minimum(b.sub(self.panel_count, first), self.together)
+        vectors = b.minimum(b.sub(self.vectors, before), self.together * whole)
+        step = self.channels * self.lanes
+        with b.loop(0, self.places, unroll=1) as place:
+            fetch(place)
+            source = b.address(F32, v, b.mul(place, self.v_place))
+            target = b.address(F32, m, b.mul(place, self.m_place))
+            behind = b.add(b.mul(before, self.places), b.mul(place, vectors))
+            with b.loop(0, panels, unroll=1) as panel:
+                offset = b.mul(panel, whole)
+                here = b.address(F32, weights, b.mul(b.add(behind, offset), step))
+                out = b.address(F32, target, b.mul(offset, self.lanes))
+
+                def work(
+                    kind: Panel, here: Value = here, source: Value = source, out: Value = out
+                ) -> None:
+                    self._panel(b, kind, (source, here, out), count)
+
+                each_kind(b, self.panels, b.add(first, panel), work)
+
+    def _panel(
+        self, b: Emitter, kind: Panel, pointers: tuple[Value, Value, Value], count: Index
+    ) -> None:
+        """All rows of a block of tiles by a panel; blocks are of one or two sizes."""
+        for size in sorted(set(self.sizes)):
+            if len(set(self.sizes)) == 1:
+                self._rows(b, kind, pointers, size)
+            else:
+                with b.when(b.compare("eq", count, size)):
+                    self._rows(b, kind, pointers, size)
+
+    def _rows(
+        self, b: Emitter, kind: Panel, pointers: tuple[Value, Value, Value], size: int
+    ) -> None:
+        source, weights, target = pointers
+        blocks = balanced(size, self.rows)
+        fetch = Fetch(kind.vectors, self.lanes, len(blocks))
+
+        def work(number: Index, rows: int, row: Index) -> None:
+            panel = self.channels * kind.vectors * self.lanes
+            ahead = b.value(fetch.ahead(b, panel, number, self.channels), I64)
+            name = self.module.once(
+                f"block {kind.vectors} {rows} {fetch.lines}",
+                lambda name: self._block_function(kind, rows, fetch, name),
+            )
+            left = b.address(F32, source, b.mul(row, self.channels))
+            right = b.address(F32, target, b.mul(row, self.width))
+            b.call(name, None, [left, weights, right, ahead])
+
+        block_loops(b, blocks, None, work)
+
+    def _block_function(self, kind: Panel, rows: int, fetch: Fetch, name: str) -> None:
+        chains = chains_for(rows * kind.vectors, self.isa.registers)
+        tile = Tile(
+            rows=tuple(row * self.channels for row in range(rows)),
+            vectors=kind.vectors,
+            lanes=self.lanes,
+            depth=self.channels,
+            weight_stride=kind.vectors * self.lanes,
+            unroll=chains,
+            chains=chains,
+            fetch=fetch.lines,
+        )
+        with self.module.function(name, [PTR, PTR, PTR, I64], attributes="noinline") as b:
+            source, weights, target, ahead = b.parameters
+            sums = accumulate(b, tile, Reads(source, weights, ahead))
+            for at, value in enumerate(sums):
+                row, vector = divmod(at, kind.vectors)
+                b.store(value, target, row * self.width + vector * self.lanes)
+
+
+def _strides(
+    side: tuple[int, int], grid: tuple[int, int], place: int, tile: int
+) -> tuple[int, ...]:
+    """Strides of [n, c, t, u, i, j] where tiles of a place lie one after another, channels last."""
+    across = grid[1] * tile
+    return (grid[0] * across, 1, across, tile, side[1] * place, place)
