@@ -90,6 +90,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("fuse-tiles", _pass("passes.fuse_tiles:FuseTiles")),
     ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),
     ("winograd", _pass("passes.winograd:Winograd")),
+    ("transposed-product", _pass("passes.transposed_product:TransposedProduct")),
     ("tune", _pass("passes.tuning:Tune")),
     ("join-buffers", _pass("passes.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),

@@ -209,7 +209,7 @@ class _Steps:
 
     def _data_transform(self) -> LoopsOp:
         """V[n, c, t, u, i, j] = sum_k sum_l BT[i, k] BT[j, l] x[n, c, m t + k - p, m u + l - q]."""
-        kernel = _Kernel([self.data, self.bt.result])
+        kernel = KernelBuilder([self.data, self.bt.result])
         x, bt = kernel.sources
         n, c, t, u, i, j, k = iterators(7)
         p, q = self.found.pads
@@ -223,7 +223,7 @@ class _Steps:
 
     def _weight_transform(self) -> LoopsOp:
         """U[f, c, i, j] = sum_r sum_s G[i, r] G[j, s] w[f, c, r, s] / (d[i] d[j]); a constant."""
-        kernel = _Kernel([self.weights, self.g.result, self.divisors.result])
+        kernel = KernelBuilder([self.weights, self.g.result, self.divisors.result])
         w, g, d = kernel.sources
         f, c, i, j, r, s = iterators(6)
         at: dict[str | int, Index] = {"f": f, "c": c, 0: r, 1: s, "one": Index(0)}
@@ -234,7 +234,7 @@ class _Steps:
 
     def _product(self, data: SSAValue, weights: SSAValue) -> GemmOp:
         """M[n, f, t, u, i, j] = sum_c V[n, c, t, u, i, j] U[f, c, i, j]: a batch of products."""
-        kernel = _Kernel([data, weights])
+        kernel = KernelBuilder([data, weights])
         v, u_ = kernel.sources
         n, f, t, u, i, j, c = iterators(7)
         shape = tensor([self.n, self.features, self.rows, self.columns, self.a, self.a])
@@ -249,7 +249,7 @@ class _Steps:
         gone = {self.found.data.source, self.found.weights.source}
         read_later = {r.source for s in self.op.scopes[1:] for r in s.reads()}
         kept = [k for k, arg in enumerate(arguments) if arg not in gone or arg in read_later]
-        kernel = _Kernel([product, self.at.result, *(self.op.inputs[k] for k in kept)])
+        kernel = KernelBuilder([product, self.at.result, *(self.op.inputs[k] for k in kept)])
         m_, at = kernel.sources[:2]
         n, f, t, u, y, z, k = iterators(7)
         lead = [self.n, self.features, self.rows, self.columns]
@@ -265,11 +265,11 @@ class _Steps:
         values: dict[SSAValue, SSAValue] = {self.op.scopes[0].result: whole.value}
         for position, k_ in enumerate(kept, start=2):
             values[arguments[k_]] = kernel.sources[position].value
-        result = _copy_epilogue(self.op, kernel.block, values)
+        result = copy_epilogue(self.op, kernel.block, values)
         return kernel.loops(Source(result), self.op.type, [1, 1, self.m, self.m])
 
 
-def _copy_epilogue(op: KernelOp, block: Block, values: dict[SSAValue, SSAValue]) -> SSAValue:
+def copy_epilogue(op: KernelOp, block: Block, values: dict[SSAValue, SSAValue]) -> SSAValue:
     """Clone the scopes after the first; the last value is the kernel's result."""
     for inner in op.body.block.ops:
         if isinstance(inner, YieldOp):
@@ -282,7 +282,7 @@ def _copy_epilogue(op: KernelOp, block: Block, values: dict[SSAValue, SSAValue])
     raise AssertionError("a kernel's region ends with kernel.yield")
 
 
-class _Kernel:
+class KernelBuilder:
     """Builds the region of one kernel."""
 
     def __init__(self, inputs: list[SSAValue]):

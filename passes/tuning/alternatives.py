@@ -13,6 +13,8 @@ from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...lowering.kernel_to_cpu.contraction import conv_schedules, gemm_schedules
 from ...lowering.kernel_to_cpu.isa import Isa
 from ...lowering.kernel_to_cpu.tiled_product import block_tiles
+from ...lowering.kernel_to_cpu.types import F32
+from ..transposed_product import RULE, as_product, is_transposed
 from ..winograd import TAPS, applies, rewrite, tiles_of
 
 DIRECT = "direct"
@@ -43,6 +45,8 @@ def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
         for m in (2, 4):
             found.append(Alternative(f"winograd-f{m}", _winograd(m), exact=False))
         found += [_in_blocks(m) for m in ((2, 4) if effort == "max" else (4,)) if block_of(op, m)]
+    if isinstance(op, ConvOp) and _few_features(op, isa) and work_of(op) >= LEAST_MACS:
+        found.append(Alternative(RULE, _as_product, exact=False))
     if effort == "max":
         found += [Alternative(name, _schedule(values)) for name, values in _schedules(op, isa)]
     return found
@@ -59,6 +63,16 @@ def _winograd(m: int) -> Callable[[KernelOp], Sequence[Operation]]:
         return rewrite(op, m)
 
     return apply
+
+
+def _few_features(op: ConvOp, isa: Isa) -> bool:
+    """Whether a transposed convolution leaves lanes of its vectors empty."""
+    return op.type.get_shape()[1] < isa.lanes(F32) and is_transposed(op)
+
+
+def _as_product(op: KernelOp) -> Sequence[Operation]:
+    assert isinstance(op, ConvOp)
+    return as_product(op)
 
 
 def _in_blocks(m: int) -> Alternative:
