@@ -15,7 +15,7 @@ from ..dialects.index import iterators, normalise
 from ..dialects.program import main_of
 from ..dialects.scalars import Read, map_reads
 from ..dialects.types import shape_of, tensor_type
-from ..lowering.algebra_to_kernel.match import in_bounds
+from ..lowering.algebra_to_kernel.match import in_bounds, match_conv, match_gemm
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class AlgebraInlineCopies(ModulePass):
     Sound because the reader stays inside the copy's shape, so that the copy's own value at that
     point is what is read; a read that may leave it is left alone, unless the copy is all of its
     source in the same order. An index that would gain a floor is left alone too: those copies are
-    reshapes, which cost nothing as views of the same buffer.
+    reshapes, which cost nothing as views of the same buffer. So is a copy without which its reader
+    would be a library kernel no more: blocks cut out of a band, that a matrix product reads.
 
     Before:
 
@@ -62,17 +63,40 @@ def _read_through(scope: ScopeOp, copies: dict[SSAValue, Read]) -> ScopeOp:
     changed = {
         read: new for read in scope.reads() if (new := _through(scope, read, copies)) != read
     }
+    changed = _keeping_kernel(scope, changed)
     if not changed:
         return scope
-    expr = map_reads(scope.expr(), lambda read: changed.get(read, read))
-    new = ScopeOp(
-        tensor_type(scope.result), expr, scope.summation, scope.reduction.data, scope.names
-    )
+    new = _reading(scope, changed)
     new.attributes |= scope.attributes
     new.location = scope.location
     new.result.name_hint = scope.result.name_hint
     Rewriter.replace_op(scope, new)
     return new
+
+
+def _reading(scope: ScopeOp, changed: dict[Read, Read]) -> ScopeOp:
+    """The scope with some of its reads replaced; nothing is placed."""
+    expr = map_reads(scope.expr(), lambda read: changed.get(read, read))
+    return ScopeOp(
+        tensor_type(scope.result), expr, scope.summation, scope.reduction.data, scope.names
+    )
+
+
+def _keeping_kernel(scope: ScopeOp, changed: dict[Read, Read]) -> dict[Read, Read]:
+    """Those of the changed reads with which a library kernel still computes what one did."""
+    if not changed or not _has_kernel(scope):
+        return changed
+    kept: dict[Read, Read] = {}
+    for read, new in changed.items():
+        trial = _reading(scope, kept | {read: new})
+        if _has_kernel(trial):
+            kept[read] = new
+        trial.erase()
+    return kept
+
+
+def _has_kernel(scope: ScopeOp) -> bool:
+    return match_gemm(scope) is not None or match_conv(scope) is not None
 
 
 def _through(scope: ScopeOp, read: Read, copies: dict[SSAValue, Read]) -> Read:

@@ -84,3 +84,16 @@ func.func @main(%x: tensor<6xf32>) -> tensor<4xf32> {
   %y = algebra.scope (i: 4) sum (r: 3) %t[i + r - 1] : tensor<4xf32>
   func.return %y : tensor<4xf32>
 }
+
+// -----
+
+// A copy that a matrix product needs stays: the band itself may be left, which no product reads.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %b = algebra.scope
+// CHECK-NEXT: %y = algebra.scope (m: 4, n: 5) sum (k: 6) %b[m, k] * %v[2 * k, n] : tensor<4x5xf32>
+func.func @main(%p: tensor<4x3xf32>, %v: tensor<12x5xf32>) -> tensor<4x5xf32> {
+  %b = algebra.scope (m: 4, k: 6) %p[m, k - m] : tensor<4x6xf32>
+  %w = algebra.scope (k: 6, n: 5) %v[2 * k, n] : tensor<6x5xf32>
+  %y = algebra.scope (m: 4, n: 5) sum (k: 6) %b[m, k] * %w[k, n] : tensor<4x5xf32>
+  func.return %y : tensor<4x5xf32>
+}
