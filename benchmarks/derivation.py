@@ -6,11 +6,16 @@
                                                whole models, derivation on and off, onnxruntime
     python benchmarks/derivation.py --models dcgan --target h100
                                                the same by the model of a target not at hand
+    python benchmarks/derivation.py --models gcn --batch 16 --parts search --out rows.json
+    python benchmarks/derivation.py --models gcn --batch 16 --parts times,errors --out rows.json
+                                               the same in two sittings
     python benchmarks/derivation.py --models infogan --depths 1,2,3,4,5
                                                what each depth of the search reaches
     python benchmarks/derivation.py --table rows.json
 
-With --out each row is put into a JSON file, in the place of an older one. Seconds of the first
+With --out each row is put into a JSON file, in the place of an older one; parts that are not asked
+for stay as they were, among them the seconds of a search that this run goes on from. Runs of more
+than a tenth of a second are not settled by untimed ones before. Seconds of the first
 tables are process CPU seconds. EinNet's figures are from its artifact's logs (MaxDepth 7). Models
 run on one thread; subprograms decided before are taken from the cache folder.
 """
@@ -21,6 +26,7 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -65,7 +71,7 @@ def main() -> None:
     arguments.add_argument("--models", default="", help="names of the zoo, with commas")
     arguments.add_argument("--batch", type=int, default=1)
     arguments.add_argument("--budget", type=float, default=300.0, help="seconds a model")
-    arguments.add_argument("--reference", action="store_true", help="errors against float64")
+    arguments.add_argument("--parts", default="search,times", help="search, times, errors")
     arguments.add_argument("--out", type=Path, help="a JSON file that rows are put into")
     arguments.add_argument("--table", type=Path, help="print the rows of a JSON file")
     arguments.add_argument("--target", default="cpu", help="of --models; modelled if not here")
@@ -77,10 +83,10 @@ def main() -> None:
         return
     if given.models:
         for name in given.models.split(","):
-            rows = model_rows(name, given)
+            known = json.loads(given.out.read_text()) if given.out and given.out.exists() else {}
+            rows = model_rows(name, given, known)
             print_rows(rows)
             if given.out:
-                known = json.loads(given.out.read_text()) if given.out.exists() else {}
                 given.out.write_text(json.dumps(known | rows, indent=1) + "\n")
         return
     check = given.check
@@ -174,34 +180,41 @@ def check_table(cases: dict[str, Case]) -> None:
 
 Row = dict[str, Any]
 DEPTH = whole.SETTINGS.depth
+# Seconds of untimed runs before a timed one; runs of so many seconds need none.
+SETTLE, LONG = 0.005, 0.1
 
 
-def model_rows(name: str, given: argparse.Namespace) -> dict[str, Row]:
+def model_rows(name: str, given: argparse.Namespace, known: dict[str, Row]) -> dict[str, Row]:
     """The rows of one model, each under a key of its own.
 
     Args:
         name: of the zoo, and sizes other than the model's own: `longformer@sequence=2500`.
+        known: rows of earlier sittings.
     """
+    parts = given.parts.split(",")
     model, *sizes = name.split("@")
     wanted = {key: int(value) for key, _, value in (size.partition("=") for size in sizes)}
     program = zoo.build(model, given.batch, **wanted)
     rows: dict[str, Row] = {}
     for depth in [int(d) for d in given.depths.split(",") if d] or [DEPTH]:
         whole.SETTINGS = replace(whole.SETTINGS, depth=depth)
+        key = f"{name} {given.batch} {given.target} {depth}"
         row = {"model": name, "batch": given.batch, "target": given.target, "depth": depth}
+        row = known.get(key, {}) | row
         started = time.perf_counter()
         better = api.optimize(
             program, target=given.target, strategy="derive", budget=given.budget, threads=1
         )
-        row |= {"search_s": time.perf_counter() - started} | _applied(better)
-        row |= {"machine": machine(), "time": time.strftime("%Y-%m-%d %H:%M")}
+        if "search" in parts or "search_s" not in row:
+            row["search_s"] = time.perf_counter() - started
+        row |= _applied(better)
         if given.target == "cpu":
-            row |= measured(program, better, given)
+            row |= measured(program, better, parts, given.without)
         else:
             cost = better.report["cost"]
             row |= {"off_ms": cost["before"] * 1e3, "derived_ms": cost["after"] * 1e3}
             row["off_over_derived"] = [cost["before"] / cost["after"]] * 3
-        rows[f"{name} {given.batch} {given.target} {depth}"] = row
+        rows[key] = row
     return rows
 
 
@@ -219,24 +232,35 @@ def _plain(rewrite: Row) -> str:
     return str(rewrite["rule"]).removeprefix("derive ")
 
 
-def measured(program: Program, better: Program, given: argparse.Namespace) -> Row:
-    """Derivation off, on, and onnxruntime, in turn, at least 50 times each."""
+def measured(program: Program, better: Program, parts: Sequence[str], without: str) -> Row:
+    """Derivation off, on, and onnxruntime, in turn, at least 50 times each; and their errors."""
     feeds = draw_inputs(program, 0)
     off = api.compile(api.improve(program), threads=1)
     on = api.compile(better, threads=1)
-    runs = {"off": partial(off.run, None, feeds), "derived": partial(on.run, None, feeds)}
-    if given.without != "onnxruntime":
-        peers, _ = open_peers(program, ["onnxruntime"], 1, feeds)
-        runs |= {peer.name: peer.run for peer in peers}
-    times = interleave(runs, 12.0, least=50, most=400, settle=0.005)
+    row: Row = {}
+    if "errors" in parts:
+        exact = api.compile(program, "reference").run(None, feeds)
+        row["errors"] = [difference(session.run(None, feeds), exact) for session in (off, on)]
+    if "times" in parts:
+        runs = {"off": partial(off.run, None, feeds), "derived": partial(on.run, None, feeds)}
+        if without != "onnxruntime":
+            peers, _ = open_peers(program, ["onnxruntime"], 1, feeds)
+            runs |= {peer.name: peer.run for peer in peers}
+        row |= timed(runs) | {"machine": machine(), "time": time.strftime("%Y-%m-%d %H:%M")}
+    return row
+
+
+def timed(runs: Mapping[str, Callable[[], object]]) -> Row:
+    """Medians, and ratios to "derived" with their intervals."""
+    started = time.perf_counter()
+    runs["derived"]()
+    settle = SETTLE if time.perf_counter() - started < LONG else 0.0
+    times = interleave(runs, 12.0, least=50, most=400, settle=settle)
     row: Row = {f"{k}_ms": median(v) * 1e3 for k, v in times.items()}
     row["pairs"] = len(times["off"])
     for k, v in times.items():
         if k != "derived":
             row[f"{k}_over_derived"] = interval(v, times["derived"])
-    if given.reference:
-        exact = api.compile(program, "reference").run(None, feeds)
-        row["errors"] = [difference(session.run(None, feeds), exact) for session in (off, on)]
     return row
 
 
