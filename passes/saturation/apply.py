@@ -1,10 +1,14 @@
-"""Right sides: what an instance of a rule adds to the e-graph, if its ops accept their operands."""
+"""Right sides: what an instance of a rule adds to the e-graph, if its ops accept their operands.
+
+That depends on the types of its variables and on attribute values alone, so it is worked out once
+for each of these (a build) and then only written down, class by class.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType
@@ -16,7 +20,7 @@ from ..substitution.conditions import evaluate
 from ..substitution.constants import constant_array
 from ..substitution.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Size, Term, Var
 from .egraph import EGraph, projection
-from .match import Instance, bindings
+from .match import Instance, shapes_in
 from .ops import Head, OpTable, Types
 from .patterns import attribute_of
 
@@ -28,13 +32,15 @@ class _Refused(Exception):
     """The right side is no program: an op does not take these operands."""
 
 
-@dataclass
-class _Planned:
-    """An e-node to add; an operand below 0 is the complement of another planned one's place."""
+@dataclass(frozen=True)
+class _Build:
+    """E-nodes to add one after the other; operands are places: variables first, then e-nodes."""
 
-    head: Head
-    operands: tuple[int, ...]
-    types: Types
+    nodes: tuple[tuple[Head, tuple[int, ...], Types], ...]
+    roots: tuple[int, ...]
+
+
+_Key: TypeAlias = "tuple[str, tuple[int, ...], tuple[int, ...], tuple[tuple[str, Any], ...]]"
 
 
 @dataclass
@@ -48,111 +54,125 @@ class Builder:
     graph: EGraph
     table: OpTable
     prefix: str
+    _builds: dict[_Key, _Build | str] = field(default_factory=dict[_Key, "_Build | str"])
 
     def apply(self, instance: Instance) -> str:
         """Add the right side and join it with the left; why not, where it cannot be."""
-        plan = _Plan(self, instance)
-        try:
-            roots = [plan.term(term) for term in instance.rule.right]
-        except _Refused as reason:
-            return str(reason)
-        for root, place in zip(instance.roots, roots, strict=True):
-            if plan.types(place) != self.graph.types[self.graph.find(root)]:
-                return "the right side is of another type"
-        made = self._commit(plan, instance)
-        for root, place in zip(instance.roots, roots, strict=True):
-            self.graph.union(root, made[~place] if place < 0 else place, instance.rule.name)
-        return ""
-
-    def _commit(self, plan: _Plan, instance: Instance) -> list[int]:
-        graph, made = self.graph, list[int]()
+        graph = self.graph
+        classes = [graph.find(c) for c in instance.tensors.values()]
+        build = self._build(instance, classes)
+        if isinstance(build, str):
+            return build
+        rule = instance.rule.name
         level = min(graph.level[graph.find(root)] for root in instance.roots)
         origin = graph.origins.get(graph.find(instance.roots[0]))
-        for node in plan.nodes:
-            operands = [made[~c] if c < 0 else c for c in node.operands]
-            made.append(
-                graph.add(
-                    node.head,
-                    operands,
-                    node.types,
-                    level=level,
-                    weights=None if operands else True,
-                    made_by=instance.rule.name,
-                    origin=origin,
-                )
+        for head, operands, types in build.nodes:
+            made = graph.add(
+                head,
+                [classes[place] for place in operands],
+                types,
+                level=level,
+                weights=None if operands else True,
+                made_by=rule,
+                origin=origin,
             )
-        return made
+            classes.append(made)
+        for root, place in zip(instance.roots, build.roots, strict=True):
+            graph.union(root, classes[place], rule)
+        return ""
+
+    def _build(self, instance: Instance, classes: list[int]) -> _Build | str:
+        kind, find = self.graph.kind, self.graph.find
+        kinds = tuple([kind[c] for c in classes])
+        roots = tuple([kind[find(c)] for c in instance.roots])
+        key = instance.rule.name, kinds, roots, tuple(sorted(instance.attributes.items()))
+        if key not in self._builds:
+            types = self.graph.types
+            plan = _Plan(self, instance, [types[c] for c in classes])
+            try:
+                self._builds[key] = plan.build([types[find(c)] for c in instance.roots])
+            except _Refused as reason:
+                self._builds[key] = str(reason)
+        return self._builds[key]
 
 
 @dataclass
 class _Plan:
-    """The right side of one instance, before anything is added."""
+    """Works out the right side of one instance."""
 
     builder: Builder
     instance: Instance
-    nodes: list[_Planned] = field(default_factory=list[_Planned])
+    types: Sequence[Types]
     known: dict[Term, int] = field(default_factory=dict[Term, int])
-    _bindings: dict[str, Any] | None = None
+    nodes: list[tuple[Head, tuple[int, ...], Types]] = field(
+        default_factory=list["tuple[Head, tuple[int, ...], Types]"]
+    )
+    _shapes: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def types(self, place: int) -> Types:
-        graph = self.builder.graph
-        return self.nodes[~place].types if place < 0 else graph.types[graph.find(place)]
+    def build(self, roots: Sequence[Types]) -> _Build:
+        """The e-nodes of all terms. Raises _Refused."""
+        named = dict(zip(self.instance.tensors, self.types, strict=True))
+        self.known = {Var(name): place for place, name in enumerate(named)}
+        self._shapes = {**self.instance.attributes, **shapes_in(named)}
+        places = tuple(map(self._term, self.instance.rule.right))
+        if tuple(map(self._types, places)) != tuple(roots):
+            raise _Refused("the right side is of another type")
+        return _Build(tuple(self.nodes), places)
 
-    def term(self, term: Term) -> int:
-        """The class of a term, or the complement of its place among the planned."""
-        if term not in self.known:
-            self.known[term] = self._term(term)
-        return self.known[term]
+    def _types(self, place: int) -> Types:
+        count = len(self.types)
+        return self.types[place] if place < count else self.nodes[place - count][2]
 
     def _term(self, term: Term) -> int:
+        """The place of a term."""
+        if term not in self.known:
+            self.known[term] = self._add(*self._node(term))
+        return self.known[term]
+
+    def _add(self, head: Head, operands: tuple[int, ...], types: Types) -> int:
+        self.nodes.append((head, operands, types))
+        return len(self.types) + len(self.nodes) - 1
+
+    def _node(self, term: Term) -> tuple[Head, tuple[int, ...], Types]:
         match term:
-            case Var():
-                return self.builder.graph.find(self.instance.tensors[term.name])
             case Out():
-                inner = self.term(term.node)
-                types = self.types(inner)
+                inner = self._term(term.node)
+                types = self._types(inner)
                 if term.index >= len(types):
                     raise _Refused(f"{term.node.op} has no result {term.index}")
-                return self._node(projection(term.index), (inner,), (types[term.index],))
+                return projection(term.index), (inner,), (types[term.index],)
+            case Node() if term.op in CONSTANTS:
+                return self._constant(term)
             case Node():
-                if term.op in CONSTANTS:
-                    return self._constant(term)
                 return self._op(term)
+            case Var():
+                raise AssertionError(f"the left side binds {term.name}")
 
-    def _op(self, term: Node) -> int:
+    def _op(self, term: Node) -> tuple[Head, tuple[int, ...], Types]:
         table, op = self.builder.table, self.builder.prefix + term.op
-        operands = tuple(map(self.term, term.operands))
+        operands = tuple(map(self._term, term.operands))
         given = {n: attribute_of(table, op, n, self._value(v)) for n, v in term.attributes}
         attributes = table.complete(op, given)
         head = Head(op, attributes, table.results(op, dict(attributes)))
-        kinds = [self.types(place) for place in operands]
+        kinds = [self._types(place) for place in operands]
         if any(len(kind) != 1 for kind in kinds):
             raise _Refused(f"{op} takes single results")
         sample = table.build(head, tuple(kind[0] for kind in kinds))
         if sample is None:
             raise _Refused(f"{op} does not take these operands")
-        return self._node(head, operands, tuple(r.type for r in sample.results))
+        return head, operands, tuple(r.type for r in sample.results)
 
-    def _node(self, head: Head, operands: tuple[int, ...], types: Types) -> int:
-        if all(place >= 0 for place in operands):
-            known = self.builder.graph.lookup(head, operands)
-            if known is not None:
-                return self.builder.graph.find(known.klass)
-        self.nodes.append(_Planned(head, operands, types))
-        return ~(len(self.nodes) - 1)
-
-    def _constant(self, term: Node) -> int:
+    def _constant(self, term: Node) -> tuple[Head, tuple[int, ...], Types]:
         attributes = {name: self._value(value) for name, value in term.attributes}
         numbers = [n for v in attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
         if np.prod(numbers, dtype=np.float64) > MOST_CONSTANT:
             raise _Refused("the constant would be too large")
-        first = next(iter(self.instance.tensors.values()))
-        type_ = self.types(self.builder.graph.find(first))[0]
+        type_ = self.types[0][0]
         assert isinstance(type_, TensorType)
         literal: Operation = ConstantOp(constant_array(term.op, attributes), type_.element_type)
         head = self.builder.table.head(literal)
         assert head is not None
-        return self._node(head, (), tuple(r.type for r in literal.results))
+        return head, (), tuple(r.type for r in literal.results)
 
     def _value(self, value: AttrValue) -> Any:
         """The Python value of an attribute under the instance's bindings."""
@@ -164,13 +184,6 @@ class _Plan:
 
     def _size(self, text: str) -> Any:
         try:
-            return evaluate(text, self._read())
+            return evaluate(text, self._shapes)
         except UserError as error:
             raise _Refused(error.one_line()) from error
-
-    def _read(self) -> Mapping[str, Any]:
-        if self._bindings is None:
-            graph = self.builder.graph
-            tensors = {n: graph.find(c) for n, c in self.instance.tensors.items()}
-            self._bindings = bindings(graph, tensors, self.instance.attributes)
-        return self._bindings

@@ -46,6 +46,7 @@ class EGraph:
 
     Attributes:
         types: of each class; several for the results of one op together.
+        kind: of each class, the number of its types among `kinds`.
         weights: whether a class depends on weights and constants alone.
         level: longest way from the inputs in the program; of classes that rules made that of the
             op they stand in for.
@@ -57,6 +58,8 @@ class EGraph:
 
     nodes: list[ENode] = field(default_factory=list[ENode])
     types: list[Types] = field(default_factory=list[Types])
+    kind: list[int] = field(default_factory=list[int])
+    kinds: dict[Types, int] = field(default_factory=dict[Types, int])
     weights: list[bool] = field(default_factory=list[bool])
     level: list[int] = field(default_factory=list[int])
     values: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
@@ -103,6 +106,7 @@ class EGraph:
             weights = bool(key[1]) and not head.anchor and all(self.weights[c] for c in key[1])
         self.parent.append(klass)
         self.types.append(types)
+        self.kind.append(self.kinds.setdefault(types, len(self.kinds)))
         self.weights.append(weights)
         self.level.append(level)
         if origin is not None:

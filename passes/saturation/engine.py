@@ -4,23 +4,26 @@
     (constructor c3 (T T i64) T)         one for each op, operand count and attribute names;
                                          an attribute is the number of its value
     (constructor part (T i64) T)         result i of an op with several
-    (function dim (T i64) i64 ..)        extents (and rank) of tensors, where a guard reads them
+    (function typ (T) i64 ..)            the type of a class, by its number
+    (function dim (i64 i64) i64 ..)      extents (and rank) of a type
     (function whole (i64) i64 ..)        an attribute's value, where it is a whole number
     (function item (i64 i64) i64 ..)     its entries, where it is a list of them
     (relation m5 (T .. i64 ..))          the matches of body 5: root, tensors, attributes
     (ruleset r5)                         what finds them: each body is matched by itself
+    (relation n3 (i64 .. i64))           e-nodes as numbers: class, operands, attributes, anchor and
+                                         type; the rules of `in` make c3 and V of them
 
-Programs go in as text in small pieces: what the parser gives back holds the whole text once for
-each of its nodes, so one text of a thousand facts takes gigabytes. Nothing is bound at top level,
-which would slow down everything after it.
+Programs go in as tables of numbers in files, which egglog reads a hundred times as fast as text:
+a fact at top level is compiled as a rule of its own.
 """
 
 from __future__ import annotations
 
-import re
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xdsl.dialects.builtin import IntAttr, ShapedType
@@ -37,17 +40,20 @@ if TYPE_CHECKING:
 Row: TypeAlias = "tuple[int, tuple[int, ...], tuple[int, ...]]"
 """A match: class of the root, of the tensor variables, numbers of the attribute columns."""
 
-_AT_ONCE = 4
-"""Facts in one piece of text."""
-
 _PRELUDE = """
 (sort T)
 (constructor V (i64) T)
 (constructor part (T i64) T)
-(function rank (T) i64 :merge old)
-(function dim (T i64) i64 :merge old)
+(function typ (T) i64 :merge old)
+(function rank (i64) i64 :merge old)
+(function dim (i64 i64) i64 :merge old)
 (function whole (i64) i64 :merge old)
 (function item (i64 i64) i64 :merge old)
+(ruleset in)
+(relation same (i64 i64))
+(rule ((same ?a ?b)) ((union (V ?a) (V ?b))) :ruleset in)
+(relation npart (i64 i64 i64 i64))
+(rule ((npart ?k ?a ?i ?t)) ((union (V ?k) (part (V ?a) ?i)) (set (typ (V ?k)) ?t)) :ruleset in)
 """
 
 
@@ -82,9 +88,15 @@ class Engine:
     relations: dict[Pattern, list[Relation]] = field(default_factory=dict[Pattern, list[Relation]])
     numbers: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
     attributes: list[Attribute] = field(default_factory=list[Attribute])
-    positions: tuple[int, ...] = ()
-    _facts: list[str] = field(default_factory=list[str])
+    _told: set[int] = field(default_factory=set[int])
+    _rows: dict[str, list[tuple[int, ...]]] = field(
+        default_factory=dict[str, "list[tuple[int, ...]]"]
+    )
     _fixed: int = 0
+    _places: dict[Shape, int] = field(default_factory=dict[Shape, int])
+
+    def __post_init__(self) -> None:
+        self._places = {shape: k for k, shape in enumerate(self.shapes)}
 
     @staticmethod
     def make(rules: Sequence[Rule], shapes: Iterable[Shape], table: OpTable, prefix: str) -> Engine:
@@ -107,7 +119,7 @@ class Engine:
         for attribute in self.attributes[self._fixed :]:
             del self.numbers[attribute]
         del self.attributes[self._fixed :]
-        self._facts = []
+        self._told, self._rows = set(), {}
 
     def _run(self, text: str) -> None:
         self.egglog.run_program(*self.egglog.parse_program(text))
@@ -115,11 +127,19 @@ class Engine:
     # --- declarations ---
 
     def _constructor(self, shape: Shape | None) -> str:
-        return "part" if shape is None else f"c{self.shapes.index(shape)}"
+        return "part" if shape is None else f"c{self._places[shape]}"
 
     def _declaration(self, shape: Shape) -> str:
-        columns = " ".join(["T"] * shape[1] + ["i64"] * (len(shape[2]) + 1))
-        return f"(constructor {self._constructor(shape)} ({columns}) T)\n"
+        name, count, more = self._constructor(shape), shape[1], len(shape[2]) + 1
+        classes = [f"?a{k}" for k in range(count)]
+        numbers = [f"?b{k}" for k in range(more)]
+        call = " ".join([name, *(f"(V {a})" for a in classes), *numbers])
+        return (
+            f"(constructor {name} ({' '.join(['T'] * count + ['i64'] * more)}) T)\n"
+            f"(relation n{name} ({' '.join(['i64'] * (count + more + 2))}))\n"
+            f"(rule ((n{name} ?k {' '.join([*classes, *numbers])} ?t))"
+            f" ((union (V ?k) ({call})) (set (typ (V ?k)) ?t)) :ruleset in)\n"
+        )
 
     def _compile(self, table: OpTable, prefix: str) -> None:
         bodies = Bodies(table, prefix, self.shapes)
@@ -134,11 +154,6 @@ class Engine:
                 count += 1
         for piece in text:
             self._run(piece)
-        found = re.findall(r"\(dim \?\w+ (-?\d+)\)", "".join(text))
-        self.positions = tuple(sorted({int(p) for p in found}))
-        self._ranks = any("(rank " in line for line in text)
-
-    _ranks: bool = False
 
     def number(self, attribute: Attribute) -> int:
         """The number of an attribute's value; what guards read of it becomes known."""
@@ -149,56 +164,60 @@ class Engine:
         self.attributes.append(attribute)
         value, whole = value_of(attribute), whole_number(attribute)
         if whole is not None:
-            self._facts.append(f"(set (whole {number}) {whole})")
+            self._row("whole", number, whole)
         if isinstance(value, tuple) and all(isinstance(v, int) for v in value):
-            entries = {**dict(enumerate(value)), **{k - len(value): v for k, v in enumerate(value)}}
-            self._facts += [f"(set (item {number} {k}) {v})" for k, v in entries.items()]
+            self._entries("item", number, value)
         return number
+
+    def _type(self, number: int, types: Types) -> None:
+        """Make known what guards read of a type."""
+        if len(types) == 1 and isinstance(types[0], ShapedType) and number not in self._told:
+            self._told.add(number)
+            shape = types[0].get_shape()
+            self._row("rank", number, len(shape))
+            self._entries("dim", number, shape)
+
+    def _entries(self, name: str, number: int, entries: Sequence[int]) -> None:
+        """The entries of a list by their positions, from the front and from the end."""
+        for k, entry in enumerate(entries):
+            self._row(name, number, k, entry)
+            self._row(name, number, k - len(entries), entry)
+
+    def _row(self, name: str, *numbers: int) -> None:
+        self._rows.setdefault(name, []).append(numbers)
 
     # --- the program ---
 
-    def insert(self, graph: EGraph, tick: Callable[[], None]) -> None:
-        """Tell egglog what is new in the graph.
-
-        Args:
-            tick: may raise; what egglog was told is then too little to match on, but nothing wrong.
-        """
+    def insert(self, graph: EGraph) -> None:
+        """Tell egglog what is new in the graph."""
         for node in graph.fresh_nodes:
-            self._facts.append(f"(union (V {node.klass}) {self._call(node)})")
-            self._facts += self._extents(node.klass, graph.types[node.klass])
-        self._facts += [f"(union (V {a}) (V {b}))" for a, b in graph.fresh_unions]
+            self._type(graph.kind[node.klass], graph.types[node.klass])
+            self._insert(node, graph.kind[node.klass])
+        for pair in graph.fresh_unions:
+            self._row("same", *pair)
         graph.fresh_nodes, graph.fresh_unions = [], []
-        self._flush(tick)
+        self._flush()
 
-    def _call(self, node: ENode) -> str:
-        operands = [f"(V {c})" for c in node.operands]
+    def _insert(self, node: ENode, type_: int) -> None:
         head = node.head
         if head.op == PROJECT:
             index = head.attributes[0][1]
             assert isinstance(index, IntAttr)
-            return f"(part {operands[0]} {index.data})"
-        shape = (head.op, len(operands), tuple(name for name, _ in head.attributes))
-        columns = [str(self.number(value)) for _, value in head.attributes]
-        return f"({' '.join([self._constructor(shape), *operands, *columns, str(head.anchor)])})"
+            self._row("npart", node.klass, *node.operands, index.data, type_)
+            return
+        shape = (head.op, len(node.operands), tuple(name for name, _ in head.attributes))
+        numbers = [self.number(value) for _, value in head.attributes]
+        name = f"n{self._constructor(shape)}"
+        self._row(name, node.klass, *node.operands, *numbers, head.anchor, type_)
 
-    def _extents(self, klass: int, types: Types) -> list[str]:
-        if len(types) != 1 or not isinstance(types[0], ShapedType) or not self._reads_shapes:
-            return []
-        shape = types[0].get_shape()
-        rank = len(shape)
-        facts = [f"(set (rank (V {klass})) {rank})"]
-        here = [p for p in self.positions if -rank <= p < rank]
-        return facts + [f"(set (dim (V {klass}) {p}) {shape[p]})" for p in here]
-
-    @property
-    def _reads_shapes(self) -> bool:
-        return self._ranks or bool(self.positions)
-
-    def _flush(self, tick: Callable[[], None] = lambda: None) -> None:
-        facts, self._facts = self._facts, []
-        for start in range(0, len(facts), _AT_ONCE):
-            tick()
-            self._run(" ".join(facts[start : start + _AT_ONCE]))
+    def _flush(self) -> None:
+        rows, self._rows = self._rows, {}
+        with tempfile.TemporaryDirectory() as folder:
+            for name, table in rows.items():
+                path = Path(folder) / name
+                path.write_text("".join("\t".join(map(str, row)) + "\n" for row in table))
+                self._run(f'(input {name} "{path.as_posix()}")')
+        self._run("(run in 1)")
 
     def match(self, graph: EGraph, patterns: Iterable[Pattern]) -> dict[str, list[Row]]:
         """The matches of patterns by their relation, all that ever were; joins classes.

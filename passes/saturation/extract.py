@@ -59,7 +59,8 @@ def extract(
     problem = reduced(problem, until)
     best = _greedy(problem, until)
     now = time.perf_counter()
-    best = LocalSearch(problem, dict(best)).run(now + (until - now) / 4)
+    local = LocalSearch(problem, dict(best), acyclic=cycles != "in-ilp")
+    best = local.run(now + (until - now) / 4)
     left = until - time.perf_counter()
     if left < _LEAST_SECONDS:
         return _done(problem, best, 1.0, False, begun)

@@ -91,10 +91,14 @@ class LocalSearch:
     """Improves a choice: all users of a class that is not taken turn to it together.
 
     That is the move greedy extraction cannot see: a merged op pays when both of its parts are used.
+
+    Attributes:
+        acyclic: whether no choice of the problem has a cycle; else every move is looked at for one.
     """
 
     problem: Problem
     choice: Choice
+    acyclic: bool = False
     uses: dict[int, int] = field(default_factory=dict[int, int])
     cost: float = 0.0
 
@@ -128,7 +132,7 @@ class LocalSearch:
             return False
         before, old = self.cost, {c: self.choice[c] for c in wanted}
         self._switch(wanted)
-        acyclic = self.problem.order(self.choice) is not None
+        acyclic = self.acyclic or self.problem.order(self.choice) is not None
         if acyclic and self.cost < before * (1 - 1e-9):
             return True
         if acyclic:

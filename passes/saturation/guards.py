@@ -88,19 +88,22 @@ class Guards:
     def _variable(self, node: ast.expr) -> str:
         match node:
             case ast.Attribute(value=ast.Name(id=name), attr="rank") if name in self.tensors:
-                return self._bound(f"(rank {self.tensors[name]})")
+                return self._bound(f"(rank {self._type(name)})")
             case ast.Subscript(
                 value=ast.Attribute(value=ast.Name(id=name), attr="shape"), slice=at
             ):
                 if name not in self.tensors:
                     raise _LeftOut
-                return self._bound(f"(dim {self.tensors[name]} {_position(at)})")
+                return self._bound(f"(dim {self._type(name)} {_position(at)})")
             case ast.Subscript(value=ast.Name(id=name), slice=at) if name in self.attributes:
                 return self._bound(f"(item {self.attributes[name]} {_position(at)})")
             case ast.Name(id=name) if name in self.attributes:
                 return self._bound(f"(whole {self.attributes[name]})")
             case _:
                 raise _LeftOut
+
+    def _type(self, name: str) -> str:
+        return self._bound(f"(typ {self.tensors[name]})")
 
     def _may_be_negative(self, node: ast.expr) -> bool:
         return any(

@@ -19,6 +19,7 @@ from ..substitution.rule import Node, Rule, Var, subterms
 from .egraph import EGraph
 from .encode import CHAINED
 from .engine import Engine, Relation, Row
+from .ops import Types
 from .patterns import Left, unify, value_of
 
 Cycles: TypeAlias = Literal["guarded", "vanilla", "descendants", "in-ilp"]
@@ -44,9 +45,12 @@ class _Bound:
     attributes: dict[str, Any]
 
 
+_Key: TypeAlias = "tuple[str, tuple[int, ...], tuple[int, ...], tuple[object, ...]]"
+
+
 @dataclass
 class Matcher:
-    """Instances of rules on the graph as it is; each is given once.
+    """Instances of rules on the graph as it is; each is given once, whatever classes are joined.
 
     Attributes:
         tick: called for each row and combination; may raise.
@@ -56,21 +60,55 @@ class Matcher:
     graph: EGraph
     cycles: Cycles
     tick: Callable[[], None] = lambda: None
-    done: set[tuple[object, ...]] = field(default_factory=set[tuple[object, ...]])
+    _seen: dict[str, set[Row]] = field(default_factory=dict[str, set[Row]])
+    _done: set[_Key] = field(default_factory=set[_Key])
 
-    def instances(self, left: Left, rows: Mapping[str, list[Row]]) -> Iterator[Instance]:
-        """Every new instance of a rule, in a fixed order."""
-        if len(left.patterns) == 1:
-            combinations: Iterable[tuple[_Bound, ...]] = ((b,) for b in self._bound(left, 0, rows))
-        else:
-            bound = [list(self._bound(left, k, rows)) for k in range(len(left.patterns))]
-            combinations = self._joined(left, bound)
+    def instances(self, lefts: Iterable[Left], rows: Mapping[str, list[Row]]) -> Iterator[Instance]:
+        """Every new instance of some rules, in a fixed order.
+
+        Args:
+            rows: all matches of all their patterns, those of earlier rounds too.
+        """
+        fresh = {name: self._fresh(name, found) for name, found in rows.items()}
+        find = self.graph.find
+        self._done = {
+            (name, tuple(map(find, roots)), tuple(map(find, classes)), values)
+            for name, roots, classes, values in self._done
+        }
+        for left in lefts:
+            if len(left.patterns) == 1:
+                yield from self._instances(left, ((b,) for b in self._bound(left, 0, fresh)))
+            else:
+                bound = [list(self._bound(left, k, rows)) for k in range(len(left.patterns))]
+                yield from self._instances(left, self._new(left, self._joined(left, bound)))
+
+    def _fresh(self, name: str, rows: list[Row]) -> list[Row]:
+        """The matches of one pattern that no earlier round had."""
+        find = self.graph.find
+        seen = {
+            (find(root), tuple(map(find, classes)), columns)
+            for root, classes, columns in self._seen.get(name, ())
+        }
+        self._seen[name] = set(rows)
+        return [row for row in rows if row not in seen]
+
+    def _new(
+        self, left: Left, combinations: Iterable[tuple[_Bound, ...]]
+    ) -> Iterator[tuple[_Bound, ...]]:
+        """Those that were not given before."""
         for parts in combinations:
             self.tick()
-            key = (left.rule.name, *(p.root for p in parts), *_classes(parts), *_values(parts))
-            if key in self.done:
-                continue
-            self.done.add(key)
+            roots, classes = tuple(p.root for p in parts), tuple(_classes(parts))
+            key = (left.rule.name, roots, classes, tuple(_values(parts)))
+            if key not in self._done:
+                self._done.add(key)
+                yield parts
+
+    def _instances(
+        self, left: Left, combinations: Iterable[tuple[_Bound, ...]]
+    ) -> Iterator[Instance]:
+        """Those on which the conditions over several outputs hold."""
+        for parts in combinations:
             tensors = {n: c for p in parts for n, c in p.tensors.items()}
             attributes = {n: v for p in parts for n, v in p.attributes.items()}
             if left.rest and not holds(left.rest, bindings(self.graph, tensors, attributes)):
@@ -194,12 +232,16 @@ def bindings(
     graph: EGraph, tensors: Mapping[str, int], attributes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What conditions read: shapes of tensor variables, values of attribute variables."""
-    found = dict(attributes)
-    for name, klass in tensors.items():
-        types = graph.types[klass]
-        if len(types) == 1 and isinstance(types[0], ShapedType):
-            found[name] = types[0].get_shape()
-    return found
+    return {**attributes, **shapes_in({name: graph.types[c] for name, c in tensors.items()})}
+
+
+def shapes_in(types: Mapping[str, Types]) -> dict[str, Any]:
+    """The shapes of variables; those of no single tensor have none."""
+    return {
+        name: found[0].get_shape()
+        for name, found in types.items()
+        if len(found) == 1 and isinstance(found[0], ShapedType)
+    }
 
 
 def _classes(parts: Iterable[_Bound]) -> Iterator[int]:

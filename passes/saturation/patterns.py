@@ -93,6 +93,14 @@ def left_of(rule: Rule) -> Left:
     return Left(rule, tuple(patterns), tuple(names), rest)
 
 
+def without_names(rule: Rule) -> tuple[object, ...]:
+    """What two rules have in common that say the same: all but names."""
+    naming = _Naming()
+    sides = tuple(map(naming.term, rule.left)), tuple(map(naming.term, rule.right))
+    names = {**naming.tensors, **naming.attributes}
+    return *sides, tuple(sorted(renamed(c, names) for c in rule.where))
+
+
 class _Naming:
     """Renames variables in order of appearance."""
 

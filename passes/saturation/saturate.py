@@ -34,7 +34,7 @@ class Saturation:
     """What the loop did.
 
     Attributes:
-        instances: those applied, in order.
+        instances: those that changed something, in order; `applied` counts them by rule.
         refused: of each rule whose right side could not be built or would close a cycle, the
             reason first met and how often.
         aside: rules left out of a round, with the largest bound of their matches.
@@ -101,13 +101,13 @@ class Loop:
                 if len(left.rule.left) == 1 or number < caps.k_multi
             ]
             kept, patterns = self._bounded(taking)
-            self.engine.insert(self.graph, self.watch.tick)
+            self.engine.insert(self.graph)
             rows = self.engine.match(self.graph, patterns)
-            before = len(self.graph.nodes), len(self.graph.unions)
+            before = self._size()
             self._begun += 1
-            self._apply(i for left in kept for i in matcher.instances(left, rows))
+            self._apply(matcher.instances(kept, rows))
             sizes.append(len(self.graph.nodes))
-            if before == (len(self.graph.nodes), len(self.graph.unions)):
+            if before == self._size():
                 return "finished" if len(kept) == len(taking) else "steps"
         return "steps"
 
@@ -139,20 +139,25 @@ class Loop:
     def _apply(self, instances: Iterator[Instance]) -> None:
         """Apply instances one by one. Raises Stop."""
         reach = None if self.cycles in ("guarded", "in-ilp") else Reach(self.graph)
+        adds = {left.rule.name: _size(left.rule) for left in self.engine.lefts}
         for instance in instances:
             if reach is not None and self.cycles == "vanilla":
                 reach = Reach(self.graph)
             if reach is not None and reach.closes(instance.roots, instance.tensors.values()):
                 self._refuse(instance, "it would close a cycle")
                 continue
-            self.watch.room(_size(instance.rule))
+            self.watch.room(adds[instance.rule.name])
+            before = self._size()
             reason = self.builder.apply(instance)
             if reason:
                 self._refuse(instance, reason)
-            else:
+            elif before != self._size():
                 name = instance.rule.name
                 self.applied[name] = self.applied.get(name, 0) + 1
                 self.instances.append(instance)
+
+    def _size(self) -> tuple[int, int]:
+        return len(self.graph.nodes), len(self.graph.unions)
 
     def _refuse(self, instance: Instance, reason: str) -> None:
         key = (instance.rule.name, reason)

@@ -26,7 +26,7 @@ from .extract import Extracted, Method, extract
 from .limits import Caps, Watch
 from .match import Cycles
 from .ops import RESULTS, OpTable
-from .patterns import Shape
+from .patterns import Shape, without_names
 from .price import Prices
 from .print_out import print_out
 from .problem import Problem, problem_of
@@ -87,14 +87,15 @@ def usable(
     rules: Sequence[Rule], table: OpTable, prefix: str
 ) -> tuple[list[Rule], list[tuple[str, str]]]:
     """The rules that can take part, and why the others cannot."""
-    kept, skipped = list[Rule](), list[tuple[str, str]]()
+    kept, skipped = dict[object, Rule](), list[tuple[str, str]]()
     for rule in rules:
         reason = _unusable(rule, table, prefix)
+        first = rule if reason else kept.setdefault(without_names(rule), rule)
+        if first is not rule:
+            reason = f"it says what '{first.name}' says"
         if reason:
             skipped.append((rule.name, reason))
-        else:
-            kept.append(rule)
-    return kept, skipped
+    return list(kept.values()), skipped
 
 
 def _unusable(rule: Rule, table: OpTable, prefix: str) -> str:

@@ -57,13 +57,13 @@ def test_a_rule_matches_where_its_condition_holds(condition: str) -> None:
     )
     encoded = encode(block, table)
     engine = engine_for(rule, _shapes(encoded.graph, rule, table, "graph."), table, "graph.")
-    engine.insert(encoded.graph, lambda: None)
+    engine.insert(encoded.graph)
     rows = engine.match(encoded.graph, engine.relations)
     matcher = Matcher(engine, encoded.graph, "guarded")
     names = {encoded.classes[v]: k for k, v in enumerate(block.args)}
     found = {
         (names[i.tensors["x"]], names[i.tensors["y"]])
-        for i in matcher.instances(engine.lefts[0], rows)
+        for i in matcher.instances(engine.lefts[:1], rows)
     }
     wanted = {(i, j) for i, j in pairs if holds((condition,), {"x": SHAPES[i], "y": SHAPES[j]})}
     assert found == wanted
