@@ -16,7 +16,7 @@ from ....dialects.errors import UserError
 from ..conditions import Meaning, compiled_as, names_in
 from ..exact import graph_ops
 from ..instances import attribute_names
-from ..rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, variables_of
+from ..rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, subterms, variables_of
 from .by_z3 import DEFINED, properties
 from .facts import FACTS
 from .formulas import attributes_of, name_of
@@ -42,6 +42,8 @@ _HEAD = """
 (rewrite (no (Num ?x)) (Num (- 1 ?x)))
 (rewrite (times ?x (Num 1)) ?x)
 """
+_DIMS = 4
+_APART = [f"(apart (Num {a}) (Num {b}))" for a in range(_DIMS) for b in range(_DIMS) if a != b]
 _WORDS = {"+": "plus", "-": "minus", "*": "times", "//": "over"}
 
 
@@ -177,7 +179,10 @@ class Writer:
 
 
 def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
-    """Whether both sides become one class; False says nothing."""
+    """Whether both sides become one class; False says nothing.
+
+    Facts of shapes speak of the dims that are mentioned: those of all terms of the rule are.
+    """
     from egglog.bindings import EggSmolError, EGraph
 
     engine: Any = EGraph()
@@ -186,9 +191,10 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
     sides = [(goal.term(a), goal.term(b)) for a, b in zip(rule.left, rule.right, strict=True)]
     declared = list(dict.fromkeys([*axioms[0], *goal.declared]))
     assumed = _assumed(rule, goal)
-    lines = [_HEAD, *declared, *axioms[1]]
+    lines = [_HEAD, *declared, *axioms[1], *_APART]
     axes = [goal.attribute(n)[1] for n, a in attribute_names(rule).items() if a == "axis"]
-    places = [*(f"(Num {k})" for k in range(4)), *axes]
+    places = [*(f"(Num {k})" for k in range(_DIMS)), *axes]
+    lines += [f"(dim {text} {at})" for text in _tensors(rule, goal) for at in places]
     for k, (a, b) in enumerate(sides):
         lines += [f"(let $a{k} {a})", f"(let $b{k} {b})", f"(sense $a{k})", f"(sense $b{k})"]
         lines.append(f"(union (rank $a{k}) (rank $b{k}))")
@@ -211,6 +217,13 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
             continue
         return True
     return False
+
+
+def _tensors(rule: Rule, goal: Writer) -> list[str]:
+    """Every tensor of a rule, once; a split is none, its parts are."""
+    terms = subterms((*rule.left, *rule.right))
+    whole = (t for t in terms if not (isinstance(t, Node) and t.op == "split"))
+    return list(dict.fromkeys(map(goal.term, whole)))
 
 
 def _assumed(rule: Rule, goal: Writer) -> list[str]:
