@@ -1,12 +1,13 @@
 """Saturation on TENSAT's models: time, modelled cost, ablations, soundness. Run it alone.
 
-    python benchmarks/saturation.py --table time|cost|backtrack|k|cycles|sound
+    python benchmarks/saturation.py --table time|cost|backtrack|k|cycles|sound|measured
         [--rules FILE] [--tensat FOLDER] [--models a,b] [--targets cpu,h100] [--into ROWS.json]
 
 Rules: a rule set or file, joined with those of `--tensat FOLDER`, which are converted as read.
-Costs are modelled for the target named; nothing here measures a program. Seconds are wall-clock.
-With `--into` rows are added to the file one by one and those that stand there are not made again;
-each carries the machine and its load.
+Costs are modelled for the target named; `measured` alone runs programs, on the CPU, one thread, in
+turns, after `improve`, compiled into a cache folder of their own. Seconds are wall-clock. With
+`--into` rows are added to the file one by one and those that stand there are not made again; each
+carries the machine and its load.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ _STARTED = time.perf_counter()  # what is imported below is part of a cold run
 
 import argparse  # noqa: E402
 import json  # noqa: E402
+import os  # noqa: E402
 import subprocess  # noqa: E402
 import sys  # noqa: E402
+import tempfile  # noqa: E402
 from collections.abc import Callable, Sequence  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
+from functools import partial  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any, TypeAlias  # noqa: E402
 
-from isoform.compiler import zoo  # noqa: E402
-from isoform.compiler.bench import machine  # noqa: E402
+from isoform.compiler import api, zoo  # noqa: E402
+from isoform.compiler.bench import interleave, machine, median  # noqa: E402
+from isoform.compiler.inputs import draw_inputs  # noqa: E402
 from isoform.dialects.program import Program  # noqa: E402
 from isoform.lowering.targets import target_named  # noqa: E402
 from isoform.passes.cost import Costs  # noqa: E402
@@ -61,7 +66,7 @@ class Case:
     """One row to make.
 
     Attributes:
-        seconds: the most one extraction may take.
+        seconds: the most one extraction may take; in `k` and `cycles` the whole search.
     """
 
     model: str
@@ -75,7 +80,8 @@ class Case:
         program = zoo.build(self.model) if program is None else program
         table = OpTable()
         prices = Prices(table, Costs(target_named(self.target)))
-        caps = Caps(k_multi=options.pop("k_multi", 1), seconds=3600.0, mebibytes=8192.0)
+        k_multi, seconds = options.pop("k_multi", 1), options.pop("seconds", 3600.0)
+        caps = Caps(k_multi=k_multi, seconds=seconds, mebibytes=8192.0)
         options = {"extract_seconds": self.seconds, **options}
         settings = Settings(rules=self.rules, caps=caps, **options)
         return saturate_block(program.main.body.block, table, prices, settings)
@@ -152,11 +158,38 @@ def backtrack_row(case: Case) -> Row:
     }
 
 
+def measured_row(case: Case) -> Row:
+    """CPU milliseconds (medians, in turns) of the program and of what each search makes of it."""
+    settings = backtracking.Settings(rules=case.rules, alpha=1.0, programs=100)
+    costs, limits = Costs(target_named(case.target)), Limits(case.given.backtrack)
+    original = zoo.build(case.model)
+    found = backtracking.search(original, costs, limits, rules=case.rules, settings=settings)
+    programs = {"original": original, "substitute": found.program}
+    for method in METHODS:
+        programs[method] = zoo.build(case.model)
+        case.once(programs[method], method=method)
+    feeds, sessions = draw_inputs(original, 0), dict[str, api.Session]()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ISOFORM_CACHE"] = folder
+        same = {name: str(program.module) for name, program in programs.items()}
+        first = {name: next(n for n in same if same[n] == same[name]) for name in same}
+        for name in dict.fromkeys(first.values()):
+            better = api.improve(programs[name])
+            sessions[name] = api.compile(better, "cpu", 1, "quick")
+        runs = {name: partial(s.run, None, feeds) for name, s in sessions.items()}
+        times = interleave(runs, case.given.run)
+    row: Row = {"backtrack_s": case.given.backtrack, "runs": min(map(len, times.values()))}
+    for name, origin in first.items():
+        row[f"{name}_us"] = costs.program(programs[name]).seconds * 1e6
+        row[f"{name}_ms"] = median(times[origin]) * 1e3 if name == origin else f"as {origin}"
+    return row
+
+
 def cycles_row(case: Case) -> Row:
     """One e-graph a way to handle cycles: sizes, seconds, cost."""
     row: Row = {"k_multi": case.given.k_multi}
     for cycles in CYCLES:
-        outcome = case.once(cycles=cycles, k_multi=case.given.k_multi)
+        outcome = case.once(cycles=cycles, k_multi=case.given.k_multi, seconds=case.seconds)
         row[f"{cycles}_nodes"] = outcome.saturation.nodes[-1]
         row[f"{cycles}_stop"] = outcome.saturation.stop_reason
         row[f"{cycles}_saturate_s"] = outcome.seconds["saturate"]
@@ -169,7 +202,7 @@ def k_row(case: Case) -> Row:
     """E-nodes, cost and gap by rounds of rules with several outputs."""
     row: Row = {}
     for k_multi in (0, 1, 2, 3):
-        outcome = case.once(k_multi=k_multi)
+        outcome = case.once(k_multi=k_multi, seconds=case.seconds)
         row[f"k{k_multi}_nodes"] = outcome.saturation.nodes[-1]
         row[f"k{k_multi}_stop"] = outcome.saturation.stop_reason
         row[f"k{k_multi}_s"] = sum(outcome.seconds.values())
@@ -199,6 +232,7 @@ TABLES: dict[str, Callable[[Case], Row]] = {
     "cycles": cycles_row,
     "k": k_row,
     "sound": sound_row,
+    "measured": measured_row,
 }
 
 
@@ -240,10 +274,11 @@ def main() -> None:
     parser.add_argument("--table", choices=TABLES, default="time")
     parser.add_argument("--targets", default="h100")
     parser.add_argument("--k-multi", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=60.0, help="for one extraction")
+    parser.add_argument("--seconds", type=float, default=60.0, help="for one extraction, or search")
     parser.add_argument(
         "--backtrack", type=float, default=600.0, help="seconds of graph-substitute"
     )
+    parser.add_argument("--run", type=float, default=10.0, help="seconds of timed runs of a model")
     parser.add_argument("--into", type=Path, help="a JSON file of rows, added to")
     parser.add_argument("--cold", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from .egraph import ENode
 from .greedy import LocalSearch, greedy_dag, greedy_tree
 from .ilp import solve
 from .match import Cycles
-from .problem import Choice, Problem, contracted, reduced, without_cycles
+from .problem import Choice, Problem, contracted, moved, reduced, without_cycles
 
 Method: TypeAlias = Literal["tree", "dag", "ilp"]
+_LEAST_GAIN = 1e-6
 _LEAST_SECONDS = 0.05
 """Less is not worth an integer program's set-up."""
 
@@ -38,15 +41,25 @@ class Extracted:
 
 
 def extract(
-    problem: Problem, method: Method, cycles: Cycles, until: float, mebibytes: float = 2048.0
+    problem: Problem,
+    method: Method,
+    cycles: Cycles,
+    until: float,
+    mebibytes: float = 2048.0,
+    known: Iterable[ENode] = (),
 ) -> Extracted:
     """Choose.
 
+    Cycles are filtered first, around the best choice so far, again and again while that gains.
+    Where e-nodes were cut, a last integer program begins there, which has them and orders the
+    classes of each cycle.
+
     Args:
-        cycles: with "in-ilp" cycles are forbidden by the solver, else filtered beforehand.
+        cycles: with "in-ilp" there is the second alone.
         until: when the clock stops it, at the best choice so far; the greedy one by tree cost is
             made in any case.
         mebibytes: for the integer program.
+        known: e-nodes of an earlier choice, to begin with.
     """
     begun = time.perf_counter()
     problem = contracted(problem)
@@ -55,16 +68,50 @@ def extract(
     best = _greedy(problem, until)
     if method == "dag" or time.perf_counter() > until:
         return _done(problem, best, None, False, begun)
-    problem = problem if cycles == "in-ilp" else without_cycles(problem, best)
-    problem = reduced(problem, until)
-    best = _greedy(problem, until)
+    whole = reduced(problem, until)
+    best = min((_greedy(whole, until), _known(whole, known)), key=whole.cost)
+    if cycles == "in-ilp":
+        best = _searched(whole, best, until, False)
+        return _solved(whole, best, until, True, mebibytes, begun)
+    while True:
+        filtered = without_cycles(whole, best)
+        start = _searched(filtered, moved(best, whole, filtered), until, True)
+        cut, now = filtered.size() < whole.size(), time.perf_counter()
+        first = now + (until - now) / 2 if cut else until
+        found = _solved(filtered, start, first, False, mebibytes, begun)
+        if not cut:
+            return found
+        before, best = whole.cost(best), {**best, **moved(found.choice, filtered, whole)}
+        if found.cost > before * (1 - _LEAST_GAIN):
+            return _solved(whole, best, until, True, mebibytes, begun)
+
+
+def _known(problem: Problem, known: Iterable[ENode]) -> Choice:
+    """The greedy choice that takes known e-nodes only, where a class has such."""
+    ids = set(map(id, known))
+    others = {
+        c: [k for k, node in enumerate(nodes) if id(node) not in ids]
+        for c, nodes in problem.nodes.items()
+        if any(id(node) in ids for node in nodes)
+    }
+    limited = problem.without(others)
+    return {**greedy_tree(problem), **moved(greedy_tree(limited), limited, problem)}
+
+
+def _searched(problem: Problem, best: Choice, until: float, acyclic: bool) -> Choice:
+    """What local search makes of a choice in a quarter of the time that is left."""
     now = time.perf_counter()
-    local = LocalSearch(problem, dict(best), acyclic=cycles != "in-ilp")
-    best = local.run(now + (until - now) / 4)
+    return LocalSearch(problem, dict(best), acyclic).run(now + (until - now) / 4)
+
+
+def _solved(
+    problem: Problem, best: Choice, until: float, ordering: bool, mebibytes: float, begun: float
+) -> Extracted:
+    """What the integer program makes of a choice, where there is time for one."""
     left = until - time.perf_counter()
     if left < _LEAST_SECONDS:
         return _done(problem, best, 1.0, False, begun)
-    found = solve(problem, best, left, cycles == "in-ilp", mebibytes)
+    found = solve(problem, best, left, ordering, mebibytes)
     return _done(problem, found.choice, found.gap, found.optimal, begun)
 
 

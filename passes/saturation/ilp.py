@@ -5,21 +5,31 @@
           sum of x_n over the e-nodes of a class with operand d  <=  y_d       (0 <= y <= 1)
 
 x is 0 or 1. One row for all e-nodes of a class that share an operand is tighter than one a node.
-With cycles filtered beforehand there is nothing more; "in-ilp" adds TENSAT's ordering variables
-t: t_c >= t_d + 1 - M (1 - x_n), for the ablation. The cost of what comes back is always recomputed.
+With cycles filtered beforehand there is nothing more. Else cycles are forbidden in each strongly
+connected component by itself: one row a cycle where they are few, else by TENSAT's ordering
+variables t: t_c >= t_d + 1 - M (1 - x_n), M being the component's size. The cost of what comes back
+is always recomputed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...dialects.types import Array
 from .highs import IntegerProgram, solve_within
 from .problem import Choice, Problem
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+_MOST_CYCLES = 500
+"""Rows for the cycles of one component."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +88,7 @@ class _Model:
         self.x: dict[tuple[int, int], int] = {}
         self.y: dict[int, int] = {}
         self.t: dict[int, int] = {}
+        self.component: dict[int, set[int]] = {}
         self.cost: list[float] = []
         self.lower: list[float] = []
         self.upper: list[float] = []
@@ -113,13 +124,36 @@ class _Model:
             self.rows.append((-np.inf, 0.0, [*users, self.y[c]], [1.0] * len(users) + [-1.0]))
 
     def _order(self) -> None:
-        most = float(len(self.problem.nodes))
-        self.t = {c: self._column(0.0, 0.0, most, False) for c in self.problem.nodes}
-        for (klass, place), column in self.x.items():
-            for c in self.problem.operands[klass][place]:
-                # t_c + 1 <= t_klass + (most + 1) (1 - x)
-                entries = [self.t[c], self.t[klass], column]
-                self.rows.append((-np.inf, most, entries, [1.0, -1.0, most + 1.0]))
+        import networkx as nx
+
+        for component in _components(self.problem):
+            found = list(islice(nx.simple_cycles(component), _MOST_CYCLES + 1))
+            if len(found) <= _MOST_CYCLES:
+                for cycle in found:
+                    self._cut(cycle)
+            else:
+                self._ordered(set(component))
+
+    def _cut(self, cycle: Sequence[int]) -> None:
+        """Forbid one cycle: some class of it takes an e-node that leaves it."""
+        taken = [
+            self.x[c, place]
+            for c, d in zip(cycle, [*cycle[1:], cycle[0]], strict=True)
+            for place, operands in enumerate(self.problem.operands[c])
+            if d in operands
+        ]
+        self.rows.append((-np.inf, len(cycle) - 1.0, taken, [1.0] * len(taken)))
+
+    def _ordered(self, component: set[int]) -> None:
+        size = float(len(component))
+        self.t.update((c, self._column(0.0, 0.0, size, False)) for c in sorted(component))
+        self.component.update(dict.fromkeys(component, component))
+        for klass in sorted(component):
+            for place, operands in enumerate(self.problem.operands[klass]):
+                for c in (c for c in operands if c in component):
+                    # t_c + 1 <= t_klass + (size + 1) (1 - x)
+                    entries = [self.t[c], self.t[klass], self.x[klass, place]]
+                    self.rows.append((-np.inf, size, entries, [1.0, -1.0, size + 1.0]))
 
     def program(self, start: Choice) -> IntegerProgram:
         """The whole of it as arrays."""
@@ -140,10 +174,12 @@ class _Model:
         values = [0.0] * len(self.cost)
         order = self.problem.order(choice)
         assert order is not None, "the warm start has a cycle"
-        for rank, klass in enumerate(order):
+        for klass in order:
             values[self.y[klass]] = values[self.x[klass, choice[klass]]] = 1.0
-            if self.t:
-                values[self.t[klass]] = float(rank)
+            inside = self.component.get(klass, ())
+            if inside:  # one more than the operands in its component
+                below = [c for c in self.problem.operands[klass][choice[klass]] if c in inside]
+                values[self.t[klass]] = max((values[self.t[c]] + 1.0 for c in below), default=0.0)
         return values
 
     def choice(self, values: Array, start: Choice) -> Choice:
@@ -155,3 +191,13 @@ class _Model:
             if values[self.x[klass, best]] > 0.5:
                 choice[klass] = best
         return choice
+
+
+def _components(problem: Problem) -> list[nx.DiGraph[int]]:
+    """The sets of classes that reach each other, as graphs; those of one class left out."""
+    import networkx as nx
+
+    edges = ((c, d) for c, nodes in problem.operands.items() for o in nodes for d in o)
+    graph = nx.DiGraph(edges)
+    found = nx.strongly_connected_components(graph)
+    return [nx.DiGraph(graph.subgraph(c)) for c in found if len(c) > 1]

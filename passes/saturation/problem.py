@@ -129,6 +129,13 @@ def without_cycles(problem: Problem, choice: Choice) -> Problem:
     return problem.without(acyclic(problem.operands, problem.roots, choice))
 
 
+def moved(choice: Choice, problem: Problem, other: Problem) -> Choice:
+    """A choice of one problem in another that has some of its e-nodes; those not there are left."""
+    places = {id(node): k for nodes in other.nodes.values() for k, node in enumerate(nodes)}
+    taken = {c: id(problem.nodes[c][k]) for c, k in choice.items() if c in other.nodes}
+    return {c: places[node] for c, node in taken.items() if node in places}
+
+
 def contracted(problem: Problem) -> Problem:
     """The problem where each class that can be had for nothing has one way to be had.
 

@@ -63,14 +63,23 @@ class Loop:
     refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     aside: dict[str, float] = field(default_factory=dict[str, float])
     instances: list[Instance] = field(default_factory=list[Instance])
+    sizes: list[int] = field(default_factory=list[int])
     _begun: int = 0
 
-    def run(self) -> Saturation:
-        """Saturate."""
-        begun, sizes = time.perf_counter(), [len(self.graph.nodes)]
+    def __post_init__(self) -> None:
+        self.sizes = [len(self.graph.nodes)]
+        self._matcher = Matcher(self.engine, self.graph, self.cycles, self.watch.tick)
+
+    def run(self, multi: int) -> Saturation:
+        """Saturate; may be called again to go on.
+
+        Args:
+            multi: rules with several outputs take part in so many rounds, the first.
+        """
+        begun, sizes = time.perf_counter(), self.sizes
         reason: StopReason = "steps"
         try:
-            reason = self._rounds(sizes)
+            reason = self._rounds(sizes, multi)
         except Stop as stop:
             reason = stop.reason
         except KeyboardInterrupt:
@@ -88,24 +97,20 @@ class Loop:
             self.instances,
         )
 
-    def _rounds(self, sizes: list[int]) -> StopReason:
+    def _rounds(self, sizes: list[int], multi: int) -> StopReason:
         """Rounds until nothing changes; their sizes are added. Raises Stop."""
-        matcher = Matcher(self.engine, self.graph, self.cycles, self.watch.tick)
-        caps = self.watch.caps
-        for number in range(caps.iterations):
+        for number in range(self.watch.caps.iterations):
             self.watch.check()
             self.watch.room(0)
             taking = [
-                left
-                for left in self.engine.lefts
-                if len(left.rule.left) == 1 or number < caps.k_multi
+                left for left in self.engine.lefts if len(left.rule.left) == 1 or number < multi
             ]
             kept, patterns = self._bounded(taking)
             self.engine.insert(self.graph)
             rows = self.engine.match(self.graph, patterns)
             before = self._size()
             self._begun += 1
-            self._apply(matcher.instances(kept, rows))
+            self._apply(self._matcher.instances(kept, rows))
             sizes.append(len(self.graph.nodes))
             if before == self._size():
                 return "finished" if len(kept) == len(taking) else "steps"

@@ -32,6 +32,9 @@ from .print_out import print_out
 from .problem import Problem, problem_of
 from .saturate import Loop, Saturation
 
+_FIRST = 0.2
+"""Of the time, what the choice after one round of merges may take where more follow."""
+
 _NAMED = 5
 """Rules that a report names for one reason; the others it counts."""
 
@@ -149,7 +152,8 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     def lap(stage: str) -> None:
         nonlocal clock
         now = time.perf_counter()
-        seconds[stage], clock = now - clock, now
+        seconds[stage] = seconds.get(stage, 0.0) + now - clock
+        clock = now
 
     encoded = encode(block, table)
     graph, prefix = encoded.graph, f"{settings.dialect}."
@@ -160,8 +164,14 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     lap("rules")
     builder = Builder(graph, table, prefix)
     watch = Watch(graph, settings.caps, begun)
-    saturation = Loop(graph, engine, builder, watch, settings.cycles).run()
+    loop, known = Loop(graph, engine, builder, watch, settings.cycles), list[ENode]()
+    saturation = loop.run(min(settings.caps.k_multi, 1))
     lap("saturate")
+    if settings.caps.k_multi > 1 and saturation.stop_reason in ("finished", "steps"):
+        known = _first(graph, prices, settings, begun)
+        lap("first")
+        saturation = loop.run(settings.caps.k_multi - 1)
+        lap("saturate")
     if settings.check:
         require_sound(graph, saturation.instances)
         lap("check")
@@ -169,7 +179,8 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     lap("price")
     until = min(begun + settings.caps.seconds, time.perf_counter() + settings.extract_seconds)
     spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
-    extracted = extract(problem, settings.method, settings.cycles, until, spare)
+    known = [graph.index.get((n.head, tuple(map(graph.find, n.operands))), n) for n in known]
+    extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
     lap("extract")
     chosen = extracted.problem.chosen(extracted.choice)
     e_graph = print_out(encoded, table, chosen) if settings.printed else None
@@ -189,6 +200,14 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
         encoded=encoded,
         e_graph=e_graph,
     )
+
+
+def _first(graph: EGraph, prices: Prices, settings: Settings, begun: float) -> list[ENode]:
+    """The e-nodes of the choice after one round of merges: later ones may not all be looked at."""
+    problem, now = problem_of(graph, graph.roots, prices), time.perf_counter()
+    until = now + max(begun + settings.caps.seconds - now, 0.0) * _FIRST
+    found = extract(problem, settings.method, settings.cycles, until)
+    return list(found.problem.chosen(found.choice).values())
 
 
 def block_cost(problem: Problem, table: OpTable) -> float:
