@@ -53,7 +53,8 @@ from .canonical_types import (
 from .index import Index, iterators, normalise, range_of
 from .scalar_laws import NOTHING_AFTER, OF_A_MULTISET, OF_A_SET, simplify_call, value_at
 
-# Past this many orders of tied sums the first one is taken: sound, no longer canonical.
+# Past this many orders of tied sums they are told apart by their neighbours; if more are left
+# then, the first order is taken: sound, no longer canonical.
 MOST_ORDERS = 5040
 # A product of sums with more terms than this is left a call of "mul".
 MOST_TERMS = 1024
@@ -465,7 +466,9 @@ def _least_order(
     for k in range(len(sums)):
         groups.setdefault(signature(k), []).append(k)
     tied = [groups[s] for s in sorted(groups)]
-    orders = math.prod(math.factorial(len(group)) for group in tied)
+    if _orders(tied) > MOST_ORDERS:
+        tied = _refined(tied, lambda names: text([*outer, *names]))
+    orders = _orders(tied)
     plain = [k for group in tied for k in group]
     if orders == 1 or orders > MOST_ORDERS:
         return plain
@@ -478,6 +481,30 @@ def _least_order(
 
     every = itertools.product(*(itertools.permutations(group) for group in tied))
     return min(([k for group in choice for k in group] for choice in every), key=renamed)
+
+
+def _orders(tied: Sequence[Sequence[int]]) -> int:
+    return math.prod(math.factorial(len(group)) for group in tied)
+
+
+def _refined(
+    tied: Sequence[Sequence[int]], text: Callable[[Sequence[str]], str]
+) -> list[list[int]]:
+    """Split groups of iterators by what the others in their factors are tied with, while it does.
+
+    As colours are refined to tell graphs apart: in a chain of products, one end tells them all.
+    """
+    groups, before = [list(group) for group in tied], 0
+    while before < len(groups) and _orders(groups) > 1:
+        before = len(groups)
+        names = {k: f"~{place}" for place, group in enumerate(groups) for k in group}
+        found: dict[tuple[int, str], list[int]] = {}
+        for place, group in enumerate(groups):
+            for k in group:
+                marked = [("@" if other == k else names[other]) for other in sorted(names)]
+                found.setdefault((place, text(marked)), []).append(k)
+        groups = [found[key] for key in sorted(found)]
+    return groups
 
 
 __all__ = [

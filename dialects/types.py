@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -115,6 +116,12 @@ def byte_width(element: Attribute) -> int:
 
 def tensor(shape: Sequence[int], element: Attribute = f32) -> Tensor:
     """A ranked tensor type."""
+    return _tensor(tuple(shape), element)
+
+
+@lru_cache(maxsize=1 << 16)
+def _tensor(shape: tuple[int, ...], element: Attribute) -> Tensor:
+    """Types are values, and building one verifies it: each is built once."""
     return TensorType(element, shape)
 
 

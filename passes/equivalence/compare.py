@@ -148,7 +148,7 @@ class _Comparison:
             different = self._different(matcher, pairs, proofs)
             if different is not None:
                 return different
-            self.foreign = [foreign_constants(matcher, *pair) for pair in pairs]
+            self.foreign = foreign_constants(matcher, pairs)
             self.prover.most_work = _HEAVY if not any(self.foreign) else _LIGHT
             proofs = [
                 proof if proof.equal else self._output(matcher, x, y)

@@ -119,16 +119,27 @@ def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
     return True
 
 
-def foreign_constants(matcher: Matcher, a: Source, b: Source) -> list[str]:
-    """Names of the weights and literals that `b` alone depends on; of `a` if there are none."""
-    labels: dict[str, str] = {}
-    for source in (a, b):
-        for node in schedule(source):
-            if isinstance(node, Leaf) and node.identity.startswith(("weight ", "literal ")):
-                labels[node.token] = node.label
-    mine, theirs = matcher.leaves_of(a), matcher.leaves_of(b)
-    apart = theirs - mine if any(token in labels for token in theirs - mine) else mine - theirs
-    return sorted(labels[token] for token in apart if token in labels)
+def foreign_constants(matcher: Matcher, pairs: Pairs) -> list[list[str]]:
+    """For each pair the names of the weights and literals that the other program has nowhere.
+
+    Those of the second program; of the first where that has none.
+    """
+    sides = zip(*pairs, strict=True)
+    every = [frozenset[str]().union(*map(matcher.leaves_of, side)) for side in sides]
+    labels = {
+        node.token: node.label
+        for pair in pairs
+        for source in pair
+        for node in schedule(source)
+        if isinstance(node, Leaf) and node.identity.startswith(("weight ", "literal "))
+    }
+
+    def apart(pair: tuple[Source, Source]) -> list[str]:
+        mine, theirs = (matcher.leaves_of(source) for source in pair)
+        only = (theirs - every[0]) & labels.keys() or (mine - every[1]) & labels.keys()
+        return sorted(labels[token] for token in only)
+
+    return [apart(pair) for pair in pairs]
 
 
 def first_lost(matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> str:

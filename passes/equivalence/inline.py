@@ -13,6 +13,7 @@ from ...dialects.canonical_scope import (
     Read,
     Reduce,
     Scope,
+    Source,
     add,
     apply,
     bind,
@@ -31,6 +32,8 @@ from .field import schedule
 MOST_TERMS = 256
 MOST_FACTORS = 768
 MOST_DEPTH = 8
+# Scopes opened one inside the other, and in all, where they are opened at their reads.
+MOST_NESTED, MOST_OPENED = 64, 4096
 
 
 class TooManyTermsError(Exception):
@@ -84,8 +87,8 @@ class Inliner:
             case Read(source, index, outside) if source.token in self.cut:
                 given = leaf(f"cut {source.token}", source.shape, source.element)
                 return factor(Read(given, index, outside), extents)
-            case Read(source, index, outside) if source.token in self.memo and outside == 0.0:
-                return self._read(self.memo[source.token], source.shape, index, extents)
+            case Read(source, index, outside) if outside == 0.0 and self._known(source):
+                return self._read(source, index, extents)
             case Apply(function, args, depth):
                 inner = [self.expr(a, extents[:depth]) for a in args]
                 return apply(function, inner, extents)
@@ -96,14 +99,51 @@ class Inliner:
                 pass
         return factor(made, extents)
 
-    def _read(
-        self, expr: Expr, shape: Sequence[int], index: Sequence[Index], extents: Extents
-    ) -> Expr:
+    def _known(self, source: Source) -> bool:
+        return source.token in self.memo
+
+    def _read(self, source: Source, index: Sequence[Index], extents: Extents) -> Expr:
         guards = constant(1)
-        for e, size in zip(index, shape, strict=True):
+        for e, size in zip(index, source.shape, strict=True):
             guards = multiply(guards, factor(Guard(e, size), extents), extents)
-        value = substitute(expr, index, extents)
+        value = self._at(source, index, extents)
         constant_guard = guards.constant
         if constant_guard is not None:
             return scale(value, constant_guard)
         return multiply(guards, value, extents)
+
+    def _at(self, source: Source, index: Sequence[Index], extents: Extents) -> Expr:
+        return substitute(self.memo[source.token], index, extents)
+
+
+class NarrowInliner(Inliner):
+    """Opens a scope where it is read, as far as it is read there.
+
+    What one part of a concat is computed from needs not the others, however many these are: a read
+    of one part decides the guards of all before any of them is opened. What is read in several
+    ways is opened several times, so this is for expressions that are too large otherwise.
+    """
+
+    def __init__(self, cut: frozenset[str] = frozenset(), check: Callable[[], None] = lambda: None):
+        super().__init__(cut, check)
+        self.opened: dict[tuple[str, Extents], Expr] = {}
+        self.nested = 0
+
+    def whole(self, source: Scope) -> Expr:
+        """The expression of a scope. Raises TooManyTermsError."""
+        return self.expr(source.expr, source.shape)
+
+    def _known(self, source: Source) -> bool:
+        return isinstance(source, Scope)
+
+    def _at(self, source: Source, index: Sequence[Index], extents: Extents) -> Expr:
+        assert isinstance(source, Scope)
+        given = substitute(source.expr, index, extents)
+        key = (given.token, extents)
+        if key not in self.opened:
+            if len(self.opened) >= MOST_OPENED or self.nested >= MOST_NESTED:
+                raise TooManyTermsError
+            self.nested += 1
+            self.opened[key] = self.expr(given, extents)
+            self.nested -= 1
+        return self.opened[key]

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from xdsl.ir import Operation
 
 from ...dialects.canonical_body import moves_data
-from ...dialects.canonical_scope import Leaf, Scope, Source
+from ...dialects.canonical_scope import Scope, Source
 from .constants import Data, prove_up_to_constants
-from .field import schedule, sources_of
+from .field import schedule
 from .identities import prove_up_to_functions
+from .needed import Needed
 from .prove import STRUCTURAL, Proof, Prover
 
 # Candidates tried for one scope, and times that a proof is repeated over an earlier cut.
@@ -45,6 +46,7 @@ class Matcher:
     unmatched: dict[str, Operation] = field(default_factory=dict[str, Operation])
     leaves: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     by_shape: dict[object, list[Scope]] = field(default_factory=dict[object, list[Scope]])
+    needed: Needed = field(default_factory=Needed)
     functions: bool = False
     constants: Data | None = None
     apart: float = 0.0
@@ -96,15 +98,8 @@ class Matcher:
 
     def _below(self, source: Source, cut: frozenset[str]) -> frozenset[str]:
         """What a source is computed from: matched values and leaves, but for constants."""
-        found: list[str] = []
-        for node in schedule(source, cut - {source.token}):
-            if isinstance(node, Scope) and node.token not in cut:
-                continue
-            literal = isinstance(node, Leaf) and node.data is not None
-            constant = self.constants is not None and node.token in self.constants
-            if not literal and not constant:
-                found.append(node.token)
-        return frozenset(found)
+        found = Needed(cut).of(source)
+        return found if self.constants is None else found - self.constants.keys()
 
     def _key(self, source: Source) -> object:
         """What candidates share: shape, type, leaves (constants aside where these may differ)."""
@@ -145,12 +140,6 @@ class Matcher:
     def leaves_of(self, source: Source) -> frozenset[str]:
         """Tokens of the leaves that a source depends on."""
         for node in schedule(source, frozenset(self.leaves)):
-            if node.token in self.leaves:
-                continue
-            if not isinstance(node, Scope):
-                known = isinstance(node, Leaf) and node.data is not None
-                self.leaves[node.token] = frozenset(() if known else (node.token,))
-                continue
-            below = [self.leaves[s.token] for s in sources_of(node.expr)]
-            self.leaves[node.token] = frozenset[str]().union(*below)
+            if node.token not in self.leaves:
+                self.leaves[node.token] = self.needed.of(node)
         return self.leaves[source.token]

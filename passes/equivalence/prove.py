@@ -24,7 +24,7 @@ from ...dialects.index import Index
 from . import symbolic
 from .bound import Measurer, lane_miss, lanes_for, miss
 from .field import Evaluator, TooLargeError, schedule
-from .inline import Inliner, TooManyTermsError
+from .inline import Inliner, NarrowInliner, TooManyTermsError
 from .residues import BadPrimeError, Residues, draw_primes
 from .shrink import shrink
 from .translate import whole
@@ -88,12 +88,14 @@ class Prover:
             return Proof(None, reason="calls of different operands are not compared")
         a, b = whole(a), whole(b)
         cut = frozenset(cut) - {a.token, b.token}
-        try:
-            inliner = Inliner(cut, self.check)
-            first, second = inliner.whole(a), inliner.whole(b)
-        except TooManyTermsError:
-            return self.by_field(a, b, cut)
-        return self.expressions(first, second, a.shape, (a, b, cut))
+        for kind in (Inliner, NarrowInliner):
+            inliner = kind(cut, self.check)
+            try:
+                first, second = inliner.whole(a), inliner.whole(b)
+            except TooManyTermsError:
+                continue
+            return self.expressions(first, second, a.shape, (a, b, cut))
+        return self.by_field(a, b, cut)
 
     def expressions(
         self,
