@@ -2,8 +2,10 @@
 
     python benchmarks/rules.py [--size 3] [--jobs 2] [--checkpoint FOLDER]
                                       enumerate, prune, make general, prove; counts of each step
-    python benchmarks/rules.py --enumerate 4
+    python benchmarks/rules.py --enumerate 4 [--worlds a,b]
                                       enumeration and pruning alone, world by world, with seconds
+    python benchmarks/rules.py --redundant
+                                      operator properties that z3 derives from the others
 
 Seconds are wall-clock seconds; memory is the largest resident size.
 """
@@ -17,6 +19,11 @@ from isoform.passes.substitution.generate.candidates import candidates
 from isoform.passes.substitution.generate.operators import WORLDS
 from isoform.passes.substitution.generate.pipeline import SEED, counts_table, generate
 from isoform.passes.substitution.generate.table import Enumerator
+from isoform.passes.substitution.prove.by_z3 import properties, proved_by_z3
+from isoform.passes.substitution.prove.validate import follows
+from isoform.passes.substitution.rule import Node, Rule, Var
+
+FALSE = Rule("a-sum-is-its-first", (Node("add", (Var("a"), Var("b"))),), (Var("a"),))
 
 
 def main() -> None:
@@ -26,9 +33,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--enumerate", type=int, metavar="N")
+    parser.add_argument("--worlds", default="", help="names, with --enumerate; all of them if none")
+    parser.add_argument("--redundant", action="store_true")
     given = parser.parse_args()
+    if given.redundant:
+        report_redundant()
+        return
     if given.enumerate is not None:
-        enumerate_worlds(given.enumerate)
+        chosen = given.worlds.split(",") if given.worlds else [w.name for w in WORLDS]
+        enumerate_worlds(given.enumerate, chosen)
         return
     started = time.perf_counter()
     made = generate(given.size, jobs=given.jobs, checkpoint=given.checkpoint, tell=print)
@@ -36,10 +49,11 @@ def main() -> None:
     print(f"{time.perf_counter() - started:.0f} s, {memory()} MB in this process")
 
 
-def enumerate_worlds(size: int) -> None:
+def enumerate_worlds(size: int, names: list[str]) -> None:
     """Terms, classes and candidates of each world."""
     print("world | terms | classes | pairs | candidates | enumeration s | all s | MB")
-    for world in WORLDS:
+    worlds = {world.name: world for world in WORLDS}
+    for world in (worlds[name] for name in names):
         started = time.perf_counter()
         table = Enumerator(world, SEED, size).run()
         made = time.perf_counter() - started
@@ -47,6 +61,20 @@ def enumerate_worlds(size: int) -> None:
         numbers = (counts.terms, counts.classes, counts.pairs, len(found))
         seconds = f"{made:.1f} | {time.perf_counter() - started:.1f}"
         print(world.name, *numbers, seconds, memory(), sep=" | ", flush=True)
+
+
+def report_redundant() -> None:
+    """Properties that follow from all others, and those left when such are dropped in turn."""
+    started, every = time.perf_counter(), properties()
+    kept = list(every)
+    print(f"{len(every)} properties; false from them all: {proved_by_z3(FALSE, every)}", flush=True)
+    for rule in every:
+        if not follows(rule, every):
+            continue
+        rest = follows(rule, kept)
+        kept = [r for r in kept if r is not rule] if rest else kept
+        print(f"{rule.name}: follows from the others{', dropped' if rest else ''}", flush=True)
+    print(f"{len(kept)} are left, {time.perf_counter() - started:.0f} s, {memory()} MB")
 
 
 def memory() -> int:

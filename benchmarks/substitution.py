@@ -2,15 +2,17 @@
 
     python benchmarks/substitution.py --out ROWS.jsonl [--table models|alpha|rules|layouts|groups]
                                       [--models a,b] [--targets h100,v100,cpu] [--seconds 60]
+                                      [--measured] [--onnx]
     python benchmarks/substitution.py --show ROWS.jsonl [--table models]
 
 A row is a model, a target and settings; rows that are in ROWS.jsonl already are not made again, so
 a run may be cut off and go on. Every result is compared with its source by the equivalence checker
 and certified in memory; `--certificates FOLDER` keeps the certificates.
 
-Costs, and so gains, are modelled: nothing here runs a model. Seconds are wall-clock seconds of one
-thread. TASO's columns are TENSAT's measurements of it (n = 100, alpha = 1.0, its own cost model on
-one T4), on another machine.
+Costs, and so gains, are modelled. `--measured` also runs both programs on this CPU, one thread, in
+turn, and `--onnx` writes both as ONNX, has onnx.checker check what was found, and compares their
+outputs in onnxruntime. Seconds are wall-clock seconds of one thread. TASO's columns are TENSAT's
+measurements of it (n = 100, alpha = 1.0, its own cost model on one T4), on another machine.
 """
 
 from __future__ import annotations
@@ -23,11 +25,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+import onnx
+import onnxruntime
+
 from isoform.compiler import api, zoo
+from isoform.compiler.bench import difference, interleave, median
 from isoform.compiler.certificate import Work, certificate_of
+from isoform.compiler.inputs import draw_inputs
 from isoform.dialects.graph.contraction import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
@@ -56,7 +66,7 @@ class Setting:
 
     alpha: float = 1.05
     programs: int = 1000
-    size: int = 3
+    size: int = 4
     layouts: bool = True
     substitutions: bool = True
 
@@ -64,7 +74,7 @@ class Setting:
 SETTINGS: dict[str, tuple[Setting, ...]] = {
     "models": (Setting(), Setting(1.0, 100)),
     "alpha": (Setting(1.0), Setting(1.05), Setting(1.1)),
-    "rules": (Setting(size=1), Setting(size=2), Setting(size=3)),
+    "rules": (Setting(size=1), Setting(size=2), Setting(size=3), Setting()),
     "layouts": (
         Setting(layouts=False),
         Setting(substitutions=False),
@@ -103,10 +113,13 @@ def row(model: str, target: str, setting: Setting, given: argparse.Namespace) ->
         folder.mkdir(parents=True, exist_ok=True)
         name = f"{model}-{target}-{setting.alpha}-{setting.programs}.json"
         (folder / name).write_text(json.dumps(certificate, indent=1))
+    extra: dict[str, Any] = measured(program, found.program) if given.measured else {}
+    extra |= through_onnx(program, found.program) if given.onnx else {}
     return {
         "model": model,
         "target": target,
         **asdict(setting),
+        **extra,
         "rules": len(both_ways(rules)),
         "before_us": before * 1e6,
         "after_us": after * 1e6,
@@ -121,6 +134,39 @@ def row(model: str, target: str, setting: Setting, given: argparse.Namespace) ->
         "machine": f"{platform.processor() or platform.machine()}, Python "
         f"{platform.python_version()}, load {os.getloadavg()[0]:.1f}",
     }
+
+
+def measured(program: Program, better: Program) -> dict[str, Any]:
+    """Both compiled for this CPU and run in turn on one thread: medians, ratio of paired runs."""
+    feeds = draw_inputs(program, 0)
+    runs = {
+        name: partial(api.compile(p, threads=1).run, None, feeds)
+        for name, p in (("before", program), ("after", better))
+    }
+    times = interleave(runs, 10.0, least=20, most=400, settle=0.005)
+    ratios = np.asarray(times["before"]) / np.asarray(times["after"])
+    low, middle, high = np.percentile(ratios, [25, 50, 75])
+    return {
+        "before_ms": median(times["before"]) * 1e3,
+        "after_ms": median(times["after"]) * 1e3,
+        "ratio": [float(middle), float(low), float(high)],
+        "pairs": len(ratios),
+    }
+
+
+def through_onnx(program: Program, better: Program) -> dict[str, Any]:
+    """Whether what was found passes onnx.checker, and how far onnxruntime's outputs are apart."""
+    feeds = draw_inputs(program, 0)
+    outputs = list[list[Any]]()
+    with TemporaryDirectory() as folder:
+        for name, one in (("before", program), ("after", better)):
+            path = Path(folder) / f"{name}.onnx"
+            api.save(one, path)
+            onnx.checker.check_model(str(path), full_check=True)
+            session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+            outputs.append(session.run(program.output_names, feeds))
+    before, after = outputs
+    return {"onnx_difference": difference(after, before)}
 
 
 def _groups(program: Program) -> Iterator[int]:
@@ -184,6 +230,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for one search")
     parser.add_argument("--check-seconds", type=float, default=120.0, help="for one comparison")
     parser.add_argument("--certificates", type=Path)
+    parser.add_argument("--measured", action="store_true", help="run both on this CPU as well")
+    parser.add_argument("--onnx", action="store_true", help="compare both in onnxruntime")
     given = parser.parse_args()
     if given.show is not None:
         show(read(given.show), SETTINGS[given.table])

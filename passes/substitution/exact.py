@@ -287,11 +287,14 @@ def constant(op: str, attributes: Attributes) -> tuple[Shape, Words] | None:
     return array.shape, array.reshape(1, -1).astype(np.uint64)
 
 
+@lru_cache(maxsize=4096)
 def draw(shape: Shape, lanes: int, seed: int, name: str) -> Words:
     """Random residues of a variable: [lanes, elements]."""
     size = int(np.prod(shape, dtype=np.int64))
     rng = np.random.default_rng([seed, zlib.crc32(name.encode()), *shape])
-    return rng.integers(0, PRIME, (lanes, size), dtype=np.uint64)
+    values = rng.integers(0, PRIME, (lanes, size), dtype=np.uint64)
+    values.setflags(write=False)
+    return values
 
 
 __all__ = [

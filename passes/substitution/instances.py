@@ -75,6 +75,8 @@ class Outcome:
 
 def attributes_of(node: Node, bindings: Bindings) -> Attributes | None:
     """A node's attributes as values; None where one cannot be computed."""
+    if not node.attributes:
+        return ()
 
     def number(value: Any) -> Any:
         match value:
@@ -403,6 +405,31 @@ class Sampler:
                     ]
             grown += [] if turned else self._attribute_pairs(base, thorough)
             yield from (made for made in grown if self._is_small(made) and self._fits(made))
+
+    def alone(self) -> Iterator[Bindings]:
+        """The first instances with extents one larger, one at a time, and counts twice as large.
+
+        A count (groups) grows with the fewest extents that allow it, and then each extent again.
+        """
+        for base in self.bases[: self.plain]:
+            extents = [(name, k) for name in self.names for k in range(len(base[name]))]
+            counts = [n for n, a in self.attributes.items() if a in _SCALED and base[n] != 1]
+            many = [s for n in counts if isinstance(base[n], int) for s in self._with(base, n)]
+            for some in ((), *many):
+                grown = _scaled(base, some, 2)
+                yield grown
+                moved = (_changed(grown, [place], lambda n: n + 1) for place in extents)
+                yield from (m for m in moved if self._is_small(m) and self._fits(m))
+
+    def _with(self, base: Bindings, count: str) -> Iterator[tuple[Place, ...]]:
+        """The smallest sets of a count and extents that can be scaled together."""
+        extents = [(name, k) for name in self.names for k in range(len(base[name]))]
+        for most in range(1, 4):
+            sets = [((count, 0), *some) for some in combinations(extents, most)]
+            fit = [places for places in sets if self._fits(_scaled(base, places, 2))]
+            if fit:
+                yield from fit
+                return
 
     def _attribute_pairs(self, base: Bindings, axes: bool) -> list[Bindings]:
         """The base with two of the attributes that are no counts at other values."""

@@ -22,6 +22,7 @@ from isoform.passes.substitution.generate.operators import (
     operator,
     split,
 )
+from isoform.passes.substitution.generate.parts import laws_of_parts
 from isoform.passes.substitution.generate.pipeline import generate, rule_file
 from isoform.passes.substitution.generate.special import is_special_case, without_special_cases
 from isoform.passes.substitution.generate.subsume import without_consequences
@@ -186,17 +187,37 @@ def test_a_special_case_of_a_rule_is_dropped() -> None:
     assert not is_special_case(general, special)
 
 
-def test_merging_groups_is_found() -> None:
-    """Two groups as one, with zeros where they do not meet: nobody wrote this rule."""
+@pytest.mark.parametrize("bias", [False, True])
+def test_merging_groups_is_found(bias: bool) -> None:
+    """Two groups as one, with zeros where they do not meet: nobody wrote this rule.
+
+    Its mask has the kernel's shape, not numbers that equal it on the images enumerated.
+    """
     (world,) = [w for w in WORLDS if w.name == "merged-groups"]
     found, _ = candidates(Enumerator(world, 1, 3).run())
-    one = next(o for o in found if "mul(concat(?w, ?w" in term_text(o.left[0]))
-    x, w = one.right[0].operands  # pyright: ignore
-    assert (x, w) == (Var("x"), Var("w"))
-    shapes = tuple((name, shape) for name, shape in one.shapes)
-    rule = generalise(Candidate(one.right, one.left, shapes))
+    ops = [o for o in found if "mul(concat(?w, ?w" in term_text(o.left[0])]
+    one = next(o for o in ops if len(o.right[0].operands) == 2 + bias)  # pyright: ignore
+    assert one.right[0].operands[:2] == (Var("x"), Var("w"))  # pyright: ignore
+    rule = generalise(Candidate(one.right, one.left, one.shapes))
     assert isinstance(rule, Rule)
-    assert "groups=?groups // 2" in term_text(rule.right[0])
+    text = term_text(rule.right[0])
+    assert "groups=?groups // 2" in text
+    assert "shape=[?w.shape[0], 2 * ?w.shape[1], ?w.shape[2], ?w.shape[3]]" in text
+
+
+def test_two_parts_of_a_concat_are_a_law_of_two_outputs() -> None:
+    """Two convolutions of one image, each with its bias: the split is past the size limit."""
+    shapes = (("x", (1, 2, 2, 2)), ("w", (2, 2, 1, 1)), ("v", (2, 2, 1, 1)), ("b", (2,)))
+    operators = (conv(arity=3), concat(0), concat(1))
+    world = World("biases", (*shapes, ("c", (2,))), operators, frozenset({1, 2, 4}))
+    found, _ = candidates(Enumerator(world, 1, 3).run())
+    (one,) = laws_of_parts(found, 3)
+    rule = generalise(one)
+    assert isinstance(rule, Rule)
+    left, right = ([term_text(t) for t in side] for side in (rule.left, rule.right))
+    assert all(text.startswith("conv(?x") for text in left)
+    assert "concat(?w, ?v, axis=0), concat(?b, ?c, axis=0)" in right[0]
+    assert "sizes=[?w.shape[0], ?v.shape[0]]" in right[0]
 
 
 def test_fingerprints_differ_where_values_do() -> None:

@@ -1,12 +1,17 @@
 """What generated rules alone find on the papers' models, made small: found, cheaper, and equal."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 
 from isoform.compiler import api, zoo
+from isoform.compiler.bench import difference
+from isoform.compiler.inputs import draw_inputs
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.graph.contraction import ConvOp, MatmulOp
 from isoform.dialects.graph.pooling import AvgPoolOp
@@ -87,18 +92,52 @@ def test_pools_and_convolutions_of_nasnet_are_merged() -> None:
     assert count(after, ConvOp) < count(before, ConvOp)
 
 
+@pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(("target", "groups"), [("cpu", 16), ("h100", 32)])
-def test_groups_are_merged_where_the_target_says_so(target: str, groups: int) -> None:
+def test_groups_are_merged_where_the_target_says_so(target: str, groups: int, bias: bool) -> None:
     """ResNeXt's first 3x3: a cpu has no good kernels for four channels a group; of eight it has."""
     build = GraphBuilder()
     x = build.input("x", (1, 128, 56, 56))
     draw = np.random.default_rng(0).random
     w = build.weight("w", draw((128, 4, 3, 3), np.float32))
     window = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
-    build.output("y", build.relu(build.conv(x, w, groups=32, **window)))
+    more = [build.weight("b", draw((128,), np.float32))] if bias else []
+    build.output("y", build.relu(build.conv(x, w, *more, groups=32, **window)))
     program = build.build()
     costs = Costs(target_named(target))
     result = search(program, costs, Limits(60.0), settings=Settings((), 1.05, 60))
     (conv,) = [op for op in result.program.main.body.block.ops if isinstance(op, ConvOp)]
     assert conv.value("groups") == groups
     assert compare(program, result.program).is_equal
+
+
+def test_convolutions_of_one_image_with_biases_become_one() -> None:
+    """As in Inception-v3, where batch norms have become biases."""
+    build = GraphBuilder()
+    x = build.input("x", (1, 64, 35, 35))
+    draw = np.random.default_rng(0).random
+    window = {"strides": [1, 1], "pads": [0, 0, 0, 0], "dilations": [1, 1]}
+    for k in range(2):
+        w = build.weight(f"w{k}", draw((64, 64, 1, 1), np.float32))
+        b = build.weight(f"b{k}", draw((64,), np.float32))
+        build.output(f"y{k}", build.relu(build.conv(x, w, b, **window)))
+    program = build.build()
+    costs = Costs(target_named("h100"))
+    result = search(program, costs, Limits(60.0), settings=Settings((), 1.05, 60))
+    assert count(result.program, ConvOp) == 1
+    assert compare(program, result.program).is_equal
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"), [("tensat-bert", BERT), ("nasrnn", {"steps": 1, "width": 32})]
+)
+def test_what_is_found_runs_as_onnx(name: str, sizes: dict[str, Any], tmp_path: Path) -> None:
+    before, after, used = found(name, "h100", 40, **sizes)
+    assert used
+    feeds, outputs = draw_inputs(before, 0), list[Any]()
+    for k, program in enumerate((before, after)):
+        api.save(program, tmp_path / f"{k}.onnx")
+        onnx.checker.check_model(str(tmp_path / f"{k}.onnx"), full_check=True)
+        session = onnxruntime.InferenceSession(tmp_path / f"{k}.onnx")
+        outputs.append(session.run(before.output_names, feeds))
+    assert difference(outputs[1], outputs[0]) < 1e-5

@@ -3,7 +3,9 @@
 1. Attributes of the left side become variables; those of the right side become what they could be:
    a variable of the left, an extent, a sum, quotient or product of extents (`expressions.py`).
 2. The right side's choice is the one that is right on most random instances of the left side, at
-   shapes and ranks other than those the equality was found at.
+   shapes and ranks other than those the equality was found at. It is looked at on instances where
+   each number grows alone, too, and made again with them where it is not right on all: on few
+   instances different expressions may agree by coincidence.
 3. Where it is not right everywhere, side conditions are looked for: equalities that hold on every
    instance that passed and together fail on every one that did not. Each is shown needed by an
    instance: without it the rule would apply there and be wrong.
@@ -28,7 +30,7 @@ from .expressions import atoms_for, conditions_for, numbers_for
 _FIXED = ("perm", "dims", "transpose_a", "transpose_b", "count_include_pad", "ceil_mode")
 _PER_NODE = ("sizes",)
 _SIZED = ("sizes", "shape")
-_PROBES, _INSTANCES, _SYSTEMATIC, _FEWEST, _CHECKED = 24, 60, 240, 6, 12
+_PROBES, _FURTHER, _INSTANCES, _SYSTEMATIC, _FEWEST, _CHECKED = 24, 96, 60, 240, 6, 12
 _SWEEPS = 2
 _MOST_CONDITIONS = 4
 
@@ -82,7 +84,7 @@ def _generalise(
         return Failure(candidate, "the left side has no attributes of its own")
     sampler = Sampler(probe, base, rng)
     probes = [base, *(sampler.draw() for _ in range(_PROBES))]
-    chosen = _best_right(probe, base, probes)
+    chosen = _best_right(probe, base, probes, islice(sampler.alone(), _FURTHER))
     if chosen is None:
         return Failure(candidate, "it holds at no other shape")
     if any(_has_fixed_sizes(node) for node in nodes_of(chosen)):
@@ -160,8 +162,27 @@ def with_attributes(terms: tuple[Term, ...], change: Any) -> tuple[Term, ...]:
 # --- the right side -----------------------------------------------------------------------------
 
 
-def _best_right(rule: Rule, base: Bindings, probes: Sequence[Bindings]) -> tuple[Term, ...] | None:
+def _best_right(
+    rule: Rule, base: Bindings, probes: Sequence[Bindings], further: Iterator[Bindings]
+) -> tuple[Term, ...] | None:
     """The right side whose attributes, as expressions, are right on most of the probes.
+
+    Where it is not right on all further instances, the choice is made again on these as well, and
+    the one that is right on more of all is taken.
+    """
+    most, chosen = _descend(rule, base, probes)
+    every = [*probes, *further]
+    known = _score(replace(rule, right=chosen), every, -1)
+    if known < len(every):
+        score, other = _descend(rule, base, every)
+        most, chosen = (score, other) if score > known else (most, chosen)
+    return chosen if most >= min(3, len(probes)) else None
+
+
+def _descend(
+    rule: Rule, base: Bindings, probes: Sequence[Bindings]
+) -> tuple[int, tuple[Term, ...]]:
+    """A right side, and on how many probes it is right.
 
     One attribute (of a list: one number) after the other is given the most general of its best
     expressions, the others as they are; twice, as one choice may wait for another.
@@ -178,7 +199,7 @@ def _best_right(rule: Rule, base: Bindings, probes: Sequence[Bindings]) -> tuple
                 most, values[slot] = _best_choice(rule, values, slot, choices, probes)
         if most == len(probes):
             break
-    return _right(rule, values) if most >= min(3, len(probes)) else None
+    return most, _right(rule, values)
 
 
 def _parts(name: str, value: AttrValue | None) -> Sequence[int | None]:

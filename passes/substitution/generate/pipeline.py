@@ -35,6 +35,7 @@ from ..rule_text import print_rule, print_rules
 from .candidates import Candidate, Counts, candidates, rename, without_instances
 from .generalise import Failure, generalise, with_attributes
 from .operators import WORLDS, World
+from .parts import laws_of_parts
 from .renaming import rename_rule
 from .special import without_special_cases
 from .subsume import without_consequences
@@ -77,6 +78,7 @@ def generate(
             tell(f"{world.name}: {counts.terms} terms, {len(kept)} candidates")
             found += kept
         found = _first_of_each_law(found)
+        found += laws_of_parts(found, size)
         directed = [side for one in found for side in _directions(one)]
         made.laws, made.directed = len(found), len(directed)
         tell(f"{len(found)} laws, {len(directed)} directed: making them general")

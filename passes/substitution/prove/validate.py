@@ -9,7 +9,7 @@ the small tensors, with one value for "makes no sense", are a model of all of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from ..conditions import evaluate, holds, names_in
 from ..instances import Bindings, Sampler, first_instances, outcome, shapes_of
 from ..rule import AttrVar, Node, Out, Rule, Term, Var
-from .by_z3 import DEFINED, properties
+from .by_z3 import DEFINED, STEPS, properties, proved_by_z3
 from .facts import FACTS
 from .formulas import attributes_of
 
@@ -152,15 +152,7 @@ def _values(node: Node, bindings: Bindings) -> dict[str, Any]:
     return {name: dict(given).get(name, defaults.get(name)) for name in attributes_of(node.op)}
 
 
-def redundant(given: Sequence[Rule], steps: int = 1_000_000) -> list[str]:
-    """Names of properties that z3 proves from the others."""
-    from dataclasses import replace
-
-    from .by_z3 import proved_by_z3
-
-    found = list[str]()
-    for rule in given:
-        rest = [other for other in given if other is not rule]
-        if proved_by_z3(replace(rule, source=""), rest, steps):
-            found.append(rule.name)
-    return found
+def follows(rule: Rule, given: Sequence[Rule], steps: int = STEPS) -> bool:
+    """Whether z3 proves a property from the other ones."""
+    rest = [other for other in given if other is not rule]
+    return proved_by_z3(replace(rule, source=""), rest, steps)
