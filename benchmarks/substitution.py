@@ -24,7 +24,7 @@ import platform
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -42,7 +42,7 @@ from isoform.dialects.graph.contraction import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.search_result import Limits
+from isoform.passes.search_result import Limits, SearchResult
 from isoform.passes.substitution.rule import Rule, operator_count
 from isoform.passes.substitution.rule_set import rules_named
 from isoform.passes.substitution.search import Settings, both_ways, search
@@ -62,12 +62,16 @@ TASO: dict[str, tuple[float, float] | None] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """What a row stands for, but for the model and the target."""
+    """What a row stands for, but for the model and the target.
+
+    Attributes:
+        layouts: whether layouts are searched jointly; "first": alone, and then substitutions.
+    """
 
     alpha: float = 1.05
     programs: int = 1000
     size: int = 4
-    layouts: bool = True
+    layouts: bool | str = True
     substitutions: bool = True
 
 
@@ -78,6 +82,7 @@ SETTINGS: dict[str, tuple[Setting, ...]] = {
     "layouts": (
         Setting(layouts=False),
         Setting(substitutions=False),
+        Setting(layouts="first"),
         Setting(),
     ),
     "groups": (Setting(programs=100),),
@@ -94,16 +99,26 @@ def rules_of(setting: Setting) -> tuple[Rule, ...]:
     return tuple(rule for rule, size in sizes.items() if size <= setting.size)
 
 
+def searched(
+    program: Program, costs: Costs, setting: Setting, seconds: float, rules: Sequence[Rule]
+) -> SearchResult:
+    """What the search finds under a setting."""
+    settings = Settings((), setting.alpha, setting.programs, layouts=setting.layouts is True)
+    if setting.layouts == "first":
+        alone = replace(settings, layouts=True)
+        program = search(program, costs, Limits(seconds), rules=(), settings=alone).program
+    return search(program, costs, Limits(seconds), rules=rules, settings=settings)
+
+
 def row(model: str, target: str, setting: Setting, given: argparse.Namespace) -> dict[str, Any]:
     """Search one model and check what was found."""
     folder: Path | None = given.certificates
     program = api.improve(zoo.build(model))
     costs = Costs(target_named(target))
     before = costs.program(program).seconds
-    settings = Settings((), setting.alpha, setting.programs, layouts=setting.layouts)
     rules = rules_of(setting)
     started = time.perf_counter()
-    found = search(program, costs, Limits(given.seconds), rules=rules, settings=settings)
+    found = searched(program, costs, setting, given.seconds, rules)
     elapsed = time.perf_counter() - started
     after = costs.program(found.program).seconds
     rewrites = [asdict(applied) for applied in found.applied]
@@ -212,7 +227,8 @@ def show(entries: Sequence[dict[str, Any]], settings: Sequence[Setting]) -> None
             continue
         taso = TASO.get(entry["model"])
         cells = [entry["model"], entry["target"], setting.alpha, setting.programs, setting.size]
-        cells += ["yes" if setting.layouts else "no", entry["rules"]]
+        layouts = {True: "yes", False: "no"}.get(setting.layouts, setting.layouts)
+        cells += [layouts, entry["rules"]]
         cells += [f"{entry[n]:.1f}" for n in ("before_us", "after_us", "gain_percent")]
         cells += [f"{entry[n]:.2f}" for n in ("best_s", "search_s")]
         cells += [entry["stop"], entry["verdict"], *(taso or ("-", "-"))]

@@ -8,7 +8,7 @@ from isoform.passes.substitution.check import check_rule, counterexample
 from isoform.passes.substitution.instances import outcome
 from isoform.passes.substitution.prove.by_egraph import proved_by_egraph
 from isoform.passes.substitution.prove.by_z3 import DEFINED, properties, proved_by_z3
-from isoform.passes.substitution.prove.validate import validate, wrong_facts
+from isoform.passes.substitution.prove.validate import follows, validate, wrong_facts
 from isoform.passes.substitution.prove.verdicts import verify_rule
 from isoform.passes.substitution.rule import Rule
 from isoform.passes.substitution.rule_text import parse_rules
@@ -113,6 +113,13 @@ def test_a_wrong_property_is_caught() -> None:
     assert validate(replace(linear, source=DEFINED), 24).wrong is not None
     unguarded = next(p for p in properties() if p.name == "conv-of-input-channels")
     assert validate(replace(unguarded, where=unguarded.where[:-1]), 200).wrong is not None
+
+
+def test_redundancy_of_properties_is_told() -> None:
+    """What follows from the others is named, what carries a proof of its own is not."""
+    by_name = {p.name: p for p in properties()}
+    assert follows(by_name["transpose-of-identity"], properties())
+    assert not follows(by_name["conv-of-input-channels"], properties())
 
 
 # --- the rule that TASO and TENSAT ship and that is wrong ---------------------------------------
