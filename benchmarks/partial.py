@@ -3,6 +3,7 @@
     python benchmarks/partial.py                       the operators of PET's Table 3 and figures
     python benchmarks/partial.py --split-points        the same operators: PET's test and ours
     python benchmarks/partial.py --models csrnet       models: mutation on, off, onnxruntime
+    python benchmarks/partial.py --ablation --models csrnet-backend    kinds, forms, depth x rounds
 
 Operators: what the generator looked at, CPU seconds, and of the exact and the partial mutant that
 are modelled to be the fastest on a V100, the papers' target: wrong share of the positions, share of
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,18 +48,25 @@ from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
 from isoform.passes.derivation.step import Step
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.partial.apply import RULE
 from isoform.passes.partial.generate import Generator, Options
-from isoform.passes.partial.mutate import RULE, modelled
+from isoform.passes.partial.mutate import modelled
 from isoform.passes.partial.operators import gathered
 from isoform.passes.partial.region import field_mask
 from isoform.passes.partial.search import (
     Candidate,
+    correction_bytes,
     correction_share,
+    forms_of,
     free_dims,
+    prices_of,
     search_mutants,
     shrunk,
 )
 from isoform.passes.partial.split_points import mask_by_split_points
+from isoform.passes.partial.whole import Settings
+from isoform.passes.partial.whole import search as search_program
+from isoform.passes.search_result import Limits
 from isoform.passes.weights_only import weights_only
 
 ONE = (1,)
@@ -114,8 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10.0, help="of interleaved runs")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds of search for a model")
+    parser.add_argument("--ablation", action="store_true", help="modelled, one part left out")
+    parser.add_argument("--target", default="v100", help="of the ablation")
+    parser.add_argument("--rows", help="file of rows: those that are there are not made again")
     parser.add_argument("--no-run", action="store_true", help="operators are not measured")
     parsed = parser.parse_args(arguments)
+    if parsed.ablation:
+        for name in parsed.models or ("csrnet-backend",):
+            ablation(name, parsed)
+        return
     if parsed.models:
         for name in parsed.models:
             print(json.dumps(model(name, parsed)), flush=True)
@@ -135,7 +151,7 @@ def operator(
     options = replace(Options(seconds=60.0, strides=ONE, groups=ONE, gaps=(1,)), **windows)
     started = time.process_time()
     costs = Costs(target_named("v100"))
-    found = search_mutants(roots, options, lambda scopes: modelled(scopes, costs), most=64)
+    found = search_mutants(roots, options, lambda scopes: modelled(scopes, costs), 64, costs, 64)
     row: dict[str, Any] = {
         "operator": name,
         "values": found.count.values,
@@ -150,8 +166,31 @@ def operator(
         chosen = next((c for c in found.candidates if c.mutant.exact == exact), None)
         if chosen is not None:
             row[kind] = _described(chosen, roots)
-            if not parsed.no_run:
-                row[kind] |= _timed(program, chosen, parsed.seconds / 5)
+            row[kind]["forms"] = forms(program, roots, chosen, costs, parsed)
+    return row
+
+
+def forms(
+    program: Program, roots: Sequence[Scope], chosen: Candidate, costs: Costs, parsed: Any
+) -> dict[str, Any]:
+    """The original, the mutant as it is and corrected in each form: modelled us, ms here."""
+    _, full = shrunk(roots)
+    mutant = chosen.mutant
+    made = mutant.build(full)
+    pairs = zip(mutant.index, roots, strict=True)
+    results = {
+        "original": list(roots),
+        "mutant": [gathered(made, index, root.shape) for index, root in pairs],
+    }
+    known = forms_of(roots, mutant, full, prices_of(full, costs))
+    if not mutant.exact:
+        results |= {form: [c.result for c in corrections] for form, corrections in known.items()}
+    row: dict[str, Any] = {}
+    row["us"] = {k: round(modelled(r, costs) * 1e6, 1) for k, r in results.items()}
+    if not parsed.no_run:
+        programs = [rewritten(program, r) for k, r in results.items() if k != "original"]
+        times = timed([program, *programs], parsed.seconds / 3)
+        row["ms"] = {k: round(t * 1e3, 3) for k, t in zip(results, times, strict=True)}
     return row
 
 
@@ -205,20 +244,21 @@ def _described(chosen: Candidate, roots: Sequence[Scope]) -> dict[str, Any]:
         "mutant": list(chosen.mutant.text),
         "wrong": round(chosen.mutant.wrong, 4),
         "boxes": sum(len(correction.parts) for correction in chosen.corrections),
-        "correction_share": round(correction_share(chosen, roots), 4),
+        "form": chosen.form,
+        "correction_flops": round(correction_share(chosen, roots), 4),
+        "correction_bytes": round(correction_bytes(chosen, roots), 4),
         "proof": chosen.methods[0],
         "modelled_us": round(chosen.seconds * 1e6, 2),
     }
 
 
-def _timed(program: Program, chosen: Candidate, seconds: float) -> dict[str, float]:
-    """Milliseconds of the operator, its kernel known at compile time, and of its mutant."""
+def rewritten(program: Program, results: Sequence[Scope]) -> Program:
+    """The program with its scopes computed so."""
     made = program.clone()
     _, values = lifted(made)
-    for op, result in zip(scope_ops(made.module), chosen.results, strict=True):
+    for op, result in zip(scope_ops(made.module), results, strict=True):
         replace_op(made.module, op, Step(RULE, result), values)
-    before, after = timed([program, made], seconds)
-    return {"ms_before": round(before * 1e3, 3), "ms_after": round(after * 1e3, 3)}
+    return made
 
 
 def model(name: str, parsed: Any) -> dict[str, Any]:
@@ -242,6 +282,45 @@ def model(name: str, parsed: Any) -> dict[str, Any]:
     row["ms"] = {k: round(median(v) * 1e3, 2) for k, v in times.items()}
     row["ratio"] = {k: round(median(v) / median(times["on"]), 3) for k, v in times.items()}
     return row
+
+
+# What an ablation tries: a name, and how far the search goes.
+ALL = Settings(seconds=6.0, most=12)
+UNFUSED = ("plain", "library", "pieces")
+ABLATIONS: tuple[tuple[str, Settings], ...] = (
+    ("exact only", replace(ALL, kinds="exact")),
+    ("partial only", replace(ALL, kinds="partial")),
+    ("partial only, unfused", replace(ALL, kinds="partial", forms=UNFUSED)),
+    ("joint", ALL),
+    *(
+        (f"depth {depth} rounds {count}", replace(ALL, depth=depth, rounds=count))
+        for depth in (1, 2, 3, 4, 5)
+        for count in (1, 2, 3, 4)
+    ),
+)
+
+
+def ablation(name: str, parsed: Any) -> None:
+    """A model's modelled microseconds with parts of the search left out, a row each."""
+    rows = Path(parsed.rows) if parsed.rows else None
+    done = rows.read_text().splitlines() if rows is not None and rows.exists() else []
+    known = {(row["model"], row["target"], row["search"]) for row in map(json.loads, done)}
+    program = api.load(f"zoo:{name}", batch=parsed.batch)
+    costs = Costs(target_named(parsed.target))
+    before = costs.program(lower_to(program, "kernel")).seconds
+    for kind, settings in ABLATIONS:
+        if parsed.only not in kind or (name, parsed.target, kind) in known:
+            continue
+        started = time.process_time()
+        found = search_program(program, costs, Limits(parsed.budget), None, settings)
+        after = costs.program(lower_to(found.program, "kernel")).seconds
+        row = {"model": name, "target": parsed.target, "search": kind, "stop": found.stop_reason}
+        row |= {"rewrites": len(found.applied), "cpu_s": round(time.process_time() - started, 1)}
+        row |= {"us_before": round(before * 1e6, 1), "us_after": round(after * 1e6, 1)}
+        print(json.dumps(row), flush=True)
+        if rows is not None:
+            with rows.open("a") as file:
+                file.write(json.dumps(row) + "\n")
 
 
 def timed(programs: Sequence[Program], seconds: float) -> list[float]:

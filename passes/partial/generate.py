@@ -40,6 +40,8 @@ Inputs: TypeAlias = Mapping[Leaf, Source]
 # How the wrong positions are found: each is compared, or PET's few of each box (split_points.py).
 MaskTest: TypeAlias = Literal["every", "split-points"]
 
+Kinds: TypeAlias = Literal["both", "exact", "partial"]
+
 
 @dataclass(frozen=True)
 class Options:
@@ -53,6 +55,8 @@ class Options:
         gaps: zeros that a merge may put between blocks.
         strides, dilations, groups: of the convolutions tried.
         test: how the wrong positions are found.
+        kinds: which mutants a search takes: those that are right everywhere, the others, or both.
+        forms: those that corrections may have (correct.py).
     """
 
     depth: int = 4
@@ -66,6 +70,8 @@ class Options:
     dilations: tuple[int, ...] = (1, 2)
     groups: tuple[int, ...] = (1, 2, 4)
     test: MaskTest = "every"
+    kinds: Kinds = "both"
+    forms: tuple[str, ...] = ("plain", "library", "pieces", "fused")
     seed: int = 0
 
 
@@ -97,6 +103,7 @@ class Mutant:
 
     Attributes:
         build: the product, of the inputs given (with other numbers of channels, it may be).
+        operands: what is multiplied, of the inputs given, and how.
         index: for each output, where its positions stand in the product.
         text: the operators, in order; depth: how many they are, the last view included.
     """
@@ -107,6 +114,7 @@ class Mutant:
     text: tuple[str, ...]
     depth: int
     work: float
+    operands: Callable[[Inputs], tuple[Product, Source, Source]] | None = None
 
     @property
     def name(self) -> str:
@@ -323,6 +331,9 @@ class Generator:
                 return None
             indices.append(tuple(index))
 
+        def operands(inputs: Inputs) -> tuple[Product, Source, Source]:
+            return product, left.build(inputs), right.build(inputs)
+
         def build(inputs: Inputs) -> Scope:
             return product.build(left.build(inputs), right.build(inputs))
 
@@ -336,7 +347,7 @@ class Generator:
 
         text = (left.text, right.text, str(product))
         work = values.size * _inner(product, right.shape) / self.work
-        return Mutant(build, tuple(indices), tuple(masks), text, depth, work)
+        return Mutant(build, tuple(indices), tuple(masks), text, depth, work, operands)
 
     def _tested(self, made: Scope, indices: Sequence[tuple[Index, ...]]) -> list[Mask]:
         """The masks by PET's test."""

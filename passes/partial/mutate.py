@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -18,16 +20,18 @@ from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
 from ..cost import Costs
-from ..derivation.by_hand import find_scope, replace_op
-from ..derivation.lift import Lift, family, is_known, program_of_scopes, scope_ops
+from ..derivation.by_hand import find_scope
+from ..derivation.lift import is_known, program_of_scopes, scope_ops
+from ..derivation.price import Prices
 from ..derivation.search import is_contraction
-from ..derivation.step import Step
+from ..derivation.subprograms import groups
 from ..fuse_kernels import FuseKernels
 from ..weights_only import weights_only
+from .apply import apply_to, lifted
 from .generate import MaskTest, Options
-from .search import Candidate, Found, named_mutant, search_mutants
+from .search import Candidate, Found, groupable, named_mutant, search_mutants
 
-RULE = "mutate"
+_DEPTH_OF_GROUPS = 3
 _TESTS: dict[str, MaskTest] = {"every": "every", "split-points": "split-points"}
 
 
@@ -35,13 +39,15 @@ _TESTS: dict[str, MaskTest] = {"every": "every", "split-points": "split-points"}
 class AlgebraMutate(ModulePass):
     """Search partially equivalent programs for every contraction, and correct them.
 
-    Rewrites a scope where the best corrected mutant is modelled to be faster by the factor `gain`
-    (one below 1 lets in what is modelled slower, to be measured). Every mutant is proved equal to
-    the scope once it is corrected. `budget` is in seconds for each distinct scope, `most` how many
-    mutants are proved and priced. Costs are modelled for `target`. `test` finds the positions where
-    a mutant is wrong: `every` one is compared, or PET's few at `split-points`, for comparison.
-    With `at` and `mutant` the scope of that name becomes the mutant of that name, as a search wrote
-    it down; nothing is priced.
+    Contractions that share an operand are also looked for as parts of one product, where none
+    depends on another. Scopes are rewritten where the best corrected mutant is modelled to be
+    faster by the factor `gain` (one below 1 lets in what is modelled slower, to be measured). Every
+    mutant is proved equal to the scope once it is corrected. `budget` is in seconds for each
+    distinct scope, `most` how many mutants are corrected and priced. Costs are modelled for
+    `target`. `test` finds the positions where a mutant is wrong: `every` one is compared, or PET's
+    few at `split-points`, for comparison.
+    With `at` and `mutant` the scope of that name (or those, with commas between) becomes the mutant
+    of that name, corrected in that `form`, as a search wrote it down; nothing is priced.
 
     Before, a convolution of dilation 2:
 
@@ -67,6 +73,7 @@ class AlgebraMutate(ModulePass):
     test: str = "every"
     at: str = ""
     mutant: str = ""
+    form: str = "plain"
     seed: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -80,84 +87,108 @@ class AlgebraMutate(ModulePass):
 
 @dataclass(frozen=True)
 class Mutated:
-    """What was done to one scope, or why nothing was."""
+    """What was done to some scopes, or why nothing was.
 
-    place: str
+    Units: seconds are modelled, of all of the scopes.
+    """
+
+    places: tuple[str, ...]
     before: float
     found: Found
     chosen: Candidate | None
 
 
 def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
-    """Rewrite what gains, in place; every contraction that was looked at."""
-    costs = Costs(target_named(options.target))
-    known: dict[Scope, tuple[float, Found]] = {}
-    done: list[Mutated] = []
-    for op in scope_ops(module):
-        constants = weights_only(main_of(module).body.block.ops)
-        if op.result in constants:
-            continue
-        lift = Lift(module, constants=constants, positional=True)
-        root = lift.scope(op)
-        if not is_contraction(root):
-            continue
-        if root not in known:
-            known[root] = _searched(op, root, options, costs)
-        before, found = known[root]
-        best = found.candidates[0] if found.candidates else None
-        chosen = best if best is not None and best.seconds * options.gain < before else None
-        done.append(Mutated(op.result.name_hint or "", before, found, chosen))
-        if chosen is not None:
-            (result,) = chosen.results
-            replace_op(module, op, Step(RULE, result), dict(lift.values))
-    return done
+    """Rewrite what gains, in place; every contraction and every group that was looked at."""
+    search = _Search(options)
+    looked: list[tuple[list[ScopeOp], Mutated]] = []
+    alone: dict[ScopeOp, float] = {}
+    for op in contractions(module):
+        one = search.best(module, [op])
+        alone[op] = one.before if one.chosen is None else one.chosen.seconds
+        looked.append(([op], one))
+    for sub in groups(module, lambda known: Prices(known, costs=search.costs)):
+        for names in sub.places:
+            ops = [find_scope(module, name) for name in names]
+            if groupable([op.traversal for op in ops]) and all(op in alone for op in ops):
+                one = search.best(module, ops, sum(alone[op] for op in ops))
+                looked.append((ops, one))
+    taken: set[ScopeOp] = set()
+    for ops, one in sorted(looked, key=lambda found: -len(found[0])):
+        if one.chosen is not None and not taken & set(ops) and _apply(module, ops, one.chosen):
+            taken |= set(ops)
+    return [one for _, one in looked]
 
 
-def replay(name: str, candidate: Candidate) -> str:
-    """The pass that rewrites the scope of that name as a candidate."""
-    return f'{AlgebraMutate.name}{{at="{name}" mutant="{candidate.mutant.name}"}}'
+def _apply(module: ModuleOp, ops: Sequence[ScopeOp], chosen: Candidate) -> bool:
+    """Whether the ops could be rewritten: what other groups became may stand between them."""
+    try:
+        apply_to(module, ops, chosen)
+    except UserError:
+        return False
+    return True
+
+
+def contractions(module: ModuleOp) -> list[ScopeOp]:
+    """The contractions that do not depend on weights alone."""
+    constants = weights_only(main_of(module).body.block.ops)
+    ops = [op for op in scope_ops(module) if op.result not in constants]
+    return [op for op in ops if is_contraction(lifted(module, [op])[0][0])]
+
+
+class _Search:
+    """Searches distinct scopes once."""
+
+    def __init__(self, options: AlgebraMutate) -> None:
+        self.options = options
+        self.costs = Costs(target_named(options.target))
+        self.known: dict[tuple[Scope, ...], tuple[float, Found]] = {}
+
+    def best(self, module: ModuleOp, ops: Sequence[ScopeOp], least: float = math.inf) -> Mutated:
+        """What would be done to scopes that otherwise take `least`, or what they take now."""
+        roots = tuple(lifted(module, ops)[0])
+        if roots not in self.known:
+            made, costs = _options(ops, self.options), self.costs
+            price = partial(modelled, costs=costs)
+            found = search_mutants(roots, made, price, self.options.most, costs)
+            self.known[roots] = modelled(roots, costs), found
+        before, found = self.known[roots]
+        best = next(iter(found.candidates), None)
+        gains = best is not None and best.seconds * self.options.gain < min(before, least)
+        places = tuple(op.result.name_hint or "" for op in ops)
+        return Mutated(places, before, found, best if gains else None)
+
+
+def replay(names: Sequence[str], candidate: Candidate, target: str, depth: int = 4) -> str:
+    """The pass that rewrites the scopes of these names as a candidate."""
+    words = {"at": ",".join(names), "mutant": candidate.mutant.name}
+    if candidate.form != "plain":
+        # Which library kernel takes a correction is the target's price.
+        words |= {"form": candidate.form, "target": target}
+    text = " ".join(f'{key}="{word}"' for key, word in words.items())
+    deeper = f" depth={depth}" if depth > AlgebraMutate.depth else ""
+    return f"{AlgebraMutate.name}{{{text}{deeper}}}"
 
 
 def _apply_named(module: ModuleOp, options: AlgebraMutate) -> None:
-    op = find_scope(module, options.at)
-    found = named_mutant([lifted(module, op).scope(op)], _options(op, options), options.mutant)
+    ops = [find_scope(module, name) for name in options.at.split(",")]
+    costs = Costs(target_named(options.target))
+    roots, _ = lifted(module, ops)
+    found = None
+    if groupable([op.traversal for op in ops]):
+        made = _options(ops, options)
+        found = named_mutant(roots, made, options.mutant, options.form, costs)
     if found is None:
         raise UserError(
             f"no mutant '{options.mutant}'", where=f"%{options.at}", hint="the name is the search's"
         )
-    apply_to(module, op, found)
+    apply_to(module, ops, found)
 
 
-def lifted(module: ModuleOp, op: ScopeOp) -> Lift:
-    """Canonical forms by position, so that ops alike are equal; the op itself is not among them."""
-    known = weights_only(main_of(module).body.block.ops)
-    return Lift(module, family(op), known, positional=True)
-
-
-def apply_to(module: ModuleOp, op: ScopeOp, candidate: Candidate) -> None:
-    """Compute an op by a candidate for the scope that it is."""
-    lift = lifted(module, op)
-    lift.scope(op)
-    (result,) = candidate.results
-    replace_op(module, op, Step(RULE, result), dict(lift.values))
-
-
-def _options(op: ScopeOp, options: AlgebraMutate) -> Options:
-    made = Options(
-        depth=options.depth,
-        seconds=options.budget,
-        test=_mask_test(options.test),
-        seed=options.seed,
-    )
-    return replace(made, **windows_of(op))
-
-
-def _searched(
-    op: ScopeOp, root: Scope, options: AlgebraMutate, costs: Costs
-) -> tuple[float, Found]:
-    made = _options(op, options)
-    found = search_mutants([root], made, lambda s: modelled(s, costs), options.most)
-    return modelled([root], costs), found
+def _options(ops: Sequence[ScopeOp], options: AlgebraMutate) -> Options:
+    test = _mask_test(options.test)
+    made = Options(depth=options.depth, seconds=options.budget, test=test, seed=options.seed)
+    return tried(ops, made)
 
 
 def _mask_test(name: str) -> MaskTest:
@@ -168,14 +199,22 @@ def _mask_test(name: str) -> MaskTest:
     return found
 
 
-def windows_of(op: ScopeOp) -> dict[str, tuple[int, ...]]:
-    """The strides, dilations and groups worth trying: 1, and the steps that the op takes."""
+def tried(ops: Sequence[ScopeOp], options: Options) -> Options:
+    """The windows worth trying: 1, and the steps that the ops take.
+
+    Several ops become one product, plain or with a group for each, of operands side by side: that
+    is one operator less than one of them moved about takes.
+    """
     steps = {1}
-    for read in op.reads():
+    for read in (read for op in ops for read in op.reads()):
         for index in read.index:
             steps |= {abs(c) for atom, c in index.terms if isinstance(atom, int)}
     few = tuple(sorted(s for s in steps if s <= 4))
-    return {"strides": (1,), "dilations": few, "groups": (1,)}
+    made = replace(options, strides=(1,), dilations=few, groups=(1,))
+    if len(ops) == 1:
+        return made
+    depth = min(options.depth, _DEPTH_OF_GROUPS)
+    return replace(made, strides=few, groups=(1, len(ops)), gaps=(), depth=depth)
 
 
 def modelled(roots: Sequence[Scope], costs: Costs) -> float:
@@ -188,12 +227,11 @@ def modelled(roots: Sequence[Scope], costs: Costs) -> float:
 
 
 __all__ = [
-    "RULE",
     "AlgebraMutate",
     "Mutated",
-    "apply_to",
+    "contractions",
     "modelled",
     "mutate",
     "replay",
-    "windows_of",
+    "tried",
 ]

@@ -54,24 +54,25 @@ class Conv:
         padded = "same" if self.same else "valid"
         return f"conv stride {self.stride} dilation {self.dilation} groups {self.groups} {padded}"
 
-    def _pads(self, taps: Sequence[int]) -> list[int]:
+    def pads(self, taps: Sequence[int]) -> list[int]:
+        """Zeros before each spatial dim."""
         return [self.dilation * (t - 1) // 2 if self.same else 0 for t in taps]
 
     def shape(self, x: Extents, w: Extents) -> Extents | None:
         if len(x) < 3 or len(w) != len(x) or x[1] != w[1] * self.groups or w[0] % self.groups:
             return None
-        if self.same and not any(self._pads(w[2:])):
+        if self.same and not any(self.pads(w[2:])):
             return None  # the same as valid
         sizes = [
             (n + 2 * p - self.dilation * (t - 1) - 1) // self.stride + 1
-            for n, t, p in zip(x[2:], w[2:], self._pads(w[2:]), strict=True)
+            for n, t, p in zip(x[2:], w[2:], self.pads(w[2:]), strict=True)
         ]
         return (x[0], w[0], *sizes) if min(sizes) > 0 else None
 
     def values(self, field: Residues, x: Lanes, w: Lanes) -> Lanes:
         lanes, n, _, *_ = x.shape
         features, per_group, *taps = w.shape[1:]
-        pads = [(0, 0)] * 3 + [(p, p) for p in self._pads(taps)]
+        pads = [(0, 0)] * 3 + [(p, p) for p in self.pads(taps)]
         reach = [self.dilation * (t - 1) + 1 for t in taps]
         axes = tuple(range(3, x.ndim))
         windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, pads), reach, axes)
@@ -88,16 +89,22 @@ class Conv:
         moved = np.moveaxis(np.moveaxis(made, 1, 2), -1, 3)  # lane, n, group, feature, *sizes
         return moved.reshape(lanes, n, features, *sizes)
 
+    def channel(self, features: int, channels: int, f: Index, c: Index) -> Index:
+        """The channel that a feature reads, at place c of its group."""
+        if self.groups == 1:
+            return c
+        return (f // (features // self.groups)) * (channels // self.groups) + c
+
     def build(self, x: Source, w: Source) -> Scope:
         shape = self.shape(x.shape, w.shape)
         assert shape is not None
         features, per_group, *taps = w.shape
         n, f, *at = iterators(len(shape))
         c, *tap = iterators(1 + len(taps), len(shape))
-        channel = c if self.groups == 1 else (f // (features // self.groups)) * per_group + c
+        channel = self.channel(features, per_group * self.groups, f, c)
         where = [
             a * self.stride + t * self.dilation - p
-            for a, t, p in zip(at, tap, self._pads(taps), strict=True)
+            for a, t, p in zip(at, tap, self.pads(taps), strict=True)
         ]
         factors = Read(x, (n, channel, *where)), Read(w, (f, c, *tap))
         return build(shape, (per_group, *taps), factors, x.element)

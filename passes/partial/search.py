@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...dialects.canonical_types import Extents, Leaf, Scope, Source, scope
-from ..derivation.lift import leaves_of
+from ...dialects.canonical_types import Extents, Leaf, Read, Scope, Source, scope
+from ...dialects.index import range_of
+from ..cost import Costs
+from ..derivation.lift import is_known, leaves_of
+from ..derivation.price import Prices
 from ..equivalence.inline import Inliner
 from ..equivalence.prove import FIELD, OutOfTimeError, Prover
 from ..equivalence.shrink import shrink
 from ..search_result import Proof
-from .correct import Correction, correct, restricted
+from .correct import Correction, Form, restricted
+from .forms import Corrected, corrected_forms
 from .generate import Count, Generator, Mutant, Options, work_of
 from .operators import side_by_side_scope
 from .region import Mask
@@ -44,6 +49,12 @@ class Candidate:
         return tuple(correction.result for correction in self.corrections)
 
     @property
+    def form(self) -> Form:
+        """How its corrections are computed."""
+        forms: list[Form] = [c.form for c in self.corrections if c.form != "plain"]
+        return forms[0] if forms else "plain"
+
+    @property
     def proof(self) -> Proof:
         """How they are known to be equal; residues may be wrong, with the prover's bound."""
         return "checked" if any(m.startswith(FIELD) for m in self.methods) else "exact"
@@ -59,72 +70,109 @@ class Found:
 
 
 def search_mutants(
-    programs: Sequence[Scope], options: Options, price: Price, most: int = 16
+    programs: Sequence[Scope],
+    options: Options,
+    price: Price,
+    most: int = 16,
+    costs: Costs | None = None,
+    enough: int = 8,
 ) -> Found:
     """Mutants that hold every one of some programs, corrected and proved, the cheapest first.
 
     The mutants are generated with as few channels as decide equality (the shrinking theorem of
     equivalence/shrink.py: a dim that is only read plainly), and then built at the programs' size;
-    what counts is the proof there.
+    what counts is the proof there. Of the forms of a mutant's corrections the cheapest counts.
 
     Args:
         programs: several are of one shape but for the second dim (`groupable`).
-        most: mutants that are built, corrected, proved and priced: those of the least work.
+        most: mutants that are built, corrected and priced: those of the least work.
+        enough: candidates that are proved, the cheapest first.
+        costs: of the target, for which corrections choose kernels; the cpu's, if not given.
     """
     started = time.monotonic()
     small, full = shrunk(programs)
     generator = Generator(small, options, free_dims(full))
-    found = sorted(generator.run(), key=lambda m: (_work(m), m.depth, m.text))
+    wanted = (m for m in generator.run() if options.kinds in ("both", _kind(m)))
+    found = sorted(wanted, key=lambda m: (_work(m), m.depth, m.text))
+    prices = prices_of(full, costs)
+    ranked = [
+        Candidate(mutant, made, (), price([c.result for c in made]))
+        for mutant in found[:most]
+        if mutant.build(full) not in programs
+        for form, made in forms_of(programs, mutant, full, prices).items()
+        if mutant.exact or form in options.forms
+    ]
     prover = Prover(seed=options.seed, deadline=started + 4 * options.seconds)
     candidates: list[Candidate] = []
     unproved = 0
-    for mutant in found[:most]:
-        if mutant.build(full) in programs:
-            continue
+    for candidate in sorted(ranked, key=lambda c: (c.seconds, c.mutant.depth, c.mutant.text)):
+        if len(candidates) == enough:
+            break
+        if any(candidate.mutant is known.mutant for known in candidates):
+            continue  # in a form that costs more
         try:
-            made = _corrected(programs, mutant, full, prover, price)
+            proved = _proved(programs, candidate, prover)
         except OutOfTimeError:
             generator.count.stopped = "time"
             break
-        if made is None:
+        if proved is None:
             unproved += 1
         else:
-            candidates.append(made)
-    ranked = sorted(candidates, key=lambda c: (c.seconds, c.mutant.depth, c.mutant.text))
-    return Found(tuple(ranked), generator.count, unproved)
+            candidates.append(proved)
+    return Found(tuple(candidates), generator.count, unproved)
 
 
-def named_mutant(programs: Sequence[Scope], options: Options, name: str) -> Candidate | None:
-    """The mutant of that name (`Mutant.name`), corrected and proved; None if none is found."""
+def named_mutant(
+    programs: Sequence[Scope],
+    options: Options,
+    name: str,
+    form: str = "plain",
+    costs: Costs | None = None,
+) -> Candidate | None:
+    """The mutant of that name, corrected in that form and proved; None if there is none."""
     small, full = shrunk(programs)
     generator = Generator(small, options, free_dims(full))
     mutant = next((m for m in generator.run() if m.name == name), None)
     if mutant is None:
         return None
-    return _corrected(programs, mutant, full, Prover(seed=options.seed), lambda _: 0.0)
+    forms = forms_of(programs, mutant, full, prices_of(full, costs))
+    made = next((made for known, made in forms.items() if known == form), None)
+    if made is None:
+        return None
+    return _proved(programs, Candidate(mutant, made, (), 0.0), Prover(seed=options.seed))
 
 
-def _corrected(
-    programs: Sequence[Scope],
-    mutant: Mutant,
-    full: Mapping[Leaf, Source],
-    prover: Prover,
-    price: Price,
-) -> Candidate | None:
-    """A mutant at the programs' size with its corrections; None where that is not proved equal.
+def prices_of(full: Mapping[Leaf, Source], costs: Costs | None) -> Prices:
+    """What chooses the library kernels of corrections."""
+    known = [x.token for x in full.values() if isinstance(x, Leaf) and is_known(x)]
+    return Prices(known, costs=costs)
+
+
+def forms_of(
+    programs: Sequence[Scope], mutant: Mutant, full: Mapping[Leaf, Source], prices: Prices
+) -> dict[Form, Corrected]:
+    """Every form of a mutant's corrections, none of them proved.
+
+    Args:
+        full: the programs' inputs, as `shrunk` gives them.
+    """
+    masks = [grown(m, p.shape) for p, m in zip(programs, mutant.masks, strict=True)]
+    return corrected_forms(programs, mutant, full, masks, prices)
+
+
+def _proved(programs: Sequence[Scope], given: Candidate, prover: Prover) -> Candidate | None:
+    """The candidate with the methods of its proofs; None where it is not proved.
 
     Raises OutOfTimeError.
     """
-    made = mutant.build(full)
-    corrections = tuple(
-        correct(program, made, index, grown(mask, program.shape))
-        for program, index, mask in zip(programs, mutant.index, mutant.masks, strict=True)
-    )
-    results = [correction.result for correction in corrections]
-    proofs = [prover.prove(p, r) for p, r in zip(programs, results, strict=True)]
+    proofs = [prover.prove(p, r) for p, r in zip(programs, given.results, strict=True)]
     if not all(proof.equal for proof in proofs):
         return None
-    return Candidate(mutant, corrections, tuple(p.method for p in proofs), price(results))
+    return replace(given, methods=tuple(proof.method for proof in proofs))
+
+
+def _kind(mutant: Mutant) -> str:
+    return "exact" if mutant.exact else "partial"
 
 
 def _work(mutant: Mutant) -> float:
@@ -187,14 +235,35 @@ def correction_share(candidate: Candidate, programs: Sequence[Scope]) -> float:
     return sum(map(work_of, parts)) / max(sum(map(work_of, programs)), 1.0)
 
 
+def correction_bytes(candidate: Candidate, programs: Sequence[Scope]) -> float:
+    """What the corrections read and write over what the programs do, in elements."""
+    parts = [part for correction in candidate.corrections for part in correction.parts]
+    return sum(map(_touched, parts)) / max(sum(map(_touched, programs)), 1.0)
+
+
+def _touched(root: Scope) -> float:
+    """Elements of the result, and of each operand as far as its indices reach."""
+    total = float(math.prod(root.shape))
+    for term in root.expr.terms:
+        extents = root.shape + term.sums
+        for read in (f for f in term.factors if isinstance(f, Read)):
+            sides = zip(read.index, read.source.shape, strict=True)
+            ranges = [(*range_of(e, extents), n) for e, n in sides]
+            total += math.prod(min(high, n - 1) - max(low, 0) + 1 for low, high, n in ranges)
+    return total
+
+
 __all__ = [
     "Candidate",
     "Found",
+    "correction_bytes",
     "correction_share",
+    "forms_of",
     "free_dims",
     "groupable",
     "grown",
     "named_mutant",
+    "prices_of",
     "search_mutants",
     "shrunk",
 ]

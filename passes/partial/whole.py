@@ -1,9 +1,10 @@
-"""Mutate whole programs: every distinct contraction once, and keep what is faster.
+"""Mutate whole programs: every distinct contraction and group once, and keep what is faster.
 
 A program is split as for derivation (derivation/whole.py): at functions, maxima and data-dependent
-reads. Where the target runs here, the cheapest corrected mutants by the model and the scope as it
-stands are compiled alone and measured in turn; elsewhere the model decides. Whoever calls `search`
-measures the whole program once more.
+reads. Contractions that share an operand are also looked at together. Where the target runs here,
+the cheapest corrected mutants by the model and the scopes as they stand are compiled alone and
+measured in turn; elsewhere the model decides. Whoever calls `search` measures the whole program
+once more.
 """
 
 from __future__ import annotations
@@ -11,37 +12,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-
-from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
-from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+from functools import partial
 
 from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.errors import UserError
 from ...dialects.program import Program, add_pipeline, where
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
-from ..algebra_inline_copies import AlgebraInlineCopies
-from ..algebra_sink_copies import AlgebraSinkCopies
 from ..cost import Costs
 from ..derivation.by_hand import find_scope
-from ..derivation.isolate import isolate
+from ..derivation.isolate import isolate_all
+from ..derivation.lift import scope_names
 from ..derivation.price import Prices
+from ..derivation.subprograms import groups
 from ..derivation.whole import Subprogram, prepared, priced, run, split, weight
-from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
+from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
 from ..weights_only import weights_only
-from .generate import Options
-from .mutate import RULE, apply_to, modelled, replay, windows_of
-from .search import Candidate, search_mutants
+from . import rounds
+from .apply import RULE
+from .generate import Kinds, Options
+from .mutate import modelled, replay, tried
+from .rounds import FINISH, Rounds, State
+from .search import Found, groupable, search_mutants
 
 Measure = Callable[[Sequence[Program], float], "list[float]"]
 
-# Views of consecutive mutants meet across what is elementwise, and cancel where they are inverses.
-FINISH = (
-    AlgebraSinkCopies(),
-    AlgebraInlineCopies(),
-    CommonSubexpressionElimination(),
-    DeadCodeElimination(),
-)
-# Seconds of generation for one subprogram, and mutants of it that are proved and priced.
-GENERATING, MOST = 10.0, 24
 # Candidates of one subprogram that are measured; seconds of interleaved runs for them.
 MEASURED, MEASURING = 5, 0.6
 # A mutant must win by this much: less is noise.
@@ -53,133 +48,234 @@ LEAST_SHARE = 0.005
 
 
 @dataclass(frozen=True)
-class Decision:
-    """What to do with a subprogram: the mutant to take, seconds of both, and why."""
+class Settings:
+    """How far a search goes.
 
-    chosen: Candidate | None
+    Attributes:
+        depth: operators of a mutant; rounds: mutations of mutants; keep: states of a round.
+        seconds: of generation for one subprogram.
+        most: mutants of it that are corrected and priced.
+        kinds: whether mutants may be wrong somewhere, must be, or both are taken.
+        forms: those that corrections may have; None for all.
+        together: whether contractions are also looked at in groups.
+    """
+
+    depth: int = 4
+    rounds: int = 1
+    keep: int = 8
+    seconds: float = 10.0
+    most: int = 24
+    kinds: Kinds = "both"
+    forms: tuple[str, ...] | None = None
+    together: bool = True
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do with a subprogram: the state to take, seconds of both, and why.
+
+    Attributes:
+        alone: the subprogram as a program, and its scopes' names there.
+    """
+
+    chosen: State | None
     before: float
     after: float
     reason: str
+    alone: tuple[Program, tuple[str, ...]] | None = None
 
 
 def search(
-    program: Program, costs: Costs, limits: Limits, measure: Measure | None = None
+    program: Program,
+    costs: Costs,
+    limits: Limits,
+    measure: Measure | None = None,
+    settings: Settings | None = None,
 ) -> SearchResult:
     """Mutate every contraction that gains.
 
     Args:
         measure: median seconds of programs, run in turn; None where the target does not run here.
     """
-    return _Whole(program, costs, limits, measure).run()
+    return _Whole(program, costs, limits, measure, settings or Settings()).run()
+
+
+Gain = tuple[Subprogram, Decision, tuple[str, ...]]
+"""What is taken at one place: the names of its scopes."""
 
 
 class _Whole:
     """One search."""
 
     def __init__(
-        self, program: Program, costs: Costs, limits: Limits, measure: Measure | None
+        self,
+        program: Program,
+        costs: Costs,
+        limits: Limits,
+        measure: Measure | None,
+        settings: Settings,
     ) -> None:
         self.before, self.costs, self.measure = program, costs, measure
+        self.settings = settings
         self.work = prepared(program)
         self.end = time.perf_counter() + limits.seconds
         self.seed = limits.seed
         self.stop: StopReason = "finished"
         self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []
+        self.rounds = Rounds(
+            self._search, partial(rounds.priced, costs=costs), settings.rounds, settings.keep
+        )
 
     def run(self) -> SearchResult:
         """Decide for each subprogram, then rewrite them all."""
-        subs = split(self.work.module, lambda known: Prices(known, self.costs.target))
-        total = priced(subs)
-        gains: list[tuple[Subprogram, Candidate]] = []
+        singles = split(self.work.module, self._prices)
+        subs = [*singles, *self._groups()]
+        least = LEAST_SHARE * priced(singles)
+        decided: list[tuple[Subprogram, Decision]] = []
         try:
             for sub in subs:
-                decision = self._decision(sub, weight(sub) < LEAST_SHARE * total)
-                if decision.chosen is not None:
-                    gains.append((sub, decision.chosen))
-                    self._note(sub, decision.chosen, decision)
-                else:
+                decision = self._decision(sub, weight(sub) < least)
+                decided.append((sub, decision))
+                if decision.chosen is None and len(sub.roots) == 1:
                     self._reject(sub, decision.reason)
         except KeyboardInterrupt:
             self.stop = "interrupted"
+        gains = chosen_places(decided)
         if not gains:
             return SearchResult(self.before.clone(), self.stop, [], self.rejected)
         result = self._rewritten(gains)
         return SearchResult(result, self.stop, self.applied, self.rejected)
 
-    def _note(self, sub: Subprogram, chosen: Candidate, decision: Decision) -> None:
-        for name in sub.names:
-            place = where(find_scope(self.work.module, name))
-            delta = decision.after - decision.before
-            self.applied.append(Applied(RULE, place, chosen.proof, delta))
+    def _prices(self, known: Sequence[str]) -> Prices:
+        return Prices(known, costs=self.costs)
+
+    def _groups(self) -> list[Subprogram]:
+        found = groups(self.work.module, self._prices) if self.settings.together else []
+        return [sub for sub in found if groupable([root.shape for root in sub.roots])]
+
+    def _place(self, names: Sequence[str]) -> str:
+        return " with ".join(where(find_scope(self.work.module, name)) for name in names)
 
     def _reject(self, sub: Subprogram, reason: str) -> None:
-        place = where(find_scope(self.work.module, sub.names[0]))
-        self.rejected.append(Rejected(RULE, place, reason))
+        self.rejected.append(Rejected(RULE, self._place(sub.places[0]), reason))
 
     # --- one subprogram ---
 
     def _decision(self, sub: Subprogram, small: bool) -> Decision:
         if small:
             return Decision(None, 0.0, 0.0, "it takes too small a share of the program")
-        left = self.end - time.perf_counter()
-        if left <= 0:
+        if self.end <= time.perf_counter():
             self.stop = "time"
             return Decision(None, 0.0, 0.0, "the time was spent")
-        op = find_scope(self.work.module, sub.names[0])
-        if self.costs.target.runs_here and is_regular(op):
+        ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        if self.costs.target.runs_here and len(ops) == 1 and is_regular(ops[0]):
             # The same work in other images; a core is as well used by any of them.
             return Decision(None, 0.0, 0.0, "it is regular: another shape gains nothing here")
-        options = Options(seconds=min(left, GENERATING), seed=self.seed)
-        options = replace(options, **windows_of(op))
-        found = search_mutants([sub.root], options, lambda s: modelled(s, self.costs), MOST)
+        alone, copies = isolate_all(ops, weights_only(self.work.main.body.block.ops))
+        names = tuple(scope_names(alone.module)[copy] for copy in copies)
+        before, states = self._explored(alone, names)
+        if not states:
+            return Decision(None, before, before, f"{self._seen(copies)}, none with less work")
+        if self.measure is None or (len(ops) > 1 and states[0].seconds >= before * MARGIN):
+            decision = self._modelled(before, states[0])
+        else:
+            decision = self._measured(self.measure, alone, states)
+        reason = f"{self._seen(copies)}, {decision.reason}"
+        return replace(decision, reason=reason, alone=(alone, names))
+
+    def _explored(self, alone: Program, names: tuple[str, ...]) -> tuple[float, list[State]]:
+        """Modelled seconds as it stands, and what it may become, the cheapest first."""
+        heap = self.rounds.run(alone, names)
+        given = self.rounds.price(alone)
+        return given, [state for state in heap if state.steps]
+
+    def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
+        left = max(self.end - time.perf_counter(), 0.0)
+        made = self.settings
+        options = Options(
+            depth=made.depth, seconds=min(left, made.seconds), kinds=made.kinds, seed=self.seed
+        )
+        if made.forms is not None:
+            options = replace(options, forms=made.forms)
+        price = partial(modelled, costs=self.costs)
+        found = search_mutants(roots, tried(ops, options), price, made.most, self.costs)
         if found.count.stopped != "finished":
             self.stop = found.count.stopped
-        seen = f"{found.count.products} mutants, {found.count.kept} of them mostly right"
-        if not found.candidates:
-            return Decision(None, 0.0, 0.0, f"{seen}, none with less work")
-        if self.measure is None:
-            return self._modelled(sub, found.candidates, seen)
-        return self._measured(op, sub, found.candidates, seen)
+        return found
 
-    def _modelled(self, sub: Subprogram, found: Sequence[Candidate], seen: str) -> Decision:
-        before, best = modelled([sub.root], self.costs), found[0]
-        reason = f"{seen}, the best modelled to take {best.seconds / before:.2f} of the time"
+    def _seen(self, ops: Sequence[ScopeOp]) -> str:
+        found = self.rounds.first(ops)
+        return f"{found.count.products} mutants, {found.count.kept} of them mostly right"
+
+    def _modelled(self, before: float, best: State) -> Decision:
+        reason = f"the best modelled to take {best.seconds / before:.2f} of the time"
         chosen = best if best.seconds < before * MARGIN else None
         return Decision(chosen, before, best.seconds, reason)
 
-    def _measured(
-        self, op: ScopeOp, sub: Subprogram, found: Sequence[Candidate], seen: str
-    ) -> Decision:
-        """The mutant that won against the scope as it stands, each alone."""
-        known = weights_only(self.work.main.body.block.ops)
-        programs = [isolate(op, known)[0]]
-        for candidate in found[:MEASURED]:
-            alone, copy = isolate(op, known)
-            apply_to(alone.module, copy, candidate)
-            programs.append(alone)
-        assert self.measure is not None
-        seconds = self.measure(programs, MEASURING)
+    def _measured(self, measure: Measure, alone: Program, states: Sequence[State]) -> Decision:
+        """The state that won against the scopes as they stand, each alone."""
+        tried_ = states[:MEASURED]
+        programs = [alone, *(rounds.finished(state.program) for state in tried_)]
+        seconds = measure(programs, MEASURING)
         least = min(seconds[1:])
         # Of those that are as fast, the first by its text: views of neighbours then cancel.
         close = [k for k in range(1, len(seconds)) if seconds[k] <= least * NOISE]
-        best = min(close, key=lambda k: found[k - 1].mutant.text)
-        reason = f"{seen}, the best measured to take {seconds[best] / seconds[0]:.2f} of the time"
+        best = min(close, key=lambda k: tried_[k - 1].text)
+        reason = f"the best measured to take {seconds[best] / seconds[0]:.2f} of the time"
         wins = seconds[best] < seconds[0] * MARGIN
-        return Decision(found[best - 1] if wins else None, seconds[0], seconds[best], reason)
+        return Decision(tried_[best - 1] if wins else None, seconds[0], seconds[best], reason)
 
     # --- the program ---
 
-    def _rewritten(self, gains: Sequence[tuple[Subprogram, Candidate]]) -> Program:
+    def _rewritten(self, gains: Sequence[Gain]) -> Program:
         """A copy of the program with these subprograms replaced."""
         made = self.work.clone()
-        for sub, candidate in gains:
-            for name in sub.names:
-                apply_to(made.module, find_scope(made.module, name), candidate)
-                add_pipeline(made.module, replay(name, candidate))
+        for _, decision, names in gains:
+            assert decision.chosen is not None and decision.alone is not None
+            alone, own = decision.alone
+            trial = made if len(names) == 1 else made.clone()
+            try:
+                steps = rounds.replayed(alone, own, trial, names, decision.chosen)
+            except UserError as error:
+                self.rejected.append(Rejected(RULE, self._place(names), str(error)))
+                continue
+            made = trial
+            name, depth = self.costs.target.name, self.settings.depth
+            texts = [replay(step.names, step.candidate, name, depth) for step in steps]
+            add_pipeline(made.module, ",".join(texts))
+            proofs: list[Proof] = [step.candidate.proof for step in steps]
+            proof: Proof = "checked" if "checked" in proofs else "exact"
+            delta = decision.after - decision.before
+            self.applied.append(Applied(RULE, self._place(names), proof, delta))
         run(made, FINISH)
         made.module.verify()
         return made
+
+
+def chosen_places(decided: Sequence[tuple[Subprogram, Decision]]) -> list[Gain]:
+    """What to take where: groups only where they save more than their members alone."""
+    saved: dict[str, float] = {}
+    alone: list[Gain] = []
+    together: list[tuple[float, Gain]] = []
+    for sub, decision in decided:
+        if decision.chosen is None:
+            continue
+        for names in sub.places:
+            more = decision.before - decision.after
+            if len(names) == 1:
+                saved[names[0]] = more
+                alone.append((sub, decision, names))
+            else:
+                more -= sum(saved.get(name, 0.0) for name in names)
+                together.append((more, (sub, decision, names)))
+    taken: set[str] = set()
+    gains: list[Gain] = []
+    for more, gain in sorted(together, key=lambda one: -one[0]):
+        if more > 0 and not taken & set(gain[2]):
+            taken |= set(gain[2])
+            gains.append(gain)
+    return [*gains, *(gain for gain in alone if gain[2][0] not in taken)]
 
 
 def is_regular(op: ScopeOp) -> bool:

@@ -120,3 +120,29 @@ def test_a_proof_by_residues_is_not_called_exact(method: str, proof: str) -> Non
     correction = Correction(conv((1, 1, 3, 3), 1, (1, 1)), ())
     mutant = Mutant(lambda _: correction.result, (), (), (), 0, 1.0)
     assert Candidate(mutant, (correction,), (method,), 0.0).proof == proof
+
+
+def branches(features: tuple[int, ...]) -> Program:
+    """1x1 convolutions of one input, as at the head of Inception's branches."""
+    rng = np.random.default_rng(3)
+    b = GraphBuilder()
+    x = b.input("x", (1, 256, 18, 18))
+    for k, count in enumerate(features):
+        w = b.weight(f"w{k}", rng.standard_normal((count, 256, 1, 1)).astype("f") / 16)
+        b.output(f"y{k}", b.relu(b.conv(x, w, strides=[1, 1], pads=[0] * 4, dilations=[1, 1])))
+    return b.build("branches")
+
+
+def test_branches_of_one_input_become_one_convolution() -> None:
+    """PET, Table 3: the group of 1x1 convolutions of Inception-v3."""
+    program = branches((48, 48, 40))
+    result = search(program, Costs(target_named("v100")), Limits(60.0))
+    assert [a.place.count(" with ") for a in result.applied] == [2]
+    better = result.program
+    products = [o for o in better.main.body.block.ops if isinstance(o, ScopeOp) and o.summation]
+    assert len(products) == 1
+    assert compare(lower_to(program, "algebra"), better).kind == "equal"
+    again = program.clone()
+    keep_names(again)
+    run_passes(again, pipeline_of(better.module))
+    assert plain(again) == plain(better)

@@ -1,0 +1,67 @@
+"""Write mutants into a program: at one scope, or at several that become parts of one product."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.errors import UserError
+from ...dialects.program import main_of
+from ..derivation.by_hand import replace_op
+from ..derivation.lift import Lift, scope_ops
+from ..derivation.step import Step
+from ..weights_only import weights_only
+from .search import Candidate
+
+RULE = "mutate"
+
+
+def lifted(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]:
+    """Canonical forms by position, so that ops alike are equal; what they read is leaves."""
+    known = weights_only(main_of(module).body.block.ops)
+    lift = Lift(module, constants=known, positional=True)
+    return [lift.scope(op) for op in ops], lift
+
+
+def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> list[ScopeOp]:
+    """Compute ops by a candidate for the scopes that they are. Returns the new scopes, in order.
+
+    Raises:
+        UserError: one of the ops depends on another; nothing is changed.
+    """
+    _, lift = lifted(module, ops)
+    order = list(main_of(module).body.block.ops)
+    pairs = sorted(zip(ops, candidate.results, strict=True), key=lambda one: order.index(one[0]))
+    _bring_together([op for op, _ in pairs], order)
+    before = set(scope_ops(module))
+    values = dict(lift.values)
+    for op, result in pairs:
+        replace_op(module, op, Step(RULE, result), values)
+    return [op for op in scope_ops(module) if op not in before]
+
+
+def _bring_together(ops: Sequence[ScopeOp], order: Sequence[Operation]) -> None:
+    """Move what the later ops depend on before the first, where what they share will be.
+
+    Raises:
+        UserError: one of the ops depends on another.
+    """
+    first, last = order.index(ops[0]), order.index(ops[-1])
+    wanted: set[object] = {v.owner for op in ops[1:] for v in op.operands}
+    moved: list[Operation] = []
+    for op in reversed(order[first:last]):
+        if op not in wanted:
+            continue
+        if op in ops:
+            where = f"%{op.results[0].name_hint}"
+            raise UserError("one of the scopes depends on another", where=where)
+        wanted |= {v.owner for v in op.operands}
+        moved.append(op)
+    for op in reversed(moved):
+        op.detach()
+        Rewriter.insert_op(op, InsertPoint.before(ops[0]))
