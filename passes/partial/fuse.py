@@ -27,12 +27,17 @@ from .region import Box
 
 @dataclass(frozen=True)
 class _Window:
-    """The part of an image that a box reads: `image[index]` over a shape of its own."""
+    """The part of an image that a box reads: `image[index]` over a shape of its own.
+
+    Attributes:
+        blank: for each dim how many places at its start, and at its end, are beyond the image: 0.
+    """
 
     box: Box
     source: Source
     index: tuple[Index, ...]
     shape: Extents
+    blank: tuple[tuple[int, int], ...]
 
 
 def fused(cover: Cover, product: object, image: Source, weights: Source) -> Correction | None:
@@ -91,7 +96,24 @@ def _window(box: Box, body: Body, product: Conv, image: Source, weights: Source)
         if seen is None:
             return None
         index.append(seen)
-    return _Window(box, data[0].source, tuple(index), shape)
+    blank = tuple(_blank(index, data[0].source.shape, shape, dim) for dim in range(len(shape)))
+    return _Window(box, data[0].source, tuple(index), shape, blank)
+
+
+def _blank(index: Sequence[Index], within: Extents, shape: Extents, dim: int) -> tuple[int, int]:
+    """Places at both ends of a dim at which every index leaves what is read."""
+
+    def empty(place: int) -> bool:
+        at = iterators(len(shape))
+        at[dim] = Index(place)
+        ranges = [range_of(e.substitute(at), shape) for e in index]
+        return any(high < 0 or low >= n for (low, high), n in zip(ranges, within, strict=True))
+
+    if dim < 2:
+        return 0, 0
+    first = next((k for k in range(shape[dim]) if not empty(k)), 0)
+    last = next((k for k in range(shape[dim]) if not empty(shape[dim] - 1 - k)), 0)
+    return first, last
 
 
 def _places_of(read: Read, body: Body) -> list[Index] | None:
@@ -132,20 +154,26 @@ def _placed(
     stride, shape = product.stride, list(image.shape)
     pads = [0, 0, *product.pads(weights.shape[2:])]
     starts: list[tuple[int, ...]] = []
-    free = shape[along]
+    # Where something stood last, and where what is next may begin: zeros that are read lie between.
+    solid = free = shape[along]
     made = product.shape(image.shape, weights.shape)
     if along and made is not None:
         span = product.dilation * (weights.shape[along] - 1)
         # The last result of the image reads zeros beyond it.
         free = max(free, (made[along] - 1) * stride + span - pads[along] + 1)
     for window in windows:
+        start = [-min(pad, blank[0]) for pad, blank in zip(pads, window.blank, strict=True)]
+        start[along] = max(free - window.blank[along][0], solid)
         # Its first result is after a whole number of steps, the padding counted.
-        start = [0, 0, *(-pad % stride for pad in pads[2:])]
-        start[along] = free + ((-free - pads[along]) % stride if along else 0)
+        steps = [1, 1, *(stride for _ in pads[2:])]
+        start = [at + (-at - pad) % step for at, pad, step in zip(start, pads, steps, strict=True)]
         starts.append(tuple(start))
-        ends = [at + n for at, n in zip(start, window.shape, strict=True)]
+        sides = zip(start, window.shape, window.blank, pads, strict=True)
+        # The padding at the end stands for as many of its last zeros.
+        ends = [at + n - min(blank[1], pad) for at, n, blank, pad in sides]
         shape = [max(pair) for pair in zip(shape, ends, strict=True)]
-        free = ends[along]
+        free = start[along] + window.shape[along]
+        solid = free - window.blank[along][1]
     return tuple(shape), starts
 
 
