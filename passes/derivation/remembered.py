@@ -1,8 +1,9 @@
 """What was found for subprograms before, on disk: a search that was cut off goes on from there.
 
 An entry is named by the interned scope, the leaves that are weights, the target and its bounds, how
-it was decided, and the rules themselves (a hash of this folder and of the iterator table). Anybody
-may delete it at any time; a broken one counts as none.
+it was decided, the rules themselves (a hash of this folder and of the iterator table), and what a
+time depends on: the machine and the sources of its kernels. Anybody may delete it at any time; a
+broken one counts as none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...lowering.kernel_to_cpu.cache_folder import CacheFolder
+from ...lowering.kernel_to_cpu.version import hash_of_sources, machine_kind
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Remembered:
 
 
 def _name(key: Sequence[str]) -> str:
-    text = "\0".join([*key, _rules_version()])
+    text = "\0".join([*key, _rules_version(), machine_kind()])
     return f"derived-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
 
@@ -83,9 +85,4 @@ def _name(key: Sequence[str]) -> str:
 def _rules_version() -> str:
     """A hash of the files that decide what is derived."""
     here = Path(__file__).resolve().parent
-    matching = here.parents[1] / "lowering" / "algebra_to_kernel"
-    digest = hashlib.sha256()
-    for folder in (here, matching):
-        for file in sorted(folder.glob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()
+    return hash_of_sources([here, here.parents[1] / "lowering" / "algebra_to_kernel"])

@@ -1,7 +1,9 @@
 """The measured choices that all programs of a user share: one cost file for each kind of machine.
 
-It lies in the cache folder. Several processes may read and add at the same time: a writer reads
-what is there, adds its own, and replaces the file whole, under a lock where the system has one.
+It lies in the cache folder, under a name that says what its times depend on, the sources of the
+kernels included: those of other kernels are not found, and the oldest such files go in time.
+Several processes may read and add at the same time: a writer reads what is there, adds its own, and
+replaces the file whole, under a lock where the system has one.
 """
 
 from __future__ import annotations
@@ -12,16 +14,14 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
-import llvmlite
-
 from ...dialects.errors import UserError
 from ...lowering.kernel_to_cpu.cache_folder import CacheFolder
-from ...lowering.kernel_to_cpu.isa import Isa
+from ...lowering.kernel_to_cpu.version import machine_kind
 from ..cost_file import CostFile, load_cost_file
 
 TARGET = "cpu"
-# Raised when kernels change so much that older measurements mislead.
-GENERATION = 1
+# Files of other machines, versions and checkouts that are kept beside the one in use.
+MOST_OTHERS = 7
 
 
 def database_path() -> Path | None:
@@ -29,8 +29,8 @@ def database_path() -> Path | None:
     folder = CacheFolder()
     if folder.path is None or not folder.usable:
         return None
-    kind = f"{Isa.host()!r} {llvmlite.__version__} {GENERATION}"
-    return folder.path / "costs" / f"cpu-{hashlib.sha256(kind.encode()).hexdigest()[:16]}.json"
+    kind = hashlib.sha256(machine_kind().encode()).hexdigest()
+    return folder.path / "costs" / f"cpu-{kind[:16]}.json"
 
 
 def read_choices(path: Path, *, broken_is_empty: bool) -> CostFile:
@@ -66,6 +66,19 @@ def add_choices(path: Path, new: CostFile, *, broken_is_empty: bool) -> None:
                     raise
         before.merge(new)
         before.save(path)
+
+
+def prune(path: Path) -> None:
+    """Remove the files beside `path` that were written to longest ago, beyond `MOST_OTHERS`."""
+    found: list[tuple[float, Path]] = []
+    for file in path.parent.glob("cpu-*.json"):
+        with contextlib.suppress(OSError):  # another process may be pruning too
+            found.append((file.stat().st_mtime, file))
+    others = sorted((item for item in found if item[1] != path), reverse=True)
+    for _, file in others[MOST_OTHERS:]:
+        for stale in (file, file.with_suffix(".lock")):
+            with contextlib.suppress(OSError):
+                stale.unlink()
 
 
 @contextlib.contextmanager

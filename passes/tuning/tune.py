@@ -21,7 +21,7 @@ from ...lowering.kernel_to_cpu.parallel import kept_workers
 from ..cost_file import CostFile, Measured
 from ..signature import key, signature
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
-from .database import TARGET, add_choices, read_choices
+from .database import TARGET, add_choices, prune, read_choices
 from .measure import Result, isolate, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
@@ -102,6 +102,7 @@ class Tune(ModulePass):
         with contextlib.suppress(OSError, UserError):  # no cache folder: measured again next time
             path.parent.mkdir(parents=True, exist_ok=True)
             add_choices(path, new, broken_is_empty=True)
+            prune(path)
 
     def _choose(
         self, text: str, op: KernelOp, constants: set[SSAValue], known: CostFile, new: CostFile
