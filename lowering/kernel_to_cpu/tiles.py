@@ -126,13 +126,14 @@ class Target:
     element: Attribute
     strides: tuple[int, ...]
     offset: int = 0
-    past_caches: bool = False
+    past_caches: int = 0
+    """Bytes by which whole vectors are aligned, to be stored past the caches; 0: they are not."""
 
     @classmethod
     def of(cls, op: KernelOp, isa: Isa) -> Target:
         """The kernel's result."""
         strides, offset, _ = physical(op.type)
-        return cls(op.type.element_type, strides, offset, past_caches(op.type, isa))
+        return cls(op.type.element_type, strides, offset, LINE if past_caches(op.type, isa) else 0)
 
 
 def emit_tiles(op: LoopsOp, isa: Isa) -> KernelCode:
@@ -170,11 +171,6 @@ class Tiles:
         by_stride = sorted(tiling.loops, key=lambda d: -strides[d] * tiling.tile[d])
         self.order = [tiling.loops[d] for d in by_stride if tiling.loops[d] != self.vector]
         self.items = math.prod(self.extents[k] for k in self.order)
-<<<<<<< HEAD
-        self.literals = _literals(op)
-        self.past_caches = LINE if past_caches(op.type, isa) else 0
-=======
->>>>>>> 12a7d85 (Winograd as one kernel over blocks of tiles: kernel.tiled_product, fuse-tiles)
 
     def emit(
         self,
