@@ -22,7 +22,7 @@ from ..weights_only import weights_only
 from .lift import Lift, family, fresh_name, names_in, scope_ops
 from .price import Prices
 from .replace import Roots
-from .replay import Replay
+from .replay import Lost, Replay
 from .search import Found, Result, Searcher, Settings, Trail, is_contraction
 
 # On the result of a derivation: the passes that do by hand what the search found.
@@ -178,6 +178,8 @@ def apply_rules(
 ) -> Done | None:
     """Do to ops what these rules give, at that price; None if they give no such program.
 
+    Every step keeps what the program computes, but None may leave some of them done.
+
     Raises:
         UserError: two ops are to be computed as one, and no place suits both.
     """
@@ -195,11 +197,14 @@ def apply_rules(
     if traced is None:
         return None
     replay = Replay(module, *ops)
-    for applied in traced.state.steps():
-        replay.apply(applied)
-    replay.finish()
-    for scope, match in traced.priced.choices:
-        replay.match(scope, match)
+    try:
+        for applied in traced.state.steps():
+            replay.apply(applied)
+        replay.finish()
+        for scope, match in traced.priced.choices:
+            replay.match(scope, match)
+    except Lost:
+        return None
     done = Done(names, roots, traced, replay.passes)
     for other in scope_ops(module):
         if other in replay.made and other.result.name_hint in names:

@@ -20,6 +20,10 @@ from .side_by_side import Merger
 from .step import Parameters, Step, pass_text
 
 
+class Lost(Exception):
+    """What a search found is not in the program in that form: other rewrites came between."""
+
+
 class Replay:
     """Does what a search found to the program, as the hand passes would, and writes it down.
 
@@ -51,6 +55,7 @@ class Replay:
 
         Raises:
             UserError: two scopes are to be one, and no place in the program suits both.
+            Lost: there is no such scope.
         """
         step = applied.step
         if applied.other is not None:
@@ -69,7 +74,7 @@ class Replay:
             self._canonical(scope)
 
     def match(self, scope: Scope, match: Match) -> None:
-        """Write a scope in its library kernel's form."""
+        """Write a scope in its library kernel's form. Raises Lost."""
         op = self._canonical(scope)
         same = matches(scope, (match.kernel,))
         number = same.index(match)
@@ -77,9 +82,12 @@ class Replay:
         self._replace(op, instantiate(match), "match", words)
 
     def _canonical(self, scope: Scope) -> ScopeOp:
-        """The op of a scope, its iterators in canonical order and named so."""
+        """The op of a scope, its iterators in canonical order and named so. Raises Lost."""
         lift = self.lifted()
-        op = next(o for o in self.made if o.parent is not None and lift.source(o.result) is scope)
+        standing = (o for o in self.made if o.parent is not None)
+        op = next((o for o in standing if lift.source(o.result) is scope), None)
+        if op is None:
+            raise Lost
         raw, body = body_of_op(op, lift), body_of(scope)
         plain = op.names == (*_names(op.traversal, "i"), *_names(op.summation, "k"))
         if plain and raw is not None and body is not None and _same(raw, body):

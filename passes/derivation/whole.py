@@ -205,7 +205,7 @@ class _Whole:
         made = self.work.clone()
         pipelines: list[str] = []
         for sub, decision, names in gains:
-            trial = made if len(names) == 1 else made.clone()
+            trial = made.clone()
             done = self._apply(trial.module, sub, decision, names)
             if done is not None:
                 made = trial
