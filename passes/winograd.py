@@ -46,9 +46,9 @@ from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from ..lowering.kernel_to_cpu.tiled_product import TILES
 
 TAPS = 3
-# Which points give the least error is found by trying them: those of F(4, 3) are the best of all
-# pairs of eighths up to 2, on random data with 32 to 512 channels. 0, 1, -1, 2, -2, as in Lavin and
-# Gray, err four times as much (Barabasz et al. 2020 is about why).
+# Which points give the least error is found by trying them: those of F(4, 3) err least on random
+# data with 512 channels, of the pairs of eighths up to 2 that were best with 32. Lavin and Gray's
+# 0, 1, -1, 2, -2 err four times as much (Barabasz et al. 2020 is about why).
 POINTS: dict[int, tuple[Fraction, ...]] = {
     2: (Fraction(0), Fraction(1), Fraction(-1)),
     4: (Fraction(0), Fraction(5, 8), Fraction(-5, 8), Fraction(3, 2), Fraction(-3, 2)),
