@@ -36,6 +36,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.types import byte_size, tensor_type
 from isoform.lowering.kernel_to_cpu.execute import aligned
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.lowering.onnx_to_graph.resizing import interpolation, positions, window
 
 ROUNDS = 15
 # Smaller kernels are timed several times at once, for the clock to see this many bytes.
@@ -171,6 +172,27 @@ def _nearest(b: GraphBuilder, n: int) -> SSAValue:
     return b.reshape(wide, shape=[one, c, 2 * h, 2 * w])
 
 
+def _linear(scale: float, how: str = "half_pixel", *, inside: bool = False) -> Make:
+    """Both dims of an image scaled by linear interpolation, as an imported Resize is."""
+
+    def make(b: GraphBuilder, n: int) -> SSAValue:
+        x = image(b, int(n / (1 + scale**2)), 4 if inside else 64)
+        if inside:
+            x = b.conv(x, vector(b, 64, 4, 1, 1), strides=[1, 1], **POOL)
+        for axis in (2, 3):
+            size = tensor_type(x).get_shape()[axis]
+            places = positions(how, size, int(size * scale), scale, None)
+            matrix = interpolation(places, size, "linear", {})
+            found = window(places, matrix)
+            assert found is not None
+            weights = b.weight(f"w{axis}", found.weights(matrix).astype(np.float32))
+            geometry = {"step": found.step, "shift": found.shift, "per": found.per}
+            x = b.resample(x, weights, axis=axis, **geometry)
+        return x
+
+    return make
+
+
 def _cast(source: Any, target: Any) -> Make:
     def make(b: GraphBuilder, n: int) -> SSAValue:
         return b.cast(b.input("x", (n * 4 // 6,), source), to=target)
@@ -237,6 +259,10 @@ CASES: dict[str, tuple[Case, ...]] = {
         Case("concat", _joined),
         Case("pad 1", _padded),
         Case("nearest 2x", _nearest),
+        Case("linear 2x", _linear(2)),
+        Case("linear 2x, corners", _linear(2, "align_corners")),
+        Case("linear 0.5x", _linear(0.5)),
+        Case("linear 2x NHWC", _linear(2, inside=True), inside=True),
     ),
     "math": (
         Case("exp", _applied("exp"), "exp"),

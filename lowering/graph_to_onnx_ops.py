@@ -96,6 +96,25 @@ def gbmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> Non
     e.emit("MatMul", [band, e.emit("Pad", [inputs[1], around])], outputs)
 
 
+def resample(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    """For each tap its elements, gathered from the padded operand, times its row of weights."""
+    shape, (taps, out) = shape_of(op.operands[0]), shape_of(op.operands[1])
+    axis, rank = op.value("axis"), len(shape)
+    first = [(op.value("step") * k + op.value("shift")) // op.value("per") for k in range(out)]
+    low = max(0, -min(first, default=0))
+    high = max(0, max(first, default=0) + taps - shape[axis])
+    pads = [low if k == axis else high if k == axis + rank else 0 for k in range(2 * rank)]
+    padded = e.emit("Pad", [inputs[0], e.integers(pads, "pads")]) if low or high else inputs[0]
+    column = e.integers([out] + [1] * (rank - axis - 1), "column")
+    parts: list[str] = []
+    for t in range(taps):
+        places = e.integers([k + low + t for k in first], f"places{t}")
+        taken = e.emit("Gather", [padded, places], axis=axis)
+        row = e.emit("Gather", [inputs[1], e.integers([t], f"tap{t}")], axis=0)
+        parts.append(e.emit("Mul", [taken, e.emit("Reshape", [row, column])]))
+    e.emit("Sum", parts, outputs)
+
+
 def conv(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Conv; pads that crop come first, as a Pad."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
@@ -252,6 +271,7 @@ WRITERS: dict[str, Writer] = {
     "matmul": matmul,
     "g2bmm": g2bmm,
     "gbmm": gbmm,
+    "resample": resample,
     "conv": conv,
     "conv_transpose": conv_transpose,
     "max_pool": pool("MaxPool"),

@@ -19,7 +19,7 @@ FAMILIES: dict[str, tuple[Family, int]] = {
     "unary": (elementwise.unary, 8),
     "activation": (elementwise.activation, 4),
     "binary": (elementwise.binary, 11),
-    "band": (windows.band, 1),
+    "band": (windows.banded, 1),
     "integer": (elementwise.integer, 3),
     "compare": (elementwise.compare, 3),
     "boolean": (elementwise.boolean, 2),

@@ -44,6 +44,26 @@ def band(g: Grower) -> SSAValue:
     return g.b.gbmm(g.fresh(shape, element_of(y)), y, dilation=dilation)
 
 
+def banded(g: Grower) -> SSAValue:
+    """A product with a band: of two matrices, or of one with weights."""
+    return resample(g) if g.chance(0.35) else band(g)
+
+
+def resample(g: Grower) -> SSAValue:
+    """Weighted sums of neighbours along a dim; windows that leave it, windows of one element."""
+    x = g.any(lambda v: of_float(v) and len(shape_of(v)) >= 1)
+    if not of_float(x) or not shape_of(x):
+        x = g.fresh(g.shape(2), g.float_type())
+    axis = g.rng.randrange(len(shape_of(x)))
+    taps, out = g.rng.choice((1, 2, 2, 3)), g.extent()
+    if not fits([*shape_of(x)[:axis], out, *shape_of(x)[axis + 1 :]]):
+        return x
+    step, per = g.rng.choice((1, 1, 2, 5)), g.rng.choice((1, 2, 3))
+    shift = g.rng.choice((0, -1, -3, 2))
+    weights = g.fresh([taps, out], element_of(x))
+    return g.b.resample(x, weights, axis=axis, step=step, shift=shift, per=per)
+
+
 def _multiplies(value: SSAValue) -> bool:
     return of_float(value) or is_signed_int(element_of(value))
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr, TensorType
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from ..index import iterators
+from ..index import Index, iterators
 from ..scalars import Expr
 from ..scope_builder import ScopeBuilder, Source
 from ..types import Tensor, tensor
@@ -282,4 +282,43 @@ class GbmmOp(GraphOp):
         return build.scope(self.type, band[b, i, j] * y[b, row, n], [columns], names="binj")
 
 
-CONTRACTION_OPS = (MatmulOp, G2bmmOp, GbmmOp, ConvOp, ConvTransposeOp)
+@irdl_op_definition
+class ResampleOp(GraphOp):
+    """Weighted sums of neighbours along `axis`. ONNX Resize (linear, cubic), Upsample.
+
+    Result k weighs the elements from place (step * k + shift) floordiv per on, weights [taps, out]:
+    y[k] = sum over t of x[(step * k + shift) floordiv per + t] * weights[t, k]; 0 outside x.
+    """
+
+    name = "graph.resample"
+    x = operand_def(TensorType)
+    weights = operand_def(TensorType)
+    axis = prop_def(IntegerAttr)
+    step = prop_def(IntegerAttr)
+    shift = prop_def(IntegerAttr)
+    per = prop_def(IntegerAttr)
+    result = result_def(TensorType)
+    DEFAULTS: ClassVar = {"step": 1, "shift": 0, "per": 1}
+
+    def infer(self) -> Tensor:
+        x, weights, axis = self.operand_type(0), self.operand_type(1), self.value("axis")
+        shape = x.get_shape()
+        if not 0 <= axis < len(shape):
+            raise self.fail(f"axis {axis} is not in [0, {len(shape)})")
+        if len(weights.get_shape()) != 2 or weights.element_type != x.element_type:
+            raise self.fail("weights need rank 2 and the operand's element type", found=weights)
+        if self.value("step") < 1 or self.value("per") < 1:
+            raise self.fail("'step' and 'per' are at least 1")
+        return tensor([*shape[:axis], weights.get_shape()[1], *shape[axis + 1 :]], x.element_type)
+
+    def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
+        x, weights = operands
+        axis, rank = self.value("axis"), len(x.shape)
+        here, tap = iterators(rank), Index.iterator(rank)
+        out = here[axis]
+        first = (out * self.value("step") + self.value("shift")) // self.value("per")
+        at = [*here[:axis], first + tap, *here[axis + 1 :]]
+        return build.scope(self.type, x[at] * weights[tap, out], [weights.shape[0]])
+
+
+CONTRACTION_OPS = (MatmulOp, G2bmmOp, GbmmOp, ConvOp, ConvTransposeOp, ResampleOp)

@@ -277,6 +277,30 @@ func.func @g2bmm_width(%a: tensor<2x3x5xf32>, %b: tensor<2x3x5xf32>) {
 
 // -----
 
+func.func @resample_axis(%a: tensor<3xf32>, %w: tensor<2x6xf32>) {
+  // expected-error@+1 {{'graph.resample': axis 1 is not in [0, 1)}}
+  %y = graph.resample %a, %w {axis = 1} : tensor<6xf32>
+  func.return
+}
+
+// -----
+
+func.func @resample_weights(%a: tensor<3xf32>, %w: tensor<6xf32>) {
+  // expected-error@+1 {{'graph.resample': weights need rank 2 and the operand's element type}}
+  %y = graph.resample %a, %w {axis = 0} : tensor<6xf32>
+  func.return
+}
+
+// -----
+
+func.func @resample_step(%a: tensor<3xf32>, %w: tensor<2x6xf32>) {
+  // expected-error@+1 {{'graph.resample': 'step' and 'per' are at least 1}}
+  %y = graph.resample %a, %w {axis = 0, step = 0} : tensor<6xf32>
+  func.return
+}
+
+// -----
+
 func.func @gbmm_ranks(%a: tensor<2x3x5xf32>, %b: tensor<2x3xf32>) {
   // expected-error@+1 {{'graph.gbmm': operands need rank 3}}
   %y = graph.gbmm %a, %b : tensor<2x3xf32>

@@ -139,7 +139,7 @@ func.func @properties(%x: tensor<2x3xf32>) {
 }
 
 // CHECK-LABEL: func.func @contractions(
-func.func @contractions(%x: tensor<2x4x8x8xf32>, %k: tensor<6x2x3x3xf32>, %t: tensor<4x3x4x4xf32>, %b6: tensor<6xf32>, %a: tensor<2x4x5xf32>, %b: tensor<2x5x3xf32>, %c: tensor<2x5x4xf32>) {
+func.func @contractions(%x: tensor<2x4x8x8xf32>, %k: tensor<6x2x3x3xf32>, %t: tensor<4x3x4x4xf32>, %b6: tensor<6xf32>, %a: tensor<2x4x5xf32>, %b: tensor<2x5x3xf32>, %c: tensor<2x5x4xf32>, %w: tensor<2x12xf32>) {
   %0 = graph.conv %x, %k {strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1], groups = 2} : tensor<2x6x8x8xf32>
   %1 = graph.conv %x, %k, %b6 {strides = [2, 1], pads = [1, 0, 2, 1], dilations = [2, 1], groups = 2} : tensor<2x6x4x7xf32>
   %2 = graph.conv_transpose %x, %t {strides = [2, 2], pads = [1, 1, 1, 1], dilations = [1, 1], output_padding = [1, 0]} : tensor<2x3x17x16xf32>
@@ -149,6 +149,7 @@ func.func @contractions(%x: tensor<2x4x8x8xf32>, %k: tensor<6x2x3x3xf32>, %t: te
   %6 = graph.g2bmm %a, %a {width = 1, dilation = 3} : tensor<2x4x3xf32>
   %7 = graph.g2bmm %a, %a {width = 2, dilation = 1} : tensor<2x4x5xf32>
   %8 = graph.gbmm %7, %6 {dilation = 2} : tensor<2x4x3xf32>
+  %9 = graph.resample %b6, %w {axis = 0, step = 1, shift = -1, per = 2} : tensor<12xf32>
   // CHECK: graph.conv %x, %k {strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1], groups = 2} : tensor<2x6x8x8xf32>
   // CHECK-NEXT: graph.conv %x, %k, %b6 {strides = [2, 1], pads = [1, 0, 2, 1], dilations = [2, 1], groups = 2} : tensor<2x6x4x7xf32>
   // CHECK-NEXT: graph.conv_transpose %x, %t {strides = [2, 2], pads = [1, 1, 1, 1], dilations = [1, 1], output_padding = [1, 0]} : tensor<2x3x17x16xf32>
@@ -158,6 +159,7 @@ func.func @contractions(%x: tensor<2x4x8x8xf32>, %k: tensor<6x2x3x3xf32>, %t: te
   // CHECK-NEXT: graph.g2bmm %a, %a {width = 1, dilation = 3} : tensor<2x4x3xf32>
   // CHECK-NEXT: graph.g2bmm %a, %a {width = 2} : tensor<2x4x5xf32>
   // CHECK-NEXT: graph.gbmm %{{.*}}, %{{.*}} {dilation = 2} : tensor<2x4x3xf32>
+  // CHECK-NEXT: graph.resample %b6, %w {axis = 0, shift = -1, per = 2} : tensor<12xf32>
   func.return
 }
 

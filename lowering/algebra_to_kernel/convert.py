@@ -20,6 +20,9 @@ from ...dialects.types import element_count, shape_of, tensor_type
 from .constant import constant_values
 from .match import in_bounds, match_conv, match_gemm
 
+# Vectors times matrices with sums this short are loops, in any order: there is nothing to reuse.
+SHORT_SUM = 8
+
 
 def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     """A pure copy that keeps the row-major order: a reshape, which is the same buffer."""
@@ -45,7 +48,9 @@ def _is_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
 
 def _is_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     found = match_gemm(scope)
-    return found is not None and max(found.m.extent, found.n.extent) > 1
+    if found is None or max(found.m.extent, found.n.extent) == 1:
+        return False
+    return min(found.m.extent, found.n.extent) > 1 or found.k.extent > SHORT_SUM
 
 
 # The iterator table: the first template that matches names the kernel. A scope that none matches is

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
 from xdsl.ir import Attribute
 
@@ -100,6 +101,11 @@ class Access:
     fixed: bool = False
     """Whether nothing writes the buffer while the kernel runs."""
 
+    @property
+    def memory(self) -> Type:
+        """The type of an element in memory."""
+        return memory_type(self.element)
+
     def uses(self, iterator: int) -> bool:
         return iterator in self.flat.iterators or any(
             iterator in index.iterators for index, _ in self.guards
@@ -142,6 +148,26 @@ def lane_offsets(flat: Affine, iterator: int, lanes: int) -> tuple[int, ...] | N
         for lane in range(lanes):
             offsets[lane] += coefficient * ((start + step * lane) // divisor - start // divisor)
     return tuple(offsets)
+
+
+def _known_offsets(flat: Affine, vector: Vector, point: Point) -> tuple[int, ...] | None:
+    """`lane_offsets` where the iterators that a floor has beside the vector's are known numbers."""
+    first = point.values.get(vector.iterator, 0)
+    moving = [(a, c) for a, c in flat.terms if vector.iterator in Affine(0, ((a, 1),)).iterators]
+    needed = {k for a, _ in moving if not isinstance(a, int) for k in a.numerator.iterators}
+    known = {k: v for k, v in point.values.items() if k in needed and isinstance(v, int)}
+    if not isinstance(first, int) or needed - known.keys() - {vector.iterator}:
+        return None
+    values: list[np.ndarray | int] = [known.get(k, 0) for k in range(max(needed, default=0) + 1)]
+    lanes = np.arange(vector.lanes) + first
+    if vector.iterator < len(values):
+        values[vector.iterator] = lanes
+    offsets = np.zeros(vector.lanes, np.int64)
+    for atom, c in moving:
+        offsets += c * (
+            lanes if isinstance(atom, int) else Affine(0, ((atom, 1),)).evaluate(values)
+        )
+    return tuple(int(k) for k in offsets - offsets[0])
 
 
 def emit_index(b: Emitter, index: Affine, point: Point) -> Index:
@@ -232,7 +258,7 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
         return b.select(guard, constant(target, 1), constant(target, 0))
     mask = guard if real is None else real if guard is None else b.logic("and", guard, real)
     dtype = memory_type(access.element).vector(lanes)
-    picks = _picks(access, vector) if guard is None else None
+    picks = _picks(access, vector, point) if guard is None else None
     if access.is_contiguous(vector.iterator):
         place = emit_index(b, access.flat, point)
         if shared is not None:  # no lane is read, but far outside even that is slow
@@ -250,11 +276,13 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
     return b.select(guard, value, constant(target, access.outside))
 
 
-def _picks(access: Access, vector: Vector) -> list[int] | None:
+def _picks(access: Access, vector: Vector, point: Point) -> list[int] | None:
     """Offsets of the real lanes where a few loads and shuffles read them; None for a gather."""
-    if isinstance(vector.mask, Value) or not (vector.aligned or not access.flat.has_floor):
+    if isinstance(vector.mask, Value):
         return None
-    offsets = lane_offsets(access.flat, vector.iterator, vector.lanes)
+    offsets = _known_offsets(access.flat, vector, point)
+    if offsets is None and (vector.aligned or not access.flat.has_floor):
+        offsets = lane_offsets(access.flat, vector.iterator, vector.lanes)
     if offsets is None:
         return None
     picks = offsets[: vector.mask]

@@ -32,7 +32,7 @@ def vector_iterator(plan: NestPlan, op: LoopsOp) -> int | None:
     """The shared iterator whose lanes cost least; None if a summation's lanes cost less."""
     flats = [result_address(op, plan), *(flat for _, flat in addresses(plan, op))]
     shared = [k for k in range(plan.shared) if plan.extents[k] != 1]
-    costs = {k: _lane_cost(flats, k, plan.extents[k]) for k in shared}
+    costs = {k: lane_cost(flats, k, plan.extents[k]) for k in shared}
     if not costs:
         return None
     best = min(costs, key=lambda k: (costs[k], -k))
@@ -64,10 +64,10 @@ def addresses(plan: NestPlan, op: LoopsOp) -> list[tuple[Operand, Affine]]:
 def _sum_cost(flats: Sequence[Affine], iterator: int, scope: ScopePlan, plan: NestPlan) -> float:
     """Cost per element of a summation in the lanes, of which one vector is left at each point."""
     count = math.prod(plan.extents[k] for k in scope.sums)
-    return _lane_cost(flats, iterator, plan.extents[iterator]) + HORIZONTAL_COST / count
+    return lane_cost(flats, iterator, plan.extents[iterator]) + HORIZONTAL_COST / count
 
 
-def _lane_cost(flats: Sequence[Affine], iterator: int, extent: int) -> float:
+def lane_cost(flats: Sequence[Affine], iterator: int, extent: int) -> float:
     """Modelled memory operations per element: 1/16 contiguous, 0 constant, 1 or more scattered."""
     total = 0.0
     for position, flat in enumerate(flats):

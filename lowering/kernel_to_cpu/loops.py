@@ -3,21 +3,23 @@
 Two shapes of code. *Points*: all scopes share all loops; one iterator runs over vector lanes and
 intermediates stay in registers. *Rows*: scopes share leading loops; within one shared point the
 scopes run one after the other, intermediate rows on the stack (softmax, layer norm), reductions
-along a row in the lanes.
+along a row in the lanes. Two more of rows: short ones that are read at shifted places stay in
+registers (rows_held.py); where neighbouring points lie side by side, these are in the lanes
+(rows_across.py).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp
 from ...dialects.types import tensor_type
 from ..algebra_to_kernel.loops import shared_loops
-from .access import Access, Point, Vector, compute_type, memory_type, store
+from .access import Access, Point, Vector, compute_type, lane_offsets, store
 from .emit import Emitter
 from .isa import Isa
 from .lanes import power_of_two, result_access, result_address, split_item, vector_iterator
@@ -26,6 +28,7 @@ from .module import KernelCode, Module, kernel
 from .nest import (
     Buffers,
     NestPlan,
+    Row,
     ScopePlan,
     access,
     plan_nest,
@@ -33,10 +36,16 @@ from .nest import (
 from .past_caches import streamed
 from .points import Points
 from .reduction import emit_horizontal, emit_scope
+from .rows_across import RowsAcross, lanes_across
+from .rows_held import RowsHeld, can_be_held
+from .stack_rows import reserve_row, row_access
 from .transposed import Transposed, across_iterator
 from .types import Index, Type, Value
 
+Body: TypeAlias = "Points | Transposed | RowsAcross | RowsHeld | _Rows"
 FLAGS = "nsz contract reassoc"
+# Reads of vectors in a row that is written out, not a loop.
+MOST_READS = 256
 
 
 def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
@@ -57,10 +66,13 @@ def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
     return kernel(module, len(op.inputs) + 1, body.items, emit)
 
 
-def _body(op: LoopsOp, plan: NestPlan, isa: Isa, lanes: int) -> Points | Transposed | _Rows:
+def _body(op: LoopsOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
     vector = vector_iterator(plan, op)
     if vector is None or any(scope.own for scope in plan.scopes):
-        return _Rows(op, plan, lanes)
+        across = lanes_across(plan, op, lanes)
+        if across is not None:
+            return RowsAcross(op, plan, across, lanes)
+        return RowsHeld(op, plan, lanes) if can_be_held(plan, lanes) else _Rows(op, plan, lanes)
     across = across_iterator(op, plan, vector, lanes)
     if across is not None:
         return Transposed(op, plan, vector, across, lanes)
@@ -89,8 +101,8 @@ class _Rows:
         self.streamed = streamed(self.op.type, out, inner[0]) if inner else 0
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
-        rows: dict[SSAValue, tuple[Value, ScopePlan]] = {
-            scope.op.result: (self._reserve(b, scope), scope)
+        rows: dict[SSAValue, Row] = {
+            scope.op.result: reserve_row(b, scope, self.plan, self.lanes)
             for scope in self.plan.scopes[:-1]
             if scope.own
         }
@@ -102,17 +114,12 @@ class _Rows:
             for scope in self.plan.scopes:
                 self._scope(b, scope, here, point, target)
 
-    def _reserve(self, b: Emitter, scope: ScopePlan) -> Value:
-        count = math.prod(self.plan.extents[k] for k in scope.own)
-        element = tensor_type(scope.op.result).element_type
-        return b.reserve(memory_type(element), count + self.lanes)
-
     def _scope(
         self, b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point, target: Access
     ) -> None:
         last = scope is self.plan.root
         if scope.own:
-            place = target if last else self._row(scope, buffers)
+            place = target if last else row_access(buffers.rows[scope.op.result])
             streamed = self.streamed if last else 0
             self._row_loops(b, scope, buffers, point, place, list(scope.own), streamed)
             return
@@ -125,14 +132,6 @@ class _Rows:
         if last:
             store(b, value, target, point)
         buffers.values[scope.op.result] = value
-
-    def _row(self, scope: ScopePlan, buffers: Buffers) -> Access:
-        pointer, _ = buffers.rows[scope.op.result]
-        flat, stride = Affine(0), 1
-        for k in reversed(scope.own):
-            flat += Affine.iterator(k) * stride
-            stride *= self.plan.extents[k]
-        return Access(pointer, tensor_type(scope.op.result).element_type, flat)
 
     def _row_loops(
         self,
@@ -153,13 +152,37 @@ class _Rows:
         extent = point.extents[iterator]
         lanes = power_of_two(extent, self.lanes)
         whole = extent - extent % lanes
-        if whole:
+
+        def vector(index: Index) -> None:
+            at = point.at({iterator: index}, Vector(iterator, lanes, aligned=True))
+            store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
+
+        if whole and _written_out(scope, buffers, point.extents, iterator, lanes):
+            for start in range(0, whole, lanes):
+                vector(start)
+        elif whole:
             with b.loop(0, whole, lanes) as index:
-                at = point.at({iterator: index}, Vector(iterator, lanes, aligned=True))
-                store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
+                vector(index)
         if whole < extent:
             at = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole, aligned=True))
             store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
+
+
+def _written_out(
+    scope: ScopePlan, buffers: Buffers, extents: tuple[int, ...], iterator: int, lanes: int
+) -> bool:
+    """Whether lanes lie at other distances in each vector of a row: known ones, without a loop."""
+    reads = math.prod(extents[k] for k in scope.sums) * len(scope.reads)
+    if extents[iterator] // lanes * reads > MOST_READS:
+        return False
+    flats = [
+        access(operand, buffers, extents).flat
+        for operand in scope.reads
+        if operand.source not in buffers.values
+    ]
+    return any(
+        iterator in flat.iterators and lane_offsets(flat, iterator, lanes) is None for flat in flats
+    )
 
 
 def _contiguous_sum(scope: ScopePlan, buffers: Buffers, extents: tuple[int, ...]) -> int | None:

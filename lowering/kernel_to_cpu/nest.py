@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
@@ -19,7 +20,7 @@ from ...dialects.scalars import Read
 from ...dialects.types import Tensor, tensor_type
 from .access import Access, Point, emit_index
 from .emit import Emitter
-from .types import I64, Value
+from .types import I64, Value, constant
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,14 @@ def guards_of(
     extents: tuple[int, ...],
     type_: Tensor | None,
     outside: float,
+    zeros: Sequence[tuple[int, int]] = (),
 ) -> tuple[tuple[Affine, int], ...]:
     """The bounds a read must check: none where the range, or the zero halo, makes it safe."""
-    halo = layout_of(type_).halo if type_ is not None and outside == 0.0 else [(0, 0)] * len(shape)
+    halo = zeros or [(0, 0)] * len(shape)
+    if type_ is not None:
+        halo = layout_of(type_).halo
+    if outside != 0.0:
+        halo = [(0, 0)] * len(shape)
     needed: list[tuple[Affine, int]] = []
     for e, size, (low, high) in zip(index, shape, halo, strict=True):
         first, last = range_of(e, extents)
@@ -112,15 +118,71 @@ def guards_of(
     return tuple(needed)
 
 
+@dataclass(frozen=True)
+class Row:
+    """Values that a scope makes at one point of the shared loops, or at a vector of points.
+
+    Attributes:
+        pointer: the value before which the zeros of `halo` stand; that of the first lane.
+        halo: zeros before and after the values, for each dim that has loops of the scope's own.
+        vector: the shared iterator in the lanes, -1 for none, and how many lanes there are.
+    """
+
+    pointer: Value
+    made: ScopePlan
+    halo: tuple[tuple[int, int], ...]
+    vector: tuple[int, int] = (-1, 1)
+
+    @property
+    def dims(self) -> list[int]:
+        """The dims that have loops of the scope's own."""
+        own = set(self.made.own)
+        return [d for d, e in enumerate(self.made.here) if e.iterators & own]
+
+    def flat(self, index: Sequence[Affine]) -> Affine:
+        """The element of the buffer at an index."""
+        shape = tensor_type(self.made.op.result).get_shape()
+        sizes = [shape[d] + low + high for d, (low, high) in zip(self.dims, self.halo, strict=True)]
+        iterator, lanes = self.vector
+        flat = Affine.iterator(iterator) if iterator >= 0 else Affine(0)
+        steps = zip(self.dims, self.halo, row_major_strides(sizes), strict=True)
+        for d, (low, _), stride in steps:
+            flat += (index[d] + low) * (stride * lanes)
+        return flat
+
+
+@dataclass(frozen=True)
+class HeldRow:
+    """A row of `extent` values along dim `dim`, in vectors. Lanes past the last hold anything."""
+
+    dim: int
+    extent: int
+    vectors: tuple[Value, ...]
+
+    def read(self, b: Emitter, operand: Operand, point: Point) -> Value:
+        """What is at a place that is known but for the lanes of the point's vector."""
+        vector = point.vector
+        assert vector is not None
+        known = {k: v for k, v in point.values.items() if isinstance(v, int)}
+        places: list[np.ndarray | int] = [known.get(k, 0) for k in range(len(point.extents))]
+        places[vector.iterator] = np.arange(vector.lanes) + known[vector.iterator]
+        read_at = np.broadcast_to(operand.index[self.dim].evaluate(places), vector.lanes)
+        dtype, past = self.vectors[0].type, len(self.vectors) * vector.lanes
+        outside = constant(dtype, operand.outside)
+        picks = [int(k) if 0 <= k < self.extent else past for k in read_at]
+        if isinstance(vector.mask, int):  # lanes that are not real may hold anything
+            picks[vector.mask :] = [picks[0]] * (vector.lanes - vector.mask)
+        return b.pick([*self.vectors, outside], picks)
+
+
 @dataclass
 class Buffers:
     """Pointers and physical types of a kernel's operands, local rows, and finished scalars."""
 
     pointers: Mapping[SSAValue, Value]
     types: Mapping[SSAValue, Tensor]
-    rows: dict[SSAValue, tuple[Value, ScopePlan]] = field(
-        default_factory=dict[SSAValue, tuple[Value, ScopePlan]]
-    )
+    rows: dict[SSAValue, Row] = field(default_factory=dict[SSAValue, Row])
+    held: dict[SSAValue, HeldRow] = field(default_factory=dict[SSAValue, HeldRow])
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     ready: Mapping[Operand, Value] = field(default_factory=dict[Operand, Value])
     """What operands read at the point, where that is known before its scopes are emitted."""
@@ -167,8 +229,7 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
     source = operand.source
     logical = tensor_type(source)
     if source in buffers.rows:
-        pointer, made = buffers.rows[source]
-        return _row_access(operand, pointer, made, extents)
+        return _row_access(operand, buffers.rows[source], extents)
     if isinstance(source.owner, OnesOp):
         guards = guards_of(operand.index, logical.get_shape(), extents, None, 1.0)
         return Access(None, logical.element_type, Affine(0), guards)
@@ -212,17 +273,15 @@ def lanes_inside(plan: NestPlan, buffers: Buffers, vector: int) -> tuple[int, in
     return (low, high) if low < high else (0, 0)
 
 
-def _row_access(
-    operand: Operand, pointer: Value, made: ScopePlan, extents: tuple[int, ...]
-) -> Access:
+def _row_access(operand: Operand, row: Row, extents: tuple[int, ...]) -> Access:
     """A read of a row of intermediate values: only its own loops address it."""
-    shape = tensor_type(operand.source).get_shape()
-    own = [d for d, e in enumerate(made.here) if e.iterators & set(made.own)]
-    flat = Affine(0)
-    for d, stride in zip(own, row_major_strides([shape[d] for d in own]), strict=True):
-        flat += operand.index[d] * stride
+    type_ = tensor_type(operand.source)
     guards = guards_of(
-        [operand.index[d] for d in own], [shape[d] for d in own], extents, None, operand.outside
+        [operand.index[d] for d in row.dims],
+        [type_.get_shape()[d] for d in row.dims],
+        extents,
+        None,
+        operand.outside,
+        row.halo,
     )
-    element = tensor_type(operand.source).element_type
-    return Access(pointer, element, flat, guards, operand.outside)
+    return Access(row.pointer, type_.element_type, row.flat(operand.index), guards, operand.outside)

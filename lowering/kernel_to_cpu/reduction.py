@@ -189,6 +189,8 @@ def _body(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value
 def _argument(b: Emitter, operand: Operand, buffers: Buffers, point: Point) -> Value:
     if operand in buffers.ready:
         return buffers.ready[operand]
+    if operand.source in buffers.held:
+        return buffers.held[operand.source].read(b, operand, point)
     made = buffers.values.get(operand.source)
     if made is not None:
         return made if made.type.lanes == point.lanes else b.broadcast(made, point.lanes)

@@ -1,8 +1,10 @@
-"""Resize and Upsample: per axis, positions (nearest) or a constant matrix (linear, cubic)."""
+"""Resize and Upsample: per axis, positions (nearest) or weights of neighbours (linear, cubic)."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -16,6 +18,9 @@ from .values import NotNative
 
 # Output extents up to this are computed; each costs a column of positions or weights.
 MAX_SIZE = 1 << 16
+# A product with a matrix does so many multiply-adds in the time of one of a window's.
+MATRIX_SPEED = 4
+LEAST_TAPS = 4
 
 
 def upsample(node: Node) -> list[SSAValue]:
@@ -63,8 +68,8 @@ def resize(node: Node) -> list[SSAValue]:
             continue
         if out == n and scales[j] == 1.0 and roi is None:
             continue
-        window = None if roi is None else (roi[j], roi[j + len(axes)])
-        places = _places(how, n, out, scales[j], window)
+        part = None if roi is None else (roi[j], roi[j + len(axes)])
+        places = positions(how, n, out, scales[j], part)
         x = _along(node, x, k, places, mode, scales[j], how)
     return [x]
 
@@ -114,7 +119,7 @@ def _roi(node: Node, count: int) -> list[float]:
     return roi
 
 
-def _places(how: str, n: int, out: int, scale: float, window: tuple[float, float] | None) -> Array:
+def positions(how: str, n: int, out: int, scale: float, part: tuple[float, float] | None) -> Array:
     """Position in the operand of each output element along one axis."""
     k = np.arange(out, dtype=np.float64)
     match how:
@@ -134,8 +139,8 @@ def _places(how: str, n: int, out: int, scale: float, window: tuple[float, float
         case "tf_half_pixel_for_nn":
             return (k + 0.5) / scale
         case "tf_crop_and_resize":
-            assert window is not None
-            start, end = window
+            assert part is not None
+            start, end = part
             length = n * scale
             if out > 1:
                 return start * (n - 1) + k * (end - start) * (n - 1) / (length - 1)
@@ -179,7 +184,7 @@ def _nearest(node: Node, places: Array, n: int) -> Array:
 def _weighted(
     node: Node, x: SSAValue, axis: int, places: Array, mode: str, options: dict[str, float]
 ) -> SSAValue:
-    """Multiply by the interpolation matrix of one axis."""
+    """Weigh the neighbours of each place of one axis."""
     if not is_float(element_of(x)):
         raise NotNative
     n = shape_of(x)[axis]
@@ -187,13 +192,67 @@ def _weighted(
     outside = np.flatnonzero((places < 0) | (places > n - 1))
     if options.get("outside") is not None and len(outside):
         matrix[:, outside] = 0.0
-        y = along_axis(node, x, axis, matrix.astype(to_numpy(element_of(x))))
+        y = _weighed(node, x, axis, places, matrix)
         fill = np.zeros(len(places))
         fill[outside] = options["outside"]
         rank = len(shape_of(y))
         column = fill.reshape([-1] + [1] * (rank - axis - 1)).astype(to_numpy(element_of(x)))
         return node.build.add(y, node.build.expand(node.data(column, f"fill{axis}"), shape_of(y)))
-    return along_axis(node, x, axis, matrix.astype(to_numpy(element_of(x))))
+    return _weighed(node, x, axis, places, matrix)
+
+
+def _weighed(node: Node, x: SSAValue, axis: int, places: Array, matrix: Array) -> SSAValue:
+    """Sums over windows where that is less than a product with the whole matrix."""
+    found = window(places, matrix)
+    element = to_numpy(element_of(x))
+    if found is None or (found.taps > LEAST_TAPS and found.taps * MATRIX_SPEED > len(matrix)):
+        return along_axis(node, x, axis, matrix.astype(element))
+    weights = node.data(found.weights(matrix).astype(element), f"axis{axis}")
+    how = {"step": found.step, "shift": found.shift, "per": found.per}
+    return node.build.resample(x, weights, axis=axis, **how)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Result k reads `taps` elements from place (step * k + shift) floordiv per on."""
+
+    taps: int
+    step: int
+    shift: int
+    per: int
+
+    def weights(self, matrix: Array) -> Array:
+        """The entries of a matrix [n, out] that are inside the windows, as [taps, out]."""
+        n, out = matrix.shape
+        k = np.arange(out)
+        rows = (self.step * k + self.shift) // self.per + np.arange(self.taps)[:, None]
+        inside = (rows >= 0) & (rows < n)
+        return np.where(inside, matrix[np.clip(rows, 0, n - 1), k], 0.0)
+
+
+def window(places: Array, matrix: Array) -> Window | None:
+    """The narrowest windows, evenly spaced as the places are, that hold all of a matrix's weights.
+
+    Integers `shift` that are right for each result are an interval: what is in all of them is
+    right. None where no even spacing has one, or the places are not evenly spaced.
+    """
+    n, out = matrix.shape
+    used = matrix != 0.0
+    if n == 0 or out < 2 or not used.any():
+        return None
+    k = np.flatnonzero(used.any(axis=0))
+    first, last = used.argmax(axis=0)[k], n - 1 - used[::-1].argmax(axis=0)[k]
+    spacing = Fraction((places[-1] - places[0]) / (out - 1)).limit_denominator(max(n, out))
+    step, per = spacing.numerator, spacing.denominator
+    if step < 1:
+        return None
+    widest = int((last - first).max()) + 1
+    for taps in (widest, widest + 1):
+        low = int((per * (last - taps + 1) - step * k).max())
+        high = int((per * first + per - 1 - step * k).min())
+        if low <= high:
+            return Window(taps, step, high, per)
+    return None
 
 
 def interpolation(places: Array, n: int, mode: str, options: dict[str, float]) -> Array:

@@ -131,6 +131,26 @@ def test_band_products(rows: int, inner: int, width: int, dilation: int, graph_o
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+RESAMPLED = [
+    # shape, axis, taps, out, step, shift, per
+    ((2, 5, 3), 1, 2, 10, 1, -1, 2), ((7,), 0, 3, 4, 2, -1, 1), ((4, 6), 1, 4, 9, 2, -5, 3),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "axis", "taps", "out", "step", "shift", "per"), RESAMPLED)
+def test_resampling(shape, axis, taps, out, step, shift, per, graph_op) -> None:
+    x, weights = draw(0, *shape), draw(1, taps, out)
+    lines = np.moveaxis(x, axis, -1)
+    expected = np.zeros((*lines.shape[:-1], out))
+    for k, t in itertools.product(range(out), range(taps)):
+        place = (step * k + shift) // per + t
+        if 0 <= place < shape[axis]:
+            expected[..., k] += lines[..., place] * weights[t, k]
+    how = {"axis": axis, "step": step, "shift": shift, "per": per}
+    (found,) = graph_op("resample", x, weights, **how)
+    np.testing.assert_allclose(found, np.moveaxis(expected, -1, axis), atol=1e-12)
+
+
 POOLS = [
     # x, kernel, strides, pads, dilations, ceil_mode
     ((1, 2, 6, 7), (2, 3), (1, 1), (0, 0, 0, 0), (1, 1), False),

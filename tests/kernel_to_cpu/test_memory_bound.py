@@ -25,7 +25,17 @@ def nearest(b: GraphBuilder, x):
     return b.reshape(wide, shape=[n, c, 2 * h, 2 * w])
 
 
+def linear(b: GraphBuilder, x):
+    """Both dims twice as large by linear interpolation: the rows between stay in registers."""
+    near = np.float32([0.25, 0.75])
+    for axis, size in ((2, 9), (3, 20)):
+        weights = b.constant(np.stack([np.tile(near, size), np.tile(near[::-1], size)]))
+        x = b.resample(x, weights, axis=axis, shift=-1, per=2)
+    return x
+
+
 KERNELS = {
+    "linear": ((1, 4, 9, 20), linear),
     "pool": ((1, 4, 9, 37), lambda b, x: b.max_pool(x, kernel=[3, 3], strides=[2, 2], **GEOMETRY)),
     "pool of many rows": (
         (1, 65, 15, 18),
@@ -160,3 +170,24 @@ def test_extremes_are_nan_where_any_value_is(isa: Isa, kernel: str, function: st
         found = session.run({"x": x})["y"]
         np.testing.assert_array_equal(found, run(program, {"x": x})["y"].astype(np.float32))
     session.close()
+
+
+def test_rows_of_what_lies_channels_last_have_channels_in_the_lanes(isa: Isa):
+    """Whole vectors and a masked one; NaN and infinity go where the reference says."""
+    for channels in (16, 21):
+        b = GraphBuilder()
+        kernel = np.eye(channels, dtype=np.float32)[:, :, None, None]
+        x = b.input("x", (1, channels, 9, 20))
+        y = b.conv(x, b.weight("w", kernel), strides=[1, 1], pads=[0] * 4, dilations=[1, 1])
+        b.output("y", linear(b, y))
+        program = b.build()
+        session = CpuSession(place(program), 1, isa=isa)
+        assert not any(
+            "masked.gather" in call.code.ir for s in session.segments for call in s.calls[1:]
+        )
+        inputs = draw_inputs(program)
+        for value in (1.0, np.nan, np.inf):
+            inputs["x"][0, :, 4, 7] *= value
+            found = session.run(inputs)["y"]
+            np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-5)
+        session.close()

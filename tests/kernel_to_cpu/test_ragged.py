@@ -154,6 +154,26 @@ def enlarged(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     return b.relu(b.reshape(y, shape=[rows * high, columns * wide]))
 
 
+def resampled(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
+    """Sums over windows along some dims, one after another, of what may lie channels last."""
+    shape = [1, r.choice(SIZES), *(r.choice(SIZES + LARGE) for _ in range(r.choice((1, 2, 2))))]
+    x = b.input(f"{name}x", shape)
+    if r.random() < 0.5:
+        ones = [1] * (len(shape) - 2)
+        geometry = {"strides": ones, "dilations": ones, "pads": [0] * (2 * len(ones))}
+        x = b.conv(x, weight(b, f"{name}c", shape[1], shape[1], *ones), **geometry)
+    for axis in r.sample(range(2, len(shape)), r.randint(1, len(shape) - 2)):
+        taps, step, per = (
+            r.choice((1, 2, 2, 3, 4)),
+            r.choice((1, 1, 2, 3, 7)),
+            r.choice((1, 2, 3, 9)),
+        )
+        out = max(1, shape[axis] * per // step)
+        w = weight(b, f"{name}w{axis}", taps, out)
+        x = b.resample(x, w, axis=axis, step=step, shift=r.choice((0, -1, -4, 2)), per=per)
+    return b.relu(x) if r.random() < 0.5 else x
+
+
 def joined(b: GraphBuilder, r: random.Random, name: str) -> SSAValue:
     rank = r.choice((1, 2, 3))
     shape, axis = [r.choice(SIZES) for _ in range(rank)], r.randrange(rank)
@@ -189,6 +209,7 @@ KINDS: tuple[Callable[[GraphBuilder, random.Random, str], SSAValue], ...] = (
     long_sum,
     strided,
     enlarged,
+    resampled,
     joined,
     halves,
 )

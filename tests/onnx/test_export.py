@@ -90,6 +90,8 @@ CASES: list[tuple[Any, ...]] = [
     *(("g2bmm", {"width": w, "dilation": d}, (2, 5, 3), (2, 5, 3))
       for w, d in ((0, 1), (1, 1), (2, 3), (3, 4))),
     *(("gbmm", {"dilation": d}, (2, 5, n), (2, 5, 3)) for n, d in ((1, 1), (3, 1), (5, 3), (1, 9))),
+    *(("resample", {"axis": axis, **how}, (4, 5, 3), (taps, 7)) for axis, taps, how in (
+        (1, 2, {"step": 5, "shift": -1, "per": 7}), (0, 3, {"step": 2, "shift": -1}), (2, 1, {}))),
     ("conv", {**WINDOW, "groups": 2}, (1, 4, 7, 8), (6, 2, 3, 2), (6,)),
     ("conv", {**WINDOW, "pads": [-1, 0, 1, 2]}, (1, 4, 7, 8), (6, 4, 3, 2)),
     ("conv", {"strides": [1], "pads": [1, 1], "dilations": [1]}, (1, 4, 7), (6, 4, 3)),

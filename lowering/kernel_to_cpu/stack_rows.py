@@ -1,0 +1,61 @@
+"""Rows of intermediate values on the stack, with zeros around them where readers step outside."""
+
+from __future__ import annotations
+
+import math
+
+from ...dialects.index import range_of
+from ...dialects.types import tensor_type
+from .access import Access, memory_type
+from .emit import Emitter
+from .nest import NestPlan, Row, ScopePlan
+from .types import I64, Type, Value, constant
+
+# Zeros beside a row: readers further outside check their bounds.
+MOST_ZEROS = 64
+
+
+def reserve_row(
+    b: Emitter, scope: ScopePlan, plan: NestPlan, lanes: int, vector: tuple[int, int] = (-1, 1)
+) -> Row:
+    """Room for what a scope makes at a point (of all lanes of `vector`), and a vector behind it."""
+    row = Row(Value("", I64), scope, _halo(scope, plan), vector)
+    shape = tensor_type(scope.op.result).get_shape()
+    sizes = [shape[d] + low + high for d, (low, high) in zip(row.dims, row.halo, strict=True)]
+    dtype = memory_type(tensor_type(scope.op.result).element_type)
+    count = math.prod(sizes) * vector[1] + lanes
+    pointer = b.reserve(dtype, count)
+    if any(low or high for low, high in row.halo):
+        _clear(b, pointer, dtype, count, lanes)
+    return Row(pointer, scope, row.halo, vector)
+
+
+def row_access(row: Row) -> Access:
+    """Where the scope's value at its own place is."""
+    element = tensor_type(row.made.op.result).element_type
+    return Access(row.pointer, element, row.flat(row.made.here))
+
+
+def _clear(b: Emitter, pointer: Value, dtype: Type, count: int, lanes: int) -> None:
+    zeros = constant(dtype.vector(lanes), 0)
+    with b.loop(0, count - count % lanes, lanes) as index:
+        b.store(zeros, pointer, index)
+    if count % lanes:
+        b.store(zeros, pointer, count - lanes)
+
+
+def _halo(scope: ScopePlan, plan: NestPlan) -> tuple[tuple[int, int], ...]:
+    """How far readers, to whom the outside is zero, step beyond each end."""
+    shape = tensor_type(scope.op.result).get_shape()
+    dims = Row(Value("", I64), scope, ()).dims
+    halo = [(0, 0) for _ in dims]
+    for reader in plan.scopes:
+        for operand in reader.reads:
+            if operand.source is not scope.op.result or operand.outside != 0.0:
+                continue
+            for k, d in enumerate(dims):
+                first, last = range_of(operand.index[d], plan.extents)
+                low, high = max(0, -first), max(0, last - shape[d] + 1)
+                if max(low, high) <= MOST_ZEROS:
+                    halo[k] = (max(halo[k][0], low), max(halo[k][1], high))
+    return tuple(halo)
