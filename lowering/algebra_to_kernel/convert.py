@@ -22,6 +22,8 @@ from .match import in_bounds, match_conv, match_gemm
 
 # Vectors times matrices with sums this short are loops, in any order: there is nothing to reuse.
 SHORT_SUM = 8
+# Columns that are left in one range where others are: fewer fill no vector.
+LEAST_COLUMNS = 8
 
 
 def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
@@ -49,6 +51,8 @@ def _is_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
 def _is_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     found = match_gemm(scope)
     if found is None or max(found.m.extent, found.n.extent) == 1:
+        return False
+    if found.shares and found.n.extent < LEAST_COLUMNS:
         return False
     return min(found.m.extent, found.n.extent) > 1 or found.k.extent > SHORT_SUM
 

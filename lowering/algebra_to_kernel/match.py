@@ -47,8 +47,10 @@ class Axis:
 class GemmMatch:
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], all row-major buffers.
 
-    `m`, `n`, `k` are merged into one axis each; `batch` may be several. `a_offset`/`b_offset` are
-    element offsets of the first read. `a`, `b` are the scope's reads.
+    `m`, `n`, `k` are merged into one axis each; `batch` may be several. What of m and n fits in no
+    axis with the rest is batch too, and moves one operand only: the other's stride is 0 (heads
+    beside each other that share their keys). `a_offset`/`b_offset` are element offsets of the first
+    read. `a`, `b` are the scope's reads.
     """
 
     a: Read
@@ -59,6 +61,11 @@ class GemmMatch:
     k: Axis
     a_offset: int
     b_offset: int
+
+    @property
+    def shares(self) -> bool:
+        """Whether an operand stays where it is while the batch moves on."""
+        return any(axis.a == 0 or axis.b == 0 for axis in self.batch)
 
 
 def factors(expr: Expr) -> list[Read] | None:
@@ -112,15 +119,16 @@ def match_gemm(scope: ScopeOp, strides: Strides = row_major) -> GemmMatch | None
     if groups is None:
         return None
     batch, m, n, k = groups
-    merged = [_merge(m, ("a", "out")), _merge(n, ("b", "out")), _merge(k, ("a", "b"))]
-    if any(axis is None for axis in merged):
+    rows, more_rows = _peel(m, ("a", "out"))
+    columns, more_columns = _peel(n, ("b", "out"), last=True)
+    inner = _merge(k, ("a", "b"))
+    if rows is None or columns is None or inner is None:
         return None
-    rows, columns, inner = merged
-    assert rows is not None and columns is not None and inner is not None
     if columns.extent > 1 and columns.out != 1:
         return None
+    batch = (*batch, *more_rows, *more_columns)
     return GemmMatch(
-        reads[0], reads[1], tuple(batch), rows, columns, inner, first.constant, second.constant
+        reads[0], reads[1], batch, rows, columns, inner, first.constant, second.constant
     )
 
 
@@ -160,6 +168,29 @@ def _groups(axes: dict[int, Axis], rank: int) -> tuple[list[Axis], ...] | None:
         else:
             return None
     return (batch, m, n, k) if k else None
+
+
+def _peel(
+    axes: list[Axis], tensors: tuple[str, str], *, last: bool = False
+) -> tuple[Axis | None, list[Axis]]:
+    """The greatest run of axes that is one strided range in both tensors, and the axes left.
+
+    `last` keeps the axis whose neighbours are adjacent in the result.
+    """
+    axes = sorted(axes, key=lambda axis: -getattr(axis, tensors[1]))
+    runs = [(i, j) for i in range(len(axes)) for j in range(i + 1, len(axes) + 1)]
+    best: tuple[Axis, tuple[int, int]] | None = None
+    for i, j in runs:
+        merged = _merge(axes[i:j], tensors) if j == len(axes) or not last else None
+        if merged is not None and (best is None or merged.extent > best[0].extent):
+            best = merged, (i, j)
+    if best is None:
+        return _merge(axes, tensors), []
+    merged, (i, j) = best
+    left = [*axes[:i], *axes[j:]]
+    if any(min(getattr(axis, t) for t in tensors) <= 0 for axis in left):
+        return None, []
+    return merged, left
 
 
 def _merge(axes: list[Axis], tensors: tuple[str, str]) -> Axis | None:

@@ -201,7 +201,7 @@ def _matrix(data: Array, found: GemmMatch) -> Array:
     """The constant right operand as [*batch, k, n], whatever order its buffer has."""
     flat = np.ascontiguousarray(data).ravel()[found.b_offset :]
     axes: list[Axis] = [*found.batch, found.k, found.n]
-    shape = [axis.extent for axis in axes]
+    shape = [axis.extent if axis.b or axis in (found.k, found.n) else 1 for axis in axes]
     strides = [axis.b * flat.itemsize for axis in axes]
     return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
 

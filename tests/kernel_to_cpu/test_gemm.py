@@ -4,6 +4,11 @@ import random
 import numpy as np
 import pytest
 
+import isoform
+from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.levels import place
+from isoform.dialects.program import Program
+from isoform.dialects.reference import run
 from isoform.lowering.kernel_to_cpu import blas
 from isoform.lowering.kernel_to_cpu.gemm import (
     GemmSpec,
@@ -16,6 +21,7 @@ from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.microkernel import Fetch
 from isoform.lowering.kernel_to_cpu.module import Module, kernel
 from isoform.lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
+from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 UNTOUCHED = 7.0
 
@@ -248,3 +254,50 @@ def test_the_blocks_of_a_panel_fetch_the_next_one_whole(vectors, passes):
         assert ends[-1] >= 2 * panel
     else:  # chosen while the program runs: only the first blocks fetch
         assert all(start.text.startswith("%") for start in found)
+
+
+SHARED = {
+    "queries with heads beside each other, shared keys": (
+        "(b: 2, h: 3, s: 9, t: 18) sum (d: 8) %a[b, s, h, d] * %b[b, t, d]",
+        ((2, 9, 3, 8), (2, 18, 8), (2, 3, 9, 18)),
+    ),
+    "groups of heads that share keys": (
+        "(g: 2, r: 4, s: 9, t: 18) sum (d: 8) %a[s, g, r, d] * %b[t, g, d]",
+        ((9, 2, 4, 8), (18, 2, 8), (2, 4, 9, 18)),
+    ),
+    "images beside each other, one filter": (
+        "(n: 3, f: 5, p: 21) sum (c: 7) %a[n, c, p] * %b[f, c]",
+        ((3, 7, 21), (5, 7), (3, 5, 21)),
+    ),
+    "every other place of every other row": (
+        "(f: 5, h: 6, w: 9) sum (c: 7) %a[c, 2 * h, 2 * w] * %b[f, c]",
+        ((7, 12, 18), (5, 7), (5, 6, 9)),
+    ),
+}
+
+
+@pytest.mark.parametrize("constant", [False, True], ids=["data", "weights"])
+@pytest.mark.parametrize("case", SHARED)
+def test_operands_that_stay_while_the_batch_moves(case: str, constant: bool, isa: Isa):
+    """What fits in no range of rows or columns is batch, of stride 0 for the other operand."""
+    scope, (a, b, y) = SHARED[case]
+    a, b, y = ("x".join(map(str, shape)) for shape in (a, b, y))
+    right = f"%b = graph.weight @b : tensor<{b}xf32>" if constant else ""
+    operand = "" if constant else f", %b: tensor<{b}xf32>"
+    program = isoform.parse(
+        f"func.func @main(%a: tensor<{a}xf32>{operand}) -> tensor<{y}xf32> {{ {right}\n"
+        f"%y = algebra.scope {scope} : tensor<{y}xf32>\n"
+        f"func.return %y : tensor<{y}xf32> }}"
+    )
+    if constant:
+        shape = SHARED[case][1][1]
+        data = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+        program = Program(program.module, {"b": data})
+    placed = place(program)
+    assert "kernel.gemm" in [op.name for op in placed.main.body.block.ops]
+    session = CpuSession(placed, 1, isa=isa)
+    inputs = draw_inputs(program)
+    found, wanted = session.run(inputs), run(program, inputs)
+    session.close()
+    for name, expected in wanted.items():
+        np.testing.assert_allclose(found[name], expected, rtol=1e-4, atol=1e-4)

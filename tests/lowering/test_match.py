@@ -64,20 +64,24 @@ def test_the_operand_of_the_columns_is_b_whichever_comes_first() -> None:
     assert found is not None and found.n.b == 1 and found.m.a == 16
 
 
-def test_adjacent_rows_merge_and_apart_ones_do_not() -> None:
+def test_adjacent_rows_merge_and_apart_ones_are_a_batch() -> None:
     merged = (
         "algebra.scope (a: 2, m: 3, n: 8) sum (k: 4) %x[a, m, k] * %w[k, n] : tensor<2x3x8xf32>"
     )
     found = gemm(merged, "2x3x4xf32", "4x8xf32")
     assert found is not None and found.m.extent == 6 and found.m.iterators == (0, 1)
     apart = "algebra.scope (a: 2, m: 3, n: 8) sum (k: 4) %x[a, m, k] * %w[k, n] : tensor<2x3x8xf32>"
-    assert gemm(apart, "2x5x4xf32", "4x8xf32") is None
+    found = gemm(apart, "2x5x4xf32", "4x8xf32")
+    assert found is not None and found.m.iterators == (1,) and found.shares
+    assert [(axis.extent, axis.a, axis.b) for axis in found.batch] == [(2, 20, 0)]
 
 
-def test_pixels_of_several_images_are_not_one_range() -> None:
+def test_pixels_of_several_images_are_a_batch() -> None:
     """A 1x1 convolution in NCHW: columns (n, h, w) are a range only for one image."""
     text = "algebra.scope (n: {0}, f: 8, h: 5, w: 5) sum (c: 4) %x[n, c, h, w] * %w[f, c] : {1}"
-    assert gemm(text.format(2, "tensor<2x8x5x5xf32>"), "2x4x5x5xf32", "8x4xf32") is None
+    found = gemm(text.format(2, "tensor<2x8x5x5xf32>"), "2x4x5x5xf32", "8x4xf32")
+    assert found is not None and found.n.iterators == (2, 3)
+    assert [(axis.extent, axis.a, axis.b) for axis in found.batch] == [(2, 0, 100)]
     found = gemm(text.format(1, "tensor<1x8x5x5xf32>"), "1x4x5x5xf32", "8x4xf32")
     assert found is not None and (found.m.extent, found.n.extent, found.k.b) == (8, 25, 25)
 
