@@ -13,11 +13,12 @@ from xdsl.parser import Parser
 from isoform.compiler.levels import run_passes
 from isoform.compiler.registry import make_context
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.canonical_types import Read, leaf
+from isoform.dialects.canonical_types import Read, Scope, leaf
 from isoform.dialects.errors import UserError
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program, keep_names, main_of, pipeline_of
 from isoform.dialects.types import Array
+from isoform.lowering.algebra_to_kernel.iterator_table import Match
 from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
@@ -29,6 +30,7 @@ from isoform.passes.derivation.isolate import isolate
 from isoform.passes.derivation.lift import Lift, scope_ops
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.remembered import Decision, Remembered
+from isoform.passes.derivation.replay import Lost, Replay
 from isoform.passes.derivation.search import Found, Searcher
 from isoform.passes.derivation.subprograms import groups
 from isoform.passes.derivation.whole import prepared, search, split
@@ -115,6 +117,23 @@ def plain(program: Program) -> str:
         for note in ("isoform.derivation", "isoform.pipeline", "isoform.rules"):
             op.attributes.pop(note, None)
     return str(copy.module)
+
+
+def test_what_does_not_fit_the_whole_program_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    match = Replay.match
+
+    def lost(self: Replay, scope: Scope, found: Match) -> None:
+        if len(main_of(self.module).body.block.args) > 1:
+            raise Lost
+        match(self, scope, found)
+
+    monkeypatch.setattr(Replay, "match", lost)
+    program = network(2)
+    result = searched(program, times(2.0, 1.0))
+    assert result.applied == []
+    reasons = [r.reason for r in result.rejected if r.reason.startswith("what it reads")]
+    assert len(reasons) == 2
+    assert compare(program, result.program).is_equal
 
 
 @pytest.mark.parametrize("measure", [times(1.0, 1.0), times(1.0, 2.0), times(1.0, 0.97)])
