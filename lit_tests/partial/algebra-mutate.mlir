@@ -22,3 +22,9 @@ func.func @main(%x: tensor<1x512x14x14xf32>, %k: tensor<256x512x3x3xf32>) -> ten
 // RUN: not isoform-opt %s -p 'algebra-mutate{at="y" mutant="input 5"}' 2>&1 | filecheck %s --check-prefix=UNNAMED
 // NAMED: %y.1 = algebra.scope (i0: 4, i1: 256, i2: 7, i3: 7)
 // UNNAMED: no mutant 'input 5'
+
+// The same folded into one dim less is wrong in two rows: what they read stands after the image.
+
+// RUN: isoform-opt %s -p 'algebra-mutate{at="y" mutant="input 0, move d2 mod 2 into d0 major, move d3 mod 2 into d2 major | input 1 | conv stride 1 dilation 1 groups 1 same" form="fused"}' | filecheck %s --check-prefix=FUSED
+// FUSED: %y.1 = algebra.scope (i0: 2, i1: 256, i2: {{[0-9]+}}, i3: 7) sum
+// FUSED-NEXT: %y = algebra.scope (i0: 1, i1: 256, i2: 14, i3: 14)

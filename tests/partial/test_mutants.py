@@ -9,7 +9,8 @@ import pytest
 from xdsl.dialects.builtin import Float32Type
 
 from isoform.dialects import reference
-from isoform.dialects.canonical_types import Leaf, Read, Scope, leaf
+from isoform.dialects.canonical_scope import collect
+from isoform.dialects.canonical_types import Leaf, Read, Scope, leaf, scope
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program
 from isoform.passes.derivation.body import build
@@ -118,11 +119,13 @@ def plain(x: Leaf, name: str, features: int) -> Scope:
 
 
 def over(x: Leaf, name: str, taps: int) -> Scope:
+    """A convolution of an image, padded to its size."""
     n, f, h, w, c, r, s = iterators(7)
-    k = leaf(name, (3, 4, taps, taps), F32)
+    images, channels, *size = x.shape
+    k = leaf(name, (3, channels, taps, taps), F32)
     up = (taps - 1) // 2
     factors = Read(x, (n, c, h + r - up, w + s - up)), Read(k, (f, c, r, s))
-    return build((1, 3, 5, 5), (4, taps, taps), factors, F32)
+    return build((images, 3, *size), (channels, taps, taps), factors, F32)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -160,6 +163,32 @@ def test_corrected_programs_are_equal_and_one_box_less_is_not(count: int) -> Non
         low = [side[0] for side in boxes(mask)[0]]
         less[tuple(low)] = False
         assert Prover().prove(SEAM, correct(SEAM, made, index, less).result).equal is False
+
+
+@pytest.mark.parametrize("images", [2, pytest.param(4, marks=pytest.mark.slow)])
+def test_each_output_of_a_mutant_of_several_has_its_own_mask_and_correction(images: int) -> None:
+    x = leaf("x", (images, 2, 4, 4), F32)
+    roots = [over(x, "a", 3), over(x, "b", 1)]
+    generator = Generator(roots, replace(FEW, depth=4, most_wrong=0.6))
+    wrong = [m for m in generator.run() if not m.exact]
+    assert any(m.masks[0].any() != m.masks[1].any() for m in wrong)
+    for mutant in wrong:
+        made = mutant.build(generator.same)
+        again = generator.masks(mutant)
+        for root, index, mask, own in zip(roots, mutant.index, mutant.masks, again, strict=True):
+            np.testing.assert_array_equal(mask, own)
+            monomials = symbolic_mask(root, gathered(made, index, root.shape))
+            np.testing.assert_array_equal(mask, monomials)
+            assert Prover().prove(root, correct(root, made, index, mask).result).equal
+
+
+def test_a_sum_of_two_convolutions_is_one_of_images_side_by_side() -> None:
+    """A program of three operators: two convolutions and their sum."""
+    parts = [over(leaf(f"x{k}", (1, 2, 5, 5), F32), f"k{k}", 3) for k in range(2)]
+    root = scope(parts[0].shape, F32, collect([t for part in parts for t in part.expr.terms]))
+    _, found = mutants(root, replace(FEW, depth=4))
+    exact = {m.text for m in found if m.exact}
+    assert any("along d1" in text[0] and "along d1" in text[1] for text in exact)
 
 
 def test_what_a_mutant_has_in_the_mask_is_never_read() -> None:
