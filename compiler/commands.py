@@ -231,31 +231,80 @@ def explain_command(arguments: Namespace) -> int:
 
 def explain(report: Mapping[str, Any]) -> str:
     """A report in words."""
-    cost = report["cost"]
-    before, after = cost["before"], cost["after"]
-    gain = f", {before / after:.2f}x" if after else ""
+    cost, stages = report["cost"], report.get("stages_s", {})
     lines = [
         f"{report['source']} for {report['target']}, strategy {report['strategy']}: "
         f"{report['stop_reason']} after {report['elapsed_s']:.1f} s",
-        f"cost ({cost['kind']}): {_milliseconds(before)} -> {_milliseconds(after)}{gain}",
+        f"cost ({cost['kind']}): {_change(cost['before'], cost['after'])}",
     ]
+    tuned = cost.get("tuned", cost["before"])
+    if tuned != cost["before"]:
+        lines.append(f"  by the kernels' algorithms: {_change(cost['before'], tuned)}")
+        lines.append(f"  by rewrites and searches: {_change(tuned, cost['after'])}")
     counts: dict[str, int] = {}
-    for step in report["passes"] if report["rewrites"] else []:
+    rewritten = any("error" not in entry for entry in report["rewrites"])
+    for step in report["passes"] if rewritten else []:
         counts[step["name"]] = counts.get(step["name"], 0) + step["rewrites"]
     lines += [f"applied {rule} ({count} times)" for rule, count in counts.items() if count]
-    lines += [_search_line(search) for search in report.get("searches", [])]
+    for search in report.get("searches", []):
+        lines.append(_search_line(search, stages))
+        lines += _applied_lines(search["strategy"], report["rewrites"])
     lines += algorithm_lines(report["rewrites"])
-    lines += [f"rejected {entry['rule']}: {entry['reason']}" for entry in report["rejected"]]
+    lines += _rejected_lines(report["rejected"])
     if report.get("message"):
         lines.append(report["message"])
     return "\n".join(lines)
 
 
-def _search_line(search: Mapping[str, Any]) -> str:
-    """What one search came to."""
-    kept = "kept" if search["kept"] else "nothing kept"
-    count = search["candidates"]
-    return f"search {search['strategy']}: {search['stop_reason']}, {count} compared, {kept}"
+def _change(before: float, after: float) -> str:
+    gain = f", {before / after:.2f}x" if after else ""
+    return f"{_milliseconds(before)} -> {_milliseconds(after)}{gain}"
+
+
+# What ended a search early, in words.
+_STOPPED = {
+    "time": "stopped by its share of the budget",
+    "steps": "stopped by its limit of programs",
+    "nodes": "stopped by its limit of nodes",
+    "memory": "stopped by its limit of memory",
+    "interrupted": "interrupted",
+}
+
+
+def _search_line(search: Mapping[str, Any], stages: Mapping[str, float]) -> str:
+    """What one search looked at and came to, how long it took, and why nothing was kept."""
+    name, stop = search["strategy"], search["stop_reason"]
+    parts = [search["looked_at"]] if search.get("looked_at") else []
+    parts += [_STOPPED[stop]] if stop in _STOPPED else []
+    parts.append(("kept: " if search["kept"] else "nothing kept: ") + search["reason"])
+    seconds = f" ({stages[name]:.1f} s)" if name in stages else ""
+    return f"search {name}{seconds}: {'; '.join(parts)}"
+
+
+def _applied_lines(strategy: str, rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rules that a search of derivation or mutation applied, and where."""
+    places: dict[str, list[str]] = {}
+    for entry in rewrites:
+        if entry["rule"].partition(" ")[0] == strategy:
+            places.setdefault(entry["place"], []).append(entry["rule"].partition(" ")[2])
+    return [
+        f"  {strategy} {place}" + (f": {', '.join(rules)}" if any(rules) else "")
+        for place, rules in places.items()
+    ]
+
+
+def _rejected_lines(rejected: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was not done and why, the same reason once."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for entry in rejected:
+        places.setdefault((entry["rule"], entry["reason"]), []).append(entry["place"])
+    return [f"rejected {rule}{_at(found)}: {reason}" for (rule, reason), found in places.items()]
+
+
+def _at(places: Sequence[str]) -> str:
+    if list(places) == ["main"]:
+        return ""
+    return f" at {places[0]}" + (f" and {len(places) - 1} more" if len(places) > 1 else "")
 
 
 def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:

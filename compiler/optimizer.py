@@ -26,7 +26,7 @@ from .levels import level_of, lower_to, run_passes
 from .pass_manager import PassRun
 from .program_file import without_weights
 from .rewrite_recorder import Rewrite, RewriteRecorder, named
-from .search_stage import Question, Searched, run_searches
+from .search_stage import MOST_SECONDS, Question, Searched, run_searches
 from .strategies import chosen
 
 # canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
@@ -139,19 +139,21 @@ def optimize(
     rejected = _skipped(program)
     if not program.module.is_structurally_equivalent(better.module):
         add_pipeline(better.module, ",".join(_applicable(program)))
-    left = budget - (time.perf_counter() - started)
     why = _why_not_measured(program, described)
-    question = Question(described, costs, seed, options, left, why)
+    question = Question(described, costs, seed, options, started + budget, why)
+    rewritten = time.perf_counter()
     searched = run_searches(better, strategies, question)
     better, rewrites = searched.program, rewrites + searched.rewrites
     rejected += searched.rejected
     changed = not program.module.is_structurally_equivalent(better.module)
-    question = replace(question, seconds=budget - (time.perf_counter() - started))
+    compared = time.perf_counter()
     trial = _compare(program, better if changed else program, question)
     slower = trial.after > trial.rival
     if slower:
         better = program.clone()
         rejected.append({"rule": "all", "place": "main", "reason": f"{trial.kind} slower"})
+    ended = time.perf_counter()
+    stages = {"rewrite": rewritten - started, **searched.seconds, "compare": ended - compared}
     report = {
         "source": program.source,
         "target": described.name,
@@ -159,7 +161,8 @@ def optimize(
         "seed": seed,
         "budget_s": budget,
         "threads": threads,
-        "elapsed_s": time.perf_counter() - started,
+        "elapsed_s": ended - started,
+        "stages_s": stages,
         "stop_reason": _stop_reason(searched, trial, changed),
         "cost": _cost(trial, slower),
         "passes": [vars(step) for step in steps],
@@ -245,7 +248,7 @@ def _skipped(program: Program) -> list[dict[str, Any]]:
 def _compare(before: Program, after: Program, question: Question) -> Trial:
     """Measure both interleaved where the target runs here, else ask the model."""
     if question.unmeasured is None:
-        return measure_pair(before, after, question.seed, question.options, question.seconds)
+        return measure_pair(before, after, question.seed, question.options, question.left)
     first, second = _modelled(before, after, question.costs)
     return Trial(first, second, first, "modelled", question.unmeasured)
 
@@ -289,7 +292,7 @@ def measure_pair(
     if not chosen["input"]:
         sessions.pop("input").close()
     runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
-    times = interleave(runs, min(max(seconds, 0.5), 10.0), least=5)
+    times = interleave(runs, min(max(seconds, 0.5), MOST_SECONDS), least=5)
     for session in sessions.values():
         session.close()
     found = {name: median(taken) for name, taken in times.items()}
@@ -303,6 +306,7 @@ def measure_pair(
 def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
     return {
         "before": trial.before,
+        "tuned": trial.rival,
         "after": trial.rival if slower else trial.after,
         "unit": "s",
         "kind": trial.kind,

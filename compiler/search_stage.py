@@ -16,12 +16,16 @@ from .cpu import CpuOptions
 from .levels import level_of, lower_to
 from .strategies import Strategy
 
-# A candidate must win by this much: less is noise, and the program there is is the safer one.
-MARGIN = 0.97
+# A candidate must win by this much: less is noise, and the program there is is the safer one. What
+# is modelled has no noise.
+MARGIN, MODELLED_MARGIN = 0.97, 0.999
+# Where programs are measured, rewrites of the graph that are modelled to save less than this are
+# not: two whole programs are compiled and run for it.
+WORTH_MEASURING = 0.995
 # Programs of one search that are measured: each is compiled whole.
 MOST_MEASURED = 4
 # Seconds of interleaved runs for one comparison, at most.
-MOST_SECONDS = 10.0
+MOST_SECONDS = 2.0
 LEAST_ROUNDS = 7
 # Part of the budget that searches may take; the rest is for measuring the result.
 SEARCHING = 0.8
@@ -29,28 +33,39 @@ SEARCHING = 0.8
 
 @dataclass(frozen=True)
 class Question:
-    """How programs are to be compared.
+    """How programs are to be compared, and how much of the budget is left for it.
 
     Attributes:
         unmeasured: why they are not measured; None where they are.
+        end: when the budget is spent, by `time.perf_counter`.
     """
 
     target: Target
     costs: Costs
     seed: int
     options: CpuOptions
-    seconds: float
+    end: float
     unmeasured: str | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds left of the budget."""
+        return max(self.end - time.perf_counter(), 0.0)
 
 
 @dataclass
 class Searched:
-    """What the searches gave together; `program` is the given one where none gained."""
+    """What the searches gave together; `program` is the given one where none gained.
+
+    Attributes:
+        seconds: what each search took, its measurements included.
+    """
 
     program: Program
     rewrites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     rejected: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     searches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @property
     def stop_reason(self) -> str:
@@ -62,53 +77,70 @@ class Searched:
 def run_searches(program: Program, strategies: Sequence[Strategy], question: Question) -> Searched:
     """Give each strategy its share of the time and the best program so far."""
     found = Searched(program)
-    end = time.perf_counter() + question.seconds * SEARCHING
+    end = time.perf_counter() + question.left * SEARCHING
     for number, strategy in enumerate(strategies):
         if strategy.level == "graph" and level_of(found.program) != "graph":
             reason = f"the program is at the {level_of(found.program)} level already"
             found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
             continue
+        started = time.perf_counter()
         parts = [s.share for s in strategies[number:]]
-        left = max(end - time.perf_counter(), 0.0)
-        limits = Limits(left * parts[0] / sum(parts), seed=question.seed)
+        share = max(end - started, 0.0) * parts[0] / sum(parts)
         measure = partial(measure_programs, question) if question.unmeasured is None else None
+        limits = Limits(share, seed=question.seed)
         result = strategy.search(found.program, question.costs, limits, measure)
-        _keep(found, strategy.name, result, question)
+        _keep(found, strategy, result, question)
+        found.seconds[strategy.name] = time.perf_counter() - started
     return found
 
 
-def _keep(found: Searched, name: str, result: SearchResult, question: Question) -> None:
+def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Question) -> None:
     """Take the fastest of what a search returned, if it is faster than what there was."""
-    candidates: list[Program] = []
-    for program in (result.program, *result.alternatives):
-        others = (found.program, *candidates)
-        if not any(program.module.is_structurally_equivalent(o.module) for o in others):
-            candidates.append(program)
-    candidates = candidates[:MOST_MEASURED]
-    seconds = _seconds((found.program, *candidates), question) if candidates else [0.0]
-    best = min(range(len(seconds)), key=seconds.__getitem__)
-    kept = best > 0 and seconds[best] < seconds[0] * MARGIN
-    found.rejected += [vars(entry) for entry in result.rejected]
-    if kept:
+    candidates = _candidates(found.program, result)
+    entry: dict[str, Any] = {
+        "strategy": strategy.name,
+        "stop_reason": result.stop_reason,
+        "looked_at": result.looked_at,
+        "candidates": len(candidates),
+        "kept": False,
+        "reason": "it found nothing better",
+    }
+    found.searches.append(entry)
+    found.rejected += [vars(rejected) for rejected in result.rejected]
+    if not candidates:
+        return
+    kind = "modelled" if question.unmeasured is not None else "measured"
+    if strategy.level == "graph" and kind == "measured":
+        ratio = _modelled_ratio(found.program, candidates[0], question.costs)
+        if ratio > WORTH_MEASURING:
+            entry["reason"] = f"its best program is modelled to take {ratio:.4f} of the time"
+            return
+    seconds = _seconds((found.program, *candidates), question)
+    best = min(range(1, len(seconds)), key=seconds.__getitem__)
+    ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
+    entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
+    entry["kept"] = ratio < (MARGIN if kind == "measured" else MODELLED_MARGIN)
+    if entry["kept"]:
         chosen = candidates[best - 1]
         first = chosen is result.program
         found.rewrites += (
             [vars(a) for a in result.applied] if first else _of_ops(chosen, found.program)
         )
         found.program = chosen
-    elif candidates:
-        kind = "modelled" if question.unmeasured is not None else "measured"
-        ratio = min(seconds[1:]) / seconds[0] if seconds[0] else 1.0
-        reason = f"its best program was {kind} to take {ratio:.3f} of the time"
-        found.rejected.append({"rule": name, "place": "main", "reason": reason})
-    found.searches.append(
-        {
-            "strategy": name,
-            "stop_reason": result.stop_reason,
-            "candidates": len(candidates),
-            "kept": kept,
-        }
-    )
+
+
+def _candidates(before: Program, result: SearchResult) -> list[Program]:
+    """The programs of a search that differ from what there was and from one another."""
+    found = [before]
+    for program in (result.program, *result.alternatives):
+        if not any(program.module.is_structurally_equivalent(o.module) for o in found):
+            found.append(program)
+    return found[1 : MOST_MEASURED + 1]
+
+
+def _modelled_ratio(before: Program, after: Program, costs: Costs) -> float:
+    seconds = costs.program(before).seconds
+    return costs.program(after).seconds / seconds if seconds else 1.0
 
 
 def _of_ops(program: Program, before: Program) -> list[dict[str, Any]]:
@@ -127,7 +159,7 @@ def _of_ops(program: Program, before: Program) -> list[dict[str, Any]]:
 def _seconds(programs: Sequence[Program], question: Question) -> list[float]:
     """What each takes: measured where the target runs here, else modelled at the kernel level."""
     if question.unmeasured is None:
-        return measure_programs(question, programs, min(MOST_SECONDS, question.seconds / 4))
+        return measure_programs(question, programs, min(MOST_SECONDS, question.left / 4))
     return [question.costs.program(lower_to(p, "kernel")).seconds for p in programs]
 
 

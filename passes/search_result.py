@@ -57,6 +57,7 @@ class SearchResult:
         stop_reason: "finished" only where the whole space within its caps was seen.
         alternatives: next best programs, best first, worth measuring as well.
         best_after: seconds until the best was found, where the search tells.
+        looked_at: what was searched, in a few words for a reader.
     """
 
     program: Program
@@ -65,3 +66,4 @@ class SearchResult:
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     alternatives: list[Program] = field(default_factory=list[Program])
     best_after: float = 0.0
+    looked_at: str = ""

@@ -49,8 +49,13 @@ def _fewest(match: Match, prices: Prices) -> float:
     return min(way.flops for way in known)
 
 
-def least_of_scope(root: Scope) -> float:
-    """The fewest operations of any program derived from a contraction; 0 where nothing is known."""
+def least_of_scope(root: Scope, *, one_product: bool = False) -> float:
+    """The fewest operations of any program derived from a contraction; 0 where nothing is known.
+
+    Args:
+        one_product: of programs of a single product: Winograd's tiles, which are of `TAPS`, must
+            then fit its windows as they are.
+    """
     body = body_of(root)
     if body is None or body.guards or any(row.has_floor for row, _ in body.rows()):
         return 0.0
@@ -58,7 +63,13 @@ def least_of_scope(root: Scope) -> float:
         return 0.0
     empty = sum(1.0 - _inside(row, size, body.extents) for row, size in body.rows())
     operations = 2.0 * math.prod(body.extents) * max(0.0, 1.0 - empty)
-    return operations * (WINOGRAD if any(map(_has_taps, matches(root))) else 1.0)
+    return operations * (WINOGRAD if has_fast_form(root, one_product=one_product) else 1.0)
+
+
+def has_fast_form(root: Scope, *, one_product: bool = False) -> bool:
+    """Whether Winograd's tiles fit what may be derived: windows of `TAPS`, or with more in them."""
+    taps = [count for match in matches(root) if len(count := _taps(match)) > 1]
+    return any(set(t) == {TAPS} if one_product else min(t) >= TAPS for t in taps)
 
 
 def _tells_apart(body: Body) -> bool:
@@ -72,10 +83,9 @@ def _tells_apart(body: Body) -> bool:
     return whole and all(rank(its) == count for its in summed)
 
 
-def _has_taps(match: Match) -> bool:
-    """Whether two windows have three taps or more once they move by single steps."""
-    taps = [math.ceil(match.contraction.extents[w.inner] / w.stride) for w in match.windows]
-    return len(taps) > 1 and min(taps) >= TAPS
+def _taps(match: Match) -> list[int]:
+    """How many taps its windows have once they move by single steps."""
+    return [math.ceil(match.contraction.extents[w.inner] / w.stride) for w in match.windows]
 
 
 def _inside(row: Index, size: int, extents: Sequence[int]) -> float:

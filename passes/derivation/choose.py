@@ -5,21 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 
-from xdsl.dialects.builtin import f32
-
-from ...dialects.canonical_types import Read, leaf
-from ...dialects.index import iterators
+from ...dialects.algebra import ScopeOp
 from ...dialects.program import Program
-from ..cost import EFFICIENCY, Costs
+from ...lowering.algebra_to_kernel.match import match_conv
+from ..cost import Costs
 from ..weights_only import weights_only
-from .body import build
+from .alone import Alone
 from .bound import least_of_program
 from .by_hand import find_scope
 from .derive import apply_found
 from .isolate import isolate_all
-from .lift import program_of_scope
 from .price import Prices
 from .remembered import Decision
 from .search import Found, Searcher, Settings
@@ -31,16 +27,14 @@ Measure = Callable[[Sequence[Program], float], "list[float]"]
 
 # A block of rows is a matrix that fills the registers' tiles many times over.
 BLOCK = 128
-SETTINGS = Settings(depth=4, states=1500, budget=20.0, keep=7, options=Options(block=BLOCK))
+SETTINGS = Settings(depth=3, states=1500, budget=20.0, keep=7, options=Options(block=BLOCK))
 # Two contractions need a derivation each before they are one; blocks of each would hide that.
 PAIR = replace(SETTINGS, depth=5, states=4000, keep=200, options=Options())
 PAIR_KEEP = 4
-# Seconds of interleaved runs for one subprogram; of one program alone.
-MEASURING, ALONE = 0.6, 0.1
+# Seconds of interleaved runs for one subprogram.
+MEASURING = 0.6
 # A program must win by this much: less is noise.
 MARGIN = 0.96
-# Side of the product whose rate says what this machine does.
-SIDE = 384
 
 
 def settings_of(sub: Subprogram, settings: Settings) -> Settings:
@@ -61,8 +55,8 @@ class Chooser:
         measure: median seconds of programs, run in turn; None where the target does not run here.
     """
 
-    def __init__(self, work: Program, costs: Costs, measure: Measure | None) -> None:
-        self.work, self.costs, self.measure = work, costs, measure
+    def __init__(self, work: Program, costs: Costs, measure: Measure | None, alone: Alone) -> None:
+        self.work, self.costs, self.measure, self.alone = work, costs, measure, alone
 
     def decide(self, sub: Subprogram, settings: Settings, seconds: float) -> Decision:
         """Search for at most so many CPU seconds, and choose."""
@@ -92,9 +86,10 @@ class Chooser:
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
         known = weights_only(self.work.main.body.block.ops)
         given = isolate_all(ops, known)[0]
-        (alone,) = measure([given], ALONE)
+        alone = self.alone.seconds(sub)
+        best = [f for f in best if not (len(ops) == 1 and stands(f, ops[0]))]
         calls = [least_of_program(f.state.roots, f.priced, searcher.prices) for f in best]
-        least = [self.least_seconds(operations) for operations in calls]
+        least = [self.alone.least_seconds(operations) for operations in calls]
         pairs = zip(best, least, strict=True)
         able = [found for found, seconds in pairs if seconds < alone * MARGIN]
         if not able:
@@ -115,31 +110,17 @@ class Chooser:
         found = chosen[number] if wins else None
         return "measured", seconds[0], found, seconds[number], len(seconds) - 1
 
-    def least_seconds(self, operations: float) -> float:
-        """What so many operations take at the machine's peak."""
-        return operations / self._peak if operations else 0.0
-
-    @cached_property
-    def _peak(self) -> float:
-        """The target's peak; more where a matrix product shows that this machine has more."""
-        rate = self.costs.target.rate("f32")
-        if self.measure is None:
-            return rate
-        (seconds,) = self.measure([square()], ALONE)
-        return max(rate, 2.0 * SIDE**3 / seconds / EFFICIENCY["gemm"])
-
 
 def merged(found: Sequence[Found]) -> list[Found]:
     """The programs in which two contractions have become one."""
     return [f for f in found if {SHARED, BATCH} & set(f.state.rules())]
 
 
-def square() -> Program:
-    """A matrix product of a size that registers and caches suit."""
-    a, b = leaf("A", (SIDE, SIDE), f32, label="a"), leaf("B", (SIDE, SIDE), f32, label="b")
-    m, n, k = iterators(3)
-    factors = Read(a, (m, k)), Read(b, (k, n))
-    return Program(program_of_scope(build((SIDE, SIDE), (SIDE,), factors, f32)))
+def stands(found: Found, op: ScopeOp) -> bool:
+    """Whether a program is the convolution that the op runs as already: no rule, nothing moved."""
+    if found.state.parent is not None or match_conv(op) is None:
+        return False
+    return all(m.kernel.name == "conv" and all(m.direct) for _, m in found.priced.choices)
 
 
 def _same(one: Program, other: Program) -> bool:

@@ -28,9 +28,10 @@ from ..algebra_inline_copies import AlgebraInlineCopies
 from ..cost import Costs
 from ..equivalence.prove import Prover
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
+from .alone import Alone, subprogram_key
 from .bound import least_of_scope
 from .by_hand import find_scope
-from .choose import SETTINGS, Chooser, settings_of
+from .choose import MARGIN, SETTINGS, Chooser, settings_of
 from .derive import Done, apply_rules
 from .name_scopes import AlgebraNameScopes
 from .price import Prices
@@ -57,6 +58,8 @@ MOST_SECONDS = 60.0
 LEAST_SHARE = 0.002
 # A whole program must gain this share to be taken: where less is left to gain, the search stops.
 LEAST_GAIN = 0.03
+# A subprogram that could save at most this share of the whole is not worth its search.
+LEAST_SAVED = 0.005
 # Part of the time after which pairs and groups are not begun any more.
 GROUPING = 0.7
 
@@ -104,8 +107,9 @@ class _Whole:
         self.started = time.perf_counter()
         self.seconds = limits.seconds
         self.settings = replace(SETTINGS, states=min(SETTINGS.states, limits.steps))
-        self.chooser = Chooser(self.work, costs, measure)
         self.remembered = Remembered()
+        self.alone = Alone(self.work, costs, measure, self.remembered)
+        self.chooser = Chooser(self.work, costs, measure, self.alone)
         self.reasons: list[StopReason] = []
         self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []
@@ -115,25 +119,55 @@ class _Whole:
         """Decide for each subprogram, then rewrite them all."""
         singles = split(self.work.module, self._prices)
         subs = [*singles, *groups(self.work.module, self._prices)]
-        least = LEAST_SHARE * priced(singles)
         try:
-            for number, sub in enumerate(subs):
-                if weight(sub) < least:
-                    if len(sub.roots) == 1:
-                        self._reject(sub, "it takes too small a share of the program")
-                elif self._hopeless(singles, subs[number:]):
-                    break
-                elif (decision := self._decision(sub)) is not None:
-                    self.decided.append((sub, decision))
+            self._decide(singles, subs)
         except KeyboardInterrupt:
             self.reasons.append("interrupted")
         gains = chosen_places(self.decided)
-        if not gains:
-            return SearchResult(self.before.clone(), self._stop(), [], self.rejected)
-        result = self._rewritten(gains)
-        best = [gain for gain in gains if gain[1].after < 0.8 * gain[1].before]
-        others = [self._rewritten(best, quiet=True)] if 0 < len(best) < len(gains) else []
-        return SearchResult(result, self._stop(), self.applied, self.rejected, others)
+        result = SearchResult(self.before.clone(), self._stop(), [], self.rejected)
+        result.looked_at = f"{len(subs)} subprograms, {len(self.decided)} searched"
+        if gains:
+            result.program, result.applied = self._rewritten(gains), self.applied
+            best = [gain for gain in gains if gain[1].after < 0.8 * gain[1].before]
+            if 0 < len(best) < len(gains):
+                result.alternatives = [self._rewritten(best, quiet=True)]
+        return result
+
+    def _decide(self, singles: Sequence[Subprogram], subs: Sequence[Subprogram]) -> None:
+        """Search what is worth it, in order, until nothing that is left could save enough."""
+        least = LEAST_SHARE * priced(singles)
+        for sub in singles:
+            if weight(sub) >= least and self._left() > 0:
+                self.alone.seconds(sub)
+        whole = sum(self.alone.known(sub) * len(sub.places) for sub in singles)
+        of = {name: sub for sub in singles for name in sub.names}
+        for number, sub in enumerate(subs):
+            if weight(sub) < least:
+                if len(sub.roots) == 1:
+                    self._reject(sub, "it takes too small a share of the program")
+            elif self._hopeless(singles, subs[number:]):
+                break
+            elif self.measure is not None and self._idle([of[n] for n in sub.places[0]], whole):
+                self._reject(sub, self._bound([of[n] for n in sub.places[0]]))
+            elif (decision := self._decision(sub)) is not None:
+                self.decided.append((sub, decision))
+
+    def _left(self, share: float = 1.0) -> float:
+        return self.started + self.seconds * share - time.perf_counter()
+
+    def _idle(self, members: Sequence[Subprogram], whole: float) -> bool:
+        """Whether all that rules could save of these contractions is noise, or too little."""
+        before = sum(map(self.alone.known, members))
+        least = self._least(members)
+        saved = (before - least) * len(members[0].places)
+        return least >= before * MARGIN or saved < LEAST_SAVED * whole
+
+    def _least(self, members: Sequence[Subprogram]) -> float:
+        return self.alone.least_seconds(sum(least_of_scope(sub.root) for sub in members))
+
+    def _bound(self, members: Sequence[Subprogram]) -> str:
+        before = sum(map(self.alone.known, members))
+        return not_faster("nothing derived", before, self._least(members))
 
     def _prices(self, known: Sequence[str]) -> Prices:
         return Prices(known, costs=self.costs)
@@ -156,9 +190,9 @@ class _Whole:
         total = gained = conceivable = 0.0
         for sub in singles:
             decision = done.get(sub.roots)
-            before = weight(sub) / len(sub.places) if decision is None else decision.before
+            before = self.alone.known(sub) if decision is None else decision.before
             after = before if decision is None or decision.trail is None else decision.after
-            best = min(after, self.chooser.least_seconds(least_of_scope(sub.root)))
+            best = min(after, self.alone.least_seconds(least_of_scope(sub.root)))
             count = sum(name in names for name in sub.names)
             total += before * len(sub.places)
             gained += (before - after) * len(sub.places)
@@ -176,12 +210,10 @@ class _Whole:
         """What to do with a subprogram: as remembered, else searched; None without time."""
         kind = "modelled" if self.measure is None else "measured"
         bounds = f"{self.settings.depth} {self.settings.states} {self.settings.keep} {kind}"
-        roots = "+".join(root.token for root in sub.roots)
-        key = (roots, *sub.known, repr(self.costs.target), repr(self.costs.fitted), bounds)
+        key = (*subprogram_key(sub, self.costs), bounds)
         decision = self.remembered.load(key)
         if decision is None:
-            share = 1.0 if len(sub.roots) == 1 else GROUPING
-            left = self.started + self.seconds * share - time.perf_counter()
+            left = self._left(1.0 if len(sub.roots) == 1 else GROUPING)
             if left <= 0:
                 self.reasons.append("time")
                 self._reject(sub, "the time was spent")
@@ -264,12 +296,17 @@ def chosen_places(decided: Sequence[tuple[Subprogram, Decision]]) -> list[Gain]:
 def declined(decision: Decision) -> str:
     """Why a subprogram stays as it is."""
     if decision.kind == "bound":
-        return (
-            f"{decision.states} programs, none could be faster: "
-            f"it takes {decision.before * 1e6:.4g} us, they {decision.after * 1e6:.4g} us at least"
-        )
+        if decision.after == decision.before:
+            return f"{decision.states} programs, none but the one that runs"
+        return not_faster(f"none of {decision.states} programs", decision.before, decision.after)
     ratio = decision.after / decision.before if decision.before else 1.0
     return f"{decision.states} programs, the best {decision.kind} to take {ratio:.2f} of the time"
+
+
+def not_faster(what: str, before: float, least: float) -> str:
+    """Why something was not measured: what it would take at least, and what there is takes."""
+    gain = "be faster" if least >= before * MARGIN else "save enough"
+    return f"{what} could {gain}: {least * 1e6:.3g} us at the peak, {before * 1e6:.3g} us as it is"
 
 
 def proof_of(done: Done) -> Proof:

@@ -3,8 +3,9 @@
 A program is split as for derivation (derivation/whole.py): at functions, maxima and data-dependent
 reads. Contractions that share an operand are also looked at together. Where the target runs here,
 the cheapest corrected mutants by the model and the scopes as they stand are compiled alone and
-measured in turn; elsewhere the model decides. Whoever calls `search` measures the whole program
-once more.
+measured in turn; elsewhere the model decides. What a scope takes was measured for derivation
+already (derivation/alone.py): one whose product needs as long at the machine's peak is not
+searched. Whoever calls `search` measures the whole program once more.
 """
 
 from __future__ import annotations
@@ -20,12 +21,24 @@ from ...dialects.errors import UserError
 from ...dialects.program import Program, add_pipeline, where
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
 from ..cost import Costs
+from ..derivation.alone import Alone
+from ..derivation.bound import has_fast_form, least_of_scope
 from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all
 from ..derivation.lift import scope_names
 from ..derivation.price import Prices
+from ..derivation.remembered import Remembered
 from ..derivation.subprograms import groups
-from ..derivation.whole import Subprogram, prepared, priced, run, split, weight
+from ..derivation.whole import (
+    LEAST_SAVED,
+    Subprogram,
+    not_faster,
+    prepared,
+    priced,
+    run,
+    split,
+    weight,
+)
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
 from ..weights_only import weights_only
 from . import rounds
@@ -120,6 +133,8 @@ class _Whole:
         self.work = prepared(program)
         self.end = time.perf_counter() + limits.seconds
         self.seed = limits.seed
+        self.alone = Alone(self.work, costs, measure, Remembered())
+        self.searched = 0
         self.stop: StopReason = "finished"
         self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []
@@ -135,17 +150,17 @@ class _Whole:
         decided: list[tuple[Subprogram, Decision]] = []
         try:
             for sub in subs:
-                decision = self._decision(sub, weight(sub) < least)
+                small = weight(sub) < least
+                decision = self._left_alone(sub, singles, small) or self._decision(sub)
                 decided.append((sub, decision))
                 if decision.chosen is None and len(sub.roots) == 1:
                     self._reject(sub, decision.reason)
         except KeyboardInterrupt:
             self.stop = "interrupted"
         gains = chosen_places(decided)
-        if not gains:
-            return SearchResult(self.before.clone(), self.stop, [], self.rejected)
-        result = self._rewritten(gains)
-        return SearchResult(result, self.stop, self.applied, self.rejected)
+        seen = f"{len(subs)} subprograms, {self.searched} searched"
+        result = self._rewritten(gains) if gains else self.before.clone()
+        return SearchResult(result, self.stop, self.applied, self.rejected, looked_at=seen)
 
     def _prices(self, known: Sequence[str]) -> Prices:
         return Prices(known, costs=self.costs)
@@ -162,16 +177,44 @@ class _Whole:
 
     # --- one subprogram ---
 
-    def _decision(self, sub: Subprogram, small: bool) -> Decision:
+    def _left_alone(
+        self, sub: Subprogram, singles: Sequence[Subprogram], small: bool
+    ) -> Decision | None:
+        """The decision not to search a subprogram; None where it may gain."""
+        reason = self._why_not(sub, singles, small)
+        return None if reason is None else Decision(None, 0.0, 0.0, reason)
+
+    def _why_not(self, sub: Subprogram, singles: Sequence[Subprogram], small: bool) -> str | None:
         if small:
-            return Decision(None, 0.0, 0.0, "it takes too small a share of the program")
+            return "it takes too small a share of the program"
         if self.end <= time.perf_counter():
             self.stop = "time"
-            return Decision(None, 0.0, 0.0, "the time was spent")
+            return "the time was spent"
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
-        if self.costs.target.runs_here and len(ops) == 1 and is_regular(ops[0]):
+        if self.costs.target.runs_here and len(ops) == 1:
             # The same work in other images; a core is as well used by any of them.
-            return Decision(None, 0.0, 0.0, "it is regular: another shape gains nothing here")
+            if is_regular(ops[0]):
+                return "it is regular: another shape gains nothing here"
+            if is_plain(ops[0]) and not has_fast_form(sub.root, one_product=True):
+                return "its windows fit no faster algorithm in any shape: that gains nothing here"
+        return None if self.measure is None else self._bound(sub, singles)
+
+    def _bound(self, sub: Subprogram, singles: Sequence[Subprogram]) -> str | None:
+        """Why no mutant could save enough; None where one may."""
+        of = {name: single for single in singles for name in single.names}
+        members = [of[name] for name in sub.places[0]]
+        before = sum(map(self.alone.seconds, members))
+        operations = sum(least_of_scope(m.root, one_product=True) for m in members)
+        least = self.alone.least_seconds(operations)
+        whole = sum(self.alone.known(other) * len(other.places) for other in singles)
+        saved = (before - least) * len(sub.places)
+        idle = least >= before * MARGIN or saved < LEAST_SAVED * whole
+        return not_faster("no mutant", before, least) if idle else None
+
+    def _decision(self, sub: Subprogram) -> Decision:
+        """Search a subprogram, and choose."""
+        ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        self.searched += 1
         alone, copies = isolate_all(ops, weights_only(self.work.main.body.block.ops))
         names = tuple(scope_names(alone.module)[copy] for copy in copies)
         before, states = self._explored(alone, names)
@@ -283,9 +326,13 @@ def is_regular(op: ScopeOp) -> bool:
     if match_gemm(op) is not None:
         return True
     found = match_conv(op)
-    if found is None or found.transposed:
-        return False
-    return {*found.strides, *found.dilations, found.groups} == {1}
+    return found is not None and is_plain(op) and {*found.strides, *found.dilations} == {1}
+
+
+def is_plain(op: ScopeOp) -> bool:
+    """Whether it is a convolution of one group, not transposed."""
+    found = match_conv(op)
+    return found is not None and not found.transposed and found.groups == 1
 
 
 __all__ = ["search"]

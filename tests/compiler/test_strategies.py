@@ -1,5 +1,6 @@
 """The table of searches, and how `optimize` takes what they return."""
 
+import time
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -40,7 +41,10 @@ def number_of(made: Program) -> int:
 
 
 def gives(
-    *numbers: int, stop: StopReason = "finished", log: list[Limits] | None = None
+    *numbers: int,
+    stop: StopReason = "finished",
+    log: list[Limits] | None = None,
+    level: str = "algebra",
 ) -> Strategy:
     """A search that returns programs of these numbers, the first as its result."""
 
@@ -54,7 +58,7 @@ def gives(
         rejected = [Rejected("other", "main", "no")]
         return SearchResult(made[0], stop, applied, rejected, made[1:])
 
-    return Strategy(f"fake{numbers[0]}", "graph", 1.0, search)
+    return Strategy(f"fake{numbers[0]}", level, 1.0, search)
 
 
 @pytest.fixture
@@ -71,16 +75,18 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
 
 def question() -> Question:
     target = target_named("cpu")
-    return Question(target, Costs(target), 0, CpuOptions(1), 10.0)
+    return Question(target, Costs(target), 0, CpuOptions(1), time.perf_counter() + 10.0)
 
 
 def test_the_fastest_of_result_and_alternatives_is_kept(seconds: dict[int, float]) -> None:
     seconds |= {1: 0.8, 2: 0.6, 3: 0.7}
     found = run_searches(program(), [gives(1, 2, 3)], question())
     assert number_of(found.program) == 2
-    assert found.searches == [
-        {"strategy": "fake1", "stop_reason": "finished", "candidates": 3, "kept": True}
-    ]
+    (entry,) = found.searches
+    assert (entry["strategy"], entry["stop_reason"]) == ("fake1", "finished")
+    assert (entry["candidates"], entry["kept"]) == (3, True)
+    assert entry["reason"] == "its best program was measured to take 0.600 of the time"
+    assert list(found.seconds) == ["fake1"]
 
 
 def test_the_next_search_gets_what_was_kept(seconds: dict[int, float]) -> None:
@@ -101,7 +107,7 @@ def test_what_is_not_faster_beyond_noise_is_rejected(
     assert found.program is given
     assert found.rewrites == []
     assert found.searches[0]["kept"] is False
-    assert f"measured to take {taken:.3f}" in found.rejected[-1]["reason"]
+    assert f"measured to take {taken:.3f}" in found.searches[0]["reason"]
 
 
 def test_an_equal_program_is_not_measured(seconds: dict[int, float]) -> None:
@@ -126,16 +132,43 @@ def test_the_first_reason_to_stop_is_told(seconds: dict[int, float]) -> None:
 def test_a_graph_search_needs_a_graph_program(seconds: dict[int, float]) -> None:
     from isoform.compiler.levels import lower_to
 
-    found = run_searches(lower_to(program(), "algebra"), [gives(1)], question())
+    found = run_searches(lower_to(program(), "algebra"), [gives(1, level="graph")], question())
     assert found.searches == []
     assert "algebra level already" in found.rejected[0]["reason"]
 
 
+def test_a_graph_rewrite_modelled_to_save_nothing_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(question: Question, programs: Sequence[Program], limit: float) -> list[float]:
+        raise AssertionError("measured")
+
+    monkeypatch.setattr(search_stage, "measure_programs", never)
+    found = run_searches(program(), [gives(1, level="graph")], question())
+    assert found.searches[0]["reason"] == "its best program is modelled to take 1.0000 of the time"
+
+
+def test_measurements_end_with_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def measure(question: Question, programs: Sequence[Program], limit: float) -> list[float]:
+        asked.append(limit)
+        return [1.0] * len(programs)
+
+    monkeypatch.setattr(search_stage, "measure_programs", measure)
+    target = target_named("cpu")
+    for seconds in (100.0, 4.0, 0.0):
+        end = time.perf_counter() + seconds
+        run_searches(program(), [gives(1)], Question(target, Costs(target), 0, CpuOptions(1), end))
+    assert asked == [search_stage.MOST_SECONDS, pytest.approx(1.0, abs=0.1), 0.0]
+
+
 def test_what_does_not_run_here_is_modelled() -> None:
     target = target_named("h100")
-    asked = Question(target, Costs(target), 0, CpuOptions(1), 10.0, "it does not run here")
+    end = time.perf_counter() + 10.0
+    asked = Question(target, Costs(target), 0, CpuOptions(1), end, "it does not run here")
     found = run_searches(program(), [gives(1)], asked)
-    assert "modelled to take 1.000" in found.rejected[-1]["reason"]
+    assert "modelled to take 1.000" in found.searches[0]["reason"]
 
 
 def test_programs_are_measured() -> None:

@@ -363,18 +363,44 @@ def test_programs_that_cannot_be_faster_are_not_measured() -> None:
     assert set(calls) <= {1}
 
 
-def test_a_search_stops_where_nothing_is_left_to_gain() -> None:
-    """The large product runs at the peak, and the small one is too small a part to matter."""
+def two_products() -> Program:
+    """A large product and one a sixteenth of it."""
     b = GraphBuilder()
     x = b.input("x", (512, 512))
     for k, columns in enumerate((512, 32)):
         shape = (512, columns)
         x = b.relu(b.matmul(x, b.weight(f"k{k}", drawn(shape, k), shape, f32)))
     b.output("y", x)
-    result = searched(b.build(), times(2 * 512**3 / COSTS.target.rate("f32")))
+    return b.build()
+
+
+def over_the_peak(large: float, small: float) -> whole.Measure:
+    """A measurement of `two_products`: so many times as long as at the machine's peak."""
+
+    def measure(programs: Sequence[Program], seconds: float) -> list[float]:
+        (result,) = programs[0].outputs.values()
+        columns = result.get_shape()[-1]
+        factor = large if columns == 512 else small
+        return [factor * 2 * 512**2 * columns / COSTS.target.rate("f32")] * len(programs)
+
+    return measure
+
+
+def test_a_search_stops_where_nothing_is_left_to_gain() -> None:
+    """The large product runs at the peak, and the small one is too small a part to matter."""
+    result = searched(two_products(), over_the_peak(1.0, 1.2))
     assert result.applied == []
-    assert "none could be faster" in result.rejected[0].reason
-    assert "stopped" in result.rejected[-1].reason
+    assert ["stopped" in r.reason for r in result.rejected] == [True]
+    assert result.looked_at.endswith(" 0 searched")
+
+
+def test_what_runs_at_the_peak_is_not_searched() -> None:
+    """The small product could save much, so the search goes on, past the large one."""
+    result = searched(two_products(), over_the_peak(1.0, 5.0))
+    assert result.rejected[0].reason.startswith("nothing derived could be faster: ")
+    assert result.looked_at.endswith(" 1 searched")
+    again = searched(two_products(), never)
+    assert again.rejected == result.rejected, "what it takes was remembered"
 
 
 def test_the_least_operations_count_padding_out_and_give_up_where_products_repeat() -> None:

@@ -1,5 +1,8 @@
 """Whole programs are mutated where it gains, and their results are what they were."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -94,6 +97,26 @@ def test_what_does_not_gain_is_declined_with_the_reason() -> None:
 def test_time_that_is_spent_is_said() -> None:
     result = search(dilated(), Costs(target_named("v100")), Limits(0.0))
     assert (result.stop_reason, result.applied) == ("time", [])
+
+
+def test_what_runs_at_the_peak_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its mutants have a Winograd form: a quarter of the operations, at the peak, is the bound."""
+    costs = Costs(target_named("cpu"))
+    operations = 2 * 9 * 128 * 128 * (14 * 14 * (1 - 2 * 2 / (3 * 14)) ** 2)
+    quarter = operations / 4 / costs.target.rate("f32")
+    for factor, searched in ((1.0, "0 searched"), (2.0, "1 searched")):
+        monkeypatch.setenv("ISOFORM_CACHE", str(tmp_path / searched))
+
+        def measure(programs: Sequence[Program], seconds: float) -> list[float]:
+            if programs[0].source != "subprogram":  # the product that shows the machine's peak
+                return [1.0]
+            return [factor * quarter] * len(programs)  # noqa: B023
+
+        result = search(dilated(count=1), costs, Limits(20.0), measure)
+        assert result.looked_at.endswith(searched)
+        assert result.applied == []
 
 
 def test_a_contraction_without_a_price_hides_no_other() -> None:

@@ -1,0 +1,68 @@
+"""Saturate whole programs in a row of searches: not at all where no rule matches.
+
+Matching is cheap where it finds nothing, and egglog takes a quarter of a second to import. That a
+program has nothing to gain is remembered on disk, unless time or memory stopped the search.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+from ...dialects.program import Program
+from ...lowering.kernel_to_cpu.version import hash_of_sources
+from ..cost import Costs
+from ..derivation.remembered import Decision, Remembered
+from ..search_result import Limits, Rejected, SearchResult, StopReason
+from ..substitution.graph_form import Tables, encode
+from ..substitution.match import Matcher, unusable
+from ..substitution.rule import Rule
+from ..substitution.rule_set import rules_named
+from .ops import OpTable
+
+_REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", "nodes": "nodes"}
+
+
+def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
+    """The cheapest program that the proved rules lead to by modelled cost, with proofs."""
+    rules = rules_named("default")
+    count = sum(1 for _ in program.main.body.block.ops)
+    seen = f"{count} ops, {len(rules)} rules"
+    key, memory = _key(program, costs, rules), Remembered()
+    known = None if costs.file.ops else memory.load(key)
+    if known is not None:
+        stop = _REPEATABLE.get(known.stop, "finished")
+        return SearchResult(program.clone(), stop, looked_at=f"{seen}, as remembered")
+    if not matches(program, costs, rules):
+        reason = f"none of {len(rules)} rules matches"
+        rejected = [Rejected("saturate", "main", reason)]
+        return SearchResult(program.clone(), "finished", [], rejected, looked_at=seen)
+    from .search import search as saturated
+
+    result = saturated(program, costs, limits, rules=rules)
+    # Which rules cannot take part, and where one was refused, is no answer to why nothing gained.
+    result.rejected, result.looked_at = [], seen
+    if not result.applied and result.stop_reason in _REPEATABLE:
+        nothing = Decision(None, 0.0, 0.0, 0.0, "modelled", result.stop_reason, count)
+        memory.save(key, nothing)
+    return result
+
+
+def matches(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> bool:
+    """Whether a rule's left side stands anywhere in a program."""
+    tables = Tables(OpTable(), costs)
+    usable = tuple(rule for rule in rules if not unusable(rule, tables))
+    graph = encode(program.main.body.block, tables)
+    return bool(Matcher(tables, usable).everywhere(graph))
+
+
+def _key(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    text = hashlib.sha256(f"{program.module}\0{rules!r}".encode()).hexdigest()
+    return ("saturate", text, repr(costs.target), repr(costs.fitted), _version())
+
+
+@cache
+def _version() -> str:
+    here = Path(__file__).resolve().parent
+    return hash_of_sources([here, here.parent / "substitution"])

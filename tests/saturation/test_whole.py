@@ -1,0 +1,77 @@
+"""Saturation in `optimize`: nothing is done where no rule matches, or none gained before."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.program import Program
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.equivalence import compare
+from isoform.passes.saturation import search as engine
+from isoform.passes.saturation.whole import search
+from isoform.passes.search_result import Limits
+
+COSTS = Costs(target_named("cpu"))
+LIMITS = Limits(30.0)
+
+
+@pytest.fixture(autouse=True)
+def own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ISOFORM_CACHE", str(tmp_path))
+
+
+def products(count: int) -> Program:
+    """A row of products with weights, nothing between them."""
+    b = GraphBuilder()
+    x = b.input("x", (64, 64))
+    for k in range(count):
+        w = np.random.default_rng(k).standard_normal((64, 64)).astype(np.float32)
+        x = b.matmul(x, b.weight(f"w{k}", w))
+    b.output("y", x)
+    return b.build()
+
+
+def test_products_of_weights_are_computed_with_the_weights() -> None:
+    program = products(3)
+    result = search(program, COSTS, LIMITS)
+    assert compare(program, result.program).is_equal
+    assert {a.proof for a in result.applied} <= {"proved-by-z3", "proved-by-e-graph"}
+    before, after = (COSTS.program(p).seconds for p in (program, result.program))
+    assert after < before / 2
+
+
+def test_where_no_rule_matches_nothing_is_saturated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(engine, "saturate_block")
+    monkeypatch.setitem(sys.modules, "egglog", None)
+    b = GraphBuilder()
+    b.output("y", b.softmax(b.input("x", (4, 8)), axis=1))
+    program = b.build()
+    result = search(program, COSTS, LIMITS)
+    assert [r.reason.partition(" of ")[0] for r in result.rejected] == ["none"]
+    assert result.program.module.is_structurally_equivalent(program.module)
+
+
+def test_that_nothing_gains_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = products(1)
+    first = search(program, COSTS, LIMITS)
+    assert (first.applied, first.stop_reason) == ([], "finished")
+    calls: list[int] = []
+    saturate = engine.saturate_block
+
+    def counted(*given):  # type: ignore[no-untyped-def]
+        calls.append(1)
+        return saturate(*given)
+
+    monkeypatch.setattr(engine, "saturate_block", counted)
+    again = search(program, COSTS, LIMITS)
+    assert (again.applied, again.stop_reason, calls) == ([], "finished", [])
+    slower = Costs(replace(COSTS.target, bandwidth=1e9))
+    search(program, slower, LIMITS)
+    assert calls == [1], "another target is another question"
