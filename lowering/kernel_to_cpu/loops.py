@@ -46,6 +46,8 @@ Body: TypeAlias = "Points | Transposed | RowsAcross | RowsHeld | _Rows"
 FLAGS = "nsz contract reassoc"
 # Reads of vectors in a row that is written out, not a loop.
 MOST_READS = 256
+# Written out whole, a row would be kept in more registers than there are.
+UNROLL = 4
 
 
 def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
@@ -161,7 +163,7 @@ class _Rows:
             for start in range(0, whole, lanes):
                 vector(start)
         elif whole:
-            with b.loop(0, whole, lanes) as index:
+            with b.loop(0, whole, lanes, unroll=UNROLL) as index:
                 vector(index)
         if whole < extent:
             at = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole, aligned=True))

@@ -12,10 +12,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ...dialects.types import tensor_type
+from ...dialects.types import byte_size, tensor_type
 from .access import Point, Vector, compute_type, read
 from .emit import Emitter
 from .nest import Buffers, Operand, ScopePlan, access
+from .past_caches import LEAST_BYTES_OF_LOOPS
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
 from .types import Index, Type, Value, constant
 
@@ -99,6 +100,16 @@ def _is_optimistic(scope: ScopePlan, place: tuple[Buffers, Point]) -> bool:
         return False
     reads = (r for r in scope.reads if r not in buffers.ready and r.source not in buffers.values)
     return not any(access(r, buffers, point.extents).guards for r in reads)
+
+
+def _is_from_memory(scope: ScopePlan, buffers: Buffers) -> bool:
+    """Whether a read is of more than caches hold: rows then wait for each other's check.
+
+    Measured on rows of 256: a maximum from memory has 60 % of a copy's speed with the check, 87 %
+    without, from the third-level cache 110 % with and 70 % without.
+    """
+    types = (buffers.types[r.source] for r in scope.reads if r.source in buffers.types)
+    return any(byte_size(t) >= LEAST_BYTES_OF_LOOPS for t in types)
 
 
 def _any_nan(b: Emitter, x: Value) -> Value:
@@ -213,7 +224,7 @@ def emit_horizontal(
         (total,) = reduce(_Reduction(scope.reduction))
         return [b.reduce(HORIZONTAL[scope.reduction], total)]
 
-    if not _is_optimistic(scope, (buffers, point)):
+    if _is_from_memory(scope, buffers) or not _is_optimistic(scope, (buffers, point)):
         return exact()[0]
     total, check = reduce(_Reduction(scope.reduction, checked=True))
     plain = _Reduction(scope.reduction, checked=True)
@@ -278,7 +289,8 @@ def _chained(
     neutral = reduction.start(totals[0].type, 1)
     count = len(neutral)
     starts = [*totals, *neutral * (chains - 1)]
-    with b.fold(*bounds, starts, chains * along.lanes) as loop:
+    # Unrolled, LLVM would make one chain of them again.
+    with b.fold(*bounds, starts, chains * along.lanes, unroll=1) as loop:
         made: list[Value] = []
         for k in range(chains):
             index = b.add(loop.index, k * along.lanes)

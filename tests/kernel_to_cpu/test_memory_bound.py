@@ -3,6 +3,7 @@
 import ctypes
 import mmap
 import random
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from isoform.dialects.index import Index
 from isoform.dialects.reference import run
 from isoform.lowering.kernel_to_cpu.access import lane_offsets
 from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.jit import assembly
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 GEOMETRY = {"pads": [0, 0, 0, 0], "dilations": [1, 1]}
@@ -191,3 +193,20 @@ def test_rows_of_what_lies_channels_last_have_channels_in_the_lanes(isa: Isa):
             found = session.run(inputs)["y"]
             np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-5)
         session.close()
+
+
+def test_chains_are_still_several_in_machine_code():
+    """The number of additions is known: LLVM, left alone, writes them out and makes one chain."""
+    isa = Isa.host()
+    if isa.vector_bytes < 64:
+        pytest.skip("counts instructions of AVX-512")
+    b = GraphBuilder()
+    scale, shift = (b.weight(name, np.ones(768, np.float32)) for name in ("w", "b"))
+    b.output("y", b.layer_norm(b.input("x", (4, 768)), scale, shift, axis=1, epsilon=1e-5))
+    session = CpuSession(place(b.build()), 1, isa=isa)
+    (call,) = session.segments[0].calls
+    session.close()
+    added = r"v(?:addps|fmadd231ps)\s.*, %(zmm\d+)$"
+    found = re.findall(added, assembly(call.code.ir, isa), re.MULTILINE)
+    # Eight at a step of either sum, and what joins them; not one for each of 48 vectors.
+    assert len(found) <= 48 and len(set(found)) >= 8
