@@ -6,7 +6,7 @@ for each of these (a build) and then only written down, class by class.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -38,6 +38,7 @@ class _Build:
 
     nodes: tuple[tuple[Head, tuple[int, ...], Types], ...]
     roots: tuple[int, ...]
+    places: Mapping[Term, int]
 
 
 _Key: TypeAlias = "tuple[str, tuple[int, ...], tuple[int, ...], tuple[tuple[str, Any], ...]]"
@@ -49,11 +50,14 @@ class Builder:
 
     Attributes:
         prefix: put before the op names of rules, as in "graph.".
+        made: the classes of the last instance's right side, by term; whoever applies empties it
+            before, for an instance may be refused.
     """
 
     graph: EGraph
     table: OpTable
     prefix: str
+    made: dict[Term, int] = field(default_factory=dict[Term, int])
     _builds: dict[_Key, _Build | str] = field(default_factory=dict[_Key, "_Build | str"])
 
     def apply(self, instance: Instance) -> str:
@@ -79,6 +83,7 @@ class Builder:
             classes.append(made)
         for root, place in zip(instance.roots, build.roots, strict=True):
             graph.union(root, classes[place], rule)
+        self.made = {term: classes[place] for term, place in build.places.items()}
         return ""
 
     def _build(self, instance: Instance, classes: list[int]) -> _Build | str:
@@ -117,7 +122,7 @@ class _Plan:
         places = tuple(map(self._term, self.instance.rule.right))
         if tuple(map(self._types, places)) != tuple(roots):
             raise _Refused("the right side is of another type")
-        return _Build(tuple(self.nodes), places)
+        return _Build(tuple(self.nodes), places, self.known)
 
     def _types(self, place: int) -> Types:
         count = len(self.types)

@@ -15,10 +15,11 @@ from typing import Any, Literal, TypeAlias
 from xdsl.dialects.builtin import ShapedType
 
 from ..substitution.conditions import evaluate, holds
-from ..substitution.rule import Node, Rule, Var, subterms
+from ..substitution.rule import Node, Rule, Term, Var, subterms
 from .egraph import EGraph
 from .encode import CHAINED
 from .engine import Engine, Relation, Row
+from .folds import Again, again, is_symmetric
 from .ops import Types
 from .patterns import Left, unify, value_of
 
@@ -54,12 +55,15 @@ class Matcher:
 
     Attributes:
         tick: called for each row and combination; may raise.
+        made: the classes of the right side of the instance given last, by term; empty where it was
+            not applied.
     """
 
     engine: Engine
     graph: EGraph
     cycles: Cycles
     tick: Callable[[], None] = lambda: None
+    made: Callable[[], Mapping[Term, int]] = dict[Term, int]
     _seen: dict[str, set[Row]] = field(default_factory=dict[str, set[Row]])
     _done: set[_Key] = field(default_factory=set[_Key])
 
@@ -80,6 +84,10 @@ class Matcher:
                 yield from self._instances(left, ((b,) for b in self._bound(left, 0, fresh)))
             else:
                 bound = [list(self._bound(left, k, rows)) for k in range(len(left.patterns))]
+                repeated = again(left)
+                if repeated is not None:
+                    for group in self._groups(left, bound[0]):
+                        yield from self._folds(left, repeated, group)
                 yield from self._instances(left, self._new(left, self._joined(left, bound)))
 
     def _fresh(self, name: str, rows: list[Row]) -> list[Row]:
@@ -148,6 +156,49 @@ class Matcher:
 
     # --- rules with several outputs ---
 
+    def _groups(self, left: Left, bound: Iterable[_Bound]) -> Iterator[list[_Bound]]:
+        """Matches of a symmetric rule's pattern that may all be merged, one for each class."""
+        names, pattern = left.names[0], left.patterns[0]
+        shared = {*names.values()} & {*left.names[1].values()}
+        common = (
+            tuple(names[v] for v in pattern.tensors if names[v] in shared),
+            tuple(names[s] for s in pattern.attributes if names[s] in shared),
+        )
+        joined, weights = _joined_variables(left.rule), self.graph.weights
+        groups = dict[object, dict[int, _Bound]]()
+        for b in bound:
+            self.tick()
+            light = joined and all(weights[c] for n, c in b.tensors.items() if n in joined)
+            free = light or self.cycles != "guarded"
+            level = None if free else self.graph.level[b.root]
+            key = _key(b.tensors, b.attributes, common, level)
+            groups.setdefault(key, {}).setdefault(b.root, b)
+        yield from (list(group.values()) for group in groups.values())
+
+    def _folds(self, left: Left, repeated: Again, group: list[_Bound]) -> Iterator[Instance]:
+        """Merge all of a group, one after the other; those that do not fit among themselves."""
+        first, second = left.names
+        pattern = left.patterns[0]
+        while len(group) > 2:
+            whole, refused = group[0], list[_Bound]()
+            for b in group[1:]:
+                self.tick()
+                other = _Bound(
+                    b.root,
+                    {second[v]: b.tensors[first[v]] for v in pattern.tensors},
+                    {second[s]: b.attributes[first[s]] for s in pattern.attributes},
+                )
+                instance = next(self._instances(left, [(whole, other)]), None)
+                if instance is not None:
+                    yield instance
+                made = self.made() if instance is not None else {}
+                if repeated.whole not in made:
+                    refused.append(b)
+                    continue
+                tensors = {first[v]: made[repeated.terms[v]] for v in pattern.tensors}
+                whole = _Bound(made[repeated.whole], tensors, whole.attributes)
+            group = refused
+
     def _joined(self, left: Left, bound: Sequence[list[_Bound]]) -> Iterator[tuple[_Bound, ...]]:
         if self.cycles != "guarded":
             yield from self._join(left, bound, lambda b: None)
@@ -166,7 +217,7 @@ class Matcher:
         self, left: Left, bound: Sequence[list[_Bound]], extra: Callable[[_Bound], object]
     ) -> Iterator[tuple[_Bound, ...]]:
         """Combinations that agree on shared variables and on `extra`, of different outputs."""
-        symmetric = _is_symmetric(left)
+        symmetric = is_symmetric(left)
         tables = list[dict[object, list[_Bound]]]()
         shared = list[tuple[tuple[str, ...], tuple[str, ...]]]()
         seen_tensors, seen_attributes = set[str](), set[str]()
@@ -205,15 +256,6 @@ def _key(
     extra: object,
 ) -> object:
     return (tuple(tensors[n] for n in shared[0]), tuple(attributes[n] for n in shared[1]), extra)
-
-
-def _is_symmetric(left: Left) -> bool:
-    """Whether the outputs can be swapped: then one order of each pair says it all."""
-    if len(left.patterns) != 2 or left.patterns[0] != left.patterns[1]:
-        return False
-    first, second = left.names
-    both = {*first.values()} & {*second.values()}
-    return all(first[v] == second[v] or not {first[v], second[v]} & both for v in first)
 
 
 def _joined_variables(rule: Rule) -> set[str]:

@@ -68,7 +68,8 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.sizes = [len(self.graph.nodes)]
-        self._matcher = Matcher(self.engine, self.graph, self.cycles, self.watch.tick)
+        tick, made = self.watch.tick, lambda: self.builder.made
+        self._matcher = Matcher(self.engine, self.graph, self.cycles, tick, made)
 
     def run(self, multi: int) -> Saturation:
         """Saturate; may be called again to go on.
@@ -146,6 +147,7 @@ class Loop:
         reach = None if self.cycles in ("guarded", "in-ilp") else Reach(self.graph)
         adds = {left.rule.name: _size(left.rule) for left in self.engine.lefts}
         for instance in instances:
+            self.builder.made = {}
             if reach is not None and self.cycles == "vanilla":
                 reach = Reach(self.graph)
             if reach is not None and reach.closes(instance.roots, instance.tensors.values()):

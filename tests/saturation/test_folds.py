@@ -1,0 +1,113 @@
+"""Merges of more than two at once: what is joined, what is not, and that every step holds."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.program import Program
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.saturation.check import check_instances, evaluate
+from isoform.passes.saturation.limits import Caps
+from isoform.passes.saturation.match import CYCLES
+from isoform.passes.saturation.ops import OpTable
+from isoform.passes.saturation.price import Prices
+from isoform.passes.saturation.search import Outcome, Settings, saturate_block
+from isoform.passes.substitution.rule_set import read_rules
+from isoform.passes.substitution.rule_text import parse_rules
+
+RULES = read_rules(Path(__file__).parent / "merges.rules")
+MERGE = tuple(r for r in RULES if r.name in ("matmul-merge-shared-left", "relu-merge"))
+H100 = Costs(target_named("h100"))
+
+
+def saturate(program: Program, rules=RULES, **settings) -> Outcome:
+    table = OpTable()
+    given = Settings(rules=rules, **{"extract_seconds": 20.0, **settings})
+    return saturate_block(program.main.body.block, table, Prices(table, H100), given)
+
+
+def count(program: Program, name: str) -> int:
+    return sum(op.name == name for op in program.main.body.block.ops)
+
+
+def products(number: int, size: int = 256) -> Program:
+    b = GraphBuilder()
+    x = b.input("x", (64, size))
+    for k in range(number):
+        w = b.weight(f"w{k}", np.full((size, size), k, np.float32))
+        b.output(f"y{k}", b.relu(b.matmul(x, w)))
+    return b.build()
+
+
+def test_five_products_are_one_after_one_round() -> None:
+    program = products(5)
+    outcome = saturate(program, MERGE)
+    assert count(program, "graph.matmul") == 1
+    checked = check_instances(outcome.encoded.graph, outcome.saturation.instances)
+    assert checked.instances >= 4
+    assert not checked.failed
+
+
+def test_what_does_not_fit_is_merged_among_itself() -> None:
+    b = GraphBuilder()
+    for k, size in enumerate((32, 48, 32, 48, 32, 48)):
+        b.output(f"y{k}", b.relu(b.input(f"x{k}", (1, 8, size, size))))
+    program = b.build()
+    graph = saturate(program, MERGE).encoded.graph
+    channels = [graph.types[n.klass][0] for n in graph.nodes if n.head.op == "graph.relu"]
+    shapes = {t.get_shape() for t in channels}
+    assert {(1, 24, 32, 32), (1, 24, 48, 48)} <= shapes
+
+
+def test_a_rule_without_its_result_among_its_operands_is_not_folded() -> None:
+    rules = parse_rules(
+        "rule sums\n  add(?a, ?b), add(?a, ?c) =>\n"
+        "    split(matmul(?a, concat(?b, ?c, axis=1)), axis=1, sizes=[4, 4]).0, (same).1\n"
+    )
+    b = GraphBuilder()
+    x = b.input("x", (4, 4))
+    for k in range(3):
+        b.output(f"y{k}", b.add(x, b.input(f"z{k}", (4, 4))))
+    assert saturate(b.build(), rules).saturation.applied == {"sums": 3}  # the pairs
+
+
+@pytest.mark.parametrize("nodes", (60, 80, 120))
+def test_the_node_limit_holds_inside_a_fold(nodes: int) -> None:
+    outcome = saturate(products(12, 16), MERGE, caps=Caps(nodes=nodes))
+    assert outcome.saturation.stop_reason == "nodes"
+    assert max(outcome.saturation.nodes) <= nodes
+
+
+def test_a_fold_is_the_same_five_times() -> None:
+    texts = set[str]()
+    for _ in range(5):
+        program = products(5)
+        saturate(program)
+        texts.add(str(program.module))
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_a_refused_step_does_not_go_on_from_another_fold(cycles) -> None:
+    b = GraphBuilder()
+    size, arrays = 4, dict[str, np.ndarray]()
+    x, y = b.input("x", (size, size)), b.input("y", (size, size))
+
+    def weight(name: str):
+        arrays[name] = (np.arange(16.0).reshape(4, 4) * (len(arrays) + 2) % 7 - 3).astype("f4")
+        return b.weight(name, arrays[name])
+
+    for k in range(3):
+        b.output(f"u{k}", b.matmul(x, weight(f"u{k}")))
+    first = b.matmul(y, weight("v0"))
+    b.output("v1", b.matmul(y, b.relu(first)))
+    b.output("v2", b.matmul(y, weight("v2")))
+    outcome = saturate(b.build(), MERGE, cycles=cycles)
+    leaves = {
+        outcome.encoded.classes[v]: np.arange(16.0).reshape(4, 4) % m - 2
+        for v, m in zip(outcome.encoded.block.args, (5, 7), strict=True)
+    }
+    assert evaluate(outcome.encoded.graph, OpTable(), leaves, arrays) == []
