@@ -17,7 +17,13 @@ from .isa import Isa
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 # What writes the kernels, the other algorithms that they are compared with, and how they are timed.
-SOURCES = ("lowering/kernel_to_cpu", "passes/tuning", "passes/winograd.py")
+SOURCES = (
+    "lowering/kernel_to_cpu",
+    "passes/tuning",
+    "passes/winograd.py",
+    "passes/transposed_product.py",
+    "passes/fuse_tiles.py",
+)
 
 
 def machine_kind() -> str:
