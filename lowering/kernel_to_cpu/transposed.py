@@ -33,7 +33,8 @@ from .past_caches import LINE, streamed
 from .reduction import emit_scope
 from .types import I64, Index, Value, constant
 
-# Vectors of a strip: what is written side by side before the next places across.
+# Vectors of a strip: what is written side by side before the next places across. Results past the
+# caches in rows longer than that have strips of one.
 STRIP = 16
 # Places across that are written before the next strip: whole cache lines of what is read.
 CHUNK = 64
@@ -126,12 +127,15 @@ class Transposed:
         block = extents[self.across] if dense else self.width
         outer = math.prod(extents[k] for k in self.order)
         self.rows = _Axis(extents[self.across], block, CHUNK // block * block or block)
-        self.strip = _Axis(extents[self.vector], self.width, STRIP * self.width)
-        self.items = outer * self.rows.tiles * self.strip.tiles
         piece = streamed(self.op.type, out, self.vector)
         # Vectors that follow each other in memory are not stored one after the other.
         whole = self.width * memory_type(self.op.type.element_type).bytes == LINE
         self.streamed = LINE if whole and piece == LINE else 0
+        # Lines that go past the caches need no neighbours; a strip's reads would evict each other.
+        one = self.streamed and extents[self.vector] > STRIP * self.width
+        size = self.width if one else STRIP * self.width
+        self.strip = _Axis(extents[self.vector], self.width, size)
+        self.items = outer * self.rows.tiles * self.strip.tiles
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         target = result_access(self.op, self.plan, result)

@@ -105,6 +105,7 @@ STREAMED = {
     "rows of 7 quarters": ((9, 28), lambda b, x: b.softmax(x, axis=1)),
     "transpose": ((37, 48), lambda b, x: b.relu(b.transpose(x, perm=[1, 0]))),
     "transpose to lines": ((64, 37), lambda b, x: b.relu(b.transpose(x, perm=[1, 0]))),
+    "transpose to many lines": ((336, 75), lambda b, x: b.relu(b.transpose(x, perm=[1, 0]))),
     "nearest": ((1, 3, 7, 20), _double),
     "sum": ((23, 5, 48), lambda b, x: b.reduce_sum(x, axes=[0], keep_dims=False)),
     "half": ((7, 72), lambda b, x: b.cast(x, to=f16)),
