@@ -45,6 +45,7 @@ from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Roots
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
 from isoform.passes.derivation.search import Result, Searcher, Settings, State
+from isoform.passes.derivation.tree import StepwiseSearcher, tree_of
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import Residues, draw_primes
@@ -130,20 +131,22 @@ def case_table(cases: list[Case]) -> None:
 
 
 def space_table(cases: dict[str, Case]) -> None:
-    """Whole spaces: what interning spares."""
-    print("\ncase | depth | tree nodes | states | spared | CPU s | EinNet: nodes, states, s, s")
+    """Whole spaces: what interning spares, with eager rules done at once and as steps."""
+    print("\ncase | depth | tree nodes | states | spared | eager rules as steps: nodes | states | "
+          "spared | CPU s | EinNet: nodes, states, s, s")  # fmt: skip
     for name, depth in (
         ("conv3x3", 7),
+        ("conv3x3", 12),
         ("band-dilated", 7),
         ("transposed-gather", 3),
         ("conv5x5", 4),
     ):
         settings = Settings(depth=depth, states=200_000, budget=300.0)
-        result = Searcher(Prices(), settings).search(cases[name].roots)
-        tree, states = result.tree(), len(result.states)
-        theirs = ", ".join(EINNET[name])
-        spared = f"{100 * (1 - states / tree):.1f}%"
-        print(f"{name} | {depth} | {tree} | {states} | {spared} | {result.seconds:.2f} | {theirs}")
+        roots = cases[name].roots
+        seconds = Searcher(Prices(), settings).search(roots).seconds
+        trees = [tree_of(kind(Prices(), settings), roots) for kind in (Searcher, StepwiseSearcher)]
+        cells = [f"{t.nodes} | {t.states} | {100 * t.spared:.1f}%" for t in trees]
+        print(f"{name} | {depth} | {' | '.join(cells)} | {seconds:.2f} | {', '.join(EINNET[name])}")
         gc.collect()
 
 

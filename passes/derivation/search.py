@@ -37,6 +37,9 @@ _CLOSE = 1e-6
 Trail: TypeAlias = "tuple[str, str]"
 """A rule, and the outline of the program after it."""
 
+Uses: TypeAlias = "tuple[tuple[str, int], ...]"
+"""How often each rule that has a limit was used on a path."""
+
 
 class Stop(Enum):
     """Why a search ended."""
@@ -94,7 +97,7 @@ class State:
     depth: int = 0
     parent: State | None = None
     applied: tuple[Applied, ...] = ()
-    used: tuple[tuple[str, int], ...] = ()
+    used: Uses = ()
 
     def path(self) -> list[State]:
         """The states from the root to this one."""
@@ -133,30 +136,15 @@ class Result:
         root: the program it began with, priced.
         best: the cheapest programs, cheapest first; the root is among them if it is that cheap.
         generated: rule applications that gave a program.
-        edges: what one rule more leads to, for each program that was tried.
     """
 
     root: Found
     best: list[Found]
     states: list[State]
     generated: int
-    edges: dict[Roots, list[Roots]]
     per_depth: list[int]
     seconds: float
     stop: Stop
-
-    def tree(self) -> int:
-        """Nodes of the tree of all paths down to the depth searched: what interning spares."""
-        level = {self.states[0].roots: 1}
-        total = 1
-        for _ in self.per_depth[1:]:
-            following: dict[Roots, int] = {}
-            for roots, ways in level.items():
-                for new in self.edges.get(roots, ()):
-                    following[new] = following.get(new, 0) + ways
-            total += sum(following.values())
-            level = following
-        return total
 
 
 Watch = Callable[[State], bool]
@@ -200,7 +188,7 @@ class Searcher:
                     if applied[0].step.rule != name or new in following:
                         continue
                     if outline(new) == wanted:
-                        used = _used(state, rule, applied)
+                        used = uses_after(state, rule, applied)
                         following[new] = State(new, state.depth + 1, state, applied, used)
             level = list(following.values())
         priced = [Found(state, self.prices.program(state.roots)) for state in level]
@@ -365,7 +353,6 @@ class _Run:
         self.seen: dict[Roots, State] = {roots: self.first}
         self.plans: dict[Plan, list[Found]] = {}
         self.generated = 0
-        self.edges: dict[Roots, list[Roots]] = {}
         self.per_depth = [1]
 
     def run(self) -> Result:
@@ -390,22 +377,20 @@ class _Run:
         best = sorted(kept, key=lambda f: (f.priced.seconds, f.state.depth))[: self.settings.keep]
         seconds = time.process_time() - self.started
         states = list(self.seen.values())
-        counts = self.generated, self.edges, self.per_depth
-        return Result(root, best, states, *counts, seconds, stop)
+        return Result(root, best, states, self.generated, self.per_depth, seconds, stop)
 
     def _level(self, frontier: Sequence[State]) -> tuple[list[State], Stop | None]:
         """The states one rule further."""
         found: list[State] = []
         for state in self._ordered(frontier):
-            following = self.edges.setdefault(state.roots, [])
             for rule, applied, roots in self.searcher.moves(state):
                 self.generated += 1
                 if flops_of(roots) > self.most_flops:
                     continue
-                following.append(roots)
                 if roots in self.seen:
                     continue
-                new = State(roots, state.depth + 1, state, applied, _used(state, rule, applied))
+                used = uses_after(state, rule, applied)
+                new = State(roots, state.depth + 1, state, applied, used)
                 self.seen[roots] = new
                 found.append(new)
                 self._found(new)
@@ -435,9 +420,8 @@ class _Run:
         return found
 
 
-def _used(
-    state: State, rule: Rule | None, applied: Sequence[Applied]
-) -> tuple[tuple[str, int], ...]:
+def uses_after(state: State, rule: Rule | None, applied: Sequence[Applied]) -> Uses:
+    """Uses of limited rules on the path to a state and one application further."""
     if rule is None or rule.limit is None:
         return state.used
     used = dict(state.used)

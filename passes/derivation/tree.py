@@ -1,0 +1,95 @@
+"""Count the nodes that a search without interning would visit.
+
+Such a search knows no program again: it visits one once for each sequence of rule applications that
+leads to it. Nodes are counted, not walked: the ways to a program, and to the uses of limited rules
+on the way, add up level by level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ...dialects.canonical_types import Scope
+from .body import body_of
+from .merges import merge_copies
+from .replace import Roots, scopes_of
+from .rules import EAGER
+from .search import Applied, Searcher, State, Uses, flops_of, uses_after
+from .step import Rule, Step
+
+Node: TypeAlias = "tuple[Roots, Uses]"
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Sizes of a space.
+
+    Attributes:
+        nodes: paths of rule applications from the root, the empty one included.
+        states: distinct programs among them.
+    """
+
+    nodes: int
+    states: int
+
+    @property
+    def spared(self) -> float:
+        """The share of the nodes that interning spares."""
+        return 1 - self.states / self.nodes
+
+
+class StepwiseSearcher(Searcher):
+    """Applies eager rules as if they were like the others: in any order, one node each."""
+
+    def normalised(self, roots: Roots) -> tuple[Roots, tuple[Applied, ...]]:
+        """Leave the program as it is."""
+        return roots, ()
+
+    def moves(self, state: State) -> Iterator[tuple[Rule | None, tuple[Applied, ...], Roots]]:
+        """Every rule application to an innermost contraction, and of eager rules to any scope."""
+        yield from super().moves(state)
+        for scope in scopes_of(state.roots):
+            for step in self._shrinking(scope):
+                if step.image is None or scope not in state.roots:
+                    new = self.replacer.replace(state.roots, scope, step)
+                    yield None, (Applied(scope, step),), new
+
+    def _shrinking(self, scope: Scope) -> Iterator[Step]:
+        if (step := merge_copies(scope)) is not None:
+            yield step
+        body = body_of(scope)
+        if body is not None:
+            for rule in EAGER:
+                yield from rule.propose(body, self.settings.options)
+
+
+def tree_of(searcher: Searcher, roots: Roots) -> Tree:
+    """Count paths and programs down to the depth of the searcher's settings.
+
+    Rules' limits hold on each path by itself; programs of too many operations are no nodes.
+    """
+    most = searcher.settings.flops * flops_of(roots)
+    following: dict[Node, list[Node]] = {}
+    level: Counter[Node] = Counter({(roots, ()): 1})
+    nodes, states = 1, {roots}
+    for _ in range(searcher.settings.depth):
+        reached: Counter[Node] = Counter()
+        for node, ways in level.items():
+            if node not in following:
+                following[node] = list(_after(searcher, node, most))
+            for new in following[node]:
+                reached[new] += ways
+        nodes += reached.total()
+        states.update(programs for programs, _ in reached)
+        level = reached
+    return Tree(nodes, len(states))
+
+
+def _after(searcher: Searcher, node: Node, most_flops: float) -> Iterator[Node]:
+    state = State(node[0], used=node[1])
+    for rule, applied, roots in searcher.moves(state):
+        if flops_of(roots) <= most_flops:
+            yield roots, uses_after(state, rule, applied)
