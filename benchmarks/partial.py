@@ -304,17 +304,21 @@ def ablation(name: str, parsed: Any) -> None:
     """A model's modelled microseconds with parts of the search left out, a row each."""
     rows = Path(parsed.rows) if parsed.rows else None
     done = rows.read_text().splitlines() if rows is not None and rows.exists() else []
-    known = {(row["model"], row["target"], row["search"]) for row in map(json.loads, done)}
+    known = {
+        (row["model"], row.get("batch", 1), row["target"], row["search"])
+        for row in map(json.loads, done)
+    }
     program = api.load(f"zoo:{name}", batch=parsed.batch)
     costs = Costs(target_named(parsed.target))
     before = costs.program(lower_to(program, "kernel")).seconds
     for kind, settings in ABLATIONS:
-        if parsed.only not in kind or (name, parsed.target, kind) in known:
+        if parsed.only not in kind or (name, parsed.batch, parsed.target, kind) in known:
             continue
         started = time.process_time()
         found = search_program(program, costs, Limits(parsed.budget), None, settings)
         after = costs.program(lower_to(found.program, "kernel")).seconds
-        row = {"model": name, "target": parsed.target, "search": kind, "stop": found.stop_reason}
+        row = {"model": name, "batch": parsed.batch, "target": parsed.target, "search": kind}
+        row |= {"stop": found.stop_reason, "looked_at": found.looked_at}
         row |= {"rewrites": len(found.applied), "cpu_s": round(time.process_time() - started, 1)}
         row |= {"us_before": round(before * 1e6, 1), "us_after": round(after * 1e6, 1)}
         print(json.dumps(row), flush=True)
