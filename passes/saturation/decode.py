@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from ...dialects.graph.shaping import SplitOp
 from ...dialects.program import add_provenance
+from ..substitution.write import flatten_splits
 from .egraph import LEAF, PROJECT, ENode
 from .encode import CHAINED, Encoded
 from .ops import OpTable
@@ -34,6 +36,7 @@ class Decoder:
     choice: Choice
     values: dict[int, tuple[SSAValue, ...]] = field(default_factory=dict[int, tuple[SSAValue, ...]])
     made: list[tuple[Operation, ENode]] = field(default_factory=list[tuple[Operation, ENode]])
+    _members: dict[int, list[ENode]] = field(default_factory=dict[int, list[ENode]])
     _chains: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
 
     def run(self) -> bool:
@@ -41,6 +44,7 @@ class Decoder:
         order = self.problem.order(self.choice)
         if order is None or not self._fits(order):
             return False
+        self._members = self.encoded.graph.classes()
         self._flatten(order)
         block = self.encoded.block
         find = self.encoded.graph.find
@@ -59,6 +63,7 @@ class Decoder:
         for op in reversed(old):
             op.detach()
             op.drop_all_references()
+        flatten_splits(block)
         return True
 
     def _inside(self, anchor: Operation, block: Block) -> None:
@@ -101,7 +106,25 @@ class Decoder:
         """Classes of the operands, repeated ones as often as they stand there."""
         if klass in self._chains:
             return self._chains[klass]
-        return tuple(map(self.encoded.graph.find, self._node(klass).operands))
+        operands = tuple(map(self.encoded.graph.find, self._node(klass).operands))
+        if self._part(klass) is not None:
+            return self.problem.operands[klass][self.choice[klass]]
+        return operands
+
+    def _part(self, klass: int) -> int | None:
+        """Which part of the split that is its operand a chosen split goes on from."""
+        node, taken = self._node(klass), self.problem.operands[klass][self.choice[klass]]
+        if node.head.op != SplitOp.name:
+            return None
+        graph = self.encoded.graph
+        operand = graph.find(node.operands[0])
+        if operand in taken:
+            return None
+        parts = self._members.get(operand, ())
+        found = (n for n in parts if n.head.op == PROJECT and graph.find(n.operands[0]) in taken)
+        index = next(found).head.attributes[0][1]
+        assert isinstance(index, IntAttr)
+        return index.data
 
     def _flatten(self, order: Sequence[int]) -> None:
         """Join chains: a link that only its chain reads is taken into it."""
@@ -145,7 +168,7 @@ class Decoder:
             value = self.values[operands[0]][index.data]
             self._hint(klass, value)
             return (value,)
-        op = self._op(node, [self.values[c][0] for c in operands])
+        op = self._op(node, [self.values[c][self._part(klass) or 0] for c in operands])
         block.insert_op_before(op, before)
         if len(op.results) == 1:
             self._hint(klass, op.results[0])

@@ -66,6 +66,7 @@ class Matcher:
     made: Callable[[], Mapping[Term, int]] = dict[Term, int]
     _seen: dict[str, set[Row]] = field(default_factory=dict[str, set[Row]])
     _done: set[_Key] = field(default_factory=set[_Key])
+    _folded: set[str] = field(default_factory=set[str])
 
     def instances(self, lefts: Iterable[Left], rows: Mapping[str, list[Row]]) -> Iterator[Instance]:
         """Every new instance of some rules, in a fixed order.
@@ -85,7 +86,8 @@ class Matcher:
             else:
                 bound = [list(self._bound(left, k, rows)) for k in range(len(left.patterns))]
                 repeated = again(left)
-                if repeated is not None:
+                if repeated is not None and left.rule.name not in self._folded:
+                    self._folded.add(left.rule.name)  # later rounds go on from what folds made
                     for group in self._groups(left, bound[0]):
                         yield from self._folds(left, repeated, group)
                 yield from self._instances(left, self._new(left, self._joined(left, bound)))

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ...dialects.graph.shaping import SplitOp
 from .cycles import acyclic
-from .egraph import EGraph, ENode
+from .egraph import PROJECT, EGraph, ENode
+from .ops import Head
 from .price import Prices
 
 Choice: TypeAlias = dict[int, int]
@@ -98,7 +100,9 @@ class Problem:
 def problem_of(graph: EGraph, roots: Iterable[int], prices: Prices) -> Problem:
     """The extraction problem of an e-graph.
 
-    An e-node that is its own operand is left out.
+    An e-node that is its own operand is left out. A split of one part of another split along its
+    axis stands there twice: decoding makes both one where nothing else reads that part, so, on the
+    other split in place of the part, it costs nothing.
     """
     nodes, operands, costs = (
         dict[int, list[ENode]](),
@@ -121,7 +125,35 @@ def problem_of(graph: EGraph, roots: Iterable[int], prices: Prices) -> Problem:
             operands[klass].append(children)
             costs[klass].append(prices.of(graph, node))
             stack += children
+        for node, whole in _continued(graph, classes, klass):
+            nodes[klass].append(node)
+            operands[klass].append((whole,))
+            costs[klass].append(0.0)
+            stack.append(whole)
     return Problem(nodes, operands, costs, wanted)
+
+
+def _continued(
+    graph: EGraph, classes: Mapping[int, list[ENode]], klass: int
+) -> list[tuple[ENode, int]]:
+    """The splits of a class that go on from another, with the class of that one."""
+    found = dict[int, ENode]()
+    for node in classes[klass]:
+        if node.head.op != SplitOp.name:
+            continue
+        for part in classes[graph.find(node.operands[0])]:
+            if part.head.op != PROJECT:
+                continue
+            whole = graph.find(part.operands[0])
+            outer = (n.head for n in classes[whole] if n.head.op == SplitOp.name)
+            if whole != klass and any(_axis(head) == _axis(node.head) for head in outer):
+                found.setdefault(whole, node)
+    return [(node, whole) for whole, node in found.items()]
+
+
+def _axis(head: Head) -> object:
+    """The attribute `axis`."""
+    return dict(head.attributes)["axis"]
 
 
 def without_cycles(problem: Problem, choice: Choice) -> Problem:
@@ -131,9 +163,17 @@ def without_cycles(problem: Problem, choice: Choice) -> Problem:
 
 def moved(choice: Choice, problem: Problem, other: Problem) -> Choice:
     """A choice of one problem in another that has some of its e-nodes; those not there are left."""
-    places = {id(node): k for nodes in other.nodes.values() for k, node in enumerate(nodes)}
-    taken = {c: id(problem.nodes[c][k]) for c, k in choice.items() if c in other.nodes}
-    return {c: places[node] for c, node in taken.items() if node in places}
+    places = {
+        (id(node), other.operands[c][k]): k
+        for c, nodes in other.nodes.items()
+        for k, node in enumerate(nodes)
+    }
+    taken = {
+        c: (id(problem.nodes[c][k]), problem.operands[c][k])
+        for c, k in choice.items()
+        if c in other.nodes
+    }
+    return {c: places[key] for c, key in taken.items() if key in places}
 
 
 def contracted(problem: Problem) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from xdsl.context import Context
@@ -183,7 +183,9 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
     lap("extract")
     chosen = extracted.problem.chosen(extracted.choice)
-    e_graph = print_out(encoded, table, chosen) if settings.printed else None
+    e_graph = None
+    if settings.printed:
+        e_graph = print_out(encoded, table, {**_parts(graph, chosen), **chosen})
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
@@ -200,6 +202,18 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
         encoded=encoded,
         e_graph=e_graph,
     )
+
+
+def _parts(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
+    """The parts that chosen splits of splits go on from, which no choice names (problem.py)."""
+    classes, found = graph.classes(), dict[int, ENode]()
+    for node in chosen.values():
+        for operand in map(graph.find, node.operands):
+            parts = (n for n in classes[operand] if n.head.op == PROJECT)
+            taken = next((n for n in parts if graph.find(n.operands[0]) in chosen), None)
+            if operand not in chosen and taken is not None:
+                found[operand] = taken
+    return found
 
 
 def _first(graph: EGraph, prices: Prices, settings: Settings, begun: float) -> list[ENode]:

@@ -45,7 +45,7 @@ def write(graph: Graph, block: Block) -> None:
     for op in reversed(old):
         if op not in kept:
             op.drop_all_references()
-    _flatten_splits(block)
+    flatten_splits(block)
 
 
 def _order(graph: Graph) -> list[int]:
@@ -103,7 +103,7 @@ def _values_within(op: Operation) -> set[SSAValue]:
     return inside
 
 
-def _flatten_splits(block: Block) -> None:
+def flatten_splits(block: Block) -> None:
     """Make one split of a split and a split of one of its parts."""
     for op in list(block.ops):
         outer = op.x.owner if isinstance(op, SplitOp) and op.x.has_one_use() else None

@@ -7,6 +7,7 @@ import pytest
 
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
+from isoform.dialects.reference import run
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.saturation.check import check_instances, evaluate
@@ -111,3 +112,29 @@ def test_a_refused_step_does_not_go_on_from_another_fold(cycles) -> None:
         for v, m in zip(outcome.encoded.block.args, (5, 7), strict=True)
     }
     assert evaluate(outcome.encoded.graph, OpTable(), leaves, arrays) == []
+
+
+@pytest.mark.parametrize("number", (3, 4, 6))
+def test_splits_of_splits_cost_what_the_one_split_costs_that_is_written(number: int) -> None:
+    program = products(number)
+    outcome = saturate(program, MERGE)
+    program.module.verify()
+    assert count(program, "graph.split") == 1
+    assert H100.program(program).seconds == pytest.approx(outcome.extracted.cost)
+
+
+def test_a_part_that_is_read_as_well_stays_and_values_hold() -> None:
+    b = GraphBuilder()
+    x = b.input("x", (12, 4))
+    first = b.split(x, axis=0, sizes=[8, 4])
+    second = b.split(first[0], axis=0, sizes=[3, 5])
+    b.output("whole", b.relu(first[0]))
+    for k, part in enumerate((first[1], *second)):
+        b.output(f"y{k}", b.relu(b.relu(part)))
+    program = b.build()
+    better = program.clone()
+    assert saturate(better, parse_rules("rule r\n  relu(relu(?a)) => relu(?a)\n")).changed
+    better.module.verify()
+    given = {"x": np.arange(48.0).reshape(12, 4) - 20}
+    before, after = run(program, given), run(better, given)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
