@@ -93,6 +93,11 @@ class Costs:
         self.file = file if file is not None else CostFile(target.name)
         self._memo: dict[tuple[object, ...], Cost] = {}
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What every answer depends on beside the op: with it answers can be kept on disk."""
+        return repr(self.target), repr(self.fitted), self.file.digest
+
     def program(self, program: Program) -> Cost:
         """Sum over the ops that run; "measured" only where every one of them is."""
         costs = [cost for _, cost in self.breakdown(program)]

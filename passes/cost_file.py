@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -71,6 +72,13 @@ class CostFile:
         self.ops |= other.ops
         self.class_scale |= other.class_scale
         self.env |= other.env
+
+    @property
+    def digest(self) -> str:
+        """A hash of what costs are read from: two files with one digest price every op alike."""
+        ops = {k: entry.as_json() for k, entry in self.ops.items()}
+        text = json.dumps([self.class_scale, ops], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def save(self, path: str | Path) -> None:
         """Write the file whole, entries in order of their keys."""

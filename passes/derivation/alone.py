@@ -89,7 +89,7 @@ class Alone:
 def subprogram_key(sub: Subprogram, costs: Costs) -> tuple[str, ...]:
     """What is remembered of a subprogram on a target stands under this, and what was asked."""
     roots = "+".join(root.token for root in sub.roots)
-    return (roots, *sub.known, repr(costs.target), repr(costs.fitted))
+    return (roots, *sub.known, *costs.key)
 
 
 def square() -> Program:

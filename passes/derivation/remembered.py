@@ -1,9 +1,9 @@
 """What was found for subprograms before, on disk: a search that was cut off goes on from there.
 
-An entry is named by the interned scope, the leaves that are weights, the target and its bounds, how
-it was decided, the rules themselves (a hash of this folder and of the iterator table), and what a
-time depends on: the machine and the sources of its kernels. Anybody may delete it at any time; a
-broken one counts as none.
+An entry is named by the interned scope, the leaves that are weights, the costs (target, cost file)
+and bounds, how it was decided, the rules themselves (a hash of this folder and of the iterator
+table), and what a time depends on: the machine and the sources of its kernels. Anybody may delete
+it at any time; a broken one counts as none.
 """
 
 from __future__ import annotations

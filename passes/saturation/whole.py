@@ -30,7 +30,7 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     count = sum(1 for _ in program.main.body.block.ops)
     seen = f"{count} ops, {len(rules)} rules"
     key, memory = _key(program, costs, rules), Remembered()
-    known = None if costs.file.ops else memory.load(key)
+    known = memory.load(key)
     if known is not None:
         stop = _REPEATABLE.get(known.stop, "finished")
         return SearchResult(program.clone(), stop, looked_at=f"{seen}, as remembered")
@@ -59,7 +59,7 @@ def matches(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> bool:
 
 def _key(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> tuple[str, ...]:
     text = hashlib.sha256(f"{program.module}\0{rules!r}".encode()).hexdigest()
-    return ("saturate", text, repr(costs.target), repr(costs.fitted), _version())
+    return ("saturate", text, *costs.key, _version())
 
 
 @cache

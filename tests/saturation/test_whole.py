@@ -13,6 +13,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.cost_file import CostFile
 from isoform.passes.equivalence import compare
 from isoform.passes.saturation import search as engine
 from isoform.passes.saturation.whole import search
@@ -75,3 +76,6 @@ def test_that_nothing_gains_is_remembered(monkeypatch: pytest.MonkeyPatch) -> No
     slower = Costs(replace(COSTS.target, bandwidth=1e9))
     search(program, slower, LIMITS)
     assert calls == [1], "another target is another question"
+    scaled = Costs(COSTS.target, CostFile("cpu", class_scale={"gemm": 2.0}))
+    search(program, scaled, LIMITS)
+    assert calls == [1, 1], "so is what a cost file says"
