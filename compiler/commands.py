@@ -264,7 +264,7 @@ def _change(before: float, after: float) -> str:
 # What ended a search early, in words.
 _STOPPED = {
     "time": "stopped by its share of the budget",
-    "steps": "stopped by its limit of programs",
+    "steps": "stopped by its limit of steps",
     "nodes": "stopped by its limit of nodes",
     "memory": "stopped by its limit of memory",
     "interrupted": "interrupted",
