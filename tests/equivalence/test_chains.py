@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.canonical_scope import bind, factor, leaf, multiply
-from isoform.dialects.canonical_types import Read
-from isoform.dialects.index import Index
+from isoform.dialects.canonical_scope import add, bind, factor, leaf, multiply
+from isoform.dialects.canonical_types import Guard, Read, scope
+from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program
 from isoform.dialects.types import f32
 from isoform.dialects.weights import Weights
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.compare import _Comparison, correspondence
 from isoform.passes.equivalence.match import Matcher
+from isoform.passes.equivalence.needed import Needed
 from isoform.passes.equivalence.prove import Prover
 
 WIDE, LAYERS = 768, 6
@@ -118,6 +119,24 @@ def test_half_of_a_product_needs_one_of_two_weights() -> None:
     comparison._translator("a", a, matcher).program(a, a.input_names)
     comparison._translator("b", b, matcher).program(b, b.input_names)
     assert not [op.name for op in matcher.unmatched.values() if op.name == "graph.relu"]
+
+
+@pytest.mark.parametrize(("first", "names"), ((0, "v"), (2, "vw"), (4, "w")))
+def test_every_part_that_is_read_is_needed(first: int, names: str) -> None:
+    """Four places of v and w put together, eight in all, from `first` on."""
+    parts = {name: leaf(name, (4,), f32) for name in "vw"}
+    (i,) = iterators(1)
+    both = (Read(parts["v"], (i,), 0.0), Read(parts["w"], (i - 4,), 0.0))
+    together = scope((8,), f32, add(*(factor(read, (8,)) for read in both)))
+    spread = [
+        multiply(
+            factor(Guard(i - 4 * k, 4), (8,)), factor(Read(parts[n], (Index(0),), 0.0), (8,)), (8,)
+        )
+        for k, n in enumerate("vw")
+    ]
+    for whole in (together, scope((8,), f32, add(*spread))):
+        piece = scope((4,), f32, factor(Read(whole, (i + first,), 0.0), (4,)))
+        assert Needed().of(piece) == {parts[name].token for name in names}
 
 
 def halves(side_by_side: bool) -> Program:
