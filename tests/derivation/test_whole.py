@@ -22,7 +22,9 @@ from isoform.lowering.algebra_to_kernel.iterator_table import Match
 from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.cost_file import CostFile
 from isoform.passes.derivation import choose, whole
+from isoform.passes.derivation.alone import subprogram_key
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.bound import least_of_scope
 from isoform.passes.derivation.derive import Done
@@ -80,6 +82,20 @@ def searched(program: Program, measure: whole.Measure | None) -> SearchResult:
 def test_equal_subprograms_are_one() -> None:
     (found,) = split(prepared(network(3)).module, Prices)
     assert len(found.names) == 3
+
+
+def test_a_decision_is_of_the_scopes_which_are_weights_and_the_costs() -> None:
+    (found,) = split(prepared(network()).module, Prices)
+    scaled = CostFile("cpu", class_scale={"conv": 2.0})
+    questions = (
+        (found, COSTS),
+        (replace(found, known=()), COSTS),
+        (found, Costs(target_named("p100"))),
+        (found, Costs(COSTS.target, scaled)),
+    )
+    assert found.known
+    assert len({subprogram_key(sub, costs) for sub, costs in questions}) == len(questions)
+    assert subprogram_key(found, COSTS) == subprogram_key(found, Costs(COSTS.target))
 
 
 def test_what_is_measured_fastest_is_taken_everywhere() -> None:
