@@ -317,7 +317,8 @@ def _message(trial: Trial, slower: bool, changed: bool) -> str:
     """What the user should know beside the numbers."""
     if slower:
         ratio = trial.after / trial.rival
-        return f"no gain found: the result was {trial.kind} {ratio:.3f}x as slow as the input"
+        kernels = ", both with the kernels chosen for them" if trial.kind == "measured" else ""
+        return f"rewrites not kept: {trial.kind} {ratio:.3f}x as slow as the input{kernels}"
     if not changed:
         return "no gain found: no rewrite applies"
     return f"not measured: {trial.note}" if trial.note else ""
