@@ -69,7 +69,14 @@ def extract(
     if method == "dag" or time.perf_counter() > until:
         return _done(problem, best, None, False, begun)
     whole = reduced(problem, until)
-    best = min((_greedy(whole, until), _known(whole, known)), key=whole.cost)
+    if time.perf_counter() > until:
+        return _done(problem, best, 1.0, False, begun)
+    best = _greedy(whole, until)
+    taken = list(known)
+    if taken and time.perf_counter() < until:
+        best = min((best, _known(whole, taken)), key=whole.cost)
+    if time.perf_counter() > until:
+        return _done(whole, best, 1.0, False, begun)
     if cycles == "in-ilp":
         best = _searched(whole, best, until, False)
         return _solved(whole, best, until, True, mebibytes, begun)
