@@ -183,9 +183,7 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
     lap("extract")
     chosen = extracted.problem.chosen(extracted.choice)
-    e_graph = None
-    if settings.printed:
-        e_graph = print_out(encoded, table, {**_parts(graph, chosen), **chosen})
+    e_graph = print_out(encoded, table, _named(graph, chosen)) if settings.printed else None
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
@@ -204,8 +202,8 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     )
 
 
-def _parts(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
-    """The parts that chosen splits of splits go on from, which no choice names (problem.py)."""
+def _named(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
+    """What is chosen, and the parts that splits of splits go on from, which it leaves out."""
     classes, found = graph.classes(), dict[int, ENode]()
     for node in chosen.values():
         for operand in map(graph.find, node.operands):
@@ -213,7 +211,7 @@ def _parts(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
             taken = next((n for n in parts if graph.find(n.operands[0]) in chosen), None)
             if operand not in chosen and taken is not None:
                 found[operand] = taken
-    return found
+    return {**found, **chosen}
 
 
 def _first(graph: EGraph, prices: Prices, settings: Settings, begun: float) -> list[ENode]:
