@@ -300,15 +300,19 @@ def load_picked(
 ) -> Value:
     """Elements `first + picks[lane]`, the least of which is 0: loads of the range, then shuffles.
 
-    Nothing past the last element is read. Lanes without a pick hold anything.
+    Nothing past the last element is read: where less than a vector is, it takes one or two loads of
+    fewer lanes, as a masked load that crosses a cache line is slow. Lanes without a pick hold
+    anything.
     """
     lanes, span = dtype.lanes, max(picks) + 1
-    starts = [0] if span <= lanes else [*range(0, span - lanes, lanes), span - lanes]
-    mask = span if span < lanes else None
-    loads = [b.load(dtype, pointer, b.add(first, s), mask=mask, pure=pure) for s in starts]
-    sources = [min(pick // lanes, len(starts) - 1) for pick in picks]
-    chosen = [k * lanes + pick - starts[k] for k, pick in zip(sources, picks, strict=True)]
-    return b.pick(loads, [*chosen, *[chosen[0]] * (lanes - len(picks))])
+    size = min(lanes, 1 << (span.bit_length() - 1))
+    starts = sorted({*range(0, span - size, size), span - size})
+    part = dtype.vector(size)
+    loads = [b.load(part, pointer, b.add(first, s), pure=pure) for s in starts]
+    sources = [min(pick // size, len(starts) - 1) for pick in picks]
+    chosen = [k * size + pick - starts[k] for k, pick in zip(sources, picks, strict=True)]
+    chosen += [chosen[0]] * (lanes - len(picks))
+    return b.pick(loads, chosen) if size == lanes else b.shuffle(loads[0], chosen, *loads[1:])
 
 
 def _conditions(
