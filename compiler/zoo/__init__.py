@@ -3,8 +3,9 @@
     program = zoo.build("resnet18", batch=1, seed=0, image=224)
 
 Published figures: parameters and multiply-adds from torchvision's model pages (its weights'
-`num_params` and `_ops`), BERT-base from MobileBERT's table 1 (Sun et al. 2020; 22.5 G operations =
-11.25 G multiply-adds at 128 tokens) and transformers' checkpoint, DCGAN from PyTorch's tutorial.
+`num_params` and `_ops`), DRN-D-22 from imgclsmob's table of ImageNet models (its authors say 16.4 M
+parameters), BERT-base from MobileBERT's table 1 (Sun et al. 2020; 22.5 G operations = 11.25 G
+multiply-adds at 128 tokens) and transformers' checkpoint, DCGAN from PyTorch's tutorial.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ...passes.flops import program_macs
 from .bert import bert_base
 from .csrnet import csrnet, csrnet_backend
 from .dcgan import dcgan
+from .drn import drn_d_22
 from .fsrcnn import fsrcnn
 from .gcn import gcn
 from .inception import inception_v3
@@ -78,6 +80,7 @@ MODELS = (
     Model("nasrnn", nasrnn, None, None, "TENSAT's source", (1, 512)),
     Model("tensat-bert", tensat_bert, None, None, "TENSAT's source", (64, 1024)),
     Model("resnet3d18", resnet3d18, 33_371_472, 40.697e9, _TORCHVISION, (1, 3, 16, 112, 112)),
+    Model("drn-d-22", drn_d_22, 16_393_752, 13.051e9, "imgclsmob's table", _IMAGE),
 )
 _BY_KEY = {"".join(filter(str.isalnum, m.name)): m for m in MODELS}
 

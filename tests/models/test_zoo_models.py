@@ -33,9 +33,10 @@ SMALL = {
     "nasrnn": {"width": 72},
     "tensat-bert": {"sequence": 18, "layers": 3, "hidden": 72, "heads": 3},
     "resnet3d18": {"frames": 5, "image": 24},
+    "drn-d-22": {"image": 40},
 }
 # Of the largest models the published size is tested with `-m slow`.
-LARGE = {"csrnet", "gcn", "longformer", "nasnet-a", "tensat-bert", "resnet3d18"}
+LARGE = {"csrnet", "gcn", "longformer", "nasnet-a", "tensat-bert", "resnet3d18", "drn-d-22"}
 FULL = [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in NAMES]
 # ONNX has no band product: the export computes full ones, 6 GB each at the published size.
 FITTING = {"longformer": {"sequence": 2000, "width": 200}}

@@ -52,4 +52,5 @@ def small_sizes() -> Mapping[str, Mapping[str, int]]:
         "nasrnn": {"width": 64},
         "tensat-bert": {"sequence": 16, "layers": 3, "hidden": 64, "heads": 4},
         "resnet3d18": {"frames": 4, "image": 24},
+        "drn-d-22": {"image": 32},
     }
