@@ -16,6 +16,7 @@ from ..dialects.program import add_provenance, main_of, provenance
 from ..dialects.types import byte_size, tensor_type
 from ..lowering.algebra_to_kernel.loops import loop_extents, reads_single_places, shared_loops
 from ..lowering.algebra_to_kernel.match import match_gemm
+from .flops import scope_work
 
 # A row of intermediate values is kept in a buffer on the stack of one thread.
 ROW_BYTES = 1 << 16
@@ -23,6 +24,9 @@ ROW_BYTES = 1 << 16
 LEAST_ROWS = 4
 # Bodies grow with every fusion; past this many scopes compile time outweighs the saved traffic.
 MOST_SCOPES = 16
+# Operations of a product for each byte that merging it would spare. Above it a value is better
+# stored: alone, a product is computed a block of rows at a time, within a row it is not.
+MOST_WORK = 4.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class FuseKernels(ModulePass):
     extents (extent-1 dims aside) and the reader reads the intermediate at these iterators. Over
     all iterators this is an epilogue, which gemm and conv take too; over some of them it is a row:
     softmax and layer norm become one kernel. A merged kernel computes each point once, as before.
+    Products with much to compute stay out of rows.
 
     Before:
 
@@ -93,6 +98,9 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
     if not scalar and not any(s.summation for s in scopes):
         return False  # nothing is reduced: rows would only lose the freedom to choose the vector
+    spared = 2 * byte_size(tensor_type(producer.result))
+    if any(2 * scope_work(s).macs > MOST_WORK * spared for s in scopes):
+        return False
     rows = math.prod(loop_extents(scopes[0])[:shared])
     widest = max(byte_size(tensor_type(s.result)) for s in scopes[:-1])
     return shared > 0 and rows >= LEAST_ROWS and widest // rows <= ROW_BYTES

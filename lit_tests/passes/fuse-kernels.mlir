@@ -96,3 +96,31 @@ func.func @main(%x: tensor<1x8x3x3xf32>) -> tensor<1x8x3x3xf32> {
   %z = graph.lrn %y {size = 5} : tensor<1x8x3x3xf32>
   func.return %z : tensor<1x8x3x3xf32>
 }
+
+// -----
+
+// A band's product with long sums is computed a block of rows at a time, alone.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %s = kernel.loops (%0 = %q, %1 = %k) {
+// CHECK-NEXT:   sum (k: 32)
+// CHECK-NEXT:   kernel.yield
+// CHECK: %y = kernel.loops (%0 = %s) {
+// CHECK-NEXT:   max (k0: 3)
+func.func @main(%q: tensor<2x8x32xf32>, %k: tensor<2x8x32xf32>) -> tensor<2x8x3xf32> {
+  %s = graph.g2bmm %q, %k {width = 1} : tensor<2x8x3xf32>
+  %y = graph.softmax %s {axis = 2} : tensor<2x8x3xf32>
+  func.return %y : tensor<2x8x3xf32>
+}
+
+// -----
+
+// One with short sums shares its rows with the softmax: storing scores would cost more.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %y = kernel.loops (%0 = %q, %1 = %k) {
+// CHECK-NEXT:   sum (k: 8)
+// CHECK-NEXT:   max (k0: 3)
+func.func @main(%q: tensor<2x8x8xf32>, %k: tensor<2x8x8xf32>) -> tensor<2x8x3xf32> {
+  %s = graph.g2bmm %q, %k {width = 1} : tensor<2x8x3xf32>
+  %y = graph.softmax %s {axis = 2} : tensor<2x8x3xf32>
+  func.return %y : tensor<2x8x3xf32>
+}
