@@ -22,6 +22,9 @@ from .access import Access, Point, emit_index
 from .emit import Emitter
 from .types import I64, Value, constant
 
+Guard = tuple[Affine, int]
+"""A bound: an index that must be at least 0 and less than a size."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -103,14 +106,14 @@ def guards_of(
     type_: Tensor | None,
     outside: float,
     zeros: Sequence[tuple[int, int]] = (),
-) -> tuple[tuple[Affine, int], ...]:
+) -> tuple[Guard, ...]:
     """The bounds a read must check: none where the range, or the zero halo, makes it safe."""
     halo = zeros or [(0, 0)] * len(shape)
     if type_ is not None:
         halo = layout_of(type_).halo
     if outside != 0.0:
         halo = [(0, 0)] * len(shape)
-    needed: list[tuple[Affine, int]] = []
+    needed: list[Guard] = []
     for e, size, (low, high) in zip(index, shape, halo, strict=True):
         first, last = range_of(e, extents)
         if first < -low or last >= size + high:
@@ -191,6 +194,8 @@ class Buffers:
     """Whether the point is known to be where bounds that no lane decides hold: `interior_at`."""
     inside: bool = False
     """Whether every lane is known to be where bounds that lanes decide hold: `lanes_inside`."""
+    known: Mapping[Guard, bool] = field(default_factory=dict[Guard, bool])
+    """Bounds of which it is known whether they hold at the point: `each_region`."""
     optimistic: bool = False
     """Whether maxima and minima are taken as if there were no NaN first, which is then checked."""
     local: Mapping[SSAValue, tuple[int, ...]] = field(
@@ -232,7 +237,8 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
         return _row_access(operand, buffers.rows[source], extents)
     if isinstance(source.owner, OnesOp):
         guards = guards_of(operand.index, logical.get_shape(), extents, None, 1.0)
-        return Access(None, logical.element_type, Affine(0), guards)
+        guards, absent = _unknown(buffers, guards)
+        return Access(None, logical.element_type, Affine(0), guards, absent=absent)
     type_ = buffers.types.get(source, logical)
     strides, offset, _ = physical(type_)
     if source in buffers.local:
@@ -246,8 +252,18 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
         guards = tuple((operand.index[d], type_.get_shape()[d]) for d in operand.checked)
     if buffers.interior or buffers.inside:
         guards = tuple(g for g in guards if g[0].has_floor or not _is_known(buffers, g[0]))
-    place = buffers.pointers[source]
-    return Access(place, type_.element_type, flat, guards, operand.outside, fixed=True)
+    guards, absent = _unknown(buffers, guards)
+    element, outside = type_.element_type, operand.outside
+    return Access(
+        buffers.pointers[source], element, flat, guards, outside, fixed=True, absent=absent
+    )
+
+
+def _unknown(buffers: Buffers, guards: Sequence[Guard]) -> tuple[tuple[Guard, ...], bool]:
+    """The bounds that must still be checked, and whether one is known to fail."""
+    if any(not buffers.known.get(guard, True) for guard in guards):
+        return (), True
+    return tuple(guard for guard in guards if guard not in buffers.known), False
 
 
 def _is_known(buffers: Buffers, index: Affine) -> bool:

@@ -14,6 +14,7 @@ from .lanes import SLICES, power_of_two, result_access, result_address, split_it
 from .nest import Buffers, NestPlan, ScopePlan, interior_at, lanes_inside
 from .past_caches import streamed
 from .reduction import UNROLLED, emit_scopes
+from .regions import each_region
 from .types import I64, Index, Value
 
 # Vectors of one long loop that make up a slice.
@@ -135,6 +136,21 @@ class Points:
         self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point], tile: Index
     ) -> None:
         """One tile of the vector loop, or all of it, at neighbouring points."""
+        if len(points) > 1:
+            self._tile_in(b, buffers, target, points, tile)
+            return
+        each_region(
+            b,
+            self.plan,
+            buffers,
+            points[0],
+            self.vector,
+            lambda here: self._tile_in(b, here, target, points, tile),
+        )
+
+    def _tile_in(
+        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point], tile: Index
+    ) -> None:
         if self.tiles == 1:
             self._guarded(b, buffers, target, points)
             return
