@@ -60,7 +60,7 @@ class Vector:
     """The iterator that runs over lanes; `mask` says which are real (a count, or None for all).
 
     Iterator -1 stands for an extent of 1: a vector in which only the first lane is real. An aligned
-    vector starts where its iterator is a multiple of `lanes`.
+    vector starts where its iterator is a multiple of `lanes`, or where `lane_offsets` are the same.
     """
 
     iterator: int
@@ -126,12 +126,13 @@ def _linear(index: Affine, iterator: int) -> bool:
     )
 
 
-def lane_offsets(flat: Affine, iterator: int, lanes: int) -> tuple[int, ...] | None:
+def lane_offsets(flat: Affine, iterator: int, lanes: int, every: int = 0) -> tuple[int, ...] | None:
     """How far each lane's element lies from the first lane's; None where that varies.
 
-    For a vector that starts at a multiple of `lanes`: then floor((iterator + 4 * k) / 2) steps
-    once every two lanes.
+    For a vector that starts at a multiple of `every`, or of `lanes`: where these are even,
+    floor((iterator + 4 * k) / 2) steps once every two lanes.
     """
+    every = every or lanes
     offsets = [0] * lanes
     for atom, coefficient in flat.terms:
         if isinstance(atom, int):
@@ -145,7 +146,7 @@ def lane_offsets(flat: Affine, iterator: int, lanes: int) -> tuple[int, ...] | N
             nested = any(
                 not isinstance(a, int) and iterator in a.numerator.iterators for a, _ in others
             )
-            if nested or step * lanes % divisor or any(c % divisor for _, c in others):
+            if nested or step * every % divisor or any(c % divisor for _, c in others):
                 return None
         for lane in range(lanes):
             offsets[lane] += coefficient * ((start + step * lane) // divisor - start // divisor)

@@ -11,7 +11,9 @@ from ...dialects.index import Index as Affine
 from ...dialects.kernel import physical
 from ...dialects.types import Tensor, element_count
 from .access import compute_type, memory_type
+from .emit import Emitter
 from .isa import Isa
+from .types import I64, Index
 
 LINE = 64  # bytes; buffers in the arena start at a multiple of it
 # Measured with a second-level cache of 1 MiB: results of 1.8 MB lose by it, 3.6 MB gain.
@@ -20,6 +22,7 @@ LEAST_BYTES = 3 << 20
 # who reads it next. Measured: filling 8 MiB gains a third past the caches, copying it nothing;
 # 32 MiB gain a fifth, 64 MiB more than half.
 LEAST_BYTES_OF_LOOPS = 16 << 20
+LEAST_VECTORS = 4  # of a row whose ends are stored plainly
 LEAST_PIECE = 16  # bytes that one instruction stores past the caches, on every processor
 
 
@@ -44,11 +47,49 @@ def streamed(type_: Tensor, flat: Affine, vector: int) -> int:
     contiguous goes to memory in pieces of a line, or of a part to which every row is aligned: the
     processor puts parts that follow each other together.
     """
+    if not _is_for_memory(type_, flat, vector):
+        return 0
+    aligned = row_alignment(flat, vector) * memory_type(type_.element_type).bytes
+    piece = math.gcd(LINE, aligned)
+    return piece if piece >= LEAST_PIECE else 0
+
+
+def is_peeled(type_: Tensor, flat: Affine, vector: int, extent: int, lanes: int) -> bool:
+    """Whether a row that starts anywhere goes past the caches from its first whole vector on.
+
+    Its ends are then stored plainly: `whole_vectors`. A row must be long to gain by it.
+    """
+    size = memory_type(type_.element_type).bytes
+    return (
+        _is_for_memory(type_, flat, vector)
+        and extent >= LEAST_VECTORS * lanes
+        and lanes * size >= LEAST_PIECE
+        and row_alignment(flat, vector) % lanes != 0
+    )
+
+
+def row_alignment(flat: Affine, vector: int) -> int:
+    """The elements of which every row's first one is a multiple away from the buffer's; 0 for all.
+
+    A row lies along `vector`, at element `flat`.
+    """
+    return math.gcd(flat.constant, *(c for k, c in flat.terms if k != vector))
+
+
+def whole_vectors(
+    b: Emitter, first: Index, bounds: tuple[Index, Index], lanes: int
+) -> tuple[Index, Index]:
+    """Where aligned vectors begin, and end, between two places of a row that starts at `first`."""
+    low, high = bounds
+    ahead = b.logic("and", b.sub(0, b.value(b.add(first, low), I64)), lanes - 1)
+    start = b.add(low, ahead)
+    length = b.logic("and", b.sub(high, start), -lanes)
+    return start, b.add(start, length)
+
+
+def _is_for_memory(type_: Tensor, flat: Affine, vector: int) -> bool:
+    """Whether a result is larger than what caches keep, and contiguous along its rows."""
     size = memory_type(type_.element_type).bytes
     if element_count(type_) * size < LEAST_BYTES_OF_LOOPS:
-        return 0
-    if flat.has_floor or flat.coefficient(vector) != 1:
-        return 0
-    moves = (c * size for k, c in flat.terms if k != vector)
-    aligned = math.gcd(LINE, flat.constant * size, *moves)
-    return aligned if aligned >= LEAST_PIECE else 0
+        return False
+    return not flat.has_floor and flat.coefficient(vector) == 1

@@ -6,13 +6,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp
-from .access import Access, Point, Vector, store
+from .access import Access, Point, Vector, emit_index, lane_offsets, store
 from .emit import Emitter
 from .isa import Isa
-from .lanes import SLICES, power_of_two, result_access, result_address, split_item
+from .lanes import SLICES, addresses, power_of_two, result_access, result_address, split_item
 from .nest import Buffers, NestPlan, ScopePlan, interior_at, lanes_inside
-from .past_caches import streamed
+from .past_caches import (
+    LEAST_VECTORS,
+    LINE,
+    is_peeled,
+    row_alignment,
+    streamed,
+    whole_vectors,
+)
 from .reduction import UNROLLED, emit_scopes
 from .regions import each_region
 from .types import I64, Index, Value
@@ -58,7 +66,18 @@ class Points:
             self.tile = max(TILE_VECTORS, -(-share // self.width)) * self.width
         self.tiles = -(-self.extent // self.tile)
         self.streamed = streamed(self.op.type, out, self.vector)
+        self.peeled = self._is_peeled(out)
         self.items = count * self.tiles
+
+    def _is_peeled(self, out: Affine) -> bool:
+        """Whether vectors start at whole lines of the result, not at multiples of the lanes."""
+        if self.stack > 1 or self.block > 1:
+            return False
+        if not is_peeled(self.op.type, out, self.vector, self.extent, self.width):
+            return False
+        floors = [f for _, f in addresses(self.plan, self.op) if f.has_floor]
+        every = math.gcd(self.width, self.extent, row_alignment(out, self.vector))
+        return all(lane_offsets(f, self.vector, self.width, every) for f in floors)
 
     def _plan_stacks(self) -> None:
         """Stack points whose windows overlap along the innermost loop: they share much."""
@@ -202,6 +221,8 @@ class Points:
         count: int,
     ) -> None:
         """The vector loop over `count` elements from `start`, with a masked end."""
+        if self.peeled and self._peeled_range(b, buffers, target, points[0], start, count):
+            return
         whole = count - count % self.width
         low, high = self._inside(buffers) if count == self.extent else (0, 0)
         inside = replace(buffers, lanes=self.vector, inside=True)
@@ -210,6 +231,47 @@ class Points:
         if whole < count:
             at = [self._at(point, b.add(start, whole), count - whole) for point in points]
             self._points(b, buffers, target, at)
+
+    def _peeled_range(
+        self, b: Emitter, buffers: Buffers, target: Access, point: Point, start: Index, count: int
+    ) -> bool:
+        """Whole lines past the caches, the ends plainly; False where too little is inside bounds.
+
+        A vector at an end is all there, but only its lanes outside the lines are stored, none of
+        them by a store that reaches into a line: it would read that line from memory again.
+        """
+        width, bounds = self.width, (0, count)
+        inside = replace(buffers, lanes=self.vector, inside=True)
+        if count == self.extent:
+            bounds = lanes_inside(self.plan, buffers, self.vector)
+        else:  # a part of the row, anywhere
+            inside = buffers
+        low, high = bounds
+        if high - low < LEAST_VECTORS * width:
+            return False
+        first = emit_index(b, target.flat, point.at({self.vector: start}))
+        begin, end = whole_vectors(b, first, bounds, width)
+
+        def vector(here: Buffers, place: Index) -> tuple[Value, Point]:
+            lanes = Vector(self.vector, width, aligned=True)
+            at = point.at({self.vector: b.add(start, place)}, lanes)
+            return self._values(b, here, [at])[0], at
+
+        with b.loop(0, begin, width) as place:
+            value, at = vector(buffers, place)
+            mask = Vector(self.vector, width, b.sub(begin, place))
+            store(b, value, target, point.at(at.values, mask))
+        with b.loop(begin, end, width) as place:
+            value, at = vector(inside, place)
+            store(b, value, target, at, past_caches=LINE)
+        with b.loop(end, count, width) as place:
+            back = b.minimum(place, count - width)
+            value, _ = vector(buffers, back)
+            behind = b.broadcast(b.sub(place, back), width)
+            value = b.compress(value, b.compare("ge", b.iota(I64, width), behind))
+            mask = Vector(self.vector, width, b.sub(count, place))
+            store(b, value, target, point.at({self.vector: b.add(start, place)}, mask))
+        return True
 
     def _inside(self, buffers: Buffers) -> tuple[int, int]:
         """The vectors all lanes of which are inside bounds that lanes decide."""
@@ -247,14 +309,17 @@ class Points:
     def _points(
         self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point]
     ) -> None:
+        for value, point in zip(self._values(b, buffers, points), points, strict=True):
+            store(b, value, target, point, past_caches=self.streamed)
+
+    def _values(self, b: Emitter, buffers: Buffers, points: Sequence[Point]) -> list[Value]:
+        """The result at points that share what they have in common."""
         places = [(replace(buffers, values={}), point) for point in points]
         for scope in self.plan.scopes:
             made = emit_scopes(b, scope, places)
             for (here, _), value in zip(places, made, strict=True):
                 here.values[scope.op.result] = value
-        for here, point in places:
-            value = here.values[self.plan.root.op.result]
-            store(b, value, target, point, past_caches=self.streamed)
+        return [here.values[self.plan.root.op.result] for here, _ in places]
 
 
 def _has_long_sums(plan: NestPlan) -> bool:

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import f16, f32, f64
+from xdsl.dialects.builtin import f16, f32, f64, i8
 
 import isoform
 import isoform.lowering.kernel_to_cpu.past_caches as past_caches_file
@@ -127,3 +127,54 @@ def test_loops_that_store_past_the_caches_are_right(kernel, isa, monkeypatch):
     found = session.run(inputs)["y"].astype(np.float64)
     session.close()
     np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-3, atol=1e-6)
+
+
+def _padded(b: GraphBuilder, x, *pads: int, fill: float = 0.0):
+    return b.pad(b.relu(x), pads=list(pads), fill=fill)
+
+
+def _doubled(b: GraphBuilder, x):
+    wide = b.broadcast(x, shape=[3, 7, 2, 44, 2], dims=[0, 1, 3])
+    return b.reshape(wide, shape=[3, 14, 88])
+
+
+# Rows that start anywhere in a line, and are more than four vectors long.
+PEELED = {
+    "padded": ((2, 3, 5, 70), lambda b, x: _padded(b, x, 0, 0, 1, 1, 0, 0, 1, 1)),
+    "padded in front": ((7, 79), lambda b, x: _padded(b, x, 1, 22, 0, 0, fill=-np.inf)),
+    "padded behind": ((7, 79), lambda b, x: _padded(b, x, 0, 0, 0, 40, fill=1.5)),
+    "few long rows": ((2, 4001), lambda b, x: _padded(b, x, 0, 1, 0, 2)),
+    "part": ((9, 200), lambda b, x: b.neg(b.slice(x, starts=[0, 3], sizes=[9, 99], steps=[1, 1]))),
+    "joined": ((9, 75), lambda b, x: b.concat(x, b.neg(x), axis=0)),
+    "bias": (
+        (9, 197),
+        lambda b, x: b.add(x, b.expand(b.constant(np.float32(range(197))), [9, 197])),
+    ),
+    "doubled": ((3, 7, 44), _doubled),
+    "half": ((7, 75), lambda b, x: b.cast(_padded(b, x, 1, 1, 0, 0), to=f16)),
+    "bytes": ((7, 150), lambda b, x: b.cast(_padded(b, x, 1, 1, 0, 0), to=i8)),
+}
+
+
+@pytest.mark.parametrize("kernel", PEELED)
+def test_rows_that_start_anywhere_go_past_the_caches_from_their_first_line_on(
+    kernel, isa, monkeypatch
+):
+    """The reference, with NaN and infinity at the ends of the operand, in parts as threads do."""
+    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    shape, make = PEELED[kernel]
+    b = GraphBuilder()
+    b.output("y", make(b, b.input("x", shape)))
+    program = b.build()
+    inputs = draw_inputs(program)
+    if kernel != "bytes":
+        inputs["x"].reshape(-1)[:: inputs["x"].size - 1] = np.nan, np.inf
+    expected = run(program, inputs)["y"]
+    for threads in (1, 2):
+        session = CpuSession(place(program), threads, isa=isa)
+        codes = [call.code.ir for segment in session.segments for call in segment.calls]
+        if isa.vector_bytes >= {"half": 32, "bytes": 64}.get(kernel, 0):  # pieces of 16 bytes
+            assert all("!nontemporal" in ir and "fence seq_cst" in ir for ir in codes)
+        found = session.run(inputs)["y"]
+        session.close()
+        np.testing.assert_allclose(found.astype(np.float64), expected, rtol=1e-3, atol=1e-6)
