@@ -100,6 +100,8 @@ class Access:
     outside: float = 0.0
     fixed: bool = False
     """Whether nothing writes the buffer while the kernel runs."""
+    size: int = 0
+    """Elements that may be read from the pointer on, where that is known."""
     absent: bool = False
     """Whether a guard is known to fail, wherever the access is made."""
 
@@ -112,6 +114,11 @@ class Access:
         return iterator in self.flat.iterators or any(
             iterator in index.iterators for index, _ in self.guards
         )
+
+    def can_be_cleared(self, vector: Vector) -> bool:
+        """Whether the buffer's first vector may be read, and zeroed, in place of one outside."""
+        whole = self.size >= vector.lanes and self.is_contiguous(vector.iterator)
+        return whole and self.outside == 0.0
 
     def is_contiguous(self, iterator: int) -> bool:
         return self.flat.coefficient(iterator) == 1 and _linear(self.flat, iterator)
@@ -264,7 +271,10 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
     mask = guard if real is None else real if guard is None else b.logic("and", guard, real)
     dtype = memory_type(access.element).vector(lanes)
     picks = _picks(access, vector, point) if guard is None else None
-    if access.is_contiguous(vector.iterator):
+    if shared is not None and own is None and real is None and access.can_be_cleared(vector):
+        place = b.select(shared, b.value(emit_index(b, access.flat, point), I64), constant(I64, 0))
+        value = _cleared(b, b.load(dtype, access.pointer, place, pure=access.fixed), shared)
+    elif access.is_contiguous(vector.iterator):
         place = emit_index(b, access.flat, point)
         if shared is not None:  # no lane is read, but far outside even that is slow
             place = b.select(shared, b.value(place, I64), constant(I64, 0))
@@ -279,6 +289,13 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
     if guard is None or access.outside == 0.0:
         return value
     return b.select(guard, value, constant(target, access.outside))
+
+
+def _cleared(b: Emitter, value: Value, kept: Value) -> Value:
+    """The value, or zeros: by its bits, as a condition would be made the mask of a slow load."""
+    bits = Type(f"i{value.type.bits}").vector(value.type.lanes)
+    mask = b.broadcast(b.sub(0, b.cast(kept, bits.element)), value.type.lanes)
+    return b.bitcast(b.logic("and", b.bitcast(value, bits), mask), value.type)
 
 
 def _picks(access: Access, vector: Vector, point: Point) -> list[int] | None:

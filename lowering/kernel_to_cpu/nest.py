@@ -17,7 +17,7 @@ from ...dialects.index import Index as Affine
 from ...dialects.index import normalise, range_of, row_major_strides
 from ...dialects.kernel import layout_of, physical
 from ...dialects.scalars import Read
-from ...dialects.types import Tensor, tensor_type
+from ...dialects.types import Tensor, element_count, tensor_type
 from .access import Access, Point, emit_index
 from .emit import Emitter
 from .types import I64, Value, constant
@@ -253,9 +253,10 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
     if buffers.interior or buffers.inside:
         guards = tuple(g for g in guards if g[0].has_floor or not _is_known(buffers, g[0]))
     guards, absent = _unknown(buffers, guards)
-    element, outside = type_.element_type, operand.outside
+    place, element = buffers.pointers[source], type_.element_type
+    size = 0 if source in buffers.local else element_count(type_)
     return Access(
-        buffers.pointers[source], element, flat, guards, outside, fixed=True, absent=absent
+        place, element, flat, guards, operand.outside, fixed=True, size=size, absent=absent
     )
 
 

@@ -15,8 +15,9 @@ from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp
 from .access import Access, Point, Vector, store
 from .emit import Emitter
-from .lanes import result_access, split_item
+from .lanes import result_access, result_address, split_item
 from .nest import Buffers, HeldRow, NestPlan, Operand, ScopePlan
+from .past_caches import streamed
 from .reduction import UNROLLED, emit_scope
 from .types import Index, Value
 
@@ -71,6 +72,8 @@ class RowsHeld:
 
     def __post_init__(self) -> None:
         self.items = max(1, math.prod(self.plan.extents[: self.plan.shared]))
+        out = result_address(self.op, self.plan)
+        self.streamed = streamed(self.op.type, out, self.plan.root.own[0])
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         target = result_access(self.op, self.plan, result)
@@ -91,6 +94,6 @@ class RowsHeld:
             at = point.at({iterator: start}, Vector(iterator, self.lanes, mask, aligned=True))
             made.append(emit_scope(b, scope, buffers, at))
             if scope is self.plan.root:
-                store(b, made[-1], target, at)
+                store(b, made[-1], target, at, past_caches=self.streamed)
         dim = next(d for d, e in enumerate(scope.here) if iterator in e.iterators)
         buffers.held[scope.op.result] = HeldRow(dim, extent, tuple(made))

@@ -79,6 +79,22 @@ def test_no_element_is_read_by_itself_and_none_past_the_end(isa: Isa, kernel: st
     np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("kernel", ["linear", "padded pool", "padded average"])
+def test_nothing_is_taken_from_where_no_element_is(isa: Isa, kernel: str, value: float):
+    """In place of rows outside the first vector of all is read; it must not be seen."""
+    shape, make = KERNELS[kernel]
+    b = GraphBuilder()
+    b.output("y", make(b, b.input("x", shape)))
+    program = b.build()
+    inputs = draw_inputs(program)
+    inputs["x"].reshape(-1)[:16] = value
+    session = CpuSession(place(program), 1, isa=isa)
+    found = session.run(inputs)["y"]
+    session.close()
+    np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-6)
+
+
 def at_the_end(array: np.ndarray) -> np.ndarray:
     """A copy whose last byte is followed by a page that nobody may read."""
     room = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
