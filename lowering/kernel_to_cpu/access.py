@@ -68,6 +68,12 @@ class Vector:
     mask: Mask = None
     aligned: bool = False
 
+    @property
+    def real(self) -> int:
+        """How many lanes are real, where that is a number."""
+        assert not isinstance(self.mask, Value)
+        return self.lanes if self.mask is None else self.mask
+
 
 @dataclass
 class Point:

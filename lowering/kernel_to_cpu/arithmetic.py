@@ -26,7 +26,7 @@ class Arithmetic(Flow):
     @overload
     def add(self, x: Index, y: Index) -> Index: ...
     def add(self, x: Operand, y: Operand) -> Operand:
-        """Add; `(x + 3) + 4` becomes `x + 7`."""
+        """Add; `(x + 3) + (y + 4)` becomes `(x + y) + 7`."""
         if isinstance(x, int) and isinstance(y, Value):
             x, y = y, x
         if isinstance(x, Value) and x.type == I64 and isinstance(y, int):
@@ -37,6 +37,10 @@ class Arithmetic(Flow):
             result = self.op(I64, f"add {base}, {total}")
             self._sums[result.text] = base, total
             return result
+        if isinstance(x, Value) and isinstance(y, Value) and x.type == y.type == I64:
+            (left, offset), (right, more) = (self._sums.get(v.text, (v, 0)) for v in (x, y))
+            if offset or more:
+                return self.add(self.op(I64, f"add {left}, {right.text}"), offset + more)
         return self._binary("add", "fadd", x, y)
 
     @overload

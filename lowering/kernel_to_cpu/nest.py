@@ -198,6 +198,8 @@ class Buffers:
     """Bounds of which it is known whether they hold at the point: `each_region`."""
     optimistic: bool = False
     """Whether maxima and minima are taken as if there were no NaN first, which is then checked."""
+    checks: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
+    """Sums of what such a maximum read so far, for scopes that are not checked one by one."""
     local: Mapping[SSAValue, tuple[int, ...]] = field(
         default_factory=dict[SSAValue, tuple[int, ...]]
     )

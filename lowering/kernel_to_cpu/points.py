@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from xdsl.ir import SSAValue
+
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp
 from .access import Access, Point, Vector, emit_index, lane_offsets, store
@@ -21,9 +23,10 @@ from .past_caches import (
     streamed,
     whole_vectors,
 )
-from .reduction import UNROLLED, emit_scopes
+from .reduction import UNROLLED, any_nan, emit_scopes, start_checks
 from .regions import each_region
 from .types import I64, Index, Value
+from .windows import window_of
 
 # Vectors of one long loop that make up a slice.
 TILE_VECTORS = 16
@@ -82,7 +85,8 @@ class Points:
     def _plan_stacks(self) -> None:
         """Stack points whose windows overlap along the innermost loop: they share much."""
         shared = _overlapping(self.plan, self.order[-1]) if self.order else {}
-        self.stack = STACK if shared and self.block == 1 else 1
+        alone = self.block == 1 or _overlapping(self.plan, self.vector)
+        self.stack = STACK if shared and alone else 1
         if self.stack > 1:
             self.plan = replace(self.plan, scopes=[_first(s, shared) for s in self.plan.scopes])
 
@@ -220,17 +224,39 @@ class Points:
         start: Index,
         count: int,
     ) -> None:
-        """The vector loop over `count` elements from `start`, with a masked end."""
+        """The vector loop over `count` elements from `start`; exactly if a maximum may lose NaN.
+
+        Tests between the vectors would keep the processor from reading far ahead.
+        """
         if self.peeled and self._peeled_range(b, buffers, target, points[0], start, count):
             return
-        whole = count - count % self.width
+        inside = replace(buffers, lanes=self.vector, inside=True)
+        at = points[0].at({self.vector: start}, Vector(self.vector, self.width, aligned=True))
+        checks = start_checks(self.plan.scopes, inside, at)
+        checks = self._pass(b, replace(buffers, checks=checks), target, points, start, count)
+        exact = replace(buffers, optimistic=False)
+        for check in checks.values():
+            with b.when(any_nan(b, check)):
+                self._pass(b, exact, target, points, start, count)
+
+    def _pass(
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        target: Access,
+        points: Sequence[Point],
+        start: Index,
+        count: int,
+    ) -> dict[SSAValue, Value]:
+        """The vector loop once, with a masked end; the sums to check after it."""
         low, high = self._inside(buffers) if count == self.extent else (0, 0)
         inside = replace(buffers, lanes=self.vector, inside=True)
-        for here, done, stop in ((buffers, 0, low), (inside, low, high), (buffers, high, whole)):
-            self._vectors(b, here, target, points, start, (done, stop))
-        if whole < count:
-            at = [self._at(point, b.add(start, whole), count - whole) for point in points]
-            self._points(b, buffers, target, at)
+        for here, done, stop in ((buffers, 0, low), (inside, low, high), (buffers, high, count)):
+            now = replace(here, checks=buffers.checks)
+            buffers = replace(
+                buffers, checks=self._vectors(b, now, target, points, start, (done, stop))
+            )
+        return buffers.checks
 
     def _peeled_range(
         self, b: Emitter, buffers: Buffers, target: Access, point: Point, start: Index, count: int
@@ -287,36 +313,62 @@ class Points:
         points: Sequence[Point],
         start: Index,
         bounds: tuple[int, int],
-    ) -> None:
-        """Whole vectors, between places counted from `start`."""
+    ) -> dict[SSAValue, Value]:
+        """Vectors between places counted from `start`, the last one masked; the sums to check."""
+        checks = buffers.checks
         done, end = bounds
-        for vectors in sorted({1, self.block}, reverse=True):
+        windows = self._beside(buffers, points[0])
+        block = max(1, self.block // len(points))
+        for vectors in (windows,) if windows else sorted({1, block}, reverse=True):
             step = vectors * self.width
             stop = done + (end - done) // step * step
             if done == stop:
                 continue
-            with b.loop(done, stop, step) as index:
-                first = b.add(start, index)
-                places = [b.add(first, k * self.width) for k in range(vectors)]
-                at = [self._at(point, place) for point in points for place in places]
-                self._points(b, buffers, target, at)
+            with b.fold(done, stop, list(checks.values()), step) as loop:
+                here = replace(buffers, checks=dict(zip(checks, loop.values, strict=True)))
+                self._points(b, here, target, points, b.add(start, loop.index), step)
+                loop.next(list(here.checks.values()))
+            checks = dict(zip(checks, loop.results, strict=True))
             done = stop
+        if done < end:
+            last = replace(buffers, checks=dict(checks))
+            self._points(b, last, target, points, b.add(start, done), end - done)
+            checks = last.checks
+        return checks
 
-    def _at(self, point: Point, place: Index, mask: int | None = None) -> Point:
-        vector = Vector(self.vector, self.width, mask, aligned=True)
-        return point.at({self.vector: place}, vector)
+    def _beside(self, buffers: Buffers, point: Point) -> int:
+        """The vectors to compute together where windows lie along the lanes; 0 where none does."""
+        at = point.at({self.vector: 0}, Vector(self.vector, self.width))
+        found = (window_of(scope, buffers, at) for scope in self.plan.scopes)
+        return min((window.beside for window in found if window is not None), default=0)
 
     def _points(
-        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point]
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        target: Access,
+        points: Sequence[Point],
+        first: Index,
+        count: int,
     ) -> None:
-        for value, point in zip(self._values(b, buffers, points), points, strict=True):
+        """`count` elements from `first` on of each point, in vectors side by side."""
+        at: list[Point] = []
+        for point in points:
+            for k in range(0, count, self.width):
+                mask = count - k if k + self.width > count else None
+                vector = Vector(self.vector, self.width, mask, aligned=True)
+                at.append(point.at({self.vector: b.add(first, k)}, vector))
+        values = self._values(b, buffers, at, len(at) // len(points))
+        for value, point in zip(values, at, strict=True):
             store(b, value, target, point, past_caches=self.streamed)
 
-    def _values(self, b: Emitter, buffers: Buffers, points: Sequence[Point]) -> list[Value]:
-        """The result at points that share what they have in common."""
+    def _values(
+        self, b: Emitter, buffers: Buffers, points: Sequence[Point], beside: int = 1
+    ) -> list[Value]:
+        """The result at points that share what they have in common, each `beside` side by side."""
         places = [(replace(buffers, values={}), point) for point in points]
         for scope in self.plan.scopes:
-            made = emit_scopes(b, scope, places)
+            made = emit_scopes(b, scope, places, beside)
             for (here, _), value in zip(places, made, strict=True):
                 here.values[scope.op.result] = value
         return [here.values[self.plan.root.op.result] for here, _ in places]

@@ -3,7 +3,8 @@
 Totals of a sum or product are one vector a point. Those of a maximum that keeps NaN may be two, on
 processors where such a maximum takes three instructions: the plain one, which loses some NaN, and a
 sum of all values, which is NaN if one of them is. Where that sum is NaN (or infinities cancelled in
-it) the scope is computed again, exactly.
+it) the scope is computed again, exactly: at once, or after the loop whose sums are
+`Buffers.checks`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+
+from xdsl.ir import SSAValue
 
 from ...dialects.types import byte_size, tensor_type
 from .access import Point, Vector, compute_type, read
@@ -19,6 +23,7 @@ from .nest import Buffers, Operand, ScopePlan, access
 from .past_caches import LEAST_BYTES_OF_LOOPS
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
 from .types import Index, Type, Value, constant
+from .windows import Window, window_of
 
 # A window of this many taps or fewer is written out: addresses and bounds then fold.
 UNROLLED = 9
@@ -54,13 +59,18 @@ class _Reduction:
         for value in values:
             if value.text not in self.summed:
                 self.summed.add(value.text)
-                check = b.add(check, value)
+                check = self.sum(b, check, value)
         return [*made, check]
 
     def join(self, b: Emitter, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
         """Totals of both."""
         made = [self.combine(b, x, y) for x, y in zip(xs, ys, strict=True)]
-        return [*made[:-1], b.add(xs[-1], ys[-1])] if self.checked else made
+        return [*made[:-1], self.sum(b, xs[-1], ys[-1])] if self.checked else made
+
+    def sum(self, b: Emitter, x: Value, y: Value) -> Value:
+        """Add to the check. In another order LLVM would make one chain of it through a loop."""
+        with b.flags("nsz"):
+            return b.add(x, y)
 
     def combine(self, b: Emitter, x: Value, y: Value) -> Value:
         if not self.checked:
@@ -73,21 +83,71 @@ def emit_scope(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> 
     return emit_scopes(b, scope, [(buffers, point)])[0]
 
 
-def emit_scopes(b: Emitter, scope: ScopePlan, places: Places) -> list[Value]:
-    """The scope's values at several points, which share the loops over the summations."""
+def emit_scopes(b: Emitter, scope: ScopePlan, places: Places, beside: int = 1) -> list[Value]:
+    """The scope's values at several points, which share the loops over the summations.
+
+    Each `beside` of them lie side by side in a row of vectors, which may be short but for the last.
+    """
     if not scope.sums:
         return [_body(b, scope, *place) for place in places]
-    dtype = _dtype(scope).vector(places[0][1].lanes)
+    buffers, point = places[0]
+    dtype = _dtype(scope).vector(point.lanes)
+    window = window_of(scope, buffers, point)
 
-    def reduce(reduction: _Reduction) -> list[Value]:
+    def reduced(reduction: _Reduction) -> list[Value]:
+        if window is not None:
+            return _by_window(b, window, reduction, places, beside, dtype)
         totals = reduction.start(dtype, len(places))
         return _sum(b, scope, reduction, places, list(scope.sums), totals)
 
     exact = _Reduction(scope.reduction)
-    if not _is_optimistic(scope, places[0]):
-        return reduce(exact)
-    *found, check = reduce(_Reduction(scope.reduction, checked=True))
-    return b.if_else(_any_nan(b, check), lambda: reduce(exact), lambda: found)
+    if not _is_optimistic(scope, (buffers, point)):
+        return reduced(exact)
+    plain = _Reduction(scope.reduction, checked=True)
+    *found, check = reduced(plain)
+    if scope.op.result in buffers.checks:
+        buffers.checks[scope.op.result] = plain.sum(b, buffers.checks[scope.op.result], check)
+        return found
+    return b.if_else(any_nan(b, check), lambda: reduced(exact), lambda: found)
+
+
+def start_checks(
+    scopes: Sequence[ScopePlan], buffers: Buffers, point: Point
+) -> dict[SSAValue, Value]:
+    """Sums to check, for scopes that may lose NaN at such points: nothing is summed yet."""
+    return {
+        scope.op.result: constant(_dtype(scope).vector(point.lanes), 0)
+        for scope in scopes
+        if scope.sums and _is_optimistic(scope, (buffers, point))
+    }
+
+
+def _by_window(
+    b: Emitter,
+    window: Window,
+    reduction: _Reduction,
+    places: Places,
+    beside: int,
+    dtype: Type,
+) -> list[Value]:
+    """Reduce what windows read across the lanes, in vectors side by side, and then along them."""
+    rows = [places[k] for k in range(0, len(places), beside)]
+    last = places[beside - 1][1].vector
+    assert last is not None
+    points = (beside - 1) * last.lanes + last.real
+    columns: list[list[Value]] = []
+    for start in window.starts(points, last.lanes):
+        at = [(buffers, window.at(b, point, points, start)) for buffers, point in rows]
+        totals = reduction.start(dtype, len(at))
+        sums = list(window.across.sums)
+        columns.append(_sum(b, window.across, reduction, at, sums, totals))
+    found: list[Value] = []
+    for row in range(len(rows)):
+        for taps in window.pick(b, [column[row] for column in columns], points):
+            found.append(reduce(partial(reduction.combine, b), taps))
+    if reduction.checked:
+        found.append(reduce(partial(reduction.sum, b), [column[-1] for column in columns]))
+    return found
 
 
 def _is_optimistic(scope: ScopePlan, place: tuple[Buffers, Point]) -> bool:
@@ -112,7 +172,7 @@ def _is_from_memory(scope: ScopePlan, buffers: Buffers) -> bool:
     return any(byte_size(t) >= LEAST_BYTES_OF_LOOPS for t in types)
 
 
-def _any_nan(b: Emitter, x: Value) -> Value:
+def any_nan(b: Emitter, x: Value) -> Value:
     """Whether x, or any lane of it, is NaN."""
     found = b.compare("ne", x, x)
     return b.reduce("or", found) if x.type.lanes else found
@@ -228,7 +288,7 @@ def emit_horizontal(
         return exact()[0]
     total, check = reduce(_Reduction(scope.reduction, checked=True))
     plain = _Reduction(scope.reduction, checked=True)
-    return b.if_else(_any_nan(b, check), exact, lambda: [_across(b, plain, total)])[0]
+    return b.if_else(any_nan(b, check), exact, lambda: [_across(b, plain, total)])[0]
 
 
 def _across(b: Emitter, reduction: _Reduction, total: Value) -> Value:

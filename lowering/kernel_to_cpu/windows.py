@@ -1,0 +1,145 @@
+"""Windows that lie along the lanes of a vector: what several vectors of points read of a row, once.
+
+A maximum over 3x3 at stride 2 reads each place of a row for one or two taps, and for each tap loads
+the range again to take it apart. Reduced across the lanes first, the range is loaded once, in whole
+vectors, one after the other; only the totals are taken apart, tap by tap:
+
+    max over (r, s) of x[2h + r, 2w + s]   is   max over s of v[2w + s],
+                                          v[k]  =  max over r of x[2h + r, k]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+
+from ...dialects.index import Index as Affine
+from .access import MOST_LOADS, Point, Vector, emit_index
+from .emit import Emitter
+from .nest import Buffers, Operand, ScopePlan, access
+from .types import Value
+
+# Taps along the lanes, each of which is a shuffle or two.
+MOST_TAPS = 16
+
+
+@dataclass(frozen=True)
+class Window:
+    """How a scope's one read walks along the lanes.
+
+    Attributes:
+        across: the scope without the summations along the lanes: at place `iterator` of the row.
+        first: the place that the first lane reads at the first tap.
+        step: places between neighbouring lanes.
+        taps: places between the first tap and each.
+        size: places that a row has.
+    """
+
+    across: ScopePlan
+    iterator: int
+    first: Affine
+    step: int
+    taps: tuple[int, ...]
+    size: int
+
+    @property
+    def beside(self) -> int:
+        """Vectors of points to compute together: two where they read places in common.
+
+        Measured: four would be faster out of the caches, and slower from memory.
+        """
+        overlap = max(self.taps) - min(self.taps) >= abs(self.step)
+        return 2 if overlap else 1
+
+    def offsets(self, points: int) -> list[list[int]]:
+        """Places that so many neighbouring points read for each tap, the least of which is 0."""
+        read = [[self.step * k + tap for k in range(points)] for tap in self.taps]
+        least = min(map(min, read))
+        return [[place - least for place in places] for places in read]
+
+    def starts(self, points: int, lanes: int) -> list[int]:
+        """Where vectors start that hold all of these places, and none behind them."""
+        span = max(map(max, self.offsets(points))) + 1
+        return [0] if span <= lanes else [*range(0, span - lanes, lanes), span - lanes]
+
+    def at(self, b: Emitter, point: Point, points: int, start: int) -> Point:
+        """The point, and the vector that starts `start` places behind the least one read."""
+        vector = point.vector
+        assert vector is not None
+        read = [self.step * k + tap for k in (0, points - 1) for tap in self.taps]
+        place = b.add(emit_index(b, self.first, point), min(read) + start)
+        real = max(read) - min(read) + 1
+        mask = real if real < vector.lanes else None
+        along = Vector(self.iterator, vector.lanes, mask)
+        return Point((*point.extents, self.size), {**point.values, self.iterator: place}, along)
+
+    def pick(self, b: Emitter, totals: Sequence[Value], points: int) -> list[list[Value]]:
+        """What each vector of points reads for each tap, out of the totals at `starts`."""
+        lanes = totals[0].type.lanes
+        starts = self.starts(points, lanes)
+        found: list[list[Value]] = []
+        for first in range(0, points, lanes):
+            taps = (read[first : first + lanes] for read in self.offsets(points))
+            found.append([_picked(b, totals, starts, read) for read in taps])
+        return found
+
+
+def _picked(
+    b: Emitter, vectors: Sequence[Value], starts: Sequence[int], places: Sequence[int]
+) -> Value:
+    """The elements at places of a row that vectors hold from `starts` on."""
+    lanes = vectors[0].type.lanes
+    held = [min(place // lanes, len(starts) - 1) for place in places]
+    lane = [k * lanes + place - starts[k] for k, place in zip(held, places, strict=True)]
+    return b.pick(vectors, [*lane, *[lane[0]] * (lanes - len(places))])
+
+
+def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> Window | None:
+    """The scope's window along the lanes; None if it has none, or bounds to check."""
+    if point.vector is None or len(scope.reads) != 1:
+        return None
+    vector, (operand,) = point.vector.iterator, scope.reads
+    if operand.source not in buffers.pointers or operand in buffers.ready:
+        return None
+    found = access(operand, buffers, point.extents)
+    dims = [d for d, e in enumerate(operand.index) if vector in e.iterators]
+    if found.pointer is None or found.absent or found.guards or found.flat.has_floor:
+        return None
+    if len(dims) != 1:
+        return None
+    index = operand.index[dims[0]]
+    step = index.coefficient(vector)
+    along = [k for k in scope.sums if k in index.iterators]
+    if not along or found.flat.coefficient(vector) != step:
+        return None
+    extents = [range(point.extents[k]) for k in along]
+    taps = tuple(
+        sum(index.coefficient(k) * n for k, n in zip(along, place, strict=True))
+        for place in product(*extents)
+    )
+    if len(taps) > MOST_TAPS or abs(step) + max(map(abs, taps)) // 4 >= MOST_LOADS:
+        return None
+    across, iterator, size = _across(scope, operand, dims[0], along, buffers, point)
+    first = index - sum((Affine.iterator(k) * index.coefficient(k) for k in along), Affine(0))
+    return Window(across, iterator, first, step, taps, size)
+
+
+def _across(
+    scope: ScopePlan,
+    operand: Operand,
+    dim: int,
+    along: Sequence[int],
+    buffers: Buffers,
+    point: Point,
+) -> tuple[ScopePlan, int, int]:
+    """The scope without its summations along a row, the row's iterator, and the row's size."""
+    iterator = len(point.extents)
+    index = (*operand.index[:dim], Affine.iterator(iterator), *operand.index[dim + 1 :])
+    checked = operand.checked
+    if checked is not None:
+        checked = tuple(d for d in checked if d != dim)
+    moved = Operand(operand.source, index, operand.outside, checked)
+    sums = tuple(k for k in scope.sums if k not in along)
+    size = buffers.types[operand.source].get_shape()[dim]
+    return replace(scope, sums=sums, reads=(moved,)), iterator, size
