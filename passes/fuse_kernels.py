@@ -24,8 +24,8 @@ ROW_BYTES = 1 << 16
 LEAST_ROWS = 4
 # Bodies grow with every fusion; past this many scopes compile time outweighs the saved traffic.
 MOST_SCOPES = 16
-# Operations of a product for each byte that merging it would spare. Above it a value is better
-# stored: alone, a product is computed a block of rows at a time, within a row it is not.
+# Operations of a product for each byte of what is between and of the result. Above it a value is
+# better stored: alone, a product is computed a block of rows at a time, within a row it is not.
 MOST_WORK = 4.0
 
 
@@ -98,8 +98,8 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
     if not scalar and not any(s.summation for s in scopes):
         return False  # nothing is reduced: rows would only lose the freedom to choose the vector
-    spared = 2 * byte_size(tensor_type(producer.result))
-    if any(2 * scope_work(s).macs > MOST_WORK * spared for s in scopes):
+    moved = 2 * byte_size(tensor_type(producer.result)) + byte_size(kernel.type)
+    if any(2 * scope_work(s).macs > MOST_WORK * moved for s in scopes):
         return False
     rows = math.prod(loop_extents(scopes[0])[:shared])
     widest = max(byte_size(tensor_type(s.result)) for s in scopes[:-1])
