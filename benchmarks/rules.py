@@ -1,6 +1,6 @@
 """The rule generator's table: docs/substitutions.md.
 
-    python benchmarks/rules.py [--size 3] [--jobs 2] [--checkpoint FOLDER]
+    python benchmarks/rules.py [--size 3] [--jobs 2] [--checkpoint FOLDER] [--out F]
                                       enumerate, prune, make general, prove; counts of each step
     python benchmarks/rules.py --enumerate 4 [--worlds a,b]
                                       enumeration and pruning alone, world by world, with seconds
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from isoform.passes.substitution.generate.candidates import candidates
 from isoform.passes.substitution.generate.operators import WORLDS
-from isoform.passes.substitution.generate.pipeline import SEED, counts_table, generate
+from isoform.passes.substitution.generate.pipeline import SEED, counts_table, generate, rule_file
 from isoform.passes.substitution.generate.table import Enumerator
 from isoform.passes.substitution.prove.by_z3 import properties, proved_by_z3
 from isoform.passes.substitution.prove.validate import follows
@@ -32,6 +32,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--checkpoint", type=Path)
+    parser.add_argument("--out", type=Path, help="the rule file")
     parser.add_argument("--enumerate", type=int, metavar="N")
     parser.add_argument("--worlds", default="", help="names, with --enumerate; all of them if none")
     parser.add_argument("--redundant", action="store_true")
@@ -44,9 +45,16 @@ def main() -> None:
         enumerate_worlds(given.enumerate, chosen)
         return
     started = time.perf_counter()
-    made = generate(given.size, jobs=given.jobs, checkpoint=given.checkpoint, tell=print)
+    made = generate(given.size, jobs=given.jobs, checkpoint=given.checkpoint, tell=tell)
     print(counts_table(made))
+    if given.out is not None:
+        given.out.write_text(rule_file(made))
     print(f"{time.perf_counter() - started:.0f} s, {memory()} MB in this process")
+
+
+def tell(text: str) -> None:
+    """A line of progress, with the seconds and memory this process used so far."""
+    print(f"{time.process_time():7.1f} s CPU, {memory()} MB: {text}", flush=True)
 
 
 def enumerate_worlds(size: int, names: list[str]) -> None:

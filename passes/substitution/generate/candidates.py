@@ -45,7 +45,7 @@ class Candidate:
 
 @dataclass
 class Counts:
-    """How many candidates each step leaves."""
+    """How many candidates each step leaves; those of the limit are counted apart (largest.py)."""
 
     terms: int = 0
     classes: int = 0
@@ -57,6 +57,10 @@ class Counts:
     instance: int = 0
     consequence: int = 0
     general: int = 0
+    limit_pairs: int = 0
+    limit_roles: int = 0
+    limit_parts: int = 0
+    limit_laws: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{k: getattr(self, k) + getattr(other, k) for k in vars(self)})
@@ -65,29 +69,29 @@ class Counts:
 def candidates(table: Table) -> tuple[list[Candidate], Counts]:
     """The candidates of a world, smallest first."""
     world, counts = table.world, Counts(terms=len(table))
-    classes = _Classes(table)
+    classes = Classes(table)
     counts.classes, counts.pairs = classes.count, classes.pairs
     seen, found = dict[object, None](), list[Candidate]()
     for left, right in (*_single(table, classes), *_double(table, classes)):
         counts.congruence += 1
-        if not _roles_apart((*left, *right)):
+        if not roles_apart((*left, *right)):
             continue
         counts.roles += 1
-        one = _renamed(left, right, dict(world.variables))
+        one = renamed(left, right, dict(world.variables))
         key = (one.left, one.right)
         if key in seen or (one.right, one.left) in seen:
             continue
         seen[key] = None
         found.append(one)
     counts.renaming = len(found)
-    found = [one for one in found if not _has_common_part(one)]
+    found = [one for one in found if not has_common_part(one)]
     counts.common = len(found)
     kept = without_instances(found)
     counts.instance = len(kept)
     return kept, counts
 
 
-def _roles_apart(terms: tuple[Term, ...]) -> bool:
+def roles_apart(terms: tuple[Term, ...]) -> bool:
     """Whether no variable is at once the image of a convolution and its kernel or bias."""
     convs = [node for node in nodes_of(terms) if node.op == "conv"]
     images = {name for node in convs for name in variables_of(node.operands[:1])}
@@ -109,7 +113,7 @@ def _kernels_in_place(term: Term, weights: bool) -> bool:
             return all(map(_kernels_in_place, term.operands, inside))
 
 
-class _Classes:
+class Classes:
     """Terms by fingerprint; the first of each class is its smallest."""
 
     def __init__(self, table: Table) -> None:
@@ -126,19 +130,23 @@ class _Classes:
         self.canonical = (self.is_first[operands] | missing).all(axis=1)
 
 
-def _single(table: Table, classes: _Classes) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+def _single(table: Table, classes: Classes) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
     for term in np.flatnonzero(classes.canonical & ~classes.is_first):
         yield (table.term(int(term)),), (table.term(int(classes.first[term])),)
 
 
-def _double(table: Table, classes: _Classes) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
-    """Both results of a split, where each alone is a smaller term of fewer variables."""
+def doubles(table: Table, classes: Classes, least: int = 0) -> Iterator[tuple[int, int]]:
+    """Both results of a split, where each alone is a smaller term of fewer variables.
+
+    Args:
+        least: operators that the split has with all below it, at least.
+    """
     sizes = table.sizes
     for block, (which, result, _) in enumerate(table.made_by):
         if which < 0 or result != 0 or table.world.operators[which].results != 2:
             continue
         zeroth = np.flatnonzero(table.block == block)
-        for a in zeroth[classes.canonical[zeroth]]:
+        for a in zeroth[classes.canonical[zeroth] & (sizes[zeroth] >= least)]:
             b = int(a) + len(zeroth)
             first = (int(classes.first[a]), int(classes.first[b]))
             if min(sizes[first[0]], sizes[first[1]]) < 1 or a in first or b in first:
@@ -151,10 +159,16 @@ def _double(table: Table, classes: _Classes) -> Iterator[tuple[tuple[Term, ...],
             )
             bound = set(variables_of(right)) <= set(variables_of(left))
             if new and bound and len(nodes_of(left)) <= table.most:
-                yield left, right
+                yield int(a), b
 
 
-def _renamed(
+def _double(table: Table, classes: Classes) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
+    for pair in doubles(table, classes):
+        left = tuple(table.term(int(classes.first[term])) for term in pair)
+        yield left, tuple(table.term(term) for term in pair)
+
+
+def renamed(
     left: tuple[Term, ...], right: tuple[Term, ...], shapes: Mapping[str, Shape]
 ) -> Candidate:
     """Variables renamed in the order in which they appear, by shape."""
@@ -204,12 +218,17 @@ def _mapped(terms: tuple[Term, ...], image: Callable[[Term], Term | None]) -> tu
     return tuple(build(term) for term in terms)
 
 
-def _has_common_part(one: Candidate) -> bool:
+def has_common_part(one: Candidate) -> bool:
     return _shares_an_input(one) or _shares_its_top(one)
 
 
 def _shares_an_input(one: Candidate) -> bool:
-    """Whether a subterm of both sides may be any tensor: the pair with a variable there holds."""
+    """Whether a subterm of both sides may be any tensor."""
+    return with_variable(one) is not None
+
+
+def with_variable(one: Candidate) -> Candidate | None:
+    """The pair with a variable in place of a subterm of both sides, where it still holds."""
     mine = [t for t in subterms(one.left) if isinstance(t, Out | Node)]
     theirs = set(subterms(one.right))
     for term in dict.fromkeys(mine):
@@ -222,9 +241,10 @@ def _shares_an_input(one: Candidate) -> bool:
         right = replace_term(one.right, term, Var("common"))
         if any(isinstance(t, Var) for t in (*left, *right)) and left == right:
             continue
-        if outcome(Rule("", left, right), {**dict(one.shapes), "common": shape[0]}).equal:
-            return True
-    return False
+        shapes = {**dict(one.shapes), "common": shape[0]}
+        if outcome(Rule("", left, right), shapes).equal:
+            return Candidate(left, right, tuple(shapes.items()))
+    return None
 
 
 def _shares_its_top(one: Candidate) -> bool:

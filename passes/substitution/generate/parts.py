@@ -30,14 +30,14 @@ def _parts(one: Candidate, most: int) -> Iterator[Candidate]:
         if len(operands) != 2 or not isinstance(axis, int) or operator_count(other) != most:
             continue
         shapes = shapes_of(operands, dict(one.shapes))
-        if shapes is None or not _is_new(operands, other):
+        if shapes is None or not share_an_operand(operands, other):
             continue
         sizes = tuple(shape[axis] for shape in shapes)
         split = Node("split", other, (("axis", axis), ("sizes", sizes)))
         yield Candidate(operands, (Out(split, 0), Out(split, 1)), one.shapes)
 
 
-def _is_new(operands: Sequence[Term], other: tuple[Term, ...]) -> bool:
+def share_an_operand(operands: Sequence[Term], other: tuple[Term, ...]) -> bool:
     """Whether the parts are ops that share an operand, and each reads what the other does not."""
     every = set(variables_of(other))
     first, second = (set(variables_of((term,))) for term in operands)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -34,12 +35,13 @@ from ..rule import (
 from ..rule_text import print_rule, print_rules
 from .candidates import Candidate, Counts, candidates, rename, without_instances
 from .generalise import Failure, generalise, with_attributes
+from .largest import largest_laws
 from .operators import WORLDS, World
 from .parts import laws_of_parts
 from .renaming import rename_rule
 from .special import without_special_cases
 from .subsume import without_consequences
-from .table import Enumerator
+from .table import REPRESENTATIVES_FROM, Enumerator
 
 T = TypeVar("T")
 SEED = 1
@@ -72,7 +74,7 @@ def generate(
     with workers(jobs) as pool:
         found = list[Candidate]()
         steps = [(world, size) for world in worlds]
-        mapped = _mapped(pool, _enumerated, steps, checkpoint, f"candidates-{size}")
+        mapped = _mapped(pool, _enumerated, steps, checkpoint, f"candidates-{size}", 1)
         for world, (kept, counts) in zip(worlds, mapped, strict=True):
             made.counts.append((world.name, counts))
             tell(f"{world.name}: {counts.terms} terms, {len(kept)} candidates")
@@ -108,7 +110,7 @@ def rule_file(made: Generated) -> str:
 def counts_table(made: Generated) -> str:
     """How many candidates each step leaves, by world and in all, and the verdicts."""
     rows = [*made.counts, ("in all", sum((c for _, c in made.counts), Counts()))]
-    steps = list(vars(rows[0][1]))
+    steps = [step for step, count in vars(rows[-1][1]).items() if count or "limit" not in step]
     lines = ["  ".join(["world".ljust(15), *(step.rjust(11) for step in steps)])]
     for name, counts in rows:
         numbers = [str(getattr(counts, step)).rjust(11) for step in steps]
@@ -125,12 +127,26 @@ def counts_table(made: Generated) -> str:
 
 def _enumerated(step: tuple[World, int]) -> tuple[list[Candidate], Counts]:
     world, most = step
-    found, counts = candidates(Enumerator(world, SEED, most).run())
-    kept = without_consequences(found)
-    counts.consequence = len(kept)
-    kept = [one for one in kept if not _is_artifact(one, most)]
+    found, counts = equalities(world, most)
+    kept = [one for one in found if not _is_artifact(one, most)]
     counts.general = len(kept)
     return kept, counts
+
+
+def equalities(world: World, most: int) -> tuple[list[Candidate], Counts]:
+    """The laws of a world that do not follow from others; from a size on by largest.py."""
+    table = Enumerator(world, SEED, most).run()
+    if most < REPRESENTATIVES_FROM:
+        found, counts = candidates(table)
+        kept = without_consequences(found)
+        counts.consequence = len(kept)
+        return kept, counts
+    smaller, counts = equalities(world, most - 1)
+    largest = largest_laws(table, smaller)
+    counts.limit_pairs, counts.limit_roles = largest.pairs, largest.roles
+    counts.limit_parts, counts.limit_laws = largest.parts, len(largest.found)
+    counts.terms = len(table)
+    return without_instances([*smaller, *largest.found]), counts
 
 
 def _is_artifact(one: Candidate, most: int) -> bool:
@@ -258,16 +274,16 @@ def _mapped(
     block: int = 50,
 ) -> Iterator[T]:
     """The function on every item, in order; finished blocks are kept and not done again."""
-    for start in range(0, len(items), block):
-        chunk = items[start : start + block]
-        path = None if checkpoint is None else checkpoint / f"{name}-{start // block}.pickle"
-        if path is not None and path.exists():
-            yield from pickle.loads(path.read_bytes())
-            continue
-        done = list(
-            map(function, chunk) if pool is None else pool.map(function, chunk, chunksize=4)
-        )
-        if path is not None:
+    blocks = [items[start : start + block] for start in range(0, len(items), block)]
+    paths = [checkpoint and checkpoint / f"{name}-{k}.pickle" for k in range(len(blocks))]
+    known = [path.read_bytes() if path and path.exists() else None for path in paths]
+    missing = [chunk for chunk, text in zip(blocks, known, strict=True) if text is None]
+    left = [item for chunk in missing for item in chunk]
+    several = min(4, block)
+    results = map(function, left) if pool is None else pool.map(function, left, chunksize=several)
+    for chunk, path, text in zip(blocks, paths, known, strict=True):
+        done = list(islice(results, len(chunk))) if text is None else pickle.loads(text)
+        if path and text is None:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, pickle.dumps(done))
         yield from done

@@ -26,6 +26,7 @@ Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 
 LANES = 3
 NONE = np.int32(2**31 - 1)  # in a row of nodes: no node, sorts last
+REPRESENTATIVES_FROM = 4
 _CHUNK = 1 << 14  # terms evaluated at once
 _BRUTE = 1 << 20  # pairs looked at at once
 
@@ -39,6 +40,7 @@ class Table:
         nodes: operators each is made of, sorted, padded with NONE; an operator with several results
             is known by its first term.
         hashes: fingerprints of the exact values.
+        commuting: operators of which larger terms have one order of operands only.
     """
 
     def __init__(self, world: World, most: int) -> None:
@@ -49,6 +51,7 @@ class Table:
         self.operands: Ids = np.zeros((0, 3), np.int32)
         self.nodes: Ids = np.zeros((0, most), np.int32)
         self.hashes: Words = np.zeros(0, np.uint64)
+        self.commuting: set[int] = set()
 
     def __len__(self) -> int:
         return len(self.hashes)
@@ -105,7 +108,9 @@ class Enumerator:
             equal values; what is left out follows from smaller equalities.
     """
 
-    def __init__(self, world: World, seed: int, most: int, representatives_from: int = 4) -> None:
+    def __init__(
+        self, world: World, seed: int, most: int, representatives_from: int = REPRESENTATIVES_FROM
+    ) -> None:
         self.world, self.most, self.narrow = world, most, representatives_from
         self.table = Table(world, most)
         self.values: dict[Shape, Words] = {}
@@ -201,6 +206,8 @@ class Enumerator:
             compiled = None if given is None else plan(operator.op, given, operand_shapes)
             if compiled is None or not self._fits(compiled):
                 continue
+            if size > 1 and self._commutes(operator, compiled, operand_shapes):
+                self.table.commuting.add(which)
             pieces = list(self._tuples(size, operator, operand_shapes, compiled))
             if not pieces:
                 continue
@@ -247,12 +254,10 @@ class Enumerator:
             if len(ids):
                 yield ids[:, None], self.table.nodes[ids]
         elif operator.arity == 2:
-            once = size > 1 and shapes[0] == shapes[1] and self._commutes(compiled, shapes)
+            once = size > 1 and self._commutes(operator, compiled, shapes)
             yield from self._pairs(size, operator, shapes, once)
         else:
-            for sizes in product(range(size), repeat=operator.arity):
-                lists = [self._ids(s, x, operator) for s, x in zip(sizes, shapes, strict=True)]
-                yield from self._brute(size, lists)
+            yield from self._triples(size, operator, shapes)
 
     def _ids(self, size: int, shape: Shape, operator: Operator) -> Ids:
         ids = self.by.get((size, shape), np.zeros(0, np.int32))
@@ -300,26 +305,59 @@ class Enumerator:
     def _brute(
         self, size: int, lists: Sequence[Ids], once: bool = False
     ) -> Iterator[tuple[Ids, Ids]]:
-        """All combinations, of which those with size - 1 nodes in all are kept."""
+        """All pairs, of which those with size - 1 nodes in all are kept."""
         for rows in _combinations([len(ids) for ids in lists]):
-            picked = [ids[r] for ids, r in zip(lists, rows, strict=True)]
+            a, b = (ids[r] for ids, r in zip(lists, rows, strict=True))
             if once:
-                keep = picked[0] <= picked[1]
-                picked = [ids[keep] for ids in picked]
-            nodes = self.table.nodes[picked[0]][:, : size - 1]
-            for ids in picked[1:]:
-                nodes = _union(nodes, self.table.nodes[ids][:, : size - 1])
+                a, b = a[a <= b], b[a <= b]
+            nodes = self._union(size, a, b)
             fits = (nodes != NONE).sum(axis=1) == size - 1
             if size == 1:  # an operator on constants alone is a constant
-                fits &= np.any([ids < self.variables for ids in picked], axis=0)
+                fits &= (a < self.variables) | (b < self.variables)
             if fits.any():
-                kept = np.sort(nodes[fits], axis=1)
-                room = np.full((len(kept), self.most), NONE)
-                width = min(self.most, kept.shape[1])
-                room[:, :width] = kept[:, :width]
-                yield np.stack([ids[fits] for ids in picked], axis=1), room
+                yield np.stack([a[fits], b[fits]], axis=1), self._packed(nodes[fits])
 
-    def _commutes(self, compiled: Plan, shapes: Sequence[Shape]) -> bool:
+    def _triples(
+        self, size: int, operator: Operator, shapes: Sequence[Shape]
+    ) -> Iterator[tuple[Ids, Ids]]:
+        """All triples, of which those with size - 1 nodes in all are kept; pairs are sifted."""
+        for sizes in product(range(size), repeat=2):
+            lists = [self._ids(s, x, operator) for s, x in zip(sizes, shapes, strict=False)]
+            pairs = [np.zeros((0, 2), np.int32), *self._few(size, lists)]
+            first, second = np.concatenate(pairs).T
+            for third in (self._ids(s, shapes[2], operator) for s in range(size)):
+                for row, other in _combinations([len(first), len(third)]):
+                    a, b, c = first[row], second[row], third[other]
+                    nodes = _union(self._union(size, a, b), self.table.nodes[c][:, : size - 1])
+                    fits = (nodes != NONE).sum(axis=1) == size - 1
+                    if size == 1:
+                        fits &= (np.stack([a, b, c]) < self.variables).any(axis=0)
+                    if fits.any():
+                        kept = np.stack([a[fits], b[fits], c[fits]], axis=1)
+                        yield kept, self._packed(nodes[fits])
+
+    def _few(self, size: int, lists: Sequence[Ids]) -> Iterator[Ids]:
+        """Pairs with at most size - 1 nodes in all."""
+        for rows in _combinations([len(ids) for ids in lists]):
+            a, b = (ids[r] for ids, r in zip(lists, rows, strict=True))
+            fits = (self._union(size, a, b) != NONE).sum(axis=1) < size
+            yield np.stack([a[fits], b[fits]], axis=1)
+
+    def _union(self, size: int, a: Ids, b: Ids) -> Ids:
+        """The nodes of both; an operand of a graph of `size` operators has fewer."""
+        return _union(self.table.nodes[a][:, : size - 1], self.table.nodes[b][:, : size - 1])
+
+    def _packed(self, nodes: Ids) -> Ids:
+        """Sorted, and as wide as the table's rows."""
+        kept = np.sort(nodes, axis=1)
+        room = np.full((len(kept), self.most), NONE)
+        width = min(self.most, kept.shape[1])
+        room[:, :width] = kept[:, :width]
+        return room
+
+    def _commutes(self, operator: Operator, compiled: Plan, shapes: Sequence[Shape]) -> bool:
+        if operator.arity != 2 or shapes[0] != shapes[1]:
+            return False
         a, b = (draw(shape, LANES, 0, name) for shape, name in zip(shapes, PLACES, strict=False))
         forth, back = compiled.run([a, b]), compiled.run([b, a])
         return all(np.array_equal(x, y) for x, y in zip(forth, back, strict=True))
