@@ -13,17 +13,17 @@ kept if at most `most_wrong` of each output's positions are wrong.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ...dialects.canonical_types import Leaf, Scope, Source
+from ...dialects.canonical_types import Extents, Leaf, Scope, Source
 from ...dialects.index import Index
 from ..derivation.lift import leaves_of
 from ..equivalence.field import Evaluator
@@ -34,13 +34,17 @@ from .lookup import Sieve, fit, keys, places, wrong_at
 from .operators import Product
 from .region import Mask, field_mask
 from .split_points import mask_by_split_points
-from .views import Lanes, Move, moves, view
+from .values import Inputs, Value, drawn
+from .views import Move, is_redundant, moves, view
 
-Inputs: TypeAlias = Mapping[Leaf, Source]
 # How the wrong positions are found: each is compared, or PET's few of each box (split_points.py).
 MaskTest: TypeAlias = Literal["every", "split-points"]
 
 Kinds: TypeAlias = Literal["both", "exact", "partial"]
+
+
+# Positions of a product that are computed before all of it is.
+_SAMPLED = 96
 
 
 @dataclass(frozen=True)
@@ -73,28 +77,6 @@ class Options:
     kinds: Kinds = "both"
     forms: tuple[str, ...] = ("plain", "library", "pieces", "fused")
     seed: int = 0
-
-
-@dataclass(frozen=True)
-class Value:
-    """Something made of the inputs without a product of them.
-
-    Attributes:
-        values: its residues, [lane, *shape].
-        holds: the inputs in it.
-        text: how it was made; build: the same from any inputs of these shapes or larger channels.
-        steps: the moves that made it of an input; None where anything else did.
-    """
-
-    values: Lanes
-    holds: frozenset[Leaf]
-    text: str
-    build: Callable[[Inputs], Source]
-    steps: tuple[Move, ...] | None = None
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape[1:]
 
 
 @dataclass(frozen=True)
@@ -162,7 +144,8 @@ class Generator:
         self.field = Residues(draw_primes(2, options.seed), options.seed)
         self.evaluator = Evaluator(self.field)
         self.targets = [keys(self.evaluator.value(root), self.field) for root in self.roots]
-        self.sieves = [Sieve(target, self.field) for target in self.targets]
+        right = 1.0 - options.most_wrong
+        self.sieves = [Sieve(target, right) for target in self.targets]
         self.work = sum(work_of(root) for root in self.roots)
         self.count = Count()
         self.bytes = 0
@@ -171,34 +154,64 @@ class Generator:
     def run(self) -> Iterator[Mutant]:
         """Every mutant kept, in order of depth."""
         self.deadline = time.monotonic() + self.options.seconds
-        for depth, left, right, product in self._programs():
-            self.count.products += 1
-            if self.count.products % 64 == 0 and time.monotonic() > self.deadline:
+        everything = frozenset(self.inputs)
+        for depth, left, right in self._pairs_by_depth():
+            if time.monotonic() > self.deadline:
                 self.count.stopped = "time"
                 return
-            if self.count.products > self.options.mutants:
-                self.count.stopped = "steps"
-                return
-            mutant = self._look(depth, left, right, product)
-            if mutant is not None:
-                self.count.kept += 1
-                yield mutant
+            if not left.holds or left.holds & right.holds:
+                continue
+            if left.holds | right.holds != everything:
+                continue
+            for product in self._products(left, right):
+                self.count.products += 1
+                if self.count.products > self.options.mutants:
+                    self.count.stopped = "steps"
+                    return
+                mutant = self._look(depth, left, right, product)
+                if mutant is not None:
+                    self.count.kept += 1
+                    yield mutant
 
     # --- programs ---
 
-    def _programs(self) -> Iterator[tuple[int, Value, Value, Product]]:
-        """Pairs of values with a product, the one that multiplies last first: fewest operators."""
-        levels = self._levels()
-        everything = frozenset(self.inputs)
-        for total in range(max(self.options.depth - 1, 0)):
-            for k in range(total, -1, -1):
-                for left in levels[k]:
-                    for right in levels[total - k]:
-                        if left.holds & right.holds or left.holds | right.holds != everything:
-                            continue
-                        if left.holds:
-                            for product in self._products(left, right):
-                                yield total + 2, left, right, product
+    def _pairs_by_depth(self) -> Iterator[tuple[int, Value, Value]]:
+        """Values with the depth of a product of them, fewest operators first.
+
+        Those of the last level are made one after the other, and none is kept.
+        """
+        first = [self._input(leaf, f"input {k}") for k, leaf in enumerate(self.inputs)]
+        levels, seen = [first], {value.name() for value in first}
+        self.count.values = len(first)
+        if self.options.depth > 1:
+            yield from ((2, left, right) for left in first for right in first)
+        for total in range(1, self.options.depth - 1):
+            kept: list[Value] = []
+            last = total == self.options.depth - 2
+            for value in self._next(levels):
+                # It is multiplied by an input, so it must hold all others.
+                if last and len(value.holds) < len(self.inputs) - 1:
+                    continue
+                if (name := value.name()) in seen:
+                    continue
+                seen.add(name)
+                self.count.values += 1
+                if not last and self._has_room(value):
+                    kept.append(value)
+                for other in first:
+                    yield total + 2, value, other
+                    yield total + 2, other, value
+            levels.append(kept)
+            for k in range(total - 1, 0, -1):
+                pairs = itertools.product(levels[k], levels[total - k])
+                yield from ((total + 2, left, right) for left, right in pairs)
+
+    def _has_room(self, value: Value) -> bool:
+        """Whether there is memory for one value more."""
+        self.bytes += value.nbytes
+        if self.bytes > self.options.bytes:
+            self.count.stopped = "memory"
+        return self.bytes <= self.options.bytes
 
     def _products(self, left: Value, right: Value) -> Iterator[Product]:
         options = self.options
@@ -212,32 +225,6 @@ class Generator:
                 yield product
 
     # --- values ---
-
-    def _levels(self) -> list[list[Value]]:
-        """The values by the number of operators that made them, no two alike."""
-        levels = [[self._input(leaf, f"input {k}") for k, leaf in enumerate(self.inputs)]]
-        seen = {_name(value.values) for value in levels[0]}
-        for _ in range(max(self.options.depth - 2, 0)):
-            fresh: list[Value] = []
-            for value in self._next(levels):
-                if (name := _name(value.values)) in seen:
-                    continue
-                if self._is_spent(value):
-                    break
-                seen.add(name)
-                fresh.append(value)
-            levels.append(fresh)
-        self.count.values = sum(len(level) for level in levels)
-        return levels
-
-    def _is_spent(self, value: Value) -> bool:
-        """Whether no memory or time is left for values; half of the time is for products."""
-        self.bytes += value.values.nbytes
-        if self.bytes > self.options.bytes:
-            self.count.stopped = "memory"
-        elif time.monotonic() > self.deadline - self.options.seconds / 2:
-            self.count.stopped = "time"
-        return self.count.stopped != "finished"
 
     def _input(self, leaf: Leaf, name: str) -> Value:
         def build(inputs: Inputs) -> Source:
@@ -264,14 +251,14 @@ class Generator:
         free = self.dims.get(leaf, range(len(value.shape)))
         dims = [d for d in free if d != 1 or len(value.shape) < 4]
         for move in moves(value.shape, dims, self.options.gaps):
+            if is_redundant(value.shapes, steps, move):
+                continue
             chain = (*steps, move)
 
             def build(inputs: Inputs, chain: tuple[Move, ...] = chain) -> Source:
                 return view(inputs[leaf], chain)
 
-            yield Value(
-                move.on_array(value.values), value.holds, f"{value.text}, {move}", build, chain
-            )
+            yield Value(value.made, value.holds, f"{value.text}, {move}", build, chain)
 
     def _constants(self) -> Iterator[Value]:
         """Averaging weights, where one image is all that is given."""
@@ -315,12 +302,26 @@ class Generator:
 
     # --- outputs ---
 
+    def _passes(self, left: Value, right: Value, product: Product) -> bool:
+        """Whether a sample of a product holds enough of each output."""
+        shape = product.shape(left.shape, right.shape)
+        assert shape is not None
+        if isinstance(product, operators.Conv) and product.groups == 1:
+            places, inside = _windows(product, left.shape, right.shape)
+            windows = left.sample(places) * inside
+            weights = right.values.reshape(self.field.lanes, shape[1], -1)
+            lanes = self.field.matmul(windows[:, None], weights.swapaxes(1, 2)[:, None])
+        else:
+            whole = product.values(self.field, left.values, right.values)
+            lanes = whole[(slice(None), *drawn(shape, _SAMPLED))]
+        sample, size = keys(lanes, self.field), math.prod(shape)
+        return all(sieve.passes(sample, size) for sieve in self.sieves)
+
     def _look(self, depth: int, left: Value, right: Value, product: Product) -> Mutant | None:
         """The mutant whose outputs are found in a product; None if too little of them is."""
-        lanes = product.values(self.field, left.values, right.values)
-        if not all(sieve.passes(lanes) for sieve in self.sieves):
+        if not self._passes(left, right, product):
             return None
-        values = keys(lanes, self.field)
+        values = keys(product.values(self.field, left.values, right.values), self.field)
         indices: list[tuple[Index, ...]] = []
         for target in self.targets:
             found = places(target, values)
@@ -367,6 +368,15 @@ class Generator:
         ]
 
 
+@lru_cache(maxsize=512)
+def _windows(product: operators.Conv, x: Extents, w: Extents) -> operators.Windows:
+    """What a sample of a convolution's positions reads."""
+    shape = product.shape(x, w)
+    assert shape is not None
+    n, _, *at = drawn(shape, _SAMPLED)
+    return product.windows(x, w, (n, *at))
+
+
 def work_of(root: Scope) -> float:
     """Multiplications of a scope of products."""
     return float(sum(math.prod(root.shape + term.sums) for term in root.expr.terms))
@@ -377,10 +387,3 @@ def _inner(product: Product, weights: Sequence[int]) -> int:
     if isinstance(product, operators.Conv):
         return math.prod(weights[1:])
     return weights[-2] if isinstance(product, operators.Matmul) else 1
-
-
-def _name(values: Lanes) -> bytes:
-    """A name for residues and their shape."""
-    made = hashlib.blake2b(np.ascontiguousarray(values).tobytes(), digest_size=16)
-    made.update(repr(values.shape).encode())
-    return made.digest()

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from ...dialects.canonical_types import ONE, Extents, Guard, Read, Scope, Source
 from ...dialects.index import Index, iterators
 from ..derivation.body import build
 from ..equivalence.residues import Residues
-from .views import Lanes
+from .views import Lanes, Places
+
+# Places of an image, and whether they are inside of it: [position, element of the weights].
+Windows: TypeAlias = "tuple[list[Places], np.ndarray[Any, np.dtype[np.bool_]]]"
 
 
 class Product(Protocol):
@@ -88,6 +91,22 @@ class Conv:
         made = field.matmul(left, right).reshape(lanes, self.groups, n, *sizes, -1)
         moved = np.moveaxis(np.moveaxis(made, 1, 2), -1, 3)  # lane, n, group, feature, *sizes
         return moved.reshape(lanes, n, features, *sizes)
+
+    def windows(self, x: Extents, w: Extents, at: Sequence[Places]) -> Windows:
+        """What some positions (n, *out) read.
+
+        For one group: with more, not every position reads the same channels.
+        """
+        per_group, *taps = w[1:]
+        elements = np.unravel_index(np.arange(math.prod(w[1:])), (per_group, *taps))
+        places = [at[0][:, None], elements[0][None, :]]
+        inside = np.ones((1, 1), bool)
+        for out, tap, n, pad in zip(at[1:], elements[1:], x[2:], self.pads(taps), strict=True):
+            place = out[:, None] * self.stride + tap[None, :] * self.dilation - pad
+            if pad:
+                inside = inside & (place >= 0) & (place < n)
+            places.append(place)
+        return places, inside
 
     def channel(self, features: int, channels: int, f: Index, c: Index) -> Index:
         """The channel that a feature reads, at place c of its group."""

@@ -21,11 +21,17 @@ from ..search_result import Proof
 from .correct import Correction, Form, restricted
 from .forms import Corrected, corrected_forms
 from .generate import Count, Generator, Mutant, Options, work_of
-from .operators import side_by_side_scope
+from .operators import gathered, side_by_side_scope
 from .region import Mask
 
 # The dim along which programs that are searched together stand side by side.
 _ALONG = 1
+# Mutants that take at most this much longer than the fastest count as fast.
+NOISE = 1.05
+# In parts of the time for generation, when pricing ends, and when proofs do.
+_PRICING, _PROVING = 1.5, 2.0
+# Times as many mutants are priced without their corrections as with.
+_LOOKED = 8
 # Dims up to this extent are not shrunk, so that views may change them.
 _KEPT = 16
 
@@ -55,6 +61,14 @@ class Candidate:
         return forms[0] if forms else "plain"
 
     @property
+    def reorders(self) -> bool:
+        """Whether the product has the programs' positions and no others: views that are inverses.
+
+        Those of neighbours cancel.
+        """
+        return self.mutant.exact and self.mutant.work == 1.0
+
+    @property
     def proof(self) -> Proof:
         """How they are known to be equal; residues may be wrong, with the prover's bound."""
         return "checked" if any(m.startswith(FIELD) for m in self.methods) else "exact"
@@ -62,11 +76,16 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Found:
-    """Candidates, the cheapest first, what was counted, and why others were dropped."""
+    """Candidates, the cheapest first, what was counted, and why others were dropped.
+
+    Attributes:
+        priced: mutants that were corrected and priced, in each form.
+    """
 
     candidates: tuple[Candidate, ...]
     count: Count
     unproved: int
+    priced: int = 0
 
 
 def search_mutants(
@@ -76,18 +95,21 @@ def search_mutants(
     most: int = 16,
     costs: Costs | None = None,
     enough: int = 8,
+    below: float = math.inf,
 ) -> Found:
     """Mutants that hold every one of some programs, corrected and proved, the cheapest first.
 
     The mutants are generated with as few channels as decide equality (the shrinking theorem of
     equivalence/shrink.py: a dim that is only read plainly), and then built at the programs' size;
     what counts is the proof there. Of the forms of a mutant's corrections the cheapest counts.
+    Time that is not spent on generating them goes to prices and proofs, and as much again.
 
     Args:
         programs: several are of one shape but for the second dim (`groupable`).
-        most: mutants that are built, corrected and priced: those of the least work.
+        most: mutants that are corrected and priced: the cheapest of those of the least work.
         enough: candidates that are proved, the cheapest first.
         costs: of the target, for which corrections choose kernels; the cpu's, if not given.
+        below: seconds; what is modelled to take as long or longer is not proved.
     """
     started = time.monotonic()
     small, full = shrunk(programs)
@@ -95,18 +117,20 @@ def search_mutants(
     wanted = (m for m in generator.run() if options.kinds in ("both", _kind(m)))
     found = sorted(wanted, key=lambda m: (_work(m), m.depth, m.text))
     prices = prices_of(full, costs)
-    ranked = [
-        Candidate(mutant, made, (), price([c.result for c in made]))
-        for mutant in found[:most]
-        if mutant.build(full) not in programs
-        for form, made in forms_of(programs, mutant, full, prices).items()
-        if mutant.exact or form in options.forms
-    ]
-    prover = Prover(seed=options.seed, deadline=started + 4 * options.seconds)
+    until = started + _PRICING * options.seconds
+    ranked: list[Candidate] = []
+    for mutant in _cheapest(programs, found[: _LOOKED * most], full, prices, below, until)[:most]:
+        if time.monotonic() > until:
+            generator.count.stopped = "time"
+            break
+        for form, made in forms_of(programs, mutant, full, prices).items():
+            if mutant.exact or form in options.forms:
+                ranked.append(Candidate(mutant, made, (), price([c.result for c in made])))
+    prover = Prover(seed=options.seed, deadline=started + _PROVING * options.seconds)
     candidates: list[Candidate] = []
     unproved = 0
     for candidate in sorted(ranked, key=lambda c: (c.seconds, c.mutant.depth, c.mutant.text)):
-        if len(candidates) == enough:
+        if len(candidates) == enough or candidate.seconds >= below:
             break
         if any(candidate.mutant is known.mutant for known in candidates):
             continue  # in a form that costs more
@@ -115,11 +139,45 @@ def search_mutants(
         except OutOfTimeError:
             generator.count.stopped = "time"
             break
-        if proved is None:
-            unproved += 1
-        else:
-            candidates.append(proved)
-    return Found(tuple(candidates), generator.count, unproved)
+        unproved += proved is None
+        candidates += [] if proved is None else [proved]
+    return Found(tuple(candidates), generator.count, unproved, len(ranked))
+
+
+def _cheapest(
+    programs: Sequence[Scope],
+    mutants: Sequence[Mutant],
+    full: Mapping[Leaf, Source],
+    prices: Prices,
+    below: float,
+    until: float,
+) -> list[Mutant]:
+    """The mutants without their corrections, the cheapest by the model first.
+
+    Those that take too long so are left out, and the programs themselves, and what the time does
+    not suffice for.
+    """
+    found: list[tuple[float, int]] = []
+    for number, mutant in enumerate(mutants):
+        if time.monotonic() > until:
+            break
+        made = mutant.build(full)
+        if made in programs:
+            continue
+        pairs = zip(programs, mutant.index, strict=True)
+        alone = prices.program([gathered(made, index, p.shape) for p, index in pairs]).seconds
+        if alone < below or below == math.inf:
+            found.append((alone, number))
+    return [mutants[number] for _, number in sorted(found)]
+
+
+def preferred(candidates: Sequence[Candidate]) -> Candidate | None:
+    """Of the candidates that are as fast as the fastest one whose views cancel with others'."""
+    if not candidates:
+        return None
+    least = min(candidate.seconds for candidate in candidates)
+    close = [candidate for candidate in candidates if candidate.seconds <= least * NOISE]
+    return min(close, key=lambda c: (not c.reorders, c.mutant.text))
 
 
 def named_mutant(
@@ -263,6 +321,7 @@ __all__ = [
     "groupable",
     "grown",
     "named_mutant",
+    "preferred",
     "prices_of",
     "search_mutants",
     "shrunk",

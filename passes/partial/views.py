@@ -13,6 +13,7 @@ from ...dialects.index import Index, iterators
 from ..derivation.body import build, guards_of
 
 Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,21 @@ class Move:
         gap = f" gap {self.gap}" if self.gap else ""
         return f"move d{self.dim} {part} into d{self.into} {place}{gap}"
 
+    def shape(self, shape: Sequence[int]) -> Extents:
+        """The new shape."""
+        blocks = -(-shape[self.dim] // self.by)
+        kept, count = (blocks, self.by) if self.inner else (self.by, blocks)
+        new, gap = list(shape), 0 if self.minor else self.gap
+        new[self.dim] = kept
+        new[self.into] = (shape[self.into] + gap) * count - gap
+        return tuple(new)
+
     def apply(self, shape: Sequence[int]) -> tuple[Extents, list[Index]]:
         """The new shape, and the old index of each new position."""
         blocks = -(-shape[self.dim] // self.by)
-        kept, count = (blocks, self.by) if self.inner else (self.by, blocks)
+        count = self.by if self.inner else blocks
         block = shape[self.into] + (0 if self.minor else self.gap)
-        new, old = list(shape), list(iterators(len(shape)))
-        new[self.dim] = kept
-        new[self.into] = block * count - (0 if self.minor else self.gap)
+        old = list(iterators(len(shape)))
         here = Index.iterator(self.into)
         within, digit = (
             (here // count, here % count) if self.minor else (here % block, here // block)
@@ -57,7 +65,18 @@ class Move:
         rest = Index.iterator(self.dim)
         old[self.into] = within
         old[self.dim] = rest * self.by + digit if self.inner else digit * self.by + rest
-        return tuple(new), old
+        return self.shape(shape), old
+
+    def back(self, at: Sequence[Places], shape: Sequence[int]) -> list[Places]:
+        """The old places of new ones; beyond `shape`, the old one, where there is only zero."""
+        blocks = -(-shape[self.dim] // self.by)
+        count = self.by if self.inner else blocks
+        block = shape[self.into] + (0 if self.minor else self.gap)
+        here, rest, old = at[self.into], at[self.dim], list(at)
+        within, digit = np.divmod(here, count) if self.minor else np.divmod(here, block)[::-1]
+        old[self.into] = within
+        old[self.dim] = rest * self.by + digit if self.inner else digit * self.by + rest
+        return old
 
     def on_array(self, values: Lanes) -> Lanes:
         """The same on values, [lane, *shape]: pad, split, transpose, merge."""
@@ -87,20 +106,26 @@ def _padded(values: Lanes, dim: int, by: int) -> Lanes:
 
 
 def moves(shape: Sequence[int], dims: Sequence[int], gaps: Sequence[int]) -> Iterator[Move]:
-    """Every move between the dims given: digits of at most 4 on one side or the other.
-
-    Blocks that do not divide the extent are padded by at most an eighth of it.
-    """
+    """Every move between the dims given: digits of at most 4 on one side or the other."""
     for dim in dims:
-        for by in range(2, shape[dim] + 1):
+        for by in _sizes(shape[dim]):
             blocks = -(-shape[dim] // by)
-            if min(by, blocks) > 4 or blocks * by - shape[dim] > max(1, shape[dim] // 8):
-                continue
             for inner in (True, False):
                 for into in (d for d in dims if d != dim):
                     if (blocks if not inner else by) == 1:
                         continue
                     yield from _placed(dim, by, inner, into, shape, gaps)
+
+
+def _sizes(extent: int) -> list[int]:
+    """Sizes of blocks: few, or few of them; all of it.
+
+    Where they do not divide the extent, the last is padded by at most an eighth of it, and of as
+    many blocks those are tried that are padded the least.
+    """
+    found = {2, 3, 4, extent, *(-(-extent // blocks) for blocks in (2, 3, 4))}
+    padded = {by: -(-extent // by) * by - extent for by in found if 2 <= by <= extent}
+    return sorted(by for by, more in padded.items() if more <= max(1, extent // 8))
 
 
 def _placed(
@@ -111,6 +136,31 @@ def _placed(
         yield Move(dim, by, inner, into, True)
         for gap in gaps:
             yield Move(dim, by, inner, into, False, gap)
+
+
+def is_redundant(shapes: Sequence[Extents], steps: Sequence[Move], move: Move) -> bool:
+    """Whether another chain makes the same of an image: the same values, or images in other order.
+
+    An image is anything of four dims or more: its first dim is what a convolution does not look at,
+    and where its results stand is looked up.
+
+    Args:
+        shapes: before each of the steps, and after the last.
+    """
+    shape = shapes[-1]
+    images = len(shape) > 3
+    if images and move.into == 0 and (move.minor or move.gap):
+        return True
+    if images and move.dim == 0 and move.by != shape[0] and (move.inner or shape[0] % move.by):
+        return True
+    if not steps:
+        return False
+    last = steps[-1]
+    apart = not {last.dim, last.into} & {move.dim, move.into}
+    if (apart or (images and last.into == move.into == 0)) and last.dim > move.dim:
+        return True
+    # A digit that was put into a dim of its own, and goes on from there.
+    return move.dim == last.into and shapes[-2][last.into] == 1
 
 
 def view(source: Source, steps: Sequence[Move]) -> Scope:

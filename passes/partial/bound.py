@@ -1,0 +1,78 @@
+"""What a mutant takes at least, by the model of its target.
+
+A mutant with its corrections multiplies as often as its program, zeros beyond an image included: as
+a convolution or a matrix product of as many filters, places and channels. Other images change what
+the model says only through algorithms that tile them: so a mutant takes at least what the cheapest
+algorithm takes whose tiles fit exactly. Strides, dilations and groups are taken to be gone; views
+and corrections to cost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.types import byte_size, element_of, tensor_type
+from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
+from ..conv_algorithms import Convolution, Estimate, conv_algorithms
+from ..cost import Costs
+from ..derivation.bound import has_fast_form
+from ..product import product_of
+from ..weights_only import weights_only
+
+# Side of the tile that Winograd's tiles of every size fit.
+_TILE = 4
+# FFT of sides up to this power of two.
+_FFT = 9
+
+
+def least_modelled(op: ScopeOp, root: Scope, costs: Costs) -> float | None:
+    """Modelled seconds of any mutant of a contraction, at least; None where nothing is known.
+
+    Args:
+        root: what the op is, as an interned scope.
+    """
+    ways = list(_ways(op, root, costs))
+    if not ways:
+        return None
+    block = op.parent_block()
+    known = weights_only(() if block is None else block.ops)
+    values = [v for v in dict.fromkeys(op.operands) if not isinstance(v.owner, OnesOp)]
+    weights = sum(byte_size(tensor_type(v)) for v in values if v in known)
+    moved = sum(byte_size(tensor_type(v)) for v in (*values, op.result) if v not in known)
+    element = element_of(op.operands[0])
+    return min(costs.seconds(way, element, weights, moved) for way in ways)
+
+
+def _ways(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
+    """How a product of the same work could be computed, its tiles exact."""
+    if match_gemm(op) is not None:
+        yield Estimate("gemm", 2.0 * math.prod(op.extents), "gemm", product=product_of(op))
+        return
+    found = match_conv(op)
+    if found is None or found.transposed:
+        return
+    given = Convolution.of(op, found)
+    ones = (1,) * len(given.kernel)
+    plain = replace(given, strides=ones, dilations=ones, groups=1)
+    places = given.images * math.prod(given.pixels)
+    macs = float(math.prod(op.extents))
+    yield conv_algorithms(plain, macs, costs.target, costs.fitted)[0]
+    for sides in _exact(plain, root):
+        tiled = replace(plain, images=math.ceil(places / math.prod(sides)), pixels=sides)
+        yield from conv_algorithms(tiled, macs, costs.target, costs.fitted)[1:]
+
+
+def _exact(conv: Convolution, root: Scope) -> Iterator[tuple[int, ...]]:
+    """Images that tiles fit: of Winograd, where its windows can be those, and of FFT."""
+    if len(conv.kernel) != 2 or max(conv.kernel) == 1:
+        return
+    if has_fast_form(root, one_product=True):
+        yield _TILE, _TILE
+    for power in range(1, _FFT):
+        sides = tuple((1 << power) - taps + 1 for taps in conv.kernel)
+        if min(sides) > 0:
+            yield sides

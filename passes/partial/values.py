@@ -1,0 +1,102 @@
+"""What a mutant multiplies: values made of the inputs, each place computed when it is asked for.
+
+Most values are looked at in a few hundred places and then dropped: moves say where those come from,
+so that what a value costs does not depend on its size.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from ...dialects.canonical_types import Extents, Leaf, Source
+from .views import Lanes, Move, Places
+
+Inputs: TypeAlias = Mapping[Leaf, Source]
+
+# Places of a value that its name is made of: views that differ do so in a slice of some dim.
+_NAMED = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """Something made of the inputs without a product of them.
+
+    Attributes:
+        made: residues [lane, *shape], of what `steps` then move.
+        holds: the inputs in it.
+        text: how it was made; build: the same from any inputs of these shapes or larger channels.
+        steps: the moves that made it of an input; None where anything else did.
+    """
+
+    made: Lanes
+    holds: frozenset[Leaf]
+    text: str
+    build: Callable[[Inputs], Source]
+    steps: tuple[Move, ...] | None = None
+
+    @cached_property
+    def shapes(self) -> list[Extents]:
+        """The shape before each step, and after the last."""
+        shapes: list[Extents] = [self.made.shape[1:]]
+        for step in self.steps or ():
+            shapes.append(step.shape(shapes[-1]))
+        return shapes
+
+    @property
+    def shape(self) -> Extents:
+        return self.shapes[-1]
+
+    @property
+    def nbytes(self) -> int:
+        """Of all its residues."""
+        return self.made.itemsize * self.made.shape[0] * math.prod(self.shape)
+
+    @cached_property
+    def values(self) -> Lanes:
+        """All residues, [lane, *shape]."""
+        values = self.made
+        for step in self.steps or ():
+            values = step.on_array(values)
+        return values
+
+    def sample(self, at: Sequence[Places]) -> Lanes:
+        """The residues at some places, given dim by dim."""
+        places, inside = list(at), np.ones((), bool)
+        pairs = list(zip(self.steps or (), self.shapes, strict=False))
+        for step, shape in reversed(pairs):
+            places = step.back(places, shape)
+            for dim in {step.dim, step.into}:
+                inside = inside & (places[dim] < shape[dim])
+        flat = self.made.reshape(self.made.shape[0], -1)
+        found = flat[:, np.ravel_multi_index(places, self.shapes[0], mode="clip")]
+        return found if inside.all() else found * inside
+
+    def name(self) -> bytes:
+        """A name by shape and values."""
+        made = hashlib.blake2b(self.sample(_some(self.shape, _NAMED)).tobytes(), digest_size=16)
+        made.update(repr(self.shape).encode())
+        return made.digest()
+
+
+@lru_cache(maxsize=1024)
+def _some(shape: Extents, most: int) -> tuple[Places, ...]:
+    """Places of a shape: all, or so many drawn, the same each time."""
+    size = math.prod(shape)
+    flat = np.arange(size)
+    if size > most:
+        flat = np.random.default_rng(size).integers(0, size, most)
+    return tuple(np.unravel_index(flat, shape))
+
+
+@lru_cache(maxsize=1024)
+def drawn(shape: Extents, count: int) -> tuple[Places, ...]:
+    """So many places of a shape, the same each time."""
+    rng = np.random.default_rng(math.prod(shape))
+    return tuple(rng.integers(0, n, count) for n in shape)

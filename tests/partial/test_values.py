@@ -1,0 +1,113 @@
+"""What the enumeration leaves out, it may leave out."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import Float32Type
+
+from isoform.dialects.algebra import ScopeOp
+from isoform.dialects.canonical_types import Scope, Source, leaf
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.derivation.cases import conv
+from isoform.passes.derivation.lift import program_of_scope, scope_ops
+from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.residues import Residues, draw_primes
+from isoform.passes.partial import generate
+from isoform.passes.partial.bound import least_modelled
+from isoform.passes.partial.generate import Generator, Options
+from isoform.passes.partial.lookup import Sieve, keys
+from isoform.passes.partial.mutate import modelled
+from isoform.passes.partial.operators import Conv
+from isoform.passes.partial.search import free_dims, shrunk
+from isoform.passes.partial.values import Inputs, Value, drawn
+from isoform.passes.partial.views import moves
+
+F32 = Float32Type()
+FIELD = Residues(draw_primes(2, 0), 0)
+FEW = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1,), gaps=(1,))
+
+
+def test_places_of_a_moved_value_are_where_the_moves_put_them() -> None:
+    rng, tried = random.Random(2), 0
+    for number in range(120):
+        shape = tuple(rng.randint(1, 7) for _ in range(rng.randint(2, 5)))
+        x = leaf(f"x{number}", shape, F32)
+        value = Value(Evaluator(FIELD).value(x), frozenset([x]), "x", _no_scope, ())
+        for _ in range(rng.randint(1, 3)):
+            choice = list(moves(value.shape, range(len(shape)), (1, 2)))
+            if choice:
+                value = replace(value, steps=(*(value.steps or ()), rng.choice(choice)))
+        at = drawn(value.shape, 50)
+        np.testing.assert_array_equal(value.sample(at), value.values[(slice(None), *at)])
+        tried += len(value.steps or ()) > 1
+    assert tried > 60
+
+
+@pytest.mark.parametrize("same", [True, False])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_windows_are_what_a_convolution_reads(same: bool, stride: int) -> None:
+    product = Conv(stride, 2, 1, same)
+    shapes = (2, 3, 9, 8), (4, 3, 3, 3)
+    x, w = (FIELD.draw(f"{k}", shape) for k, shape in enumerate(shapes))
+    whole = product.values(FIELD, x, w)
+    n, _, *at = drawn(whole.shape[1:], 40)
+    places, inside = product.windows(*shapes, (n, *at))
+    value = Value(x, frozenset(), "x", _no_scope)
+    windows = value.sample(places) * inside
+    found = FIELD.matmul(windows[:, None], w.reshape(2, 4, -1).swapaxes(1, 2)[:, None])[:, 0]
+    for k in range(4):
+        np.testing.assert_array_equal(found[..., k], whole[(slice(None), n, k, *at)])
+
+
+def test_a_sample_rejects_what_holds_too_little() -> None:
+    target = keys(FIELD.draw("target", (40, 50)), FIELD)
+    other = keys(FIELD.draw("other", (40, 50)), FIELD)
+    sieve = Sieve(target, right=0.5)
+    rng = np.random.default_rng(3)
+    for share, passes in ((1.0, True), (0.6, True), (0.2, False), (0.0, False)):
+        mixed = np.where(rng.random(target.shape) < share, target, other)
+        sample = mixed[drawn(target.shape, 200)]
+        assert sieve.passes(sample, mixed.size) is passes
+    # In four times as many positions an eighth is enough.
+    assert sieve.passes(np.where(rng.random(200) < 0.125, target[:20, :10].ravel(), 1), 4 * 2000)
+
+
+def test_exact_mutants_of_chains_that_are_left_out_are_there_as_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    root = conv((1, 2, 8, 8), 2, (3, 3))
+    options = replace(FEW, depth=4, gaps=())
+    few = Generator([root], options)
+    kept = {m.build(few.same).shape for m in few.run() if m.exact}
+    monkeypatch.setattr(generate, "is_redundant", lambda *_: False)
+    every = Generator([root], options)
+    assert {m.build(every.same).shape for m in every.run() if m.exact} == kept
+    assert len(kept) > 1
+    assert every.count.products > 1.2 * few.count.products
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_no_mutant_is_modelled_to_beat_the_bound(dilation: int) -> None:
+    root = conv((1, 64, 8, 8), 64, (3, 3), dilation=dilation)
+    small, full = shrunk([root])
+    options = replace(FEW, depth=4, dilations=tuple({1, dilation}))
+    made = {m.build(full) for m in Generator(small, options, free_dims(full)).run() if m.exact}
+    assert len(made) > 3
+    for target in ("v100", "h100"):
+        costs = Costs(target_named(target))
+        least = least_modelled(only_scope(root), root, costs)
+        assert least is not None
+        prices = [modelled([one], costs) for one in (root, *made)]
+        assert least <= min(prices) < 1.5 * least
+
+
+def _no_scope(inputs: Inputs) -> Source:
+    raise NotImplementedError
+
+
+def only_scope(root: Scope) -> ScopeOp:
+    (op,) = scope_ops(program_of_scope(root))
+    return op
