@@ -60,6 +60,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("graph-saturate", _pass("passes.saturation.graph_saturate:GraphSaturate")),
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
     ("algebra-inline-copies", _pass("passes.algebra_inline_copies:AlgebraInlineCopies")),
+    ("algebra-gather-sums", _pass("passes.algebra_gather_sums:AlgebraGatherSums")),
     ("algebra-sink-copies", _pass("passes.algebra_sink_copies:AlgebraSinkCopies")),
     ("algebra-pull-copies", _pass("passes.algebra_pull_copies:AlgebraPullCopies")),
     ("algebra-derive", _pass("passes.derivation.derive:AlgebraDerive")),

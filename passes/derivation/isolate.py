@@ -26,7 +26,10 @@ def isolate(op: ScopeOp, known: Collection[SSAValue], seed: int = 0) -> tuple[Pr
 
 
 def isolate_all(
-    ops: Sequence[ScopeOp], known: Collection[SSAValue], seed: int = 0
+    ops: Sequence[ScopeOp],
+    known: Collection[SSAValue],
+    seed: int = 0,
+    inside: Sequence[ScopeOp] = (),
 ) -> tuple[Program, list[ScopeOp]]:
     """A program of some ops, none of which reads another, and the ops in it.
 
@@ -34,10 +37,13 @@ def isolate_all(
 
     Args:
         known: values that are known before the program runs.
+        inside: what the ops read and is computed in the program, too.
     """
     block, weights = Block(), Weights()
     values: dict[SSAValue, SSAValue] = {}
-    for number, value in enumerate(dict.fromkeys(v for op in ops for v in op.inputs)):
+    computed = [op.result for op in inside]
+    read = dict.fromkeys(v for op in (*inside, *ops) for v in op.inputs)
+    for number, value in enumerate(v for v in read if v not in computed):
         type_ = tensor_type(value)
         if isinstance(value.owner, OnesOp):
             block.add_op(made := value.owner.clone())
@@ -51,12 +57,16 @@ def isolate_all(
         else:
             values[value] = block.insert_arg(type_, len(block.args))
             values[value].name_hint = f"x{number}"
+    inner = [op.clone(values) for op in inside]
+    for number, copy in enumerate(inner):
+        copy.attributes.clear()
+        copy.result.name_hint = f"part{number}"
     copies = [op.clone(values) for op in ops]
     for number, copy in enumerate(copies):
         copy.attributes.clear()
         copy.result.name_hint = RESULT if len(ops) == 1 else f"{RESULT}{number}"
     results = [copy.result for copy in copies]
-    block.add_ops([*copies, ReturnOp(*results)])
+    block.add_ops([*inner, *copies, ReturnOp(*results)])
     kind = FunctionType.from_lists([a.type for a in block.args], [r.type for r in results])
     module = ModuleOp([FuncOp("main", kind, Region(block))])
     return Program(module, weights, "subprogram"), copies

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ...dialects.algebra import ScopeOp
-from ...dialects.canonical_types import Scope
+from ...dialects.canonical_scope import scope
+from ...dialects.canonical_types import Leaf, Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.program import main_of
+from ..algebra_gather_sums import summands
 from ..derivation.by_hand import replace_op
 from ..derivation.lift import Lift, scope_ops
 from ..derivation.step import Step
+from ..equivalence.inline import Inliner
 from ..weights_only import weights_only
 from .search import Candidate
 
@@ -22,10 +25,30 @@ RULE = "mutate"
 
 
 def lifted(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]:
-    """Canonical forms by position, so that ops alike are equal; what they read is leaves."""
+    """Canonical forms by position, so that ops alike are equal; what they read is leaves.
+
+    A scope that adds contractions is one expression with them.
+    """
+    given, lift = as_given(module, ops)
+    pairs = zip(ops, given, strict=True)
+    return [_in_one(root) if summands(op) else root for op, root in pairs], lift
+
+
+def as_given(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]:
+    """The same, but a scope that adds contractions reads them: as the program runs."""
     known = weights_only(main_of(module).body.block.ops)
-    lift = Lift(module, constants=known, positional=True)
+    inside = [part for op in ops for part in summands(op)]
+    lift = Lift(module, inside.__contains__, constants=known, positional=True)
     return [lift.scope(op) for op in ops], lift
+
+
+def windowed(ops: Sequence[ScopeOp]) -> list[ScopeOp]:
+    """The contractions of ops: of one that adds them what it adds, else itself."""
+    return [part for op in ops for part in summands(op) or [op]]
+
+
+def _in_one(root: Scope) -> Scope:
+    return scope(root.shape, root.element, Inliner().whole(root))
 
 
 def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> list[ScopeOp]:
@@ -38,10 +61,15 @@ def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> 
     order = list(main_of(module).body.block.ops)
     pairs = sorted(zip(ops, candidate.results, strict=True), key=lambda one: order.index(one[0]))
     _bring_together([op for op, _ in pairs], order)
-    before = set(scope_ops(module))
-    values = dict(lift.values)
+    before, parts = set(scope_ops(module)), [part for op in ops for part in summands(op)]
+    values: dict[Source, SSAValue] = {
+        source: v for source, v in lift.values.items() if isinstance(source, Leaf)
+    }
     for op, result in pairs:
         replace_op(module, op, Step(RULE, result), values)
+    for part in parts:
+        if not part.result.uses:
+            Rewriter.erase_op(part)
     return [op for op in scope_ops(module) if op not in before]
 
 

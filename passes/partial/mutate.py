@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,19 +18,22 @@ from ...dialects.program import Program, main_of
 from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
+from ..algebra_gather_sums import gather, summands
 from ..cost import Costs
 from ..derivation.by_hand import find_scope
-from ..derivation.lift import is_known, program_of_scopes, scope_ops
+from ..derivation.lift import is_known, program_of_scopes, scope_names, scope_ops
 from ..derivation.price import Prices
 from ..derivation.search import is_contraction
 from ..derivation.subprograms import groups
 from ..fuse_kernels import FuseKernels
 from ..weights_only import weights_only
-from .apply import apply_to, lifted
+from .apply import apply_to, as_given, lifted, windowed
 from .generate import MaskTest, Options
-from .search import Candidate, Found, groupable, named_mutant, search_mutants
+from .search import Candidate, Found, groupable, named_mutant, preferred, search_mutants
 
 _DEPTH_OF_GROUPS = 3
+# Of the gaps that windows of several sizes need, the least so many.
+_GAPS = 2
 _TESTS: dict[str, MaskTest] = {"every": "every", "split-points": "split-points"}
 
 
@@ -40,12 +42,13 @@ class AlgebraMutate(ModulePass):
     """Search partially equivalent programs for every contraction, and correct them.
 
     Contractions that share an operand are also looked for as parts of one product, where none
-    depends on another. Scopes are rewritten where the best corrected mutant is modelled to be
-    faster by the factor `gain` (one below 1 lets in what is modelled slower, to be measured). Every
-    mutant is proved equal to the scope once it is corrected. `budget` is in seconds for each
-    distinct scope, `most` how many mutants are corrected and priced. Costs are modelled for
-    `target`. `test` finds the positions where a mutant is wrong: `every` one is compared, or PET's
-    few at `split-points`, for comparison.
+    depends on another, and so are those that one scope adds (`algebra-gather-sums`). Scopes are
+    rewritten where the best corrected mutant is modelled to be faster by the factor `gain` (one
+    below 1 lets in what is modelled slower, to be measured). Every mutant is proved equal to the
+    scope once it is corrected. `budget` is in seconds for each distinct scope, `most` how many
+    mutants are corrected and priced. Costs are modelled for `target`. `test` finds the positions
+    where a mutant is wrong: `every` one is compared, or PET's few at `split-points`, for
+    comparison.
     With `at` and `mutant` the scope of that name (or those, with commas between) becomes the mutant
     of that name, corrected in that `form`, as a search wrote it down; nothing is priced.
 
@@ -89,6 +92,9 @@ class AlgebraMutate(ModulePass):
 class Mutated:
     """What was done to some scopes, or why nothing was.
 
+    Attributes:
+        sum: whether it was done to what the scope named adds.
+
     Units: seconds are modelled, of all of the scopes.
     """
 
@@ -96,34 +102,59 @@ class Mutated:
     before: float
     found: Found
     chosen: Candidate | None
+    sum: bool = False
 
 
 def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
     """Rewrite what gains, in place; every contraction and every group that was looked at."""
     search = _Search(options)
     looked: list[tuple[list[ScopeOp], Mutated]] = []
-    alone: dict[ScopeOp, float] = {}
+    saved: dict[ScopeOp, float] = {}
     for op in contractions(module):
         one = search.best(module, [op])
-        alone[op] = one.before if one.chosen is None else one.chosen.seconds
+        saved[op] = 0.0 if one.chosen is None else one.before - one.chosen.seconds
         looked.append(([op], one))
     for sub in groups(module, lambda known: Prices(known, costs=search.costs)):
         for names in sub.places:
             ops = [find_scope(module, name) for name in names]
-            if groupable([op.traversal for op in ops]) and all(op in alone for op in ops):
-                one = search.best(module, ops, sum(alone[op] for op in ops))
+            if groupable([op.traversal for op in ops]) and all(op in saved for op in ops):
+                one = search.best(module, ops, sum(saved[op] for op in ops))
                 looked.append((ops, one))
+    looked += [found for op in scope_ops(module) if (found := _sum_at(search, module, op, saved))]
     taken: set[ScopeOp] = set()
     for ops, one in sorted(looked, key=lambda found: -len(found[0])):
-        if one.chosen is not None and not taken & set(ops) and _apply(module, ops, one.chosen):
+        if one.chosen is not None and not taken & set(ops) and _apply(module, ops, one):
             taken |= set(ops)
     return [one for _, one in looked]
 
 
-def _apply(module: ModuleOp, ops: Sequence[ScopeOp], chosen: Candidate) -> bool:
+def _sum_at(
+    search: _Search, module: ModuleOp, op: ScopeOp, saved: dict[ScopeOp, float]
+) -> tuple[list[ScopeOp], Mutated] | None:
+    """The contractions that a scope adds, and what their sum may become; None if it adds none."""
+    name = scope_names(module)[op]
+    if not name or not op.is_pointwise:
+        return None
+    trial = module.clone()
+    added = gather(trial, find_scope(trial, name))
+    if added is None:
+        return None
+    names = [scope_names(trial)[part] for part in summands(added)]
+    parts = [find_scope(module, part) for part in names]
+    if not all(part in saved for part in parts):
+        return None
+    one = search.best(trial, [added], sum(saved[part] for part in parts))
+    return parts, replace(one, places=(name,), sum=True)
+
+
+def _apply(module: ModuleOp, ops: Sequence[ScopeOp], one: Mutated) -> bool:
     """Whether the ops could be rewritten: what other groups became may stand between them."""
+    assert one.chosen is not None
+    if one.sum:
+        added = gather(module, find_scope(module, one.places[0]))
+        ops = [] if added is None else [added]
     try:
-        apply_to(module, ops, chosen)
+        apply_to(module, ops, one.chosen)
     except UserError:
         return False
     return True
@@ -144,17 +175,17 @@ class _Search:
         self.costs = Costs(target_named(options.target))
         self.known: dict[tuple[Scope, ...], tuple[float, Found]] = {}
 
-    def best(self, module: ModuleOp, ops: Sequence[ScopeOp], least: float = math.inf) -> Mutated:
-        """What would be done to scopes that otherwise take `least`, or what they take now."""
+    def best(self, module: ModuleOp, ops: Sequence[ScopeOp], saved: float = 0.0) -> Mutated:
+        """What would be done to scopes of which each alone would become faster by `saved`."""
         roots = tuple(lifted(module, ops)[0])
         if roots not in self.known:
             made, costs = _options(ops, self.options), self.costs
             price = partial(modelled, costs=costs)
             found = search_mutants(roots, made, price, self.options.most, costs)
-            self.known[roots] = modelled(roots, costs), found
+            self.known[roots] = modelled(as_given(module, ops)[0], costs), found
         before, found = self.known[roots]
-        best = next(iter(found.candidates), None)
-        gains = best is not None and best.seconds * self.options.gain < min(before, least)
+        best = preferred(found.candidates)
+        gains = best is not None and best.seconds * self.options.gain < before - saved
         places = tuple(op.result.name_hint or "" for op in ops)
         return Mutated(places, before, found, best if gains else None)
 
@@ -171,6 +202,7 @@ def replay(names: Sequence[str], candidate: Candidate, target: str, depth: int =
 
 
 def _apply_named(module: ModuleOp, options: AlgebraMutate) -> None:
+    """Raises UserError."""
     ops = [find_scope(module, name) for name in options.at.split(",")]
     costs = Costs(target_named(options.target))
     roots, _ = lifted(module, ops)
@@ -200,21 +232,34 @@ def _mask_test(name: str) -> MaskTest:
 
 
 def tried(ops: Sequence[ScopeOp], options: Options) -> Options:
-    """The windows worth trying: 1, and the steps that the ops take.
+    """The windows worth trying, 1 and the steps that the ops take, and the gaps that they need.
 
     Several ops become one product, plain or with a group for each, of operands side by side: that
     is one operator less than one of them moved about takes.
     """
-    steps = {1}
+    steps, one = {1}, len(ops) == 1
+    ops = windowed(ops)
     for read in (read for op in ops for read in op.reads()):
         for index in read.index:
             steps |= {abs(c) for atom, c in index.terms if isinstance(atom, int)}
     few = tuple(sorted(s for s in steps if s <= 4))
-    made = replace(options, strides=(1,), dilations=few, groups=(1,))
-    if len(ops) == 1:
+    gaps = tuple(sorted({taps // 2 * step for taps in _taps(ops) for step in few} - {0}))
+    made = replace(options, strides=(1,), dilations=few, groups=(1,), gaps=gaps[:_GAPS])
+    if one:
         return made
     depth = min(options.depth, _DEPTH_OF_GROUPS)
     return replace(made, strides=few, groups=(1, len(ops)), gaps=(), depth=depth)
+
+
+def _taps(ops: Sequence[ScopeOp]) -> set[int]:
+    """Extents of the windows that the ops read."""
+    found: set[int] = set()
+    for op in ops:
+        for index in (index for read in op.reads() for index in read.index):
+            if len(index.terms) > 1:
+                atoms = [a for a, _ in index.terms if isinstance(a, int)]
+                found |= {op.extents[a] for a in atoms if a >= len(op.traversal)}
+    return found
 
 
 def modelled(roots: Sequence[Scope], costs: Costs) -> float:

@@ -10,16 +10,21 @@ searched. Whoever calls `search` measures the whole program once more.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+
+from xdsl.dialects.builtin import ModuleOp
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.errors import UserError
 from ...dialects.program import Program, add_pipeline, where
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
+from ..algebra_gather_sums import AlgebraGatherSums, summands
 from ..cost import Costs
 from ..derivation.alone import Alone
 from ..derivation.bound import has_fast_form, least_of_scope
@@ -42,20 +47,26 @@ from ..derivation.whole import (
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
 from ..weights_only import weights_only
 from . import rounds
-from .apply import RULE
+from .apply import RULE, as_given, lifted
+from .bound import least_modelled
+from .chains import neighbours
 from .generate import Kinds, Options
 from .mutate import modelled, replay, tried
-from .rounds import FINISH, Rounds, State
-from .search import Found, groupable, search_mutants
+from .rounds import EACH, FINISH, Rewrite, Rounds, State
+from .search import NOISE, Candidate, Found, groupable, named_mutant, search_mutants
 
 Measure = Callable[[Sequence[Program], float], "list[float]"]
 
 # Candidates of one subprogram that are measured; seconds of interleaved runs for them.
 MEASURED, MEASURING = 5, 0.6
+# Part of the time that measuring what there is may take.
+MEASURING_ALL = 0.3
 # A mutant must win by this much: less is noise.
 MARGIN = 0.95
-# Mutants that take at most this much longer than the fastest count as fast.
-NOISE = 1.05
+# What is modelled to take so many times as long is not measured, nor mutated further.
+WORTH_MEASURING = 2.0
+# What became of subprograms.
+SEARCHED, SMALL, IDLE, MISSED = "searched", "too small", "cannot gain", "not reached"
 # Subprograms of a smaller share of the whole program are left alone.
 LEAST_SHARE = 0.005
 
@@ -130,11 +141,21 @@ class _Whole:
     ) -> None:
         self.before, self.costs, self.measure = program, costs, measure
         self.settings = settings
-        self.work = prepared(program)
+        self.plain = prepared(program)
+        self.work = self.plain.clone()
+        # For each scope that adds contractions, what it adds.
+        self.parts: dict[str, tuple[str, ...]] = {}
+        if self.settings.together:
+            run(self.work, (AlgebraGatherSums(),))
+            names = scope_names(self.work.module)
+            for op in names:
+                if names[op] and summands(op):
+                    self.parts[names[op]] = tuple(names[part] for part in summands(op))
         self.end = time.perf_counter() + limits.seconds
+        self.seconds = limits.seconds
         self.seed = limits.seed
         self.alone = Alone(self.work, costs, measure, Remembered())
-        self.searched = 0
+        self.seen: Counter[str] = Counter()
         self.stop: StopReason = "finished"
         self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []
@@ -145,8 +166,12 @@ class _Whole:
     def run(self) -> SearchResult:
         """Decide for each subprogram, then rewrite them all."""
         singles = split(self.work.module, self._prices)
-        subs = [*singles, *self._groups()]
+        subs = [*singles, *self._groups(), *self._sums(singles)]
         least = LEAST_SHARE * priced(singles)
+        until = self.end - (1.0 - MEASURING_ALL) * self.seconds
+        for sub in singles:
+            if weight(sub) >= least and time.perf_counter() < until:
+                self.alone.seconds(sub)
         decided: list[tuple[Subprogram, Decision]] = []
         try:
             for sub in subs:
@@ -157,10 +182,20 @@ class _Whole:
                     self._reject(sub, decision.reason)
         except KeyboardInterrupt:
             self.stop = "interrupted"
-        gains = chosen_places(decided)
-        seen = f"{len(subs)} subprograms, {self.searched} searched"
-        result = self._rewritten(gains) if gains else self.before.clone()
-        return SearchResult(result, self.stop, self.applied, self.rejected, looked_at=seen)
+        gains = chosen_places(decided, self.parts)
+        result = SearchResult(self.before.clone(), self.stop, self.applied, self.rejected)
+        if gains:
+            longer = self._continued(gains, singles)
+            result.program = self._rewritten(gains)
+            if longer:
+                result.alternatives = [self._rewritten([*gains, *longer], quiet=True)]
+        result.looked_at = f"{len(subs)} subprograms: {self._looked_at()}"
+        return result
+
+    def _looked_at(self) -> str:
+        """How many subprograms were searched, and what of the others."""
+        parts = [f"{count} {what}" for what, count in self.seen.items() if what != SEARCHED]
+        return ", ".join([f"{self.seen[SEARCHED]} {SEARCHED}", *parts])
 
     def _prices(self, known: Sequence[str]) -> Prices:
         return Prices(known, costs=self.costs)
@@ -168,6 +203,24 @@ class _Whole:
     def _groups(self) -> list[Subprogram]:
         found = groups(self.work.module, self._prices) if self.settings.together else []
         return [sub for sub in found if groupable([root.shape for root in sub.roots])]
+
+    def _sums(self, singles: Sequence[Subprogram]) -> list[Subprogram]:
+        """Contractions that one scope adds, those that are alike as one."""
+        found: dict[tuple[Scope, tuple[str, ...]], Subprogram] = {}
+        native = {name: sub.native for sub in singles for name in sub.names}
+        for name, parts in self.parts.items():
+            if not all(part in native for part in parts):
+                continue
+            roots, lift = lifted(self.work.module, [find_scope(self.work.module, name)])
+            key = roots[0], tuple(lift.known())
+            seconds = sum(native[part] for part in parts)
+            sub = found.setdefault(key, Subprogram((key[0],), key[1], seconds))
+            sub.places.append((name,))
+        return sorted(found.values(), key=lambda s: (-weight(s), s.places[0]))
+
+    def _members(self, names: Sequence[str]) -> tuple[str, ...]:
+        """The contractions that scopes are, or add."""
+        return tuple(part for name in names for part in self.parts.get(name, (name,)))
 
     def _place(self, names: Sequence[str]) -> str:
         return " with ".join(where(find_scope(self.work.module, name)) for name in names)
@@ -186,42 +239,69 @@ class _Whole:
 
     def _why_not(self, sub: Subprogram, singles: Sequence[Subprogram], small: bool) -> str | None:
         if small:
+            self.seen[SMALL] += 1
             return "it takes too small a share of the program"
-        if self.end <= time.perf_counter():
-            self.stop = "time"
-            return "the time was spent"
-        ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        reason = self._cannot_gain(sub, singles)
+        if reason is not None:
+            self.seen[IDLE] += 1
+        elif self.end <= time.perf_counter():
+            self.stop, reason = "time", "the time was spent: it was not searched"
+            self.seen[MISSED] += 1
+        return reason
+
+    def _cannot_gain(self, sub: Subprogram, singles: Sequence[Subprogram]) -> str | None:
+        """Why no mutant could gain, as far as it shows without a search."""
+        names = self._members(sub.places[0])
+        ops = [find_scope(self.work.module, name) for name in names]
         if self.costs.target.runs_here and len(ops) == 1:
             # The same work in other images; a core is as well used by any of them.
             if is_regular(ops[0]):
                 return "it is regular: another shape gains nothing here"
             if is_plain(ops[0]) and not has_fast_form(sub.root, one_product=True):
                 return "its windows fit no faster algorithm in any shape: that gains nothing here"
-        return None if self.measure is None else self._bound(sub, singles)
-
-    def _bound(self, sub: Subprogram, singles: Sequence[Subprogram]) -> str | None:
-        """Why no mutant could save enough; None where one may."""
         of = {name: single for single in singles for name in single.names}
-        members = [of[name] for name in sub.places[0]]
-        before = sum(map(self.alone.seconds, members))
-        operations = sum(least_of_scope(m.root, one_product=True) for m in members)
-        least = self.alone.least_seconds(operations)
-        whole = sum(self.alone.known(other) * len(other.places) for other in singles)
+        return self._bound(sub, [of[name] for name in names], singles)
+
+    def _bound(
+        self, sub: Subprogram, members: Sequence[Subprogram], singles: Sequence[Subprogram]
+    ) -> str | None:
+        """Why no mutant could save enough; None where one may."""
+        before, least = sum(map(self.alone.seconds, members)), self._least(members)
+        if least is None:
+            return None
+        if self.measure is None:  # lowered as it stands: derivation's price may be of other copies
+            before = modelled([member.root for member in members], self.costs)
+        priced_ = [other for other in singles if math.isfinite(other.native)]
+        whole = sum(self.alone.known(other) * len(other.places) for other in priced_)
         saved = (before - least) * len(sub.places)
         idle = least >= before * MARGIN or saved < LEAST_SAVED * whole
         return not_faster("no mutant", before, least) if idle else None
 
+    def _least(self, members: Sequence[Subprogram]) -> float | None:
+        """Seconds of any mutant of these contractions, at least; None where nothing is known."""
+        if self.measure is not None:
+            operations = sum(least_of_scope(m.root, one_product=True) for m in members)
+            return self.alone.least_seconds(operations)
+        if len(members) > 1:
+            return None
+        (one,) = members
+        return least_modelled(find_scope(self.work.module, one.names[0]), one.root, self.costs)
+
     def _decision(self, sub: Subprogram) -> Decision:
         """Search a subprogram, and choose."""
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
-        self.searched += 1
-        alone, copies = isolate_all(ops, weights_only(self.work.main.body.block.ops))
+        self.seen[SEARCHED] += 1
+        known = weights_only(self.work.main.body.block.ops)
+        inside = [part for op in ops for part in summands(op)]
+        alone, copies = isolate_all(ops, known, inside=inside)
         names = tuple(scope_names(alone.module)[copy] for copy in copies)
         before, states = self._explored(alone, names)
         if not states:
-            return Decision(None, before, before, f"{self._seen(copies)}, none with less work")
-        if self.measure is None or (len(ops) > 1 and states[0].seconds >= before * MARGIN):
-            decision = self._modelled(before, states[0])
+            return Decision(None, before, before, f"{self._seen(copies)}, none that is faster")
+        if self.measure is None or (
+            len(ops) + len(inside) > 1 and states[0].seconds >= before * MARGIN
+        ):
+            decision = self._modelled(before, states)
         else:
             decision = self._measured(self.measure, alone, states)
         reason = f"{self._seen(copies)}, {decision.reason}"
@@ -235,23 +315,35 @@ class _Whole:
 
     def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
         left = max(self.end - time.perf_counter(), 0.0)
-        made = self.settings
-        options = Options(
-            depth=made.depth, seconds=min(left, made.seconds), kinds=made.kinds, seed=self.seed
-        )
+        made, price = self.settings, partial(modelled, costs=self.costs)
+        seconds = min(left / 2, made.seconds)
+        options = Options(depth=made.depth, seconds=seconds, kinds=made.kinds, seed=self.seed)
         if made.forms is not None:
             options = replace(options, forms=made.forms)
-        price = partial(modelled, costs=self.costs)
-        found = search_mutants(roots, tried(ops, options), price, made.most, self.costs)
+        # Of one round without measurements only what gains is taken.
+        last = self.measure is None and made.rounds == 1
+        module = ops[0].get_toplevel_object()
+        assert isinstance(module, ModuleOp)
+        given = price(as_given(module, ops)[0])
+        below = given * (MARGIN if last else WORTH_MEASURING)
+        found = search_mutants(
+            roots, tried(ops, options), price, made.most, self.costs, EACH, below
+        )
         if found.count.stopped != "finished":
             self.stop = found.count.stopped
+            self.seen[f"cut short ({found.count.stopped})"] += 1
         return found
 
     def _seen(self, ops: Sequence[ScopeOp]) -> str:
         found = self.rounds.first(ops)
-        return f"{found.count.products} mutants, {found.count.kept} of them mostly right"
+        stopped = found.count.stopped
+        cut = "" if stopped == "finished" else f" when it stopped for {stopped}"
+        kept = f"{found.count.kept} of them mostly right"
+        return f"{found.count.products} mutants{cut}, {kept}, {found.priced} corrected and priced"
 
-    def _modelled(self, before: float, best: State) -> Decision:
+    def _modelled(self, before: float, states: Sequence[State]) -> Decision:
+        close = [state for state in states if state.seconds <= states[0].seconds * NOISE]
+        best = min(close, key=_cancels_first)
         reason = f"the best modelled to take {best.seconds / before:.2f} of the time"
         chosen = best if best.seconds < before * MARGIN else None
         return Decision(chosen, before, best.seconds, reason)
@@ -262,18 +354,57 @@ class _Whole:
         programs = [alone, *(rounds.finished(state.program) for state in tried_)]
         seconds = measure(programs, MEASURING)
         least = min(seconds[1:])
-        # Of those that are as fast, the first by its text: views of neighbours then cancel.
         close = [k for k in range(1, len(seconds)) if seconds[k] <= least * NOISE]
-        best = min(close, key=lambda k: tried_[k - 1].text)
+        best = min(close, key=lambda k: _cancels_first(tried_[k - 1]))
         reason = f"the best measured to take {seconds[best] / seconds[0]:.2f} of the time"
         wins = seconds[best] < seconds[0] * MARGIN
         return Decision(tried_[best - 1] if wins else None, seconds[0], seconds[best], reason)
 
     # --- the program ---
 
-    def _rewritten(self, gains: Sequence[Gain]) -> Program:
-        """A copy of the program with these subprograms replaced."""
-        made = self.work.clone()
+    def _continued(self, gains: Sequence[Gain], singles: Sequence[Subprogram]) -> list[Gain]:
+        """What the contractions beside those taken become if they are mutated alike."""
+        beside = neighbours(self.work.module)
+        of = {name: sub for sub in singles for name in sub.names}
+        taken = {names: d.chosen for _, d, names in gains if d.chosen and len(d.chosen.steps) == 1}
+        mutants = {names[0]: state.steps[0].candidate for names, state in taken.items()}
+        done = {part for _, _, names in gains for part in self._members(names)}
+        known: dict[tuple[int, str], Decision | None] = {}
+        found: list[Gain] = []
+        queue = [(name, mutants[name]) for (name, *more) in taken if not more]
+        for name, candidate in queue:
+            for other in sorted(beside.get(name, set()) - done):
+                sub = of.get(other)
+                if sub is None or time.perf_counter() > self.end:
+                    continue
+                key = id(sub), candidate.mutant.name
+                if key not in known:
+                    known[key] = self._alike(sub, candidate)
+                decision = known[key]
+                if decision is not None:
+                    done.add(other)
+                    found.append((sub, decision, (other,)))
+                    queue.append((other, candidate))
+        return found
+
+    def _alike(self, sub: Subprogram, candidate: Candidate) -> Decision | None:
+        """The decision to make a contraction the same mutant; None where it has none."""
+        ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        alone, copies = isolate_all(ops, weights_only(self.work.main.body.block.ops))
+        options = tried(copies, Options(self.settings.depth, seconds=self.settings.seconds))
+        roots, _ = lifted(alone.module, copies)
+        mutant = candidate.mutant.name
+        same = named_mutant(roots, options, mutant, candidate.form, self.costs)
+        if same is None:
+            return None
+        names = tuple(scope_names(alone.module)[copy] for copy in copies)
+        state = State(alone, 0.0, (Rewrite(names, same),))
+        return Decision(state, 0.0, 0.0, "beside one that is", (alone, names))
+
+    def _rewritten(self, gains: Sequence[Gain], quiet: bool = False) -> Program:
+        """A copy of the program with these subprograms replaced, each written down."""
+        sums = any(name in self.parts for _, _, names in gains for name in names)
+        made = (self.work if sums else self.plain).clone()
         for _, decision, names in gains:
             assert decision.chosen is not None and decision.alone is not None
             alone, own = decision.alone
@@ -281,7 +412,8 @@ class _Whole:
             try:
                 steps = rounds.replayed(alone, own, trial, names, decision.chosen)
             except UserError as error:
-                self.rejected.append(Rejected(RULE, self._place(names), str(error)))
+                if not quiet:
+                    self.rejected.append(Rejected(RULE, self._place(names), str(error)))
                 continue
             made = trial
             name, depth = self.costs.target.name, self.settings.depth
@@ -290,33 +422,48 @@ class _Whole:
             proofs: list[Proof] = [step.candidate.proof for step in steps]
             proof: Proof = "checked" if "checked" in proofs else "exact"
             delta = decision.after - decision.before
-            self.applied.append(Applied(RULE, self._place(names), proof, delta))
+            if not quiet:
+                self.applied.append(Applied(RULE, self._place(names), proof, delta))
         run(made, FINISH)
         made.module.verify()
         return made
 
 
-def chosen_places(decided: Sequence[tuple[Subprogram, Decision]]) -> list[Gain]:
-    """What to take where: groups only where they save more than their members alone."""
+def _cancels_first(state: State) -> tuple[bool, tuple[str, ...]]:
+    """Orders states that are as fast: first those whose views cancel, then by text, so that
+    neighbours take the same.
+    """
+    return not all(step.candidate.reorders for step in state.steps), state.text
+
+
+def chosen_places(
+    decided: Sequence[tuple[Subprogram, Decision]], parts: Mapping[str, Sequence[str]]
+) -> list[Gain]:
+    """What to take where: groups and sums only where they save more than their members alone.
+
+    Args:
+        parts: for each scope that adds contractions, what it adds.
+    """
     saved: dict[str, float] = {}
     alone: list[Gain] = []
-    together: list[tuple[float, Gain]] = []
+    together: list[tuple[float, Gain, set[str]]] = []
     for sub, decision in decided:
         if decision.chosen is None:
             continue
         for names in sub.places:
             more = decision.before - decision.after
-            if len(names) == 1:
+            members = {part for name in names for part in parts.get(name, (name,))}
+            if len(members) == 1:
                 saved[names[0]] = more
                 alone.append((sub, decision, names))
             else:
-                more -= sum(saved.get(name, 0.0) for name in names)
-                together.append((more, (sub, decision, names)))
+                more -= sum(saved.get(name, 0.0) for name in members)
+                together.append((more, (sub, decision, names), members))
     taken: set[str] = set()
     gains: list[Gain] = []
-    for more, gain in sorted(together, key=lambda one: -one[0]):
-        if more > 0 and not taken & set(gain[2]):
-            taken |= set(gain[2])
+    for more, gain, members in sorted(together, key=lambda one: -one[0]):
+        if more > 0 and not taken & members:
+            taken |= members
             gains.append(gain)
     return [*gains, *(gain for gain in alone if gain[2][0] not in taken)]
 
