@@ -11,16 +11,18 @@ registers (rows_held.py); where neighbouring points lie side by side, these are 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
 from ...dialects.kernel import LoopsOp
-from ...dialects.types import tensor_type
+from ...dialects.types import byte_size, tensor_type
 from ..algebra_to_kernel.loops import shared_loops
 from .access import Access, Point, Vector, compute_type, lane_offsets, store
 from .emit import Emitter
+from .inlined import inline_rows
 from .isa import Isa
 from .lanes import power_of_two, result_access, result_address, split_item, vector_iterator
 from .merging import merge_loops
@@ -38,7 +40,7 @@ from .points import Points
 from .reduction import emit_horizontal, emit_scope
 from .rows_across import RowsAcross, lanes_across
 from .rows_held import RowsHeld, can_be_held
-from .stack_rows import reserve_row, row_access
+from .stack_rows import moved, reserve_row, row_access
 from .transposed import Transposed, across_iterator
 from .types import Index, Type, Value
 
@@ -48,6 +50,11 @@ FLAGS = "nsz contract reassoc"
 MOST_READS = 256
 # Written out whole, a row would be kept in more registers than there are.
 UNROLL = 4
+# Points that take turns, what their rows may take of the first-level cache, and the largest result
+# for which they do: from beyond the second-level cache rows are read while the last one is stored.
+TOGETHER = 2
+MOST_BYTES = 32 << 10
+MOST_RESULT = 1 << 19
 
 
 def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
@@ -74,7 +81,9 @@ def _body(op: LoopsOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
         across = lanes_across(plan, op, lanes)
         if across is not None:
             return RowsAcross(op, plan, across, lanes)
-        return RowsHeld(op, plan, lanes) if can_be_held(plan, lanes) else _Rows(op, plan, lanes)
+        if can_be_held(plan, lanes):
+            return RowsHeld(op, plan, lanes)
+        return _Rows(op, inline_rows(plan), lanes)
     across = across_iterator(op, plan, vector, lanes)
     if across is not None:
         return Transposed(op, plan, vector, across, lanes)
@@ -101,20 +110,69 @@ class _Rows:
         out = result_address(self.op, self.plan)
         inner = self.plan.root.own[-1:]
         self.streamed = streamed(self.op.type, out, inner[0]) if inner else 0
+        self.together = self._together()
+
+    def _together(self) -> int:
+        """Points that take turns, so that none waits for a sum over a row: their rows lie in L1."""
+        rows = [math.prod(self.plan.extents[k] for k in scope.own) for scope in self.plan.scopes]
+        size = 8 * max(rows) + sum(4 * n for n in rows[:-1] if n > 1)
+        small = size * TOGETHER <= MOST_BYTES and byte_size(self.op.type) <= MOST_RESULT
+        return TOGETHER if small and self.plan.shared and len(_stages(self.plan.scopes)) > 1 else 1
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         rows: dict[SSAValue, Row] = {
-            scope.op.result: reserve_row(b, scope, self.plan, self.lanes)
+            scope.op.result: reserve_row(b, scope, self.plan, self.lanes, points=self.together)
             for scope in self.plan.scopes[:-1]
             if scope.own
         }
         target = result_access(self.op, self.plan, result)
-        with b.loop(low, high) as item:
-            values = split_item(b, item, list(range(self.plan.shared)), self.plan.extents)
-            point = Point(self.plan.extents, values)
-            here = replace(buffers, rows=dict(rows), values={})
-            for scope in self.plan.scopes:
-                self._scope(b, scope, here, point, target)
+        if self.together == 1:
+            with b.loop(low, high) as item:
+                here = replace(buffers, rows=dict(rows), values={})
+                self._scopes(b, self.plan.scopes, here, item, target)
+            return
+        self._in_turns(b, buffers, rows, target, (low, high))
+
+    def _in_turns(
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        rows: Mapping[SSAValue, Row],
+        target: Access,
+        bounds: tuple[Index, Index],
+    ) -> None:
+        """Several points up to each sum over a row, what they have found by then on the stack."""
+        slots: dict[SSAValue, tuple[Type, Value]] = {}
+        low, high = bounds
+        with b.loop(low, high, self.together) as first:
+            count = b.minimum(b.sub(high, first), self.together)
+            for scopes in _stages(self.plan.scopes):
+                with b.loop(0, count, unroll=1) as k:
+                    here = replace(
+                        buffers,
+                        rows={v: moved(b, row, b.mul(k, row.step)) for v, row in rows.items()},
+                        values={v: b.load(t, slot, k) for v, (t, slot) in slots.items()},
+                    )
+                    known = set(here.values)
+                    self._scopes(b, scopes, here, b.add(first, k), target)
+                    for v, value in here.values.items():
+                        if v not in known:
+                            slots[v] = value.type, b.reserve(value.type, self.together)
+                            b.store(value, slots[v][1], k)
+
+    def _scopes(
+        self,
+        b: Emitter,
+        scopes: Sequence[ScopePlan],
+        buffers: Buffers,
+        item: Index,
+        target: Access,
+    ) -> None:
+        """Scopes, one after the other, at one point."""
+        values = split_item(b, item, list(range(self.plan.shared)), self.plan.extents)
+        point = Point(self.plan.extents, values)
+        for scope in scopes:
+            self._scope(b, scope, buffers, point, target)
 
     def _scope(
         self, b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point, target: Access
@@ -168,6 +226,16 @@ class _Rows:
         if whole < extent:
             at = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole, aligned=True))
             store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
+
+
+def _stages(scopes: Sequence[ScopePlan]) -> list[list[ScopePlan]]:
+    """The scopes up to each summation, and the rest."""
+    stages: list[list[ScopePlan]] = [[]]
+    for scope in scopes:
+        stages[-1].append(scope)
+        if scope.sums and not scope.own:
+            stages.append([])
+    return [stage for stage in stages if stage]
 
 
 def _written_out(

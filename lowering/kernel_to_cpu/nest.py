@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.index import Index as Affine
@@ -37,6 +38,18 @@ class Operand:
     """Dims whose bounds must be checked, where that is known; None asks for the ranges."""
 
 
+@dataclass(frozen=True)
+class Inlined:
+    """What another scope's body computes of these: instead of a read of that scope's result."""
+
+    block: Block
+    parts: tuple[Part, ...]
+
+
+Part: TypeAlias = "int | Inlined"
+"""An argument of a body: the number of a read, or what is computed of reads."""
+
+
 @dataclass
 class ScopePlan:
     """One scope in nest iterators: `own` traversal iterators beyond the shared ones, `sums`."""
@@ -46,6 +59,11 @@ class ScopePlan:
     sums: tuple[int, ...]
     reads: tuple[Operand, ...]
     here: tuple[Affine, ...]
+    parts: tuple[Part, ...] = ()
+    """The body's arguments; by default the reads in order."""
+
+    def __post_init__(self) -> None:
+        self.parts = self.parts or tuple(range(len(self.reads)))
 
     @property
     def reduction(self) -> str:
@@ -129,12 +147,14 @@ class Row:
         pointer: the value before which the zeros of `halo` stand; that of the first lane.
         halo: zeros before and after the values, for each dim that has loops of the scope's own.
         vector: the shared iterator in the lanes, -1 for none, and how many lanes there are.
+        step: elements from one of several points' rows to the next.
     """
 
     pointer: Value
     made: ScopePlan
     halo: tuple[tuple[int, int], ...]
     vector: tuple[int, int] = (-1, 1)
+    step: int = 0
 
     @property
     def dims(self) -> list[int]:

@@ -16,10 +16,12 @@ from functools import partial, reduce
 
 from xdsl.ir import SSAValue
 
+from xdsl.ir import Block
+
 from ...dialects.types import byte_size, tensor_type
 from .access import Point, Vector, compute_type, read
 from .emit import Emitter
-from .nest import Buffers, Operand, ScopePlan, access
+from .nest import Buffers, Operand, Part, ScopePlan, access
 from .past_caches import LEAST_BYTES_OF_LOOPS
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
 from .types import Index, Type, Value, constant
@@ -253,8 +255,13 @@ def _dtype(scope: ScopePlan) -> Type:
 
 
 def _body(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value:
-    arguments = [_argument(b, operand, buffers, point) for operand in scope.reads]
-    return emit_body(b, scope.op.body.block, arguments, point.lanes)
+    reads = [_argument(b, operand, buffers, point) for operand in scope.reads]
+
+    def emit(block: Block, parts: Sequence[Part]) -> Value:
+        made = [reads[p] if isinstance(p, int) else emit(p.block, p.parts) for p in parts]
+        return emit_body(b, block, made, point.lanes)
+
+    return emit(scope.op.body.block, scope.parts)
 
 
 def _argument(b: Emitter, operand: Operand, buffers: Buffers, point: Point) -> Value:

@@ -12,9 +12,10 @@ from ...dialects.types import byte_width, tensor_type
 from .access import Access, Point, Vector, store
 from .emit import Emitter
 from .lanes import addresses, lane_cost, power_of_two, result_access, result_address, split_item
-from .nest import Buffers, NestPlan, Row, ScopePlan
+from .nest import Buffers, NestPlan, ScopePlan
+from .past_caches import streamed
 from .reduction import emit_scopes
-from .stack_rows import reserve_row, row_access
+from .stack_rows import moved, reserve_row, row_access
 from .types import I64, Index, Value
 
 # What all rows of a point may take of the stack, and of the cache.
@@ -82,6 +83,7 @@ class RowsAcross:
         self.parts = -(-self.extent // self.together)
         shared = [k for k in range(self.plan.shared) if k != self.vector]
         out = result_address(self.op, self.plan)
+        self.streamed = streamed(self.op.type, out, self.vector)
         self.others = sorted(shared, key=lambda k: -out.coefficient(k))
         self.items = self.parts * math.prod(self.plan.extents[k] for k in self.others)
 
@@ -100,7 +102,7 @@ class RowsAcross:
             values = split_item(b, outer, self.others, self.plan.extents)
             start = b.mul(part, self.together)
             back = b.sub(0, start)
-            here = {v: replace(row, pointer=_moved(b, row, back)) for v, row in rows.items()}
+            here = {v: moved(b, row, back) for v, row in rows.items()}
             inside = replace(buffers, rows=here)
 
             def points(mask: int | None) -> list[Value]:
@@ -130,13 +132,13 @@ class RowsAcross:
             last = scope is self.plan.root
             if scope.own:
                 made = target if last else row_access(buffers.rows[scope.op.result])
-                self._loops(b, scope, places, made, scope.own)
+                self._loops(b, scope, places, made, scope.own, self.streamed if last else 0)
                 continue
             values = emit_scopes(b, scope, places)
             for (here, point), value in zip(places, values, strict=True):
                 here.values[scope.op.result] = value
                 if last:
-                    store(b, value, target, point)
+                    store(b, value, target, point, past_caches=self.streamed)
 
     def _loops(
         self,
@@ -145,15 +147,12 @@ class RowsAcross:
         places: Sequence[tuple[Buffers, Point]],
         made: Access,
         own: Sequence[int],
+        past_caches: int,
     ) -> None:
         if not own:
             for value, (_, point) in zip(emit_scopes(b, scope, places), places, strict=True):
-                store(b, value, made, point)
+                store(b, value, made, point, past_caches=past_caches)
             return
         with b.loop(0, self.plan.extents[own[0]]) as index:
             at = [(here, point.at({own[0]: index})) for here, point in places]
-            self._loops(b, scope, at, made, own[1:])
-
-
-def _moved(b: Emitter, row: Row, by: Index) -> Value:
-    return b.address(row_access(row).memory, row.pointer, by)
+            self._loops(b, scope, at, made, own[1:], past_caches)

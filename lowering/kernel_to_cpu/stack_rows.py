@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from ...dialects.index import range_of
 from ...dialects.types import tensor_type
 from .access import Access, memory_type
 from .emit import Emitter
 from .nest import NestPlan, Row, ScopePlan
-from .types import I64, Type, Value, constant
+from .types import I64, Index, Type, Value, constant
 
 # Zeros beside a row: readers further outside check their bounds.
 MOST_ZEROS = 64
 
 
 def reserve_row(
-    b: Emitter, scope: ScopePlan, plan: NestPlan, lanes: int, vector: tuple[int, int] = (-1, 1)
+    b: Emitter,
+    scope: ScopePlan,
+    plan: NestPlan,
+    lanes: int,
+    vector: tuple[int, int] = (-1, 1),
+    points: int = 1,
 ) -> Row:
-    """Room for what a scope makes at a point (of all lanes of `vector`), and a vector behind it."""
+    """Room for what a scope makes at a point (of all lanes of `vector`), and a vector behind it.
+
+    Where it is for several points, their rows follow each other.
+    """
     row = Row(Value("", I64), scope, _halo(scope, plan), vector)
     shape = tensor_type(scope.op.result).get_shape()
     sizes = [shape[d] + low + high for d, (low, high) in zip(row.dims, row.halo, strict=True)]
     dtype = memory_type(tensor_type(scope.op.result).element_type)
-    count = math.prod(sizes) * vector[1] + lanes
-    pointer = b.reserve(dtype, count)
+    step = -(-(math.prod(sizes) * vector[1] + lanes) // lanes) * lanes
+    pointer = b.reserve(dtype, step * points)
     if any(low or high for low, high in row.halo):
-        _clear(b, pointer, dtype, count, lanes)
-    return Row(pointer, scope, row.halo, vector)
+        _clear(b, pointer, dtype, step * points, lanes)
+    return Row(pointer, scope, row.halo, vector, step)
+
+
+def moved(b: Emitter, row: Row, by: Index) -> Row:
+    """The row so many elements on."""
+    return replace(row, pointer=b.address(row_access(row).memory, row.pointer, by))
 
 
 def row_access(row: Row) -> Access:
@@ -37,11 +51,10 @@ def row_access(row: Row) -> Access:
 
 
 def _clear(b: Emitter, pointer: Value, dtype: Type, count: int, lanes: int) -> None:
+    """Zeros in so many elements, whole vectors of them."""
     zeros = constant(dtype.vector(lanes), 0)
-    with b.loop(0, count - count % lanes, lanes) as index:
+    with b.loop(0, count, lanes) as index:
         b.store(zeros, pointer, index)
-    if count % lanes:
-        b.store(zeros, pointer, count - lanes)
 
 
 def _halo(scope: ScopePlan, plan: NestPlan) -> tuple[tuple[int, int], ...]:

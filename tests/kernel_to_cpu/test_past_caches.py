@@ -139,6 +139,26 @@ def test_loops_that_store_past_the_caches_are_right(kernel, isa, monkeypatch):
     np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-3, atol=1e-6)
 
 
+def test_rows_of_what_lies_channels_last_go_past_the_caches(isa, monkeypatch):
+    """Channels of whole vectors, and more: NaN where the reference has it."""
+    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    for channels in (32, 48):
+        b = GraphBuilder()
+        kernel = np.eye(channels, dtype=np.float32)[:, :, None, None]
+        x = b.input("x", (1, channels, 7, 24))
+        y = b.conv(x, b.weight("w", kernel), strides=[1, 1], pads=[0] * 4, dilations=[1, 1])
+        b.output("y", linear(b, y))
+        program = b.build()
+        session = CpuSession(place(program), 1, isa=isa)
+        codes = [call.code.ir for segment in session.segments for call in segment.calls]
+        inputs = draw_inputs(program)
+        inputs["x"][0, 3, 2, 5] = np.nan
+        found = session.run(inputs)["y"]
+        session.close()
+        assert any("alloca" in ir and "!nontemporal" in ir and "fence" in ir for ir in codes)
+        np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-5)
+
+
 def _padded(b: GraphBuilder, x, *pads: int, fill: float = 0.0):
     return b.pad(b.relu(x), pads=list(pads), fill=fill)
 

@@ -1,0 +1,97 @@
+"""Nests with sums over rows: points take turns, and cheap rows are computed where they are read."""
+
+import re
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import bf16, f16, f32
+
+from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.levels import place
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.reference import run
+from isoform.lowering.kernel_to_cpu import loops
+from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.session import CpuSession
+
+
+def layer_norm(b: GraphBuilder, rows: int, columns: int, element=f32):
+    x = b.cast(b.input("x", (rows, columns), element), to=f32)
+    scale = b.weight("w", np.linspace(0.5, 1.5, columns, dtype=np.float32))
+    shift = b.weight("b", np.linspace(-1, 1, columns, dtype=np.float32))
+    return b.cast(b.layer_norm(x, scale, shift, axis=1, epsilon=1e-5), to=element)
+
+
+def softmax(b: GraphBuilder, rows: int, columns: int, element=f32):
+    return b.softmax(b.input("x", (rows, columns), element), axis=1)
+
+
+def centred(b: GraphBuilder, rows: int, columns: int, element=f32):
+    """What differs from the mean by at least the mean difference: a row, a sum, a comparison."""
+    x = b.input("x", (rows, columns), element)
+    shape = [rows, columns]
+
+    def mean(y):
+        return b.broadcast(b.reduce_mean(y, axes=[1], keep_dims=True), shape=shape, dims=[0, 1])
+
+    difference = b.abs(b.sub(x, mean(x)))
+    return b.mul(difference, b.cast(b.less(mean(difference), difference), to=element))
+
+
+@pytest.mark.parametrize("kernel", [layer_norm, softmax, centred])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 5), (7, 100)])
+def test_points_that_take_turns_do_not_mix(kernel, rows, columns, isa: Isa):
+    """Any number of rows, on one thread and on parts of two; a NaN stays in its row."""
+    b = GraphBuilder()
+    b.output("y", kernel(b, rows, columns))
+    program = b.build()
+    inputs = draw_inputs(program)
+    inputs["x"][rows // 2, columns // 2] = np.nan
+    if rows > 2:
+        inputs["x"][0] *= 100
+    expected = run(program, inputs)["y"]
+    assert np.isnan(expected).any(1).sum() == 1
+    for threads in (1, 2):
+        session = CpuSession(place(program), threads, isa=isa)
+        found = session.run(inputs)["y"]
+        session.close()
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize("element", [f16, bf16])
+@pytest.mark.parametrize("kernel", [layer_norm, softmax])
+def test_rows_of_half_floats(kernel, element, isa: Isa):
+    b = GraphBuilder()
+    b.output("y", kernel(b, 5, 83, element))
+    program = b.build()
+    inputs = draw_inputs(program)
+    session = CpuSession(place(program), 1, isa=isa)
+    found = session.run(inputs)["y"].astype(np.float64)
+    session.close()
+    np.testing.assert_allclose(
+        found, run(program, inputs)["y"], atol=0.02 if element == bf16 else 2e-3
+    )
+
+
+def test_what_is_cheap_is_computed_where_it_is_read(isa: Isa, monkeypatch):
+    """A layer norm keeps no row; a softmax keeps that of its exponentials."""
+    monkeypatch.setattr(loops, "TOGETHER", 1)
+    for kernel, rows in ((layer_norm, 0), (softmax, 1)):
+        b = GraphBuilder()
+        b.output("y", kernel(b, 4, 64))
+        session = CpuSession(place(b.build()), 1, isa=isa)
+        (call,) = session.segments[0].calls
+        session.close()
+        assert len(re.findall("= alloca", call.code.ir)) == rows
+
+
+def test_large_results_do_not_take_turns(monkeypatch):
+    """Rows from beyond the second-level cache are read while the last one is stored."""
+    for size, turns in ((1 << 19, True), ((1 << 19) - 1, False)):
+        monkeypatch.setattr(loops, "MOST_RESULT", size)
+        b = GraphBuilder()
+        b.output("y", softmax(b, 1024, 128))
+        session = CpuSession(place(b.build()), 1)
+        (call,) = session.segments[0].calls
+        session.close()
+        assert ("smin" in call.code.ir) == turns
