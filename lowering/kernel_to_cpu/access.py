@@ -279,7 +279,7 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
     picks = _picks(access, vector, point) if guard is None else None
     if shared is not None and own is None and real is None and access.can_be_cleared(vector):
         place = b.select(shared, b.value(emit_index(b, access.flat, point), I64), constant(I64, 0))
-        value = _cleared(b, b.load(dtype, access.pointer, place, pure=access.fixed), shared)
+        value = cleared(b, b.load(dtype, access.pointer, place, pure=access.fixed), shared)
     elif access.is_contiguous(vector.iterator):
         place = emit_index(b, access.flat, point)
         if shared is not None:  # no lane is read, but far outside even that is slow
@@ -297,7 +297,7 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
     return b.select(guard, value, constant(target, access.outside))
 
 
-def _cleared(b: Emitter, value: Value, kept: Value) -> Value:
+def cleared(b: Emitter, value: Value, kept: Value) -> Value:
     """The value, or zeros: by its bits, as a condition would be made the mask of a slow load."""
     bits = Type(f"i{value.type.bits}").vector(value.type.lanes)
     mask = b.broadcast(b.sub(0, b.cast(kept, bits.element)), value.type.lanes)

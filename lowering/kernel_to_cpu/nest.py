@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from xdsl.ir import Block, SSAValue
@@ -174,6 +174,14 @@ class Row:
         return flat
 
 
+class Held(Protocol):
+    """Values of a row in registers."""
+
+    def read(self, b: Emitter, operand: Operand, point: Point) -> Value:
+        """What is at a place, in the lanes of the point's vector."""
+        ...
+
+
 @dataclass(frozen=True)
 class HeldRow:
     """A row of `extent` values along dim `dim`, in vectors. Lanes past the last hold anything."""
@@ -205,7 +213,7 @@ class Buffers:
     pointers: Mapping[SSAValue, Value]
     types: Mapping[SSAValue, Tensor]
     rows: dict[SSAValue, Row] = field(default_factory=dict[SSAValue, Row])
-    held: dict[SSAValue, HeldRow] = field(default_factory=dict[SSAValue, HeldRow])
+    held: dict[SSAValue, Held] = field(default_factory=dict[SSAValue, Held])
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     ready: Mapping[Operand, Value] = field(default_factory=dict[Operand, Value])
     """What operands read at the point, where that is known before its scopes are emitted."""

@@ -14,9 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
-from xdsl.ir import SSAValue
-
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
 from ...dialects.types import byte_size, tensor_type
 from .access import Point, Vector, compute_type, read

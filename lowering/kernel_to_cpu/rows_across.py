@@ -15,11 +15,14 @@ from .lanes import addresses, lane_cost, power_of_two, result_access, result_add
 from .nest import Buffers, NestPlan, ScopePlan
 from .past_caches import streamed
 from .reduction import emit_scopes
+from .rows_rolled import rolled
 from .stack_rows import moved, reserve_row, row_access
 from .types import I64, Index, Value
 
 # What all rows of a point may take of the stack, and of the cache.
 MOST_BYTES = 1 << 17
+# Vectors of a window that stay in registers.
+MOST_KEPT = 12
 # Rows in the lanes of neighbouring points must promise this much: each is a whole row.
 GAIN = 2.0
 
@@ -68,6 +71,7 @@ class RowsAcross:
 
     def __post_init__(self) -> None:
         self.extent = self.plan.extents[self.vector]
+        self.rolled = rolled(self.plan)
         self.width = power_of_two(self.extent, self.lanes)
         # Vectors of a point that share its loops, weights and places.
         self.vectors = next(
@@ -76,7 +80,11 @@ class RowsAcross:
             if n == 1
             or (
                 self.extent % (self.width * n) == 0
-                and _stack(self.plan, self.width * n) <= MOST_BYTES
+                and (
+                    self.rolled.width * n <= MOST_KEPT
+                    if self.rolled
+                    else _stack(self.plan, self.width * n) <= MOST_BYTES
+                )
             )
         )
         self.together = self.width * self.vectors
@@ -93,7 +101,7 @@ class RowsAcross:
                 b, scope, self.plan, self.lanes, (self.vector, self.together)
             )
             for scope in self.plan.scopes[:-1]
-            if scope.own
+            if scope.own and self.rolled is None
         }
         target = result_access(self.op, self.plan, result)
         rest = self.extent % self.width
@@ -128,6 +136,9 @@ class RowsAcross:
     ) -> None:
         """All scopes at neighbouring vectors. Rows are of these: the first lane is their 0."""
         places = [(replace(buffers, values={}), point) for point in points]
+        if self.rolled is not None:
+            self.rolled.emit(b, places, target, self.streamed)
+            return
         for scope in self.plan.scopes:
             last = scope is self.plan.root
             if scope.own:

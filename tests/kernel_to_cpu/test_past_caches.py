@@ -155,7 +155,8 @@ def test_rows_of_what_lies_channels_last_go_past_the_caches(isa, monkeypatch):
         inputs["x"][0, 3, 2, 5] = np.nan
         found = session.run(inputs)["y"]
         session.close()
-        assert any("alloca" in ir and "!nontemporal" in ir and "fence" in ir for ir in codes)
+        # The rows; of whole lines also what puts channels first again.
+        assert sum("!nontemporal" in ir and "fence" in ir for ir in codes) > (isa.vector_bytes == LINE)
         np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-5)
 
 
