@@ -71,14 +71,20 @@ class Emitter(Arithmetic):
         """Store `value` from element `index` on; lanes outside `mask` are not touched.
 
         With `past_caches`, the bytes to which its address (or its own size, if less) must be
-        aligned, it goes to memory, if the lanes to store are as many bytes or a multiple.
+        aligned, it goes to memory, if the lanes to store are as many bytes or a multiple. Parts
+        less than half a vector are slower than a plain store.
         """
         place = self.address(value.type, pointer, index)
         align = align or value.type.bytes
         lanes = self.mask(mask, value.type.lanes)
         real = value.type.lanes if lanes is None else mask
-        piece = min(past_caches, value.type.bytes * value.type.lanes)
-        if piece and isinstance(real, int) and real * value.type.bytes % piece == 0:
+        whole = value.type.bytes * value.type.lanes
+        piece = min(past_caches, whole)
+        if (
+            2 * piece >= whole > 0
+            and isinstance(real, int)
+            and real * value.type.bytes % piece == 0
+        ):
             self._stream(value, place, real, piece)
             return
         if lanes is not None and lanes.text.startswith(FIRST) and lanes.text.count("true") == 1:

@@ -132,7 +132,8 @@ def test_loops_that_store_past_the_caches_are_right(kernel, isa, monkeypatch):
     session = CpuSession(place(program), 1, isa=isa)
     codes = [call.code.ir for segment in session.segments for call in segment.calls]
     if isa.vector_bytes == LINE and kernel != "transpose":
-        assert all("!nontemporal" in ir and "fence seq_cst" in ir for ir in codes)
+        past = kernel != "rows of 7 quarters"  # quarters of a vector are stored plainly
+        assert all(("!nontemporal" in ir) == ("fence seq_cst" in ir) == past for ir in codes)
     inputs = draw_inputs(program)
     found = session.run(inputs)["y"].astype(np.float64)
     session.close()
@@ -156,7 +157,9 @@ def test_rows_of_what_lies_channels_last_go_past_the_caches(isa, monkeypatch):
         found = session.run(inputs)["y"]
         session.close()
         # The rows; of whole lines also what puts channels first again.
-        assert sum("!nontemporal" in ir and "fence" in ir for ir in codes) > (isa.vector_bytes == LINE)
+        assert sum("!nontemporal" in ir and "fence" in ir for ir in codes) > (
+            isa.vector_bytes == LINE
+        )
         np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-5)
 
 
