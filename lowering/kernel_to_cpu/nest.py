@@ -228,6 +228,8 @@ class Buffers:
     """Whether maxima and minima are taken as if there were no NaN first, which is then checked."""
     checks: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     """Sums of what such a maximum read so far, for scopes that are not checked one by one."""
+    ahead: tuple[int, int] = (0, 0)
+    """How much further along an iterator what is read is asked for; 0 is nowhere."""
     local: Mapping[SSAValue, tuple[int, ...]] = field(
         default_factory=dict[SSAValue, tuple[int, ...]]
     )

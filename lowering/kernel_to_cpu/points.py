@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp
+from ...dialects.types import byte_size, tensor_type
 from .access import Access, Point, Vector, emit_index, lane_offsets, store
 from .emit import Emitter
 from .isa import Isa
+from .kept_rows import KeptRows, can_be_kept
 from .lanes import SLICES, addresses, power_of_two, result_access, result_address, split_item
 from .nest import Buffers, NestPlan, ScopePlan, interior_at, lanes_inside
 from .past_caches import (
@@ -23,10 +26,12 @@ from .past_caches import (
     streamed,
     whole_vectors,
 )
-from .reduction import UNROLLED, any_nan, emit_scopes, start_checks
+from .reduction import UNROLLED, any_nan, emit_scopes, is_from_memory, start_checks
 from .regions import each_region
 from .types import I64, Index, Value
 from .windows import window_of
+
+Target: TypeAlias = Access | KeptRows
 
 # Vectors of one long loop that make up a slice.
 TILE_VECTORS = 16
@@ -69,8 +74,23 @@ class Points:
             self.tile = max(TILE_VECTORS, -(-share // self.width)) * self.width
         self.tiles = -(-self.extent // self.tile)
         self.streamed = streamed(self.op.type, out, self.vector)
-        self.peeled = self._is_peeled(out)
+        self.kept = self._is_kept(out)
+        self.peeled = not self.kept and self._is_peeled(out)
         self.items = count * self.tiles
+
+    def _is_kept(self, out: Affine) -> bool:
+        """Whether rows of totals stay on the stack until they are whole.
+
+        Measured: of a pool with strides, where little is stored, it gains nothing.
+        """
+        if self.tiles > 1 or not any(scope.sums for scope in self.plan.scopes):
+            return False
+        if 2 * byte_size(self.op.type) < sum(byte_size(tensor_type(v)) for v in self.op.inputs):
+            return False
+        target = Access(None, self.op.type.element_type, out)
+        return is_peeled(self.op.type, out, self.vector, self.extent, self.width) and can_be_kept(
+            self.isa, target, self.extent, self.stack
+        )
 
     def _is_peeled(self, out: Affine) -> bool:
         """Whether vectors start at whole lines of the result, not at multiples of the lanes."""
@@ -98,7 +118,12 @@ class Points:
         return tuple(extents)
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
-        target = result_access(self.op, self.plan, result)
+        if self.order and any(is_from_memory(scope, buffers) for scope in self.plan.scopes):
+            buffers = replace(buffers, ahead=(self.order[-1], self.stack))
+        target: Target = result_access(self.op, self.plan, result)
+        if self.kept:
+            row = self.vector, self.extent
+            target = KeptRows.reserve(b, self.isa, target, row, self.stack)
         with b.loop(low, high) as item:
             rest, tile = b.split(item, self.tiles)
             values = split_item(b, rest, self.parallel, self._groups())
@@ -110,7 +135,7 @@ class Points:
                 self._loops(b, buffers, target, point, inner, tile)
 
     def _group(
-        self, b: Emitter, buffers: Buffers, target: Access, point: Point, tile: Index
+        self, b: Emitter, buffers: Buffers, target: Target, point: Point, tile: Index
     ) -> None:
         """The stack whose number the innermost loop's iterator holds; the last may be shorter."""
         iterator = self.order[-1]
@@ -133,7 +158,7 @@ class Points:
         self,
         b: Emitter,
         buffers: Buffers,
-        target: Access,
+        target: Target,
         point: Point,
         inner: list[int],
         tile: Index,
@@ -156,7 +181,7 @@ class Points:
             start = stop
 
     def _tile(
-        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point], tile: Index
+        self, b: Emitter, buffers: Buffers, target: Target, points: Sequence[Point], tile: Index
     ) -> None:
         """One tile of the vector loop, or all of it, at neighbouring points."""
         if len(points) > 1:
@@ -172,7 +197,7 @@ class Points:
         )
 
     def _tile_in(
-        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point], tile: Index
+        self, b: Emitter, buffers: Buffers, target: Target, points: Sequence[Point], tile: Index
     ) -> None:
         if self.tiles == 1:
             self._guarded(b, buffers, target, points)
@@ -196,7 +221,7 @@ class Points:
             whole()
 
     def _guarded(
-        self, b: Emitter, buffers: Buffers, target: Access, points: Sequence[Point]
+        self, b: Emitter, buffers: Buffers, target: Target, points: Sequence[Point]
     ) -> None:
         """The whole vector loop, twice where there are bounds to check: inside, none is checked."""
         inside: Value | None = None
@@ -219,7 +244,7 @@ class Points:
         self,
         b: Emitter,
         buffers: Buffers,
-        target: Access,
+        target: Target,
         points: Sequence[Point],
         start: Index,
         count: int,
@@ -228,7 +253,11 @@ class Points:
 
         Tests between the vectors would keep the processor from reading far ahead.
         """
-        if self.peeled and self._peeled_range(b, buffers, target, points[0], start, count):
+        if (
+            isinstance(target, Access)
+            and self.peeled
+            and self._peeled_range(b, buffers, target, points[0], start, count)
+        ):
             return
         inside = replace(buffers, lanes=self.vector, inside=True)
         at = points[0].at({self.vector: start}, Vector(self.vector, self.width, aligned=True))
@@ -238,12 +267,14 @@ class Points:
         for check in checks.values():
             with b.when(any_nan(b, check)):
                 self._pass(b, exact, target, points, start, count)
+        if isinstance(target, KeptRows):
+            target.store(b, points)
 
     def _pass(
         self,
         b: Emitter,
         buffers: Buffers,
-        target: Access,
+        target: Target,
         points: Sequence[Point],
         start: Index,
         count: int,
@@ -309,7 +340,7 @@ class Points:
         self,
         b: Emitter,
         buffers: Buffers,
-        target: Access,
+        target: Target,
         points: Sequence[Point],
         start: Index,
         bounds: tuple[int, int],
@@ -346,7 +377,7 @@ class Points:
         self,
         b: Emitter,
         buffers: Buffers,
-        target: Access,
+        target: Target,
         points: Sequence[Point],
         first: Index,
         count: int,
@@ -358,9 +389,13 @@ class Points:
                 mask = count - k if k + self.width > count else None
                 vector = Vector(self.vector, self.width, mask, aligned=True)
                 at.append(point.at({self.vector: b.add(first, k)}, vector))
-        values = self._values(b, buffers, at, len(at) // len(points))
-        for value, point in zip(values, at, strict=True):
-            store(b, value, target, point, past_caches=self.streamed)
+        beside = len(at) // len(points)
+        values = self._values(b, buffers, at, beside)
+        for k, (value, point) in enumerate(zip(values, at, strict=True)):
+            if isinstance(target, KeptRows):
+                store(b, value, target.row(k // beside), point)
+            else:
+                store(b, value, target, point, past_caches=self.streamed)
 
     def _values(
         self, b: Emitter, buffers: Buffers, points: Sequence[Point], beside: int = 1

@@ -13,11 +13,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import product
 
 from xdsl.ir import Block, SSAValue
 
 from ...dialects.types import byte_size, tensor_type
-from .access import Point, Vector, compute_type, read
+from .access import Point, Vector, compute_type, emit_index, read
 from .emit import Emitter
 from .nest import Buffers, Operand, Part, ScopePlan, access
 from .past_caches import LEAST_BYTES_OF_LOOPS
@@ -138,6 +139,8 @@ def _by_window(
     columns: list[list[Value]] = []
     for start in window.starts(points, last.lanes):
         at = [(buffers, window.at(b, point, points, start)) for buffers, point in rows]
+        if start % last.lanes == 0:
+            _fetch_ahead(b, window, at)
         totals = reduction.start(dtype, len(at))
         sums = list(window.across.sums)
         columns.append(_sum(b, window.across, reduction, at, sums, totals))
@@ -148,6 +151,25 @@ def _by_window(
     if reduction.checked:
         found.append(reduce(partial(reduction.sum, b), [column[-1] for column in columns]))
     return found
+
+
+def _fetch_ahead(b: Emitter, window: Window, places: Places) -> None:
+    """Ask for what these places read when the loop is further by `Buffers.ahead`.
+
+    Rows of some KiB are too short for the processor to find out by itself where they go on.
+    """
+    iterator, step = places[0][0].ahead
+    (operand,), sums = window.across.reads, window.across.sums
+    asked: set[str] = set()
+    for buffers, point in places if step else ():
+        found = access(operand, buffers, point.extents)
+        assert found.pointer is not None
+        there = point.at({iterator: b.add(point.values[iterator], step)})
+        for taps in product(*(range(point.extents[k]) for k in sums)):
+            place = emit_index(b, found.flat, there.at(dict(zip(sums, taps, strict=True))))
+            if str(place) not in asked:
+                asked.add(str(place))
+                b.prefetch(found.memory, found.pointer, place)
 
 
 def _is_optimistic(scope: ScopePlan, place: tuple[Buffers, Point]) -> bool:
@@ -162,7 +184,7 @@ def _is_optimistic(scope: ScopePlan, place: tuple[Buffers, Point]) -> bool:
     return not any(access(r, buffers, point.extents).guards for r in reads)
 
 
-def _is_from_memory(scope: ScopePlan, buffers: Buffers) -> bool:
+def is_from_memory(scope: ScopePlan, buffers: Buffers) -> bool:
     """Whether a read is of more than caches hold: rows then wait for each other's check.
 
     Measured on rows of 256: a maximum from memory has 60 % of a copy's speed with the check, 87 %
@@ -289,7 +311,7 @@ def emit_horizontal(
         (total,) = reduce(_Reduction(scope.reduction))
         return [b.reduce(HORIZONTAL[scope.reduction], total)]
 
-    if _is_from_memory(scope, buffers) or not _is_optimistic(scope, (buffers, point)):
+    if is_from_memory(scope, buffers) or not _is_optimistic(scope, (buffers, point)):
         return exact()[0]
     total, check = reduce(_Reduction(scope.reduction, checked=True))
     plain = _Reduction(scope.reduction, checked=True)

@@ -11,6 +11,7 @@ from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
+from isoform.lowering.kernel_to_cpu import past_caches
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_cpu.types import F32
@@ -112,3 +113,33 @@ def test_each_place_of_a_row_is_loaded_once(isa: Isa, stride: int, most: int):
         len(re.findall(rf"\b{word} <\d+ x float>", call.code.ir)) for word in ("load", "store")
     )
     assert 0 < loads <= most * stores
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("kind", "kernel", "stride", "shape"),
+    [
+        ("max", 3, 1, (2, 33, 7, 79)),
+        ("max", 3, 1, (1, 65, 9, 151)),
+        ("max", 2, 1, (1, 70, 4, 150)),
+        ("avg", 5, 1, (1, 65, 6, 75)),
+    ],
+)
+def test_rows_of_a_pool_go_past_the_caches_when_they_are_whole(
+    isa: Isa, kind, kernel, stride, shape, threads, monkeypatch
+):
+    """Rows that start anywhere in a line, shared by threads, with NaN at both ends."""
+    monkeypatch.setattr(past_caches, "LEAST_BYTES_OF_LOOPS", 1)
+    b = GraphBuilder()
+    geometry = {"pads": [0] * 4, "dilations": [1, 1], "strides": [stride] * 2}
+    x = b.input("x", shape)
+    b.output("y", b.op(f"{kind}_pool", x, kernel=[kernel] * 2, **geometry))
+    program = b.build()
+    session = CpuSession(place(program), threads, isa=isa)
+    assert all("!nontemporal" in c.code.ir for s in session.segments for c in s.calls)
+    inputs = draw_inputs(program)
+    for value in (1.0, np.nan):
+        inputs["x"].reshape(-1)[:: inputs["x"].size - 1] *= value
+        found = session.run(inputs)["y"]
+        np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-6)
+    session.close()
