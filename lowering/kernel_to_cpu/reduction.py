@@ -56,12 +56,12 @@ class _Reduction:
         made = [self.combine(b, t, v) for t, v in zip(totals, values, strict=False)]
         if not self.checked:
             return made
-        check = totals[-1]
-        for value in values:
-            if value.text not in self.summed:
-                self.summed.add(value.text)
-                check = self.sum(b, check, value)
-        return [*made, check]
+        fresh = [v for v in dict.fromkeys(values) if v.text not in self.summed]
+        self.summed.update(value.text for value in fresh)
+        while len(fresh) > 1:  # in pairs: what is carried through a loop waits for one addition
+            pairs = list(zip(fresh[::2], fresh[1::2], strict=False))
+            fresh = [self.sum(b, x, y) for x, y in pairs] + fresh[2 * len(pairs) :]
+        return [*made, self.sum(b, totals[-1], fresh[0]) if fresh else totals[-1]]
 
     def join(self, b: Emitter, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
         """Totals of both."""
