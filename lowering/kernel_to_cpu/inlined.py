@@ -39,9 +39,15 @@ def _reads(reader: ScopePlan, made: ScopePlan) -> list[Operand]:
 
 
 def _is_cheap(scope: ScopePlan) -> bool:
-    """Whether it takes little to compute, and is stored as it is computed."""
+    """Whether it takes little to compute, of one other row, and is stored as it is computed.
+
+    A sum of several rows would be read from all of them, by each reader, in place of one.
+    """
     element = tensor_type(scope.op.result).element_type
     if not scope.own or scope.sums or compute_type(element) != memory_type(element):
+        return False
+    rows = {r for r in scope.reads if any(e.iterators & {*scope.own} for e in r.index)}
+    if len(rows) > 1:
         return False
     ops = [op for op in scope.op.body.block.ops if op.results]
     return all(isinstance(op, CHEAP) for op in ops) and len(ops) <= MOST_OPS

@@ -22,6 +22,14 @@ def layer_norm(b: GraphBuilder, rows: int, columns: int, element=f32):
     return b.cast(b.layer_norm(x, scale, shift, axis=1, epsilon=1e-5), to=element)
 
 
+def residual(b: GraphBuilder, rows: int, columns: int):
+    """A layer norm of a sum of rows, which is kept: three readers would read each of these."""
+    x = b.input("x", (rows, columns))
+    y = b.add(x, b.weight("r", np.float32(np.arange(rows * columns) % 7).reshape(rows, columns)))
+    scale, shift = (b.weight(name, np.ones(columns, np.float32)) for name in ("w", "b"))
+    return b.layer_norm(y, scale, shift, axis=1, epsilon=1e-5)
+
+
 def softmax(b: GraphBuilder, rows: int, columns: int, element=f32):
     return b.softmax(b.input("x", (rows, columns), element), axis=1)
 
@@ -38,7 +46,7 @@ def centred(b: GraphBuilder, rows: int, columns: int, element=f32):
     return b.mul(difference, b.cast(b.less(mean(difference), difference), to=element))
 
 
-@pytest.mark.parametrize("kernel", [layer_norm, softmax, centred])
+@pytest.mark.parametrize("kernel", [layer_norm, residual, softmax, centred])
 @pytest.mark.parametrize(("rows", "columns"), [(1, 5), (7, 100)])
 def test_points_that_take_turns_do_not_mix(kernel, rows, columns, isa: Isa):
     """Any number of rows, on one thread and on parts of two; a NaN stays in its row."""
@@ -74,9 +82,9 @@ def test_rows_of_half_floats(kernel, element, isa: Isa):
 
 
 def test_what_is_cheap_is_computed_where_it_is_read(isa: Isa, monkeypatch):
-    """A layer norm keeps no row; a softmax keeps that of its exponentials."""
+    """A layer norm keeps no row, but a sum of others; a softmax keeps that of its exponentials."""
     monkeypatch.setattr(loops, "TOGETHER", 1)
-    for kernel, rows in ((layer_norm, 0), (softmax, 1)):
+    for kernel, rows in ((layer_norm, 0), (residual, 1), (softmax, 1)):
         b = GraphBuilder()
         b.output("y", kernel(b, 4, 64))
         session = CpuSession(place(b.build()), 1, isa=isa)
