@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from .egraph import ENode
 from .greedy import LocalSearch, greedy_dag, greedy_tree
-from .ilp import solve
+from .ilp import Loop, loops_of, solve
 from .match import Cycles
 from .problem import Choice, Problem, contracted, moved, reduced, without_cycles
 
@@ -50,9 +50,8 @@ def extract(
 ) -> Extracted:
     """Choose.
 
-    Cycles are filtered first, around the best choice so far, again and again while that gains.
-    Where e-nodes were cut, a last integer program begins there, which has them and orders the
-    classes of each cycle.
+    Cycles are filtered for the local search. The integer program has what that cut, and a row for
+    each cycle; where these are too many, programs without the cut come first.
 
     Args:
         cycles: with "in-ilp" there is the second alone.
@@ -65,12 +64,12 @@ def extract(
     problem = contracted(problem)
     if method == "tree":
         return _done(problem, greedy_tree(problem), None, False, begun)
-    best = _greedy(problem, until)
-    if method == "dag" or time.perf_counter() > until:
-        return _done(problem, best, None, False, begun)
-    whole = reduced(problem, until)
-    if time.perf_counter() > until:
-        return _done(problem, best, 1.0, False, begun)
+    if method == "dag":
+        return _done(problem, _greedy(problem, until), None, False, begun)
+    now = time.perf_counter()
+    if until - now < 2 * (now - begun):  # what follows takes longer than the contraction did
+        return _done(problem, _greedy(problem, until), 1.0, False, begun)
+    whole = reduced(problem, (now + until) / 2)
     best = _greedy(whole, until)
     taken = list(known)
     if taken and time.perf_counter() < until:
@@ -79,18 +78,28 @@ def extract(
         return _done(whole, best, 1.0, False, begun)
     if cycles == "in-ilp":
         best = _searched(whole, best, until, False)
-        return _solved(whole, best, until, True, mebibytes, begun)
+        return _solved(whole, best, until, loops_of(whole), mebibytes, begun)
+    filtered = without_cycles(whole, best)
+    best = _searched(filtered, moved(best, whole, filtered), until, True)
+    if filtered.size() == whole.size():
+        return _solved(filtered, best, until, (), mebibytes, begun)
+    loops, best = loops_of(whole), {**greedy_tree(whole), **moved(best, filtered, whole)}
+    if any(loop.cycles is None for loop in loops):
+        best = _around(whole, best, until, mebibytes)
+    return _solved(whole, best, until, loops, mebibytes, begun)
+
+
+def _around(whole: Problem, best: Choice, until: float, mebibytes: float) -> Choice:
+    """Filter cycles around the best choice so far and solve, again and again while that gains."""
     while True:
+        before, now = whole.cost(best), time.perf_counter()
         filtered = without_cycles(whole, best)
         start = _searched(filtered, moved(best, whole, filtered), until, True)
-        cut, now = filtered.size() < whole.size(), time.perf_counter()
-        first = now + (until - now) / 2 if cut else until
-        found = _solved(filtered, start, first, False, mebibytes, begun)
-        if not cut:
-            return found
-        before, best = whole.cost(best), {**best, **moved(found.choice, filtered, whole)}
+        first = now + (until - now) / 2
+        found = _solved(filtered, start, first, (), mebibytes, now)
+        best = {**best, **moved(found.choice, filtered, whole)}
         if found.cost > before * (1 - _LEAST_GAIN):
-            return _solved(whole, best, until, True, mebibytes, begun)
+            return best
 
 
 def _known(problem: Problem, known: Iterable[ENode]) -> Choice:
@@ -112,13 +121,18 @@ def _searched(problem: Problem, best: Choice, until: float, acyclic: bool) -> Ch
 
 
 def _solved(
-    problem: Problem, best: Choice, until: float, ordering: bool, mebibytes: float, begun: float
+    problem: Problem,
+    best: Choice,
+    until: float,
+    loops: Sequence[Loop],
+    mebibytes: float,
+    begun: float,
 ) -> Extracted:
     """What the integer program makes of a choice, where there is time for one."""
     left = until - time.perf_counter()
     if left < _LEAST_SECONDS:
         return _done(problem, best, 1.0, False, begun)
-    found = solve(problem, best, left, ordering, mebibytes)
+    found = solve(problem, best, left, loops, mebibytes)
     return _done(problem, found.choice, found.gap, found.optimal, begun)
 
 

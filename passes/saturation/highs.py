@@ -22,6 +22,8 @@ from ...dialects.types import Array
 _SMALL = 3000
 """Whole-numbered columns of a program whose steps are short enough to be solved here."""
 
+_HEURISTICS = ("feasibility_jump", "rins", "rens", "root_reduced_cost", "zi_round")
+
 _CHILD_SHARE = 0.75
 """Of the time, what the child tells HiGHS: so it mostly answers before it is killed."""
 
@@ -62,7 +64,7 @@ NOTHING = Answer(None, 0.0, False)
 def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> Answer:
     """Solve; nothing is the answer where a limit comes first."""
     if int(program.whole.sum()) <= _SMALL:
-        return run_highs(program, seconds)
+        return run_highs(program, seconds, heuristics=False)
     data = io.BytesIO()
     np.savez(data, **asdict(program))
     command = [sys.executable, "-m", __name__, str(seconds * _CHILD_SHARE), str(mebibytes)]
@@ -77,8 +79,13 @@ def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> A
     return Answer(values if values.size else None, float(found["bound"]), bool(found["optimal"]))
 
 
-def run_highs(program: IntegerProgram, seconds: float) -> Answer:
-    """Solve in this process."""
+def run_highs(program: IntegerProgram, seconds: float, heuristics: bool = True) -> Answer:
+    """Solve in this process.
+
+    Args:
+        heuristics: look for solutions by rounding and smaller programs; the root of a small program
+            mostly solves it, and they take a third of the time.
+    """
     import highspy
 
     solver = _silent(highspy)
@@ -87,6 +94,8 @@ def run_highs(program: IntegerProgram, seconds: float) -> Answer:
     solver.setOptionValue("random_seed", 0)
     solver.setOptionValue("time_limit", max(seconds, 0.01))
     solver.setOptionValue("mip_rel_gap", 1e-7)
+    for name in _HEURISTICS if not heuristics else ():
+        solver.setOptionValue(f"mip_heuristic_run_{name}", False)
     solver.passModel(_model(highspy, program))
     solution = highspy.HighsSolution()
     solution.col_value = program.first

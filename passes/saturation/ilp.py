@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 _MOST_CYCLES = 500
-"""Rows for the cycles of one component."""
+"""Rows for the cycles of one component, and classes of one whose cycles are counted."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +52,20 @@ def solve(
     problem: Problem,
     start: Choice,
     seconds: float,
-    ordering: bool = False,
+    loops: Sequence[Loop] = (),
     mebibytes: float = 2048.0,
 ) -> Solution:
     """The best choice found within the limits, never worse than `start`.
 
     Args:
         start: a choice without a cycle: the warm start, and the answer if nothing is better.
-        ordering: forbid cycles by variables; else the problem must have none.
+        loops: where the problem has cycles, to forbid them.
     """
     begun = time.perf_counter()
     first = problem.cost(start)
     if first == 0.0:
         return Solution(start, 0.0, 0.0, True, time.perf_counter() - begun)
-    model = _Model(problem, ordering, 1.0 / first)
+    model = _Model(problem, loops, 1.0 / first)
     program = model.program(start)
     left = seconds - (time.perf_counter() - begun)
     answer = solve_within(program, max(left, 0.0), mebibytes)
@@ -80,10 +80,22 @@ def solve(
     return Solution(choice, cost, gap, answer.optimal and gap < 1e-6, time.perf_counter() - begun)
 
 
+@dataclass(frozen=True)
+class Loop:
+    """Classes that reach each other.
+
+    Attributes:
+        cycles: all cycles among them; None where they are too many for a row each.
+    """
+
+    classes: tuple[int, ...]
+    cycles: tuple[tuple[int, ...], ...] | None
+
+
 class _Model:
     """The rows and columns; costs scaled so that the warm start costs 1."""
 
-    def __init__(self, problem: Problem, ordering: bool, scale: float) -> None:
+    def __init__(self, problem: Problem, loops: Sequence[Loop], scale: float) -> None:
         self.problem = problem
         self.x: dict[tuple[int, int], int] = {}
         self.y: dict[int, int] = {}
@@ -102,8 +114,8 @@ class _Model:
                 self.x[klass, place] = self._column(price, 0.0, 1.0, True)
         for klass in problem.nodes:
             self._class(klass)
-        if ordering:
-            self._order()
+        for loop in loops:
+            self._order(loop)
 
     def _column(self, cost: float, lower: float, upper: float, whole: bool) -> int:
         self.cost.append(cost)
@@ -123,16 +135,12 @@ class _Model:
         for c, users in readers.items():
             self.rows.append((-np.inf, 0.0, [*users, self.y[c]], [1.0] * len(users) + [-1.0]))
 
-    def _order(self) -> None:
-        import networkx as nx
-
-        for component in _components(self.problem):
-            found = list(islice(nx.simple_cycles(component), _MOST_CYCLES + 1))
-            if len(found) <= _MOST_CYCLES:
-                for cycle in found:
-                    self._cut(cycle)
-            else:
-                self._ordered(set(component))
+    def _order(self, loop: Loop) -> None:
+        if loop.cycles is None:
+            self._ordered(set(loop.classes))
+        else:
+            for cycle in loop.cycles:
+                self._cut(cycle)
 
     def _cut(self, cycle: Sequence[int]) -> None:
         """Forbid one cycle: some class of it takes an e-node that leaves it."""
@@ -193,11 +201,24 @@ class _Model:
         return choice
 
 
-def _components(problem: Problem) -> list[nx.DiGraph[int]]:
-    """The sets of classes that reach each other, as graphs; those of one class left out."""
+def loops_of(problem: Problem) -> list[Loop]:
+    """The sets of classes that reach each other; those of one class left out."""
     import networkx as nx
 
     edges = ((c, d) for c, nodes in problem.operands.items() for o in nodes for d in o)
-    graph = nx.DiGraph(edges)
-    found = nx.strongly_connected_components(graph)
-    return [nx.DiGraph(graph.subgraph(c)) for c in found if len(c) > 1]
+    graph, loops = nx.DiGraph(edges), list[Loop]()
+    for component in nx.strongly_connected_components(graph):
+        if len(component) > 1:
+            inside = nx.DiGraph(graph.subgraph(component))
+            loops.append(Loop(tuple(inside), _few_cycles(inside)))
+    return loops
+
+
+def _few_cycles(graph: nx.DiGraph[int]) -> tuple[tuple[int, ...], ...] | None:
+    """The cycles of a component; None where it or they are too many."""
+    import networkx as nx
+
+    if len(graph) > _MOST_CYCLES:
+        return None
+    cycles = tuple(tuple(c) for c in islice(nx.simple_cycles(graph), _MOST_CYCLES + 1))
+    return cycles if len(cycles) <= _MOST_CYCLES else None
