@@ -86,6 +86,11 @@ class Builder:
         self.made = {term: classes[place] for term, place in build.places.items()}
         return ""
 
+    def fits(self, instance: Instance) -> bool:
+        """Whether an instance can be applied."""
+        classes = [self.graph.find(c) for c in instance.tensors.values()]
+        return not isinstance(self._build(instance, classes), str)
+
     def _build(self, instance: Instance, classes: list[int]) -> _Build | str:
         kind, find = self.graph.kind, self.graph.find
         kinds = tuple([kind[c] for c in classes])

@@ -57,6 +57,7 @@ class Matcher:
         tick: called for each row and combination; may raise.
         made: the classes of the right side of the instance given last, by term; empty where it was
             not applied.
+        fits: whether the ops of an instance's right side take their operands.
     """
 
     engine: Engine
@@ -64,9 +65,10 @@ class Matcher:
     cycles: Cycles
     tick: Callable[[], None] = lambda: None
     made: Callable[[], Mapping[Term, int]] = dict[Term, int]
+    fits: Callable[[Instance], bool] = lambda instance: True
     _seen: dict[str, set[Row]] = field(default_factory=dict[str, set[Row]])
     _done: set[_Key] = field(default_factory=set[_Key])
-    _folded: set[str] = field(default_factory=set[str])
+    _folded: dict[str, list[set[int]]] = field(default_factory=dict[str, list[set[int]]])
 
     def instances(self, lefts: Iterable[Left], rows: Mapping[str, list[Row]]) -> Iterator[Instance]:
         """Every new instance of some rules, in a fixed order.
@@ -87,10 +89,52 @@ class Matcher:
                 bound = [list(self._bound(left, k, rows)) for k in range(len(left.patterns))]
                 repeated = again(left)
                 if repeated is not None and left.rule.name not in self._folded:
-                    self._folded.add(left.rule.name)  # later rounds go on from what folds made
-                    for group in self._groups(left, bound[0]):
-                        yield from self._folds(left, repeated, group)
+                    groups = self._groups(left, bound[0])
+                    self._folded[left.rule.name] = [set(group) for group in groups]
+                    for group in groups:
+                        yield from self._folds(left, repeated, list(group.values()))
                 yield from self._instances(left, self._new(left, self._joined(left, bound)))
+
+    def folds(
+        self, lefts: Iterable[Left], rows: Mapping[str, list[Row]], program: int
+    ) -> Iterator[Instance]:
+        """Merges of whole groups that no earlier fold had.
+
+        Of a group only what something outside of it reads is merged: all of the group is there at
+        once, so the others are not needed on the way.
+
+        Args:
+            rows: all matches of the rules' patterns.
+            program: classes below are the program's own; groups are of these.
+        """
+        readers, find = self._readers(program), self.graph.find
+        for left in lefts:
+            repeated = again(left)
+            if repeated is None:
+                continue
+            known = [set(map(find, roots)) for roots in self._folded.get(left.rule.name, ())]
+            bound = (b for b in self._bound(left, 0, rows) if b.root < program)
+            groups = [
+                {c: b for c, b in group.items() if readers.get(c, set[int]()) - group.keys()}
+                for group in self._groups(left, bound)
+            ]
+            for group in sorted(groups, key=len, reverse=True):
+                if not any(group.keys() <= others for others in known):
+                    known.append(set(group))
+                    yield from self._folds(left, repeated, list(group.values()))
+            self._folded[left.rule.name] = known
+
+    def _readers(self, program: int) -> dict[int, set[int]]:
+        """Which of the program's classes read each class; -1 stands for what it returns."""
+        find, readers = self.graph.find, dict[int, set[int]]()
+        for root in self.graph.roots:
+            readers.setdefault(find(root), set()).add(-1)
+        for node in self.graph.nodes:
+            klass = find(node.klass)
+            if klass < program:
+                for c in node.operands:
+                    readers.setdefault(find(c), set()).add(klass)
+        return readers
 
     def _fresh(self, name: str, rows: list[Row]) -> list[Row]:
         """The matches of one pattern that no earlier round had."""
@@ -158,7 +202,7 @@ class Matcher:
 
     # --- rules with several outputs ---
 
-    def _groups(self, left: Left, bound: Iterable[_Bound]) -> Iterator[list[_Bound]]:
+    def _groups(self, left: Left, bound: Iterable[_Bound]) -> list[dict[int, _Bound]]:
         """Matches of a symmetric rule's pattern that may all be merged, one for each class."""
         names, pattern = left.names[0], left.patterns[0]
         shared = {*names.values()} & {*left.names[1].values()}
@@ -175,31 +219,45 @@ class Matcher:
             level = None if free else self.graph.level[b.root]
             key = _key(b.tensors, b.attributes, common, level)
             groups.setdefault(key, {}).setdefault(b.root, b)
-        yield from (list(group.values()) for group in groups.values())
+        return list(groups.values())
 
     def _folds(self, left: Left, repeated: Again, group: list[_Bound]) -> Iterator[Instance]:
-        """Merge all of a group, one after the other; those that do not fit among themselves."""
-        first, second = left.names
-        pattern = left.patterns[0]
-        while len(group) > 2:
-            whole, refused = group[0], list[_Bound]()
+        """Merge what fits of a group two by two, then the results; the rest among itself."""
+        while len(group) > 1:
+            level, rest = group[:1], list[_Bound]()
             for b in group[1:]:
                 self.tick()
-                other = _Bound(
-                    b.root,
-                    {second[v]: b.tensors[first[v]] for v in pattern.tensors},
-                    {second[s]: b.attributes[first[s]] for s in pattern.attributes},
-                )
-                instance = next(self._instances(left, [(whole, other)]), None)
-                if instance is not None:
-                    yield instance
-                made = self.made() if instance is not None else {}
-                if repeated.whole not in made:
-                    refused.append(b)
-                    continue
-                tensors = {first[v]: made[repeated.terms[v]] for v in pattern.tensors}
-                whole = _Bound(made[repeated.whole], tensors, whole.attributes)
-            group = refused
+                instance = self._pair(left, group[0], b)
+                fits = instance is not None and self.fits(instance)
+                (level if fits else rest).append(b)
+            while len(level) > 1:
+                pairs, odd = zip(level[::2], level[1::2], strict=False), level[len(level) & ~1 :]
+                level = list[_Bound]()
+                for a, b in pairs:
+                    instance = self._pair(left, a, b)
+                    if instance is not None:
+                        yield instance
+                    made = self.made() if instance is not None else {}
+                    if repeated.whole in made:
+                        terms = {left.names[0][v]: t for v, t in repeated.terms.items()}
+                        tensors = {v: made[t] for v, t in terms.items() if v in a.tensors}
+                        level.append(_Bound(made[repeated.whole], tensors, a.attributes))
+                    else:
+                        level.append(a)
+                        rest.append(b)
+                level += odd
+            group = rest
+
+    def _pair(self, left: Left, a: _Bound, b: _Bound) -> Instance | None:
+        """Two matches of a symmetric rule's first pattern, the second as one of the other."""
+        first, second = left.names
+        pattern = left.patterns[0]
+        other = _Bound(
+            b.root,
+            {second[v]: b.tensors[first[v]] for v in pattern.tensors},
+            {second[s]: b.attributes[first[s]] for s in pattern.attributes},
+        )
+        return next(self._instances(left, [(a, other)]), None)
 
     def _joined(self, left: Left, bound: Sequence[list[_Bound]]) -> Iterator[tuple[_Bound, ...]]:
         if self.cycles != "guarded":

@@ -65,11 +65,13 @@ class Loop:
     instances: list[Instance] = field(default_factory=list[Instance])
     sizes: list[int] = field(default_factory=list[int])
     _begun: int = 0
+    _program: int = 0
 
     def __post_init__(self) -> None:
         self.sizes = [len(self.graph.nodes)]
+        self._program = len(self.graph.types)
         tick, made = self.watch.tick, lambda: self.builder.made
-        self._matcher = Matcher(self.engine, self.graph, self.cycles, tick, made)
+        self._matcher = Matcher(self.engine, self.graph, self.cycles, tick, made, self.builder.fits)
 
     def run(self, multi: int) -> Saturation:
         """Saturate; may be called again to go on.
@@ -99,7 +101,12 @@ class Loop:
         )
 
     def _rounds(self, sizes: list[int], multi: int) -> StopReason:
-        """Rounds until nothing changes; their sizes are added. Raises Stop."""
+        """Rounds until nothing changes, once more after a fold; their sizes are added.
+
+        Raises:
+            Stop: a limit is reached.
+        """
+        folded = False
         for number in range(self.watch.caps.iterations):
             self.watch.check()
             self.watch.room(0)
@@ -113,9 +120,18 @@ class Loop:
             self._begun += 1
             self._apply(self._matcher.instances(kept, rows))
             sizes.append(len(self.graph.nodes))
+            if before == self._size() and multi and not folded:
+                folded = True
+                self._fold()
             if before == self._size():
                 return "finished" if len(kept) == len(taking) else "steps"
         return "steps"
+
+    def _fold(self) -> None:
+        """Merge whole groups that came about since the first round of merges. Raises Stop."""
+        kept, patterns = self._bounded([x for x in self.engine.lefts if len(x.rule.left) > 1])
+        rows = self.engine.match(self.graph, patterns)
+        self._apply(self._matcher.folds(kept, rows, self._program))
 
     def _bounded(self, taking: Iterable[Left]) -> tuple[list[Left], list[Pattern]]:
         """The rules that this round has room for, by the bounds of their matches, least first.

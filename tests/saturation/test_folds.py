@@ -52,6 +52,43 @@ def test_five_products_are_one_after_one_round() -> None:
     assert not checked.failed
 
 
+def layers(number: int, size: int = 256) -> Program:
+    """A chain of products, each also read by two others."""
+    b, rng = GraphBuilder(), np.random.default_rng(0)
+
+    def weight(name: str):
+        return b.weight(name, rng.integers(-2, 3, (size, size)).astype(np.float32))
+
+    x = b.input("x", (64, size))
+    for k in range(number):
+        for part in ("q", "v"):
+            b.output(f"{part}{k}", b.relu(b.matmul(x, weight(f"{part}{k}"))))
+        x = b.matmul(x, weight(f"w{k}"))
+    b.output("y", x)
+    return b.build()
+
+
+def test_what_associativity_brings_to_one_input_is_one_product_without_what_is_not_read() -> None:
+    program = layers(4, 64)
+    given = {"x": np.random.default_rng(1).integers(-2, 3, (64, 64)).astype(np.float64)}
+    before = run(program.clone(), given)
+    outcome = saturate(program)
+    live = [
+        op.results[0].type.get_shape()
+        for op in program.main.body.block.ops
+        if op.name == "graph.matmul" and op.operands[0] in program.main.body.block.args
+    ]
+    assert live == [(64, 9 * 64)]  # q and v of four layers, and y; not the chain of w
+    assert not check_instances(outcome.encoded.graph, outcome.saturation.instances).failed
+    after = run(program, given)
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_without_a_round_of_merges_nothing_is_folded() -> None:
+    outcome = saturate(layers(4, 64), caps=Caps(k_multi=0))
+    assert "matmul-merge-shared-left" not in outcome.saturation.applied
+
+
 def test_what_does_not_fit_is_merged_among_itself() -> None:
     b = GraphBuilder()
     for k, size in enumerate((32, 48, 32, 48, 32, 48)):
