@@ -27,7 +27,7 @@ from ..rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of, subterms, va
 from .operators import World
 from .table import NONE, Table
 
-_KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
+KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _kernels_in_place(term: Term, weights: bool) -> bool:
         case Out():
             return _kernels_in_place(term.node, weights)
         case Node():
-            if term.op in _KERNELS and not weights:
+            if term.op in KERNELS and not weights:
                 return False
             inside = [weights or (term.op == "conv" and k == 1) for k in range(len(term.operands))]
             return all(map(_kernels_in_place, term.operands, inside))

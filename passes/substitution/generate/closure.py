@@ -25,7 +25,8 @@ from .table import NONE, Ids, Table
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Keys: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
-_BITS = 19  # of a term that is an operand
+_BITS = 19  # of a term that is an operand: a larger one is not looked up, and stays a law
+_OPERATOR_BITS = 5
 _CHUNK = 1 << 16  # roots matched at once
 
 
@@ -67,6 +68,7 @@ class Closure:
 
     def _index(self, lower: Keys) -> None:
         """Terms by operator and operands, and members of classes by operator."""
+        assert len(self.table.world.operators) < 1 << _OPERATOR_BITS
         keys = self._keys(self.which, self.result, self.operands)
         self.keys, self.at = np.unique(keys, return_index=True)
         self.members: dict[tuple[int, int], tuple[Ids, Ids]] = {}

@@ -33,7 +33,7 @@ from ..rule import (
     variables_of,
 )
 from ..rule_text import print_rule, print_rules
-from .candidates import Candidate, Counts, candidates, rename, without_instances
+from .candidates import Candidate, Classes, Counts, candidates, rename, without_instances
 from .generalise import Failure, generalise, with_attributes
 from .largest import largest_laws
 from .operators import WORLDS, World
@@ -145,7 +145,8 @@ def equalities(world: World, most: int) -> tuple[list[Candidate], Counts]:
     largest = largest_laws(table, smaller)
     counts.limit_pairs, counts.limit_roles = largest.pairs, largest.roles
     counts.limit_parts, counts.limit_laws = largest.parts, len(largest.found)
-    counts.terms = len(table)
+    classes = Classes(table)
+    counts.terms, counts.classes, counts.pairs = len(table), classes.count, classes.pairs
     return without_instances([*smaller, *largest.found]), counts
 
 

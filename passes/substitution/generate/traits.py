@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..rule import Var
+from .candidates import KERNELS
 from .table import NONE, Ids, Table
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Sets: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
-
-KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
 
 
 class Traits:
