@@ -285,7 +285,7 @@ def model(name: str, parsed: Any) -> dict[str, Any]:
 
 
 # What an ablation tries: a name, and how far the search goes.
-ALL = Settings(seconds=6.0, most=12)
+ALL = Settings(seconds=20.0, most=12)
 UNFUSED = ("plain", "library", "pieces")
 ABLATIONS: tuple[tuple[str, Settings], ...] = (
     ("exact only", replace(ALL, kinds="exact")),

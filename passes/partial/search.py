@@ -152,10 +152,10 @@ def _cheapest(
     below: float,
     until: float,
 ) -> list[Mutant]:
-    """The mutants without their corrections, the cheapest by the model first.
+    """The mutants by what the model says of them and about their corrections, cheapest first.
 
-    Those that take too long so are left out, and the programs themselves, and what the time does
-    not suffice for.
+    Those that take too long without corrections are left out, and the programs themselves, and what
+    the time does not suffice for.
     """
     found: list[tuple[float, int]] = []
     for number, mutant in enumerate(mutants):
@@ -167,7 +167,9 @@ def _cheapest(
         pairs = zip(programs, mutant.index, strict=True)
         alone = prices.program([gathered(made, index, p.shape) for p, index in pairs]).seconds
         if alone < below or below == math.inf:
-            found.append((alone, number))
+            # About what a correction adds: a kernel, and its share of the work.
+            more = prices.target.launch + alone * mutant.wrong if mutant.wrong else 0.0
+            found.append((alone + more, number))
     return [mutants[number] for _, number in sorted(found)]
 
 

@@ -390,6 +390,8 @@ class _Whole:
     def _alike(self, sub: Subprogram, candidate: Candidate) -> Decision | None:
         """The decision to make a contraction the same mutant; None where it has none."""
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        if is_regular(ops[0]):
+            return None
         alone, copies = isolate_all(ops, weights_only(self.work.main.body.block.ops))
         options = tried(copies, Options(self.settings.depth, seconds=self.settings.seconds))
         roots, _ = lifted(alone.module, copies)

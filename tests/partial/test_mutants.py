@@ -78,6 +78,17 @@ def test_a_strided_convolution_is_a_part_of_a_regular_one() -> None:
     assert any(m.exact and "stride 1" in m.text[2] for m in found)
 
 
+def test_an_image_becomes_tiles_in_the_batch() -> None:
+    """PET, Table 3: [1, 48, 38, 38] as [16, 48, 10, 10], padded; more than half is then wrong."""
+    root = conv((1, 2, 38, 38), 2, (5, 5))
+    generator = Generator([root], replace(FEW, depth=4, most_wrong=0.6))
+    tiles = (m for m in generator.run() if m.build(generator.same).shape == (16, 2, 10, 10))
+    mutant = next(tiles)
+    assert 0.5 < mutant.wrong < 0.6
+    made, (index,), (mask,) = mutant.build(generator.same), mutant.index, mutant.masks
+    assert Prover().prove(root, correct(root, made, index, mask).result).equal
+
+
 def test_average_pooling_becomes_a_convolution() -> None:
     n, c, h, w, r, s = iterators(6)
     x = leaf("x", (1, 4, 6, 6), F32)

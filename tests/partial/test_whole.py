@@ -16,6 +16,8 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.derivation.cases import conv
 from isoform.passes.equivalence import compare
+from isoform.passes.partial import whole
+from isoform.passes.partial.chains import neighbours
 from isoform.passes.partial.correct import Correction
 from isoform.passes.partial.generate import Mutant
 from isoform.passes.partial.search import Candidate
@@ -201,3 +203,38 @@ def test_a_sum_of_convolutions_becomes_one_where_that_gains() -> None:
     assert plain(again) == plain(better)
     wide = added(512, 32)  # there the copy of the images takes more than the sum did
     assert not any(".sum" in a.place for a in search(wide, costs, Limits(60.0)).applied)
+
+
+def test_neighbours_are_found_across_elementwise_scopes_only() -> None:
+    module = api.parse("""
+func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = algebra.scope (m: 8, n: 8) sum (k: 8) %x[m, k] * %w[k, n] : tensor<8x8xf32>
+  %b = algebra.scope (m: 8, n: 8) max(%a[m, n], 0.0) : tensor<8x8xf32>
+  %c = algebra.scope (m: 8, n: 8) sum (k: 8) %b[m, k] * %w[k, n] : tensor<8x8xf32>
+  %d = algebra.scope (m: 8, n: 8) sum (k: 8) %c[m, k] * %w[k, n] : tensor<8x8xf32>
+  func.return %d : tensor<8x8xf32>
+}
+""").module
+    assert neighbours(module) == {"a": {"c"}, "c": {"a", "d"}, "d": {"c"}}
+
+
+@pytest.mark.slow
+def test_what_is_too_small_alone_goes_with_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside one that is mutated alike its views cost nothing: an alternative to be compared."""
+    monkeypatch.setattr(whole, "LEAST_SHARE", 0.4)
+    rng = np.random.default_rng(7)
+    b = GraphBuilder()
+    x = b.input("x", (1, 128, 14, 14))
+    for k, features in enumerate((128, 16)):
+        w = b.weight(f"w{k}", rng.standard_normal((features, 128, 3, 3)).astype("f") / 30)
+        x = b.relu(b.conv(x, w, strides=[1, 1], pads=[2] * 4, dilations=[2, 2]))
+    b.output("y", x)
+    program = b.build("uneven")
+    result = search(program, Costs(target_named("v100")), Limits(60.0))
+    assert result.looked_at.startswith("2 subprograms: 1 searched")
+    assert "1 too small" in result.looked_at
+    assert [a.rule for a in result.applied] == ["mutate"]
+    (longer,) = result.alternatives
+    for better, count in ((result.program, 1), (longer, 2)):
+        assert pipeline_of(better.module).count("dilation 1 groups 1 same") == count
+        assert compare(lower_to(program, "algebra"), better).kind == "equal"
