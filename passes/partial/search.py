@@ -188,11 +188,16 @@ def named_mutant(
     name: str,
     form: str = "plain",
     costs: Costs | None = None,
+    also: str = "",
 ) -> Candidate | None:
-    """The mutant of that name, corrected in that form and proved; None if there is none."""
+    """The mutant of that name, corrected in that form and proved; None if there is none.
+
+    Args:
+        also: another name that is looked for.
+    """
     small, full = shrunk(programs)
     generator = Generator(small, options, free_dims(full))
-    mutant = next((m for m in generator.run() if m.name == name), None)
+    mutant = next((m for m in generator.run() if m.name in (name, also)), None)
     if mutant is None:
         return None
     forms = forms_of(programs, mutant, full, prices_of(full, costs))

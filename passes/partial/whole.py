@@ -11,6 +11,7 @@ searched. Whoever calls `search` measures the whole program once more.
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -396,7 +397,9 @@ class _Whole:
         options = tried(copies, Options(self.settings.depth, seconds=self.settings.seconds))
         roots, _ = lifted(alone.module, copies)
         mutant = candidate.mutant.name
-        same = named_mutant(roots, options, mutant, candidate.form, self.costs)
+        same = named_mutant(
+            roots, options, mutant, candidate.form, self.costs, also=renumbered(mutant)
+        )
         if same is None:
             return None
         names = tuple(scope_names(alone.module)[copy] for copy in copies)
@@ -429,6 +432,11 @@ class _Whole:
         run(made, FINISH)
         made.module.verify()
         return made
+
+
+def renumbered(mutant: str) -> str:
+    """A mutant's name where the program reads its two operands in the other order."""
+    return re.sub(r"input ([01])\b", lambda found: f"input {1 - int(found[1])}", mutant)
 
 
 def _cancels_first(state: State) -> tuple[bool, tuple[str, ...]]:

@@ -218,6 +218,12 @@ func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
     assert neighbours(module) == {"a": {"c"}, "c": {"a", "d"}, "d": {"c"}}
 
 
+def test_a_name_of_a_mutant_does_not_depend_on_the_order_of_operands() -> None:
+    name = "input 1, move d2 mod 2 into d0 major | input 0 | conv"
+    assert whole.renumbered(name) == "input 0, move d2 mod 2 into d0 major | input 1 | conv"
+    assert whole.renumbered(whole.renumbered(name)) == name
+
+
 @pytest.mark.slow
 def test_what_is_too_small_alone_goes_with_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside one that is mutated alike its views cost nothing: an alternative to be compared."""
