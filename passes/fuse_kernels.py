@@ -27,6 +27,8 @@ MOST_SCOPES = 16
 # Operations of a product for each byte of what is between and of the result. Above it a value is
 # better stored: alone, a product is computed a block of rows at a time, within a row it is not.
 MOST_WORK = 4.0
+# A row narrower than this fills no vector: its product is no faster alone (attention to few keys).
+VECTOR_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -98,11 +100,12 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
     if not scalar and not any(s.summation for s in scopes):
         return False  # nothing is reduced: rows would only lose the freedom to choose the vector
-    moved = 2 * byte_size(tensor_type(producer.result)) + byte_size(kernel.type)
-    if any(2 * scope_work(s).macs > MOST_WORK * moved for s in scopes):
-        return False
     rows = math.prod(loop_extents(scopes[0])[:shared])
     widest = max(byte_size(tensor_type(s.result)) for s in scopes[:-1])
+    moved = 2 * byte_size(tensor_type(producer.result)) + byte_size(kernel.type)
+    heavy = any(2 * scope_work(s).macs > MOST_WORK * moved for s in scopes)
+    if heavy and widest // rows >= VECTOR_BYTES:
+        return False
     return shared > 0 and rows >= LEAST_ROWS and widest // rows <= ROW_BYTES
 
 

@@ -105,11 +105,11 @@ func.func @main(%x: tensor<1x8x3x3xf32>) -> tensor<1x8x3x3xf32> {
 // CHECK-NEXT:   sum (k: 32)
 // CHECK-NEXT:   kernel.yield
 // CHECK: %y = kernel.loops (%0 = %s) {
-// CHECK-NEXT:   max (k0: 3)
-func.func @main(%q: tensor<2x8x32xf32>, %k: tensor<2x8x32xf32>) -> tensor<2x8x3xf32> {
-  %s = graph.g2bmm %q, %k {width = 1} : tensor<2x8x3xf32>
-  %y = graph.softmax %s {axis = 2} : tensor<2x8x3xf32>
-  func.return %y : tensor<2x8x3xf32>
+// CHECK-NEXT:   max (k0: 17)
+func.func @main(%q: tensor<2x24x32xf32>, %k: tensor<2x24x32xf32>) -> tensor<2x24x17xf32> {
+  %s = graph.g2bmm %q, %k {width = 8} : tensor<2x24x17xf32>
+  %y = graph.softmax %s {axis = 2} : tensor<2x24x17xf32>
+  func.return %y : tensor<2x24x17xf32>
 }
 
 // -----
@@ -118,9 +118,21 @@ func.func @main(%q: tensor<2x8x32xf32>, %k: tensor<2x8x32xf32>) -> tensor<2x8x3x
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops (%0 = %q, %1 = %k) {
 // CHECK-NEXT:   sum (k: 8)
-// CHECK-NEXT:   max (k0: 3)
-func.func @main(%q: tensor<2x8x8xf32>, %k: tensor<2x8x8xf32>) -> tensor<2x8x3xf32> {
-  %s = graph.g2bmm %q, %k {width = 1} : tensor<2x8x3xf32>
-  %y = graph.softmax %s {axis = 2} : tensor<2x8x3xf32>
-  func.return %y : tensor<2x8x3xf32>
+// CHECK-NEXT:   max (k0: 17)
+func.func @main(%q: tensor<2x24x8xf32>, %k: tensor<2x24x8xf32>) -> tensor<2x24x17xf32> {
+  %s = graph.g2bmm %q, %k {width = 8} : tensor<2x24x17xf32>
+  %y = graph.softmax %s {axis = 2} : tensor<2x24x17xf32>
+  func.return %y : tensor<2x24x17xf32>
+}
+
+// -----
+
+// Three places fill no vector: the product is no faster alone, however long its sums.
+// CHECK-LABEL: func.func @main
+// CHECK-NEXT: %y = kernel.loops (%0 = %q, %1 = %k) {
+// CHECK-NEXT:   sum (k: 32)
+func.func @main(%q: tensor<2x24x32xf32>, %k: tensor<2x24x32xf32>) -> tensor<2x24x3xf32> {
+  %s = graph.g2bmm %q, %k {width = 1} : tensor<2x24x3xf32>
+  %y = graph.softmax %s {axis = 2} : tensor<2x24x3xf32>
+  func.return %y : tensor<2x24x3xf32>
 }

