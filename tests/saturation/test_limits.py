@@ -58,7 +58,7 @@ def test_sums_of_twelve_terms_stop_within_each_limit(caps: Caps, reason: str) ->
     program, memory = sum_of(12), resident_mebibytes()
     begun, worked = time.perf_counter(), time.process_time()
     outcome = saturate(program, ADDS, caps)
-    # On a machine with other work the clock runs on between two looks: the lesser of the two counts.
+    # With other work on the machine the clock runs on between two looks: the lesser counts.
     spent = min(time.perf_counter() - begun, time.process_time() - worked)
     assert outcome.saturation.stop_reason == reason
     assert outcome.saturation.nodes[-1] <= caps.nodes
