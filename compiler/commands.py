@@ -194,7 +194,9 @@ def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> N
     source = Model(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     rewrites = [*lasting_rewrites(better.report), *algorithms(written)]
     work = Work(pipeline_of(written.module), rewrites, arguments.seed, arguments.tolerance)
-    verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate))
+    # Whoever lets the search take longer has a large model, which takes longer to compare, too.
+    budget = max(60.0, arguments.budget)
+    verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate), budget)
     better.report["verdict"] = verdict.as_json()
     if not verdict.is_equal:
         print(f"isoform: {arguments.certificate}: {verdict.text()}", file=sys.stderr)
