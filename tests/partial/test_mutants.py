@@ -153,7 +153,7 @@ def test_matrix_products_of_a_batch_become_one(shared: bool) -> None:
 
 @pytest.mark.parametrize("count", [25, pytest.param(200, marks=pytest.mark.slow)])
 def test_masks_are_the_same_by_residues_by_monomials_and_as_found(count: int) -> None:
-    generator, found = mutants(SEAM, replace(FEW, gaps=(1,), depth=4))
+    generator, found = mutants(SEAM, replace(FEW, gaps=(1, 2), depth=4))
     wrong = [m for m in found if not m.exact]
     assert len(wrong) > count
     step = len(wrong) // count
@@ -165,7 +165,7 @@ def test_masks_are_the_same_by_residues_by_monomials_and_as_found(count: int) ->
 
 @pytest.mark.parametrize("count", [12, pytest.param(200, marks=pytest.mark.slow)])
 def test_corrected_programs_are_equal_and_one_box_less_is_not(count: int) -> None:
-    generator, found = mutants(SEAM, replace(FEW, gaps=(1,), depth=4))
+    generator, found = mutants(SEAM, replace(FEW, gaps=(1, 2), depth=4))
     wrong = [m for m in found if not m.exact]
     for mutant in wrong[:: len(wrong) // count][:count]:
         made, (index,), (mask,) = mutant.build(generator.same), mutant.index, mutant.masks
