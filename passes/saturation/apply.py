@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
+from ...dialects.types import Array
 from ..substitution.conditions import evaluate
-from ..substitution.constants import constant_array
+from ..substitution.constants import Step, constant_steps, is_writable
 from ..substitution.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Size, Term, Var
 from .egraph import EGraph, projection
 from .match import Instance, shapes_in
@@ -159,9 +159,14 @@ class _Plan:
                 raise AssertionError(f"the left side binds {term.name}")
 
     def _op(self, term: Node) -> tuple[Head, tuple[int, ...], Types]:
-        table, op = self.builder.table, self.builder.prefix + term.op
         operands = tuple(map(self._term, term.operands))
-        given = {n: attribute_of(table, op, n, self._value(v)) for n, v in term.attributes}
+        return self._made(term.op, {n: self._value(v) for n, v in term.attributes}, operands)
+
+    def _made(
+        self, name: str, values: Mapping[str, Any], operands: tuple[int, ...]
+    ) -> tuple[Head, tuple[int, ...], Types]:
+        table, op = self.builder.table, self.builder.prefix + name
+        given = {n: attribute_of(table, op, n, v) for n, v in values.items()}
         attributes = table.complete(op, given)
         head = Head(op, attributes, table.results(op, dict(attributes)))
         kinds = [self._types(place) for place in operands]
@@ -173,13 +178,25 @@ class _Plan:
         return head, operands, tuple(r.type for r in sample.results)
 
     def _constant(self, term: Node) -> tuple[Head, tuple[int, ...], Types]:
-        attributes = {name: self._value(value) for name, value in term.attributes}
-        numbers = [n for v in attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
-        if np.prod(numbers, dtype=np.float64) > MOST_CONSTANT:
-            raise _Refused("the constant would be too large")
+        """A rule's constant, as ops that compute it: so every literal is exact, and small."""
+        values = {name: self._value(value) for name, value in term.attributes}
+        if not is_writable(term.op, values, MOST_CONSTANT):
+            raise _Refused("the constant would be too large, or there is none")
+        *before, last = constant_steps(term.op, values)
+        places = list[int]()
+        for step in before:
+            places.append(self._add(*self._step(step, places)))
+        return self._step(last, places)
+
+    def _step(
+        self, step: Array | Step, places: Sequence[int]
+    ) -> tuple[Head, tuple[int, ...], Types]:
+        if isinstance(step, Step):
+            operands = tuple(places[k] for k in step.operands)
+            return self._made(step.op, dict(step.attributes), operands)
         type_ = self.types[0][0]
         assert isinstance(type_, TensorType)
-        literal: Operation = ConstantOp(constant_array(term.op, attributes), type_.element_type)
+        literal: Operation = ConstantOp(step, type_.element_type)
         head = self.builder.table.head(literal)
         assert head is not None
         return head, (), tuple(r.type for r in literal.results)

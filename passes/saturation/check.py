@@ -25,7 +25,7 @@ from ...dialects.reference import evaluate_op
 from ...dialects.types import Array
 from ..equivalence import compare
 from ..substitution.conditions import evaluate as evaluate_size
-from ..substitution.constants import constant_array
+from ..substitution.constants import Step, Steps, constant_steps
 from ..substitution.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
 from .egraph import PROJECT, EGraph
 from .match import Instance
@@ -113,7 +113,7 @@ def _program(question: Question, terms: Sequence[Term]) -> Program:
         given = {name: attribute(value) for name, value in term.attributes}
         if term.op in CONSTANTS:
             first: Any = question.types[0][1]
-            made[term] = build.constant(constant_array(term.op, given), first.element_type)
+            made[term] = _constant(build, constant_steps(term.op, given), first.element_type)
             return made[term]
         count = len(given["sizes"]) if term.op == "split" else 1
         operands = [write(operand) for operand in term.operands]
@@ -123,6 +123,18 @@ def _program(question: Question, terms: Sequence[Term]) -> Program:
     for k, term in enumerate(terms):
         build.output(f"y{k}", write(term))
     return build.build()
+
+
+def _constant(build: GraphBuilder, steps: Steps, element: Any) -> SSAValue:
+    """As rules write it: the checker sees exact literals, and expressions over them."""
+    values = list[SSAValue]()
+    for step in steps:
+        if isinstance(step, Step):
+            operands = [values[k] for k in step.operands]
+            values.append(build.op(step.op, *operands, **dict(step.attributes)))
+        else:
+            values.append(build.constant(step, element))
+    return values[-1]
 
 
 def evaluate(

@@ -14,6 +14,7 @@ from ...dialects.errors import UserError
 from ...dialects.program import Program, where
 from ..cost import Costs
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult
+from ..substitution.constants import steps_taken
 from ..substitution.rule import CONSTANTS, Node, Rule, Term, Var, subterms
 from ..substitution.rule_set import reported_proof, rules_named
 from .apply import Builder
@@ -134,10 +135,17 @@ def _shape(term: Term, table: OpTable, prefix: str) -> list[Shape]:
     if not isinstance(term, Node):
         return []
     if term.op in CONSTANTS:
-        return [("graph.constant", 0, (RESULTS, "data"))]
-    op = prefix + term.op
-    names = {*(name for name, _ in term.attributes), *dict(table.complete(op, {}))}
-    return [(op, len(term.operands), tuple(sorted(names)))]
+        steps = steps_taken(term.op)
+        shapes = [_shape_of(s.op, len(s.operands), s.attributes, table, prefix) for s in steps]
+        return [("graph.constant", 0, (RESULTS, "data")), *shapes]
+    return [_shape_of(term.op, len(term.operands), term.attributes, table, prefix)]
+
+
+def _shape_of(
+    name: str, operands: int, given: Sequence[tuple[str, object]], table: OpTable, prefix: str
+) -> Shape:
+    names = {*dict(given), *dict(table.complete(prefix + name, {}))}
+    return prefix + name, operands, tuple(sorted(names))
 
 
 def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Settings) -> Outcome:

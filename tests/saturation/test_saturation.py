@@ -98,6 +98,25 @@ def test_a_merge_of_products_that_feed_each_other_makes_no_cycle_in_the_result()
         assert outcome.extracted.problem.order(outcome.extracted.choice) is not None
 
 
+def test_a_constant_of_a_rule_is_computed_from_small_literals() -> None:
+    """Merging groups masks a kernel: 147,456 zeros and ones are no literal, `eye(2)` is."""
+    b = GraphBuilder()
+    x, w = b.input("x", (1, 512, 4, 4)), b.weight("w", np.ones((512, 16, 3, 3), np.float32))
+    y = b.conv(x, w, strides=[1, 1], pads=[1, 1, 1, 1], dilations=[1, 1], groups=32)
+    b.output("y", y)
+    table, program = OpTable(), b.build()
+    rules = tuple(rule for rule in RULES if rule.name == "conv-groups-merged")
+    prices = Prices(table, Costs(target_named("cpu")))
+    outcome = saturate_block(program.main.body.block, table, prices, Settings(rules=rules))
+    assert outcome.saturation.applied["conv-groups-merged"] >= 1
+    graph = outcome.encoded.graph
+    literals = [n for n in graph.nodes if n.head.op == "graph.constant"]
+    assert literals
+    sizes = [graph.types[graph.find(n.klass)][0].get_shape() for n in literals]
+    assert all(np.prod(shape) <= 4 for shape in sizes)
+    assert check_instances(graph, outcome.saturation.instances).failed == ()
+
+
 def test_a_block_encoded_and_decoded_is_the_block() -> None:
     for name in ("squeezenet", "mobilenet-v2", "tensat-bert"):
         program = zoo.build(name)
