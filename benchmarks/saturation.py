@@ -31,6 +31,7 @@ from typing import Any, TypeAlias  # noqa: E402
 from isoform.compiler import api, zoo  # noqa: E402
 from isoform.compiler.bench import interleave, machine, median  # noqa: E402
 from isoform.compiler.inputs import draw_inputs  # noqa: E402
+from isoform.compiler.pass_manager import rare_collections  # noqa: E402
 from isoform.dialects.program import Program  # noqa: E402
 from isoform.lowering.targets import target_named  # noqa: E402
 from isoform.passes.cost import Costs  # noqa: E402
@@ -84,7 +85,8 @@ class Case:
         caps = Caps(k_multi=k_multi, seconds=seconds, mebibytes=8192.0)
         options = {"extract_seconds": self.seconds, **options}
         settings = Settings(rules=self.rules, caps=caps, **options)
-        return saturate_block(program.main.body.block, table, prices, settings)
+        with rare_collections():  # as passes run
+            return saturate_block(program.main.body.block, table, prices, settings)
 
 
 def time_row(case: Case) -> Row:
