@@ -24,9 +24,13 @@ _UNARY = ("neg", "abs", "tanh", "sin", "erf")
 _BINARY = ("add", "sub", "mul", "max", "min")
 
 
-def random_scope_program(seed: int, *, scopes: int = 5) -> Program:
-    """Draw a program of `scopes` scopes over inputs and weights, the same for the same seed."""
-    g = _Scopes(seed)
+def random_scope_program(seed: int, *, scopes: int = 5, most: int = 6) -> Program:
+    """Draw a program of `scopes` scopes over inputs and weights, the same for the same seed.
+
+    Extents are 6 at most but for one dim of most values, which may have up to `most` places: rows
+    that fill vectors of a target.
+    """
+    g = _Scopes(seed, most)
     for k in range(g.rng.randint(1, 3)):
         shape, element = g.shape(), g.rng.choice((f32, f32, f32, f64, i64, i32))
         if g.rng.random() < 0.7:
@@ -44,15 +48,19 @@ def random_scope_program(seed: int, *, scopes: int = 5) -> Program:
 class _Scopes:
     """A growing program of scopes."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, most: int):
+        self.most = most
         self.rng = random.Random(seed)
         self.data = np.random.default_rng(seed)
         self.b = GraphBuilder()
         self.values: list[SSAValue] = []
 
-    def shape(self, most: int = 6) -> list[int]:
+    def shape(self) -> list[int]:
         rank = self.rng.choice((0, 1, 1, 2, 2, 3, 4))
-        return [1 if self.rng.random() < 0.2 else self.rng.randint(2, most) for _ in range(rank)]
+        found = [1 if self.rng.random() < 0.2 else self.rng.randint(2, 6) for _ in range(rank)]
+        if found and self.most > 6 and self.rng.random() < 0.7:
+            found[self.rng.randrange(rank)] = self.rng.randint(7, self.most)
+        return found
 
     def array(self, shape: list[int], element: Attribute) -> np.ndarray:
         if is_float(element):
@@ -63,7 +71,7 @@ class _Scopes:
         """A scope whose reads all have one element type, or are cast to it."""
         traversal = self.shape()
         sums = [self.rng.choice((1, 2, 3, 4)) for _ in range(self.rng.choice((0, 0, 1, 1, 2)))]
-        while np.prod(traversal + sums, dtype=np.int64) > 4000:
+        while np.prod(traversal + sums, dtype=np.int64) > 4000 * self.most // 6:
             traversal[traversal.index(max(traversal))] = 2
         extents = (*traversal, *sums)
         element = element_of(self.rng.choice(self.values))

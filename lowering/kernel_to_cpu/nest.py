@@ -282,9 +282,9 @@ def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Acce
         guards = guards_of(operand.index, type_.get_shape(), extents, type_, operand.outside)
     else:
         guards = tuple((operand.index[d], type_.get_shape()[d]) for d in operand.checked)
+    guards, absent = _unknown(buffers, guards)  # first: the interior is that of what is not known
     if buffers.interior or buffers.inside:
         guards = tuple(g for g in guards if g[0].has_floor or not _is_known(buffers, g[0]))
-    guards, absent = _unknown(buffers, guards)
     place, element = buffers.pointers[source], type_.element_type
     size = 0 if source in buffers.local else element_count(type_)
     return Access(

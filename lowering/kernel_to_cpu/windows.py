@@ -113,6 +113,9 @@ def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> Window | None
     along = [k for k in scope.sums if k in index.iterators]
     if not along or found.flat.coefficient(vector) != step:
         return None
+    beside = (k for d, e in enumerate(operand.index) if d != dims[0] for k in e.iterators)
+    if set(along) & set(beside):  # a diagonal: the taps of a row lie in several rows
+        return None
     extents = [range(point.extents[k]) for k in along]
     taps = tuple(
         sum(index.coefficient(k) * n for k, n in zip(along, place, strict=True))

@@ -55,6 +55,17 @@ def test_scopes_compute_what_they_mean(holds, chunk: int) -> None:
 
 
 @pytest.mark.parametrize("chunk", range(4))
+def test_scopes_with_rows_of_vectors_compute_what_they_mean(holds, chunk: int) -> None:
+    holds(((s, random_scope_program(s, most=70)) for s in seeds(chunk)), disagreement)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(4, 60))
+def test_more_scopes_with_rows_of_vectors_compute_what_they_mean(holds, chunk: int) -> None:
+    holds(((s, random_scope_program(s, most=70)) for s in seeds(chunk)), disagreement)
+
+
+@pytest.mark.parametrize("chunk", range(4))
 def test_infinities_and_nan_go_where_they_go_in_the_reference(holds, chunk: int) -> None:
     programs = ((s, random_graph(s, ops=6, families=PROPAGATING)) for s in seeds(500 + chunk))
     holds(programs, lambda p, seed: disagreement(p, seed, special=0.05))
