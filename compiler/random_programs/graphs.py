@@ -54,6 +54,7 @@ def random_graph(
     floats: Sequence[Attribute] | None = None,
     integers: bool = True,
     empty: float = 0.02,
+    longest: int = 0,
 ) -> Program:
     """Draw a program of about `ops` ops, the same for the same arguments.
 
@@ -65,6 +66,7 @@ def random_graph(
         floats: float types to use; None draws them too, f32 alone mostly.
         integers: whether integer and bool tensors occur beside indices and conditions.
         empty: probability of an extent of 0.
+        longest: where not 0, extents that are sometimes drawn up to it: rows of whole vectors.
 
     Raises:
         UserError: there is no such family.
@@ -73,7 +75,8 @@ def random_graph(
     for name in chosen:
         if name not in FAMILIES:
             raise UserError(f"there is no family '{name}'", hint=did_you_mean(name, FAMILIES))
-    g = Grower(seed, floats or (f32,), (*SIGNED, *UNSIGNED, i1) if integers else (), empty)
+    others = (*SIGNED, *UNSIGNED, i1) if integers else ()
+    g = Grower(seed, floats or (f32,), others, empty, longest)
     if floats is None:
         g.floats = g.rng.choice(_FLOATS)
     for _ in range(g.rng.randint(1, 3)):

@@ -59,7 +59,12 @@ class Grower:
     """A program under construction: the builder, a source of chance, the values so far."""
 
     def __init__(
-        self, seed: int, floats: Sequence[Attribute], others: Sequence[Attribute], empty: float
+        self,
+        seed: int,
+        floats: Sequence[Attribute],
+        others: Sequence[Attribute],
+        empty: float,
+        longest: int = 0,
     ):
         self.rng = random.Random(seed)
         self.data = np.random.default_rng(seed)
@@ -67,6 +72,7 @@ class Grower:
         self.floats = tuple(floats)
         self.others = tuple(others)
         self.empty = empty
+        self.longest = longest
         self.values: list[SSAValue] = []
         self.made = 0
 
@@ -76,9 +82,11 @@ class Grower:
         return self.rng.random() < probability
 
     def extent(self, most: int = 7) -> int:
-        """A ragged extent: often 1, rarely 0."""
+        """A ragged extent: often 1, rarely 0; where rows may be long, sometimes that of one."""
         if self.chance(self.empty):
             return 0
+        if self.longest and self.chance(0.15):
+            return self.rng.randint(8, self.longest)
         return 1 if self.chance(0.2) else self.rng.randint(2, most)
 
     def shape(self, rank: int | None = None, least: int = 0) -> list[int]:

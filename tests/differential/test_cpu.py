@@ -49,6 +49,11 @@ def test_more_graphs_compute_what_they_mean(holds, chunk: int) -> None:
     holds(((s, random_graph(s, ops=16)) for s in seeds(chunk)), disagreement)
 
 
+@pytest.mark.parametrize("chunk", range(3))
+def test_graphs_with_rows_of_vectors_compute_what_they_mean(holds, chunk: int) -> None:
+    holds(((s, random_graph(s, longest=90)) for s in seeds(chunk)), disagreement)
+
+
 @pytest.mark.parametrize("chunk", range(5))
 def test_scopes_compute_what_they_mean(holds, chunk: int) -> None:
     holds(((s, random_scope_program(s)) for s in seeds(chunk)), disagreement)
