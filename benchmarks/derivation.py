@@ -212,7 +212,8 @@ def model_rows(name: str, given: argparse.Namespace, known: dict[str, Row]) -> d
             row["search_s"] = time.perf_counter() - started
         row |= _applied(better)
         if given.target == "cpu":
-            row |= measured(program, better, parts, given.without)
+            if {"times", "errors"} & set(parts):
+                row |= measured(program, better, parts, given.without)
         else:
             cost = better.report["cost"]
             row |= {"off_ms": cost["before"] * 1e3, "derived_ms": cost["after"] * 1e3}
@@ -227,7 +228,9 @@ def _applied(better: Optimized) -> Row:
     rules = [r for r in better.report["rewrites"] if _plain(r) in known]
     counts = Counter(_plain(r) for r in rules)
     proofs = Counter(str(r["proof"]) for r in rules)
-    return {"rules": counts, "proofs": proofs, "stop": better.report["stop_reason"]}
+    (search,) = better.report["searches"]
+    row = {"rules": counts, "proofs": proofs, "stop": better.report["stop_reason"]}
+    return row | {"looked_at": search["looked_at"]}
 
 
 def _plain(rewrite: Row) -> str:

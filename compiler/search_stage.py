@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from ..dialects.program import Program, provenance, where
+from ..dialects.types import Array
 from ..lowering.targets import Target
 from ..passes.cost import Costs
 from ..passes.search_result import Limits, SearchResult
-from .cpu import CpuOptions
+from .bench import Run, interleave, median
+from .cpu import CpuOptions, compile_cpu
+from .inputs import draw_inputs
 from .levels import level_of, lower_to
+from .session import Session
 from .strategies import Strategy
 
 # A candidate must win by this much: less is noise, and the program there is is the safer one. What
@@ -26,7 +30,9 @@ WORTH_MEASURING = 0.995
 MOST_MEASURED = 4
 # Seconds of interleaved runs for one comparison, at most.
 MOST_SECONDS = 2.0
-LEAST_ROUNDS = 7
+LEAST_ROUNDS, MOST_ROUNDS = 7, 200
+# A program that takes so many times as long in its first run, after warming up, will not win.
+HOPELESS = 1.5
 # Part of the budget that searches may take; the rest is for measuring the result.
 SEARCHING = 0.8
 
@@ -166,16 +172,34 @@ def _seconds(programs: Sequence[Program], question: Question) -> list[float]:
 def measure_programs(
     question: Question, programs: Sequence[Program], seconds: float
 ) -> list[float]:
-    """Median seconds of a run of each, run in turn; `LEAST_ROUNDS` times at least."""
-    from .bench import interleave, median
-    from .cpu import compile_cpu
-    from .inputs import draw_inputs
-    from .session import Session
+    """Median seconds of a run of each, run in turn with the first; `LEAST_ROUNDS` times at least.
 
-    sessions = [Session(p, compile_cpu(p, question.options)) for p in programs]
-    feeds = draw_inputs(programs[0], question.seed)
-    runs = {str(k): partial(s.run, None, feeds) for k, s in enumerate(sessions)}
-    times = interleave(runs, seconds, least=LEAST_ROUNDS, most=200)
-    for session in sessions:
-        session.close()
-    return [median(times[str(k)]) for k in range(len(programs))]
+    Two are open at once, no more: each holds all that it computes, which may be gigabytes. One
+    whose first runs take `HOPELESS` times as long as the first program's is not run again.
+    """
+    first, *others = programs
+    feeds = draw_inputs(first, question.seed)
+    share = seconds / max(len(others), 1)
+    with _opened(first, question) as given:
+        run = partial(given.run, None, feeds)
+        if not others:
+            return [median(interleave({"first": run}, share, LEAST_ROUNDS, MOST_ROUNDS)["first"])]
+        pairs = [_beside(run, other, question, feeds, share) for other in others]
+    alone = median([taken for taken, _ in pairs])
+    return [alone, *(alone * other / taken for taken, other in pairs)]
+
+
+def _opened(program: Program, question: Question) -> Session:
+    return Session(program, compile_cpu(program, question.options))
+
+
+def _beside(
+    first: Run, other: Program, question: Question, feeds: Mapping[str, Array], seconds: float
+) -> tuple[float, float]:
+    """Median seconds of both, run in turn; nothing of the other's session is left behind."""
+    with _opened(other, question) as session:
+        runs = {"first": first, "second": partial(session.run, None, feeds)}
+        times = interleave(runs, 0.0, least=1)
+        if times["second"][0] < HOPELESS * times["first"][0]:
+            times = interleave(runs, seconds, LEAST_ROUNDS, MOST_ROUNDS)
+    return median(times["first"]), median(times["second"])

@@ -6,6 +6,7 @@ the next (passes/partial), so that none looks twice at what runs at the machine'
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -43,7 +44,7 @@ class Alone:
     ) -> None:
         self.work, self.costs, self.measure = work, costs, measure
         self.remembered = remembered
-        self._singles: dict[tuple[tuple[Scope, ...], tuple[str, ...]], float] = {}
+        self._singles: dict[tuple[tuple[Scope, ...], tuple[str, ...]], Decision] = {}
 
     def seconds(self, sub: Subprogram) -> float:
         """What one takes: as measured, now or before; as modelled where nothing is measured."""
@@ -52,25 +53,33 @@ class Alone:
         key = sub.roots, sub.known
         if key not in self._singles:
             self._singles[key] = self._remembered(subprogram_key(sub, self.costs), sub)
-        return self._singles[key]
+        return self._singles[key].before
 
     def known(self, sub: Subprogram) -> float:
         """As `seconds`, but as modelled where it was not asked for before."""
-        return self._singles.get((sub.roots, sub.known), weight(sub) / len(sub.places))
+        found = self._singles.get((sub.roots, sub.known))
+        return weight(sub) / len(sub.places) if found is None else found.before
+
+    def spent(self, sub: Subprogram) -> float:
+        """Seconds that it took to compile and measure one."""
+        found = self._singles.get((sub.roots, sub.known))
+        return 0.0 if found is None else found.spent
 
     def least_seconds(self, operations: float) -> float:
         """What so many operations take at the machine's peak."""
         return operations / self._peak if operations else 0.0
 
-    def _remembered(self, key: Sequence[str], sub: Subprogram | None) -> float:
+    def _remembered(self, key: Sequence[str], sub: Subprogram | None) -> Decision:
         assert self.measure is not None
         key = ("alone", *key)
         found = self.remembered.load(key)
         if found is None:
+            started = time.perf_counter()
             (seconds,) = self.measure([square() if sub is None else self._program(sub)], SECONDS)
-            found = Decision(None, 0.0, seconds, seconds, "alone", "finished", 0, 1)
+            spent = time.perf_counter() - started
+            found = Decision(None, 0.0, seconds, seconds, "alone", "finished", 0, 1, spent)
             self.remembered.save(key, found)
-        return found.before
+        return found
 
     def _program(self, sub: Subprogram) -> Program:
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
@@ -82,7 +91,7 @@ class Alone:
         rate = self.costs.target.rate("f32")
         if self.measure is None:
             return rate
-        seconds = self._remembered(("square", str(SIDE)), None)
+        seconds = self._remembered(("square", str(SIDE)), None).before
         return max(rate, 2.0 * SIDE**3 / seconds / EFFICIENCY["gemm"])
 
 

@@ -31,6 +31,7 @@ class Decision:
         stop: why the search for it stopped.
         states: how many programs were looked at.
         measured: how many of them were measured; 0 where the bound ruled all of them out.
+        spent: seconds that the decision took, measurements included.
     """
 
     trail: tuple[tuple[str, str], ...] | None
@@ -41,6 +42,7 @@ class Decision:
     stop: str
     states: int
     measured: int = 0
+    spent: float = 0.0
 
 
 class Remembered:

@@ -126,6 +126,9 @@ class _Whole:
         gains = chosen_places(self.decided)
         result = SearchResult(self.before.clone(), self._stop(), [], self.rejected)
         result.looked_at = f"{len(subs)} subprograms, {len(self.decided)} searched"
+        if self.decided:
+            longest = max(d.spent + self.alone.spent(sub) for sub, d in self.decided)
+            result.looked_at += f", {longest:.0f} s at most"
         if gains:
             result.program, result.applied = self._rewritten(gains), self.applied
             best = [gain for gain in gains if gain[1].after < 0.8 * gain[1].before]
@@ -219,7 +222,9 @@ class _Whole:
                 self._reject(sub, "the time was spent")
                 return None
             seconds = min(left, MOST_SECONDS)
+            started = time.perf_counter()
             decision = self.chooser.decide(sub, self.settings, seconds)
+            decision = replace(decision, spent=time.perf_counter() - started)
             # One that was cut short says nothing of what more time would find.
             if decision.stop != Stop.TIME.value or seconds >= self.settings.budget:
                 self.remembered.save(key, decision)

@@ -1,6 +1,7 @@
 """The table of searches, and how `optimize` takes what they return."""
 
 import time
+import weakref
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -8,8 +9,9 @@ from xdsl.dialects.builtin import StringAttr
 
 import isoform
 from isoform.compiler import search_stage
-from isoform.compiler.cpu import CpuOptions
+from isoform.compiler.cpu import CpuOptions, compile_cpu
 from isoform.compiler.search_stage import Question, run_searches
+from isoform.compiler.session import Runner, Session
 from isoform.compiler.strategies import STRATEGIES, Measure, Strategy, chosen
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
@@ -175,6 +177,74 @@ def test_programs_are_measured() -> None:
     taken = search_stage.measure_programs(question(), [program(), program()], 0.05)
     assert len(taken) == 2
     assert min(taken) > 0
+
+
+class Counted(Session):
+    """A session that counts those that are open."""
+
+    open_now, most = 0, 0
+
+    def __init__(self, given: Program, runner: Runner) -> None:
+        super().__init__(given, runner)
+        Counted.open_now += 1
+        Counted.most = max(Counted.most, Counted.open_now)
+
+    def close(self) -> None:
+        super().close()
+        Counted.open_now -= 1
+
+
+def test_what_is_measured_is_closed_before_the_next_is_opened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(search_stage, "Session", Counted)
+    assert len(search_stage.measure_programs(question(), [program()] * 4, 0.01)) == 4
+    assert (Counted.most, Counted.open_now) == (2, 0)
+    assert len(search_stage.measure_programs(question(), [program()], 0.01)) == 1
+    assert (Counted.most, Counted.open_now) == (2, 0)
+
+
+def test_memory_of_what_was_measured_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    runners: list[weakref.ref[Runner]] = []
+
+    def remember(given: Program, options: CpuOptions) -> Runner:
+        alive = sum(runner() is not None for runner in runners)
+        assert alive < 2, f"{alive} besides the one that is compiled"
+        runners.append(weakref.ref(runner := compile_cpu(given, options)))
+        return runner
+
+    monkeypatch.setattr(search_stage, "compile_cpu", remember)
+    search_stage.measure_programs(question(), [marked(program(), n) for n in range(4)], 0.01)
+    assert len(runners) == 4
+
+
+def test_programs_are_compared_with_the_first_which_ran_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A machine that slows down while the second pair runs makes no program slower."""
+    answers = iter([(1.0, 0.5), (1.0, 0.5), (2.0, 1.4), (2.0, 1.4)])
+
+    def fake(runs: object, *_: float, **__: float) -> dict[str, list[float]]:
+        first, second = next(answers)
+        return {"first": [first], "second": [second]}
+
+    monkeypatch.setattr(search_stage, "interleave", fake)
+    taken = search_stage.measure_programs(question(), [program()] * 3, 0.01)
+    assert [t / taken[0] for t in taken] == pytest.approx([1.0, 0.5, 0.7])
+
+
+def test_a_program_that_is_much_slower_is_not_timed_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[float, ...]] = []
+
+    def fake(runs: object, *given: float, **_: float) -> dict[str, list[float]]:
+        asked.append(given)
+        return {"first": [1.0], "second": [1.6]}
+
+    monkeypatch.setattr(search_stage, "interleave", fake)
+    assert search_stage.measure_programs(question(), [program()] * 2, 0.5) == [1.0, 1.6]
+    assert asked == [(0.0,)]
 
 
 # --- the table ----------------------------------------------------------------------------------
