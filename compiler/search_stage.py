@@ -31,8 +31,11 @@ MOST_MEASURED = 4
 # Seconds of interleaved runs for one comparison, at most.
 MOST_SECONDS = 2.0
 LEAST_ROUNDS, MOST_ROUNDS = 7, 200
-# A program that takes so many times as long in its first run, after warming up, will not win.
-HOPELESS = 1.5
+# Rounds of so many seconds are steadier, and few of them are enough.
+LONG, LONG_ROUNDS = 0.25, 3
+# Each program first runs for this part of its time alone. What then takes so many times as long as
+# the best so far will not win.
+GLANCE, HOPELESS = 0.1, 1.25
 # Part of the budget that searches may take; the rest is for measuring the result.
 SEARCHING = 0.8
 
@@ -172,34 +175,53 @@ def _seconds(programs: Sequence[Program], question: Question) -> list[float]:
 def measure_programs(
     question: Question, programs: Sequence[Program], seconds: float
 ) -> list[float]:
-    """Median seconds of a run of each, run in turn with the first; `LEAST_ROUNDS` times at least.
+    """Median seconds of a run of each; those that may be the fastest ran in turn with the first.
 
-    Two are open at once, no more: each holds all that it computes, which may be gigabytes. One
-    whose first runs take `HOPELESS` times as long as the first program's is not run again.
+    Two are open at once, no more: each holds all that it computes, which may be gigabytes.
     """
-    first, *others = programs
-    feeds = draw_inputs(first, question.seed)
-    share = seconds / max(len(others), 1)
-    with _opened(first, question) as given:
-        run = partial(given.run, None, feeds)
+    given, *others = programs
+    feeds = draw_inputs(given, question.seed)
+    with _opened(given, question) as session:
+        run = partial(session.run, None, feeds)
         if not others:
-            return [median(interleave({"first": run}, share, LEAST_ROUNDS, MOST_ROUNDS)["first"])]
-        pairs = [_beside(run, other, question, feeds, share) for other in others]
-    alone = median([taken for taken, _ in pairs])
-    return [alone, *(alone * other / taken for taken, other in pairs)]
+            return [_alone(run, seconds)]
+        share = seconds / (len(others) + 1)
+        first = _First(run, _alone(run, share * GLANCE, least=1), feeds, question)
+        ratios = [1.0]
+        for other in others:
+            ratios.append(first.beside(other, share, min(ratios)))
+    return [first.alone * ratio for ratio in ratios]
 
 
 def _opened(program: Program, question: Question) -> Session:
     return Session(program, compile_cpu(program, question.options))
 
 
-def _beside(
-    first: Run, other: Program, question: Question, feeds: Mapping[str, Array], seconds: float
-) -> tuple[float, float]:
-    """Median seconds of both, run in turn; nothing of the other's session is left behind."""
-    with _opened(other, question) as session:
-        runs = {"first": first, "second": partial(session.run, None, feeds)}
-        times = interleave(runs, 0.0, least=1)
-        if times["second"][0] < HOPELESS * times["first"][0]:
-            times = interleave(runs, seconds, LEAST_ROUNDS, MOST_ROUNDS)
-    return median(times["first"]), median(times["second"])
+def _alone(run: Run, seconds: float, least: int = LEAST_ROUNDS) -> float:
+    return median(interleave({"": run}, seconds, least, MOST_ROUNDS)[""])
+
+
+@dataclass(frozen=True)
+class _First:
+    """The program that others are compared with, ready to run, and seconds of a run."""
+
+    run: Run
+    alone: float
+    feeds: Mapping[str, Array]
+    question: Question
+
+    def beside(self, other: Program, seconds: float, best: float) -> float:
+        """What another takes, as a multiple; nothing of its session is left behind.
+
+        Args:
+            best: the least multiple so far.
+        """
+        with _opened(other, self.question) as session:
+            run = partial(session.run, None, self.feeds)
+            glance = _alone(run, seconds * GLANCE, least=1) / self.alone
+            if glance > HOPELESS * best:
+                return glance
+            rounds = LEAST_ROUNDS if self.alone * (1.0 + glance) < LONG else LONG_ROUNDS
+            runs = {"first": self.run, "second": run}
+            times = interleave(runs, seconds, rounds, MOST_ROUNDS)
+        return median(times["second"]) / median(times["first"])

@@ -2,7 +2,7 @@
 
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 from xdsl.dialects.builtin import StringAttr
@@ -218,33 +218,43 @@ def test_memory_of_what_was_measured_is_given_back(monkeypatch: pytest.MonkeyPat
     assert len(runners) == 4
 
 
-def test_programs_are_compared_with_the_first_which_ran_beside_them(
+class Timed:
+    """Stands for `interleave`: the first program takes 1.0 s, others what they are said to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *alone: float, slower: float = 1.0) -> None:
+        self.alone = iter((1.0, *alone))
+        self.last, self.slower = 0.0, slower
+        self.together: list[int] = []
+        monkeypatch.setattr(search_stage, "interleave", self)
+
+    def __call__(
+        self, runs: Mapping[str, object], seconds: float, least: int, most: int
+    ) -> dict[str, list[float]]:
+        if len(runs) == 1:
+            self.last = next(self.alone)
+            return {"": [self.last]}
+        self.together.append(least)
+        return {"first": [self.slower], "second": [self.last * self.slower]}
+
+
+def test_a_program_is_compared_with_the_first_as_it_ran_beside_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A machine that slows down while the second pair runs makes no program slower."""
-    answers = iter([(1.0, 0.5), (1.0, 0.5), (2.0, 1.4), (2.0, 1.4)])
-
-    def fake(runs: object, *_: float, **__: float) -> dict[str, list[float]]:
-        first, second = next(answers)
-        return {"first": [first], "second": [second]}
-
-    monkeypatch.setattr(search_stage, "interleave", fake)
-    taken = search_stage.measure_programs(question(), [program()] * 3, 0.01)
-    assert [t / taken[0] for t in taken] == pytest.approx([1.0, 0.5, 0.7])
+    """A machine that slows down in the meantime makes no program slower."""
+    Timed(monkeypatch, 0.5, 0.6, slower=3.0)
+    assert search_stage.measure_programs(question(), [program()] * 3, 0.0) == [
+        1.0,
+        pytest.approx(0.5),
+        pytest.approx(0.6),
+    ]
 
 
-def test_a_program_that_is_much_slower_is_not_timed_further(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[tuple[float, ...]] = []
-
-    def fake(runs: object, *given: float, **_: float) -> dict[str, list[float]]:
-        asked.append(given)
-        return {"first": [1.0], "second": [1.6]}
-
-    monkeypatch.setattr(search_stage, "interleave", fake)
-    assert search_stage.measure_programs(question(), [program()] * 2, 0.5) == [1.0, 1.6]
-    assert asked == [(0.0,)]
+def test_what_is_far_from_the_best_is_not_run_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2.0 against the first, and 0.8 against 0.5; rounds are long, so that three are enough."""
+    timed = Timed(monkeypatch, 2.0, 1.1, 0.5, 0.8, 0.55)
+    taken = search_stage.measure_programs(question(), [program()] * 6, 0.0)
+    assert taken == pytest.approx([1.0, 2.0, 1.1, 0.5, 0.8, 0.55])
+    assert timed.together == [3, 3, 3]
 
 
 # --- the table ----------------------------------------------------------------------------------
