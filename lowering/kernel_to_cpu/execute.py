@@ -174,7 +174,7 @@ def aligned(array: Array) -> Array:
 
 
 def room(size: int) -> Array:
-    """Bytes that start at a multiple of the alignment, not initialised."""
-    space = np.empty(size + ALIGNMENT, np.uint8)
+    """Zeros that start at a multiple of the alignment; many take no memory until they are used."""
+    space = np.zeros(size + ALIGNMENT, np.uint8)
     start = -space.ctypes.data % ALIGNMENT
     return space[start : start + size]

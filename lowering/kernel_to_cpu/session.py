@@ -47,7 +47,7 @@ from ...dialects.types import (
 from .attention import emit_attention
 from .constants import Constants
 from .contraction import Argument, Call, lower_conv, lower_gemm
-from .execute import Execution, Input, Patch, View, aligned
+from .execute import Execution, Input, Patch, View, aligned, room
 from .gather import lower_gather
 from .halo import lower_halo
 from .isa import Isa
@@ -190,7 +190,7 @@ class CpuSession:
         size = self._program.module.attributes.get(ARENA)
         if not isinstance(size, IntegerAttr):
             raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
-        return aligned(np.zeros(max(1, size.value.data), np.uint8))
+        return room(max(1, size.value.data))
 
     def _keep(self, array: Array) -> Place:
         """Place of a constant that lives as long as the session; equal ones are kept once."""

@@ -47,8 +47,7 @@ class StoredSession:
     def __init__(self, header: Mapping[str, Any], data: Array, threads: int) -> None:
         self.notes = header["notes"]
         self._data = data  # the constants are in it
-        self._arena = room(header["arena"])
-        self._arena[...] = 0  # what no kernel writes reads as it does in a fresh session
+        self._arena = room(header["arena"])  # what no kernel writes is 0, as in a fresh session
         self._constants = [data[start : start + size] for start, size in header["constants"]]
         objects = [data[start : start + size].tobytes() for start, size in header["objects"]]
         self._library = Library(objects)

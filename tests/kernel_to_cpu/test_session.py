@@ -1,7 +1,9 @@
 """A compiled program: what it refuses, how it counts, and that threads change nothing."""
 
+import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -16,6 +18,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.graph import OpaqueOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import tensor, to_numpy
+from isoform.lowering.kernel_to_cpu.execute import ALIGNMENT, room
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 
@@ -56,6 +59,21 @@ def test_inputs_that_do_not_fit_are_named(session: CpuSession) -> None:
 def test_a_program_without_places_says_which_pass_makes_them() -> None:
     with pytest.raises(UserError, match="plan-memory"):
         CpuSession(lower_to(classifier(), "kernel"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc here")
+def test_an_arena_takes_no_memory_before_it_is_used() -> None:
+    size = 1 << 30
+    before = resident()
+    arena = room(size)
+    assert arena.ctypes.data % ALIGNMENT == 0
+    assert (arena.nbytes, int(arena[:: 1 << 28].sum())) == (size, 0)
+    assert resident() - before < size // 8
+
+
+def resident() -> int:
+    """Bytes of memory that this process takes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_run_is_one_native_call(session: CpuSession) -> None:
