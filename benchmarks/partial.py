@@ -46,6 +46,7 @@ from isoform.passes.derivation.by_hand import replace_op
 from isoform.passes.derivation.cases import conv
 from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
 from isoform.passes.derivation.step import Step
+from isoform.passes.derivation.whole import search as derive_program
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.partial.apply import RULE
@@ -284,7 +285,9 @@ def model(name: str, parsed: Any) -> dict[str, Any]:
     return row
 
 
-# What an ablation tries: a name, and how far the search goes.
+# What an ablation tries: a name, and how far the search goes. Rounds derive, too; the first row is
+# of derivation alone: equivalent programs in PET's sense.
+RULES = "rules alone"
 ALL = Settings(seconds=20.0, most=12)
 UNFUSED = ("plain", "library", "pieces")
 ABLATIONS: tuple[tuple[str, Settings], ...] = (
@@ -293,7 +296,7 @@ ABLATIONS: tuple[tuple[str, Settings], ...] = (
     ("partial only, unfused", replace(ALL, kinds="partial", forms=UNFUSED)),
     ("joint", ALL),
     *(
-        (f"depth {depth} rounds {count}", replace(ALL, depth=depth, rounds=count))
+        (f"depth {depth} rounds {count}", replace(ALL, depth=depth, rounds=count, seconds=6.0))
         for depth in (1, 2, 3, 4, 5)
         for count in (1, 2, 3, 4)
     ),
@@ -311,11 +314,15 @@ def ablation(name: str, parsed: Any) -> None:
     program = api.load(f"zoo:{name}", batch=parsed.batch)
     costs = Costs(target_named(parsed.target))
     before = costs.program(lower_to(program, "kernel")).seconds
-    for kind, settings in ABLATIONS:
+    for kind, settings in ((RULES, None), *ABLATIONS):
         if parsed.only not in kind or (name, parsed.batch, parsed.target, kind) in known:
             continue
         started = time.process_time()
-        found = search_program(program, costs, Limits(parsed.budget), None, settings)
+        limits = Limits(parsed.budget)
+        if settings is None:
+            found = derive_program(program, costs, limits)
+        else:
+            found = search_program(program, costs, limits, None, settings)
         after = costs.program(lower_to(found.program, "kernel")).seconds
         row = {"model": name, "batch": parsed.batch, "target": parsed.target, "search": kind}
         row |= {"stop": found.stop_reason, "looked_at": found.looked_at}

@@ -18,12 +18,14 @@ from ...dialects.canonical_ops import to_ops
 from ...dialects.canonical_scope import constant
 from ...dialects.canonical_types import Guard, Leaf, Read, Scope, Source, leaf, scope
 from ...dialects.graph import WeightOp
-from ...dialects.program import main_of, sanitise
+from ...dialects.program import main_of, provenance, sanitise
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.types import element_of, is_float, shape_of, tensor
 from .body import Body, Link
 from .replace import scopes_of
 
+# The rule of passes/partial, as provenance names it.
+MUTATED = "mutate"
 # Begins the identity of a leaf that is known before the program runs, in a positional lift.
 _KNOWN = "constant "
 
@@ -169,9 +171,20 @@ def scope_names(module: ModuleOp) -> dict[ScopeOp, str]:
 
 
 def family(op: ScopeOp) -> Callable[[ScopeOp], bool]:
-    """Whether a scope was derived with this one: `y.0`, `y.0.1`, ... belong to `y`."""
+    """Whether a scope was derived with this one: `y.0`, `y.0.1`, ... belong to `y`.
+
+    What a mutant is made of does not: its views are there to stay.
+    """
     base = _base(op)
-    return lambda other: other is not op and bool(base) and _base(other) == base
+
+    def belongs(other: ScopeOp) -> bool:
+        return other is not op and bool(base) and _base(other) == base and not _mutated(other)
+
+    return belongs
+
+
+def _mutated(op: ScopeOp) -> bool:
+    return provenance(op)[-1:] == [MUTATED]
 
 
 def _base(op: ScopeOp) -> str:

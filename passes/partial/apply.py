@@ -15,13 +15,13 @@ from ...dialects.errors import UserError
 from ...dialects.program import main_of
 from ..algebra_gather_sums import summands
 from ..derivation.by_hand import replace_op
-from ..derivation.lift import Lift, scope_ops
+from ..derivation.lift import MUTATED, Lift, scope_ops
 from ..derivation.step import Step
 from ..equivalence.inline import Inliner
 from ..weights_only import weights_only
 from .search import Candidate
 
-RULE = "mutate"
+RULE = MUTATED
 
 
 def lifted(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]:

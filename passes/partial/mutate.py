@@ -21,15 +21,18 @@ from ...lowering.targets import target_named
 from ..algebra_gather_sums import gather, summands
 from ..cost import Costs
 from ..derivation.by_hand import find_scope
+from ..derivation.isolate import isolate_all
 from ..derivation.lift import is_known, program_of_scopes, scope_names, scope_ops
 from ..derivation.price import Prices
 from ..derivation.search import is_contraction
 from ..derivation.subprograms import groups
 from ..fuse_kernels import FuseKernels
 from ..weights_only import weights_only
-from .apply import apply_to, as_given, lifted, windowed
+from .apply import apply_to, lifted, windowed
 from .generate import MaskTest, Options
-from .search import Candidate, Found, groupable, named_mutant, preferred, search_mutants
+from .rounds import EACH, Rounds, State, preferred, priced, replayed
+from .search import Found, groupable, named_mutant, search_mutants
+from .ways import DEPTH, PASS, Deriver, Mutation
 
 _DEPTH_OF_GROUPS = 3
 # Of the gaps that windows of several sizes need, the least so many.
@@ -49,6 +52,8 @@ class AlgebraMutate(ModulePass):
     mutants are corrected and priced. Costs are modelled for `target`. `test` finds the positions
     where a mutant is wrong: `every` one is compared, or PET's few at `split-points`, for
     comparison.
+    With more `rounds` than one, each contraction of the best programs that a round leaves is
+    rewritten once more, by its mutants and by the rules of `algebra-derive`.
     With `at` and `mutant` the scope of that name (or those, with commas between) becomes the mutant
     of that name, corrected in that `form`, as a search wrote it down; nothing is priced.
 
@@ -65,10 +70,18 @@ class AlgebraMutate(ModulePass):
                  %y.0[i0, k0, i2 + k1 - 1, i3 + k2 - 1] * %k[i1, k0, k1, k2]
         %y = algebra.scope (i0: 1, i1: 256, i2: 14, i3: 14)
                %y.1[i2 mod 2 + 2 * (i3 mod 2), i1, i2 floordiv 2, i3 floordiv 2]
+
+    With `rounds=2`, `%y.1` may then be derived from (`algebra-sum-split`):
+
+        %y.1.0 = algebra.scope (i0: 4, i1: 256, i2: 7, i3: 7, i4: 3, i5: 3) sum (k0: 512)
+                   %k[i1, k0, i4, i5] * %y.0[i0, k0, i2 + i4 - 1, i3 + i5 - 1]
+        %y.1 = algebra.scope (i0: 4, i1: 256, i2: 7, i3: 7) sum (k0: 3, k1: 3)
+                 %y.1.0[i0, i1, i2, i3, k0, k1]
     """
 
-    name = "algebra-mutate"
-    depth: int = 4
+    name = PASS
+    depth: int = DEPTH
+    rounds: int = 1
     budget: float = 20.0
     most: int = 16
     gain: float = 1.05
@@ -89,20 +102,37 @@ class AlgebraMutate(ModulePass):
 
 
 @dataclass(frozen=True)
+class Explored:
+    """Scopes as a program of their own, their names in it, and what it may become.
+
+    Units: seconds are modelled.
+    """
+
+    alone: Program
+    names: tuple[str, ...]
+    before: float
+    states: list[State]
+
+
+@dataclass(frozen=True)
 class Mutated:
     """What was done to some scopes, or why nothing was.
 
     Attributes:
         sum: whether it was done to what the scope named adds.
-
-    Units: seconds are modelled, of all of the scopes.
+        explored: what they may become.
+        chosen: what they become.
     """
 
     places: tuple[str, ...]
-    before: float
-    found: Found
-    chosen: Candidate | None
+    explored: Explored
+    chosen: State | None
     sum: bool = False
+
+    @property
+    def saved(self) -> float:
+        """Seconds, modelled."""
+        return 0.0 if self.chosen is None else self.explored.before - self.chosen.seconds
 
 
 def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
@@ -112,7 +142,7 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
     saved: dict[ScopeOp, float] = {}
     for op in contractions(module):
         one = search.best(module, [op])
-        saved[op] = 0.0 if one.chosen is None else one.before - one.chosen.seconds
+        saved[op] = one.saved
         looked.append(([op], one))
     for sub in groups(module, lambda known: Prices(known, costs=search.costs)):
         for names in sub.places:
@@ -123,7 +153,7 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
     looked += [found for op in scope_ops(module) if (found := _sum_at(search, module, op, saved))]
     taken: set[ScopeOp] = set()
     for ops, one in sorted(looked, key=lambda found: -len(found[0])):
-        if one.chosen is not None and not taken & set(ops) and _apply(module, ops, one):
+        if one.chosen is not None and not taken & set(ops) and _apply(module, one):
             taken |= set(ops)
     return [one for _, one in looked]
 
@@ -147,16 +177,21 @@ def _sum_at(
     return parts, replace(one, places=(name,), sum=True)
 
 
-def _apply(module: ModuleOp, ops: Sequence[ScopeOp], one: Mutated) -> bool:
-    """Whether the ops could be rewritten: what other groups became may stand between them."""
+def _apply(module: ModuleOp, one: Mutated) -> bool:
+    """Whether the scopes could be rewritten: what others became may stand between them."""
     assert one.chosen is not None
-    if one.sum:
-        added = gather(module, find_scope(module, one.places[0]))
-        ops = [] if added is None else [added]
-    try:
-        apply_to(module, ops, one.chosen)
-    except UserError:
-        return False
+    for made in (module.clone(), module):
+        at = one.places
+        if one.sum:
+            added = gather(made, find_scope(made, at[0]))
+            if added is None:
+                return False
+            at = (scope_names(made)[added],)
+        try:
+            explored = one.explored
+            replayed(explored.alone, explored.names, Program(made, Weights()), at, one.chosen)
+        except UserError:
+            return False
     return True
 
 
@@ -173,32 +208,37 @@ class _Search:
     def __init__(self, options: AlgebraMutate) -> None:
         self.options = options
         self.costs = Costs(target_named(options.target))
-        self.known: dict[tuple[Scope, ...], tuple[float, Found]] = {}
+        self.known: dict[tuple[Scope, ...], Explored] = {}
+        self.rounds = Rounds(
+            self._search,
+            partial(priced, costs=self.costs),
+            lambda candidate: Mutation(candidate, options.target, options.depth),
+            options.rounds,
+            derive=Deriver(self.costs, EACH).ways if options.rounds > 1 else None,
+        )
 
     def best(self, module: ModuleOp, ops: Sequence[ScopeOp], saved: float = 0.0) -> Mutated:
         """What would be done to scopes of which each alone would become faster by `saved`."""
         roots = tuple(lifted(module, ops)[0])
         if roots not in self.known:
-            made, costs = _options(ops, self.options), self.costs
-            price = partial(modelled, costs=costs)
-            found = search_mutants(roots, made, price, self.options.most, costs)
-            self.known[roots] = modelled(as_given(module, ops)[0], costs), found
-        before, found = self.known[roots]
-        best = preferred(found.candidates)
-        gains = best is not None and best.seconds * self.options.gain < before - saved
+            self.known[roots] = self._explored(module, ops)
+        found = self.known[roots]
+        best = preferred(found.states)
+        gains = best is not None and best.seconds * self.options.gain < found.before - saved
         places = tuple(op.result.name_hint or "" for op in ops)
-        return Mutated(places, before, found, best if gains else None)
+        return Mutated(places, found, best if gains else None)
 
+    def _explored(self, module: ModuleOp, ops: Sequence[ScopeOp]) -> Explored:
+        inside = [part for op in ops for part in summands(op)]
+        known = weights_only(main_of(module).body.block.ops)
+        alone, copies = isolate_all(ops, known, inside=inside)
+        names = tuple(scope_names(alone.module)[copy] for copy in copies)
+        states = [state for state in self.rounds.run(alone, names) if state.steps]
+        return Explored(alone, names, self.rounds.price(alone), states)
 
-def replay(names: Sequence[str], candidate: Candidate, target: str, depth: int = 4) -> str:
-    """The pass that rewrites the scopes of these names as a candidate."""
-    words = {"at": ",".join(names), "mutant": candidate.mutant.name}
-    if candidate.form != "plain":
-        # Which library kernel takes a correction is the target's price.
-        words |= {"form": candidate.form, "target": target}
-    text = " ".join(f'{key}="{word}"' for key, word in words.items())
-    deeper = f" depth={depth}" if depth > AlgebraMutate.depth else ""
-    return f"{AlgebraMutate.name}{{{text}{deeper}}}"
+    def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
+        made, price = _options(ops, self.options), partial(modelled, costs=self.costs)
+        return search_mutants(roots, made, price, self.options.most, self.costs)
 
 
 def _apply_named(module: ModuleOp, options: AlgebraMutate) -> None:
@@ -277,6 +317,5 @@ __all__ = [
     "contractions",
     "modelled",
     "mutate",
-    "replay",
     "tried",
 ]

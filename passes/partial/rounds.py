@@ -2,9 +2,12 @@
 
 The states are programs, in a heap of the cheapest few. A round takes each of them that is new and
 rewrites each of its contractions by its best mutants; a mutant's product and its corrections are
-contractions, too. Views that then read views are one after a round (`FINISH`).
+contractions, too. Where more than one round is asked for, each also rewrites by the rules of
+derivation, whose programs are fully equivalent: a mutant is derived from, what is derived is
+mutated. Views that then read views are one after a round (`FINISH`).
 
-Source: PET, section 4 (mutants of mutants, a heap of the best K programs).
+Source: PET, section 4 (mutants of mutants, a heap of the best K programs) and its joint search of
+fully and partially equivalent programs.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.context import WeightContext
+from ...dialects.errors import UserError
 from ...dialects.program import Program, main_of
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ..algebra_inline_copies import AlgebraInlineCopies
@@ -30,8 +34,9 @@ from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
 from ..fuse_kernels import FuseKernels
 from ..weights_only import weights_only
-from .apply import apply_to, lifted
-from .search import Candidate, Found
+from .apply import lifted
+from .search import NOISE, Candidate, Found
+from .ways import Mutation, Way
 
 # Views of consecutive mutants meet across what is elementwise, and cancel where they are inverses.
 FINISH: tuple[ModulePass, ...] = (
@@ -40,19 +45,24 @@ FINISH: tuple[ModulePass, ...] = (
     CommonSubexpressionElimination(),
     DeadCodeElimination(),
 )
-# Mutants of one contraction that become states.
+# Mutants of one contraction that become states, and programs derived from it.
 EACH = 4
 
 SearchScopes = Callable[[Sequence[ScopeOp], Sequence[Scope]], Found]
 """The mutants of some ops, whose canonical forms are given too."""
 
 
+Derive = Callable[[ModuleOp, str], Sequence[Way]]
+"""What rules derive from the contraction of a name."""
+
+
 @dataclass(frozen=True)
 class Rewrite:
-    """Scopes by name, and what they were computed by."""
+    """Scopes by name, what they were computed by, and the passes that do it."""
 
     names: tuple[str, ...]
-    candidate: Candidate
+    way: Way
+    pipeline: str
 
 
 @dataclass(frozen=True)
@@ -69,7 +79,21 @@ class State:
     @property
     def text(self) -> tuple[str, ...]:
         """The rewrites as text: of states that cost the same the first is taken."""
-        return tuple(f"{step.names} {step.candidate.mutant.name}" for step in self.steps)
+        return tuple(f"{step.names} {step.way.text}" for step in self.steps)
+
+
+def cancels_first(state: State) -> tuple[bool, tuple[str, ...]]:
+    """Orders states that are as fast: first those whose views cancel, then by text, so that
+    neighbours take the same.
+    """
+    return not all(step.way.reorders for step in state.steps), state.text
+
+
+def preferred(states: Sequence[State]) -> State | None:
+    """Of the states that are as fast as the fastest one whose views cancel with others'."""
+    least = min((state.seconds for state in states), default=0.0)
+    close = [state for state in states if state.seconds <= least * NOISE]
+    return min(close, key=cancels_first, default=None)
 
 
 @dataclass
@@ -77,16 +101,19 @@ class Rounds:
     """An exploration.
 
     Attributes:
-        search: the mutants of some scopes.
+        search: the mutants of some scopes, and the way that each is.
         price: modelled seconds of a program.
-        rounds: mutations on the way to a program, at most; keep: states that a round leaves.
-        found: what the searches of distinct scopes gave.
+        rounds: rewrites on the way to a program, at most; keep: states that a round leaves.
+        derive: what rules derive from a contraction; None for mutants alone.
+        found: what the searches of distinct scopes gave; derived: and the rules.
     """
 
     search: SearchScopes
     price: Callable[[Program], float]
+    way: Callable[[Candidate], Way] = Mutation
     rounds: int = 2
     keep: int = 8
+    derive: Derive | None = None
     found: dict[tuple[Scope, ...], Found] = field(default_factory=dict[tuple[Scope, ...], Found])
 
     def run(self, program: Program, names: Sequence[str]) -> list[State]:
@@ -131,19 +158,28 @@ class Rounds:
         return made
 
     def _expanded(self, state: State, names: tuple[str, ...]) -> list[State]:
-        module = state.program.module
+        """A state's program with these scopes rewritten in each of the best ways."""
+        made: list[State] = []
+        for way in self._ways(state.program.module, names):
+            program = state.program.clone()
+            try:
+                _, pipeline = way.apply(program.module, names)
+            except UserError:
+                continue
+            steps = (*state.steps, Rewrite(names, way, pipeline))
+            made.append(State(program, self.price(program), steps))
+        return made
+
+    def _ways(self, module: ModuleOp, names: tuple[str, ...]) -> list[Way]:
         ops = [find_scope(module, name) for name in names]
         roots, _ = lifted(module, ops)
         key = tuple(roots)
         if key not in self.found:
             self.found[key] = self.search(ops, roots)
-        made: list[State] = []
-        for candidate in self.found[key].candidates[:EACH]:
-            program = state.program.clone()
-            apply_to(program.module, [find_scope(program.module, n) for n in names], candidate)
-            steps = (*state.steps, Rewrite(names, candidate))
-            made.append(State(program, self.price(program), steps))
-        return made
+        ways = [self.way(candidate) for candidate in self.found[key].candidates[:EACH]]
+        if self.derive is not None and len(names) == 1 and is_contraction(roots[0]):
+            ways += self.derive(module, names[0])
+        return ways
 
 
 def replayed(
@@ -155,20 +191,28 @@ def replayed(
         program: what the state began with, whose scopes `names` are those `at` of `place`.
 
     Returns the rewrites, by the names of `place`.
+
+    Raises:
+        UserError: a rewrite does not fit there; `place` may be changed.
     """
     own, known = program.clone(), dict(zip(names, at, strict=True))
     done: list[Rewrite] = []
     for step in state.steps:
-        there = tuple(known[name] for name in step.names)
-        pairs = (own, step.names), (place, there)
-        here, new = (
-            apply_to(p.module, [find_scope(p.module, n) for n in its], step.candidate)
-            for p, its in pairs
-        )
+        there = tuple(known[name] for name in step.names if name in known)
+        if len(there) < len(step.names) or _roots(own, step.names) != _roots(place, there):
+            raise UserError("what is rewritten further is no such scope here", where=f"%{at[0]}")
+        here, _ = step.way.apply(own.module, step.names)
+        new, pipeline = step.way.apply(place.module, there)
         own_names, place_names = scope_names(own.module), scope_names(place.module)
-        known |= {own_names[a]: place_names[b] for a, b in zip(here, new, strict=True)}
-        done.append(Rewrite(there, step.candidate))
+        # The last copy of a derived program is none where what read it reads through it.
+        known |= {own_names[a]: place_names[b] for a, b in zip(here, new, strict=False)}
+        done.append(Rewrite(there, step.way, pipeline))
     return done
+
+
+def _roots(program: Program, names: Sequence[str]) -> list[Scope]:
+    """What scopes are, up to the names of what they read."""
+    return lifted(program.module, [find_scope(program.module, name) for name in names])[0]
 
 
 def finished(program: Program) -> Program:

@@ -173,15 +173,6 @@ def _cheapest(
     return [mutants[number] for _, number in sorted(found)]
 
 
-def preferred(candidates: Sequence[Candidate]) -> Candidate | None:
-    """Of the candidates that are as fast as the fastest one whose views cancel with others'."""
-    if not candidates:
-        return None
-    least = min(candidate.seconds for candidate in candidates)
-    close = [candidate for candidate in candidates if candidate.seconds <= least * NOISE]
-    return min(close, key=lambda c: (not c.reorders, c.mutant.text))
-
-
 def named_mutant(
     programs: Sequence[Scope],
     options: Options,
@@ -328,7 +319,6 @@ __all__ = [
     "groupable",
     "grown",
     "named_mutant",
-    "preferred",
     "prices_of",
     "search_mutants",
     "shrunk",

@@ -52,9 +52,10 @@ from .apply import RULE, as_given, lifted
 from .bound import least_modelled
 from .chains import neighbours
 from .generate import Kinds, Options
-from .mutate import modelled, replay, tried
-from .rounds import EACH, FINISH, Rewrite, Rounds, State
+from .mutate import modelled, tried
+from .rounds import EACH, FINISH, Rewrite, Rounds, State, cancels_first, preferred
 from .search import NOISE, Candidate, Found, groupable, named_mutant, search_mutants
+from .ways import Deriver, Mutation
 
 Measure = Callable[[Sequence[Program], float], "list[float]"]
 
@@ -77,7 +78,8 @@ class Settings:
     """How far a search goes.
 
     Attributes:
-        depth: operators of a mutant; rounds: mutations of mutants; keep: states of a round.
+        depth: operators of a mutant; keep: states of a round.
+        rounds: rewrites of what was rewritten; where there are several, rules derive, too.
         seconds: of generation for one subprogram.
         most: mutants of it that are corrected and priced.
         kinds: whether mutants may be wrong somewhere, must be, or both are taken.
@@ -160,8 +162,14 @@ class _Whole:
         self.stop: StopReason = "finished"
         self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []
+        deriver = Deriver(costs, EACH)
         self.rounds = Rounds(
-            self._search, partial(rounds.priced, costs=costs), settings.rounds, settings.keep
+            self._search,
+            partial(rounds.priced, costs=costs),
+            self._way,
+            settings.rounds,
+            settings.keep,
+            deriver.ways if settings.rounds > 1 else None,
         )
 
     def run(self) -> SearchResult:
@@ -192,6 +200,9 @@ class _Whole:
                 result.alternatives = [self._rewritten([*gains, *longer], quiet=True)]
         result.looked_at = f"{len(subs)} subprograms: {self._looked_at()}"
         return result
+
+    def _way(self, candidate: Candidate) -> Mutation:
+        return Mutation(candidate, self.costs.target.name, self.settings.depth)
 
     def _looked_at(self) -> str:
         """How many subprograms were searched, and what of the others."""
@@ -343,8 +354,8 @@ class _Whole:
         return f"{found.count.products} mutants{cut}, {kept}, {found.priced} corrected and priced"
 
     def _modelled(self, before: float, states: Sequence[State]) -> Decision:
-        close = [state for state in states if state.seconds <= states[0].seconds * NOISE]
-        best = min(close, key=_cancels_first)
+        best = preferred(states)
+        assert best is not None
         reason = f"the best modelled to take {best.seconds / before:.2f} of the time"
         chosen = best if best.seconds < before * MARGIN else None
         return Decision(chosen, before, best.seconds, reason)
@@ -356,7 +367,7 @@ class _Whole:
         seconds = measure(programs, MEASURING)
         least = min(seconds[1:])
         close = [k for k in range(1, len(seconds)) if seconds[k] <= least * NOISE]
-        best = min(close, key=lambda k: _cancels_first(tried_[k - 1]))
+        best = min(close, key=lambda k: cancels_first(tried_[k - 1]))
         reason = f"the best measured to take {seconds[best] / seconds[0]:.2f} of the time"
         wins = seconds[best] < seconds[0] * MARGIN
         return Decision(tried_[best - 1] if wins else None, seconds[0], seconds[best], reason)
@@ -368,11 +379,12 @@ class _Whole:
         beside = neighbours(self.work.module)
         of = {name: sub for sub in singles for name in sub.names}
         taken = {names: d.chosen for _, d, names in gains if d.chosen and len(d.chosen.steps) == 1}
-        mutants = {names[0]: state.steps[0].candidate for names, state in taken.items()}
+        ways = {names[0]: state.steps[0].way for names, state in taken.items()}
+        mutants = {n: way.candidate for n, way in ways.items() if isinstance(way, Mutation)}
         done = {part for _, _, names in gains for part in self._members(names)}
         known: dict[tuple[int, str], Decision | None] = {}
         found: list[Gain] = []
-        queue = [(name, mutants[name]) for (name, *more) in taken if not more]
+        queue = [(name, mutants[name]) for (name, *more) in taken if not more and name in mutants]
         for name, candidate in queue:
             for other in sorted(beside.get(name, set()) - done):
                 sub = of.get(other)
@@ -403,7 +415,8 @@ class _Whole:
         if same is None:
             return None
         names = tuple(scope_names(alone.module)[copy] for copy in copies)
-        state = State(alone, 0.0, (Rewrite(names, same),))
+        way = self._way(same)
+        state = State(alone, 0.0, (Rewrite(names, way, way.replay(names)),))
         return Decision(state, 0.0, 0.0, "beside one that is", (alone, names))
 
     def _rewritten(self, gains: Sequence[Gain], quiet: bool = False) -> Program:
@@ -413,7 +426,7 @@ class _Whole:
         for _, decision, names in gains:
             assert decision.chosen is not None and decision.alone is not None
             alone, own = decision.alone
-            trial = made if len(names) == 1 else made.clone()
+            trial = made.clone()
             try:
                 steps = rounds.replayed(alone, own, trial, names, decision.chosen)
             except UserError as error:
@@ -421,14 +434,13 @@ class _Whole:
                     self.rejected.append(Rejected(RULE, self._place(names), str(error)))
                 continue
             made = trial
-            name, depth = self.costs.target.name, self.settings.depth
-            texts = [replay(step.names, step.candidate, name, depth) for step in steps]
-            add_pipeline(made.module, ",".join(texts))
-            proofs: list[Proof] = [step.candidate.proof for step in steps]
+            add_pipeline(made.module, ",".join(step.pipeline for step in steps))
+            proofs: list[Proof] = [step.way.proof for step in steps]
             proof: Proof = "checked" if "checked" in proofs else "exact"
             delta = decision.after - decision.before
             if not quiet:
-                self.applied.append(Applied(RULE, self._place(names), proof, delta))
+                rule = ", ".join(step.way.rule for step in steps)
+                self.applied.append(Applied(rule, self._place(names), proof, delta))
         run(made, FINISH)
         made.module.verify()
         return made
@@ -437,13 +449,6 @@ class _Whole:
 def renumbered(mutant: str) -> str:
     """A mutant's name where the program reads its two operands in the other order."""
     return re.sub(r"input ([01])\b", lambda found: f"input {1 - int(found[1])}", mutant)
-
-
-def _cancels_first(state: State) -> tuple[bool, tuple[str, ...]]:
-    """Orders states that are as fast: first those whose views cancel, then by text, so that
-    neighbours take the same.
-    """
-    return not all(step.candidate.reorders for step in state.steps), state.text
 
 
 def chosen_places(

@@ -1,0 +1,168 @@
+"""Ways to compute scopes otherwise: as a corrected mutant, or as rules of derivation say.
+
+Both are equal to the scopes at every position, and proved so. What a mutant is made of may be
+derived from, and what is derived may be mutated: rounds (`rounds.py`) take either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.errors import UserError
+from ...dialects.program import main_of
+from ..cost import Costs
+from ..derivation.by_hand import find_scope
+from ..derivation.choose import stands
+from ..derivation.derive import apply_found
+from ..derivation.lift import Lift, family, scope_ops
+from ..derivation.price import Prices
+from ..derivation.search import Found, Searcher, Settings
+from ..equivalence.prove import Prover
+from ..search_result import Proof
+from ..weights_only import weights_only
+from .apply import RULE, apply_to
+from .search import Candidate
+
+# The pass that does what a mutation did, and the depth that it searches if it is not told.
+PASS, DEPTH = "algebra-mutate", 4
+# How far one round derives: the next goes on from there. CPU seconds.
+DERIVED = Settings(depth=2, states=400, budget=5.0)
+
+
+class Way(Protocol):
+    """One way to compute scopes.
+
+    Attributes:
+        rule: what reports call it; text: tells it from others.
+        reorders: whether its views are inverses, so that those of neighbours cancel.
+    """
+
+    @property
+    def rule(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def proof(self) -> Proof: ...
+    @property
+    def reorders(self) -> bool: ...
+
+    def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
+        """Compute the scopes of these names so, in place.
+
+        Returns the new scopes, in order, and the passes that do the same.
+
+        Raises:
+            UserError: that is impossible there; what was done of it stands.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A corrected mutant, found for a target by a search of that depth."""
+
+    candidate: Candidate
+    target: str = "cpu"
+    depth: int = DEPTH
+    rule: str = RULE
+
+    @property
+    def text(self) -> str:
+        return self.candidate.mutant.name
+
+    @property
+    def proof(self) -> Proof:
+        return self.candidate.proof
+
+    @property
+    def reorders(self) -> bool:
+        return self.candidate.reorders
+
+    def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
+        """Compute the scopes as the mutant."""
+        made = apply_to(module, [find_scope(module, name) for name in names], self.candidate)
+        return made, self.replay(names)
+
+    def replay(self, names: Sequence[str]) -> str:
+        """The pass that rewrites the scopes of these names so."""
+        words = {"at": ",".join(names), "mutant": self.candidate.mutant.name}
+        if self.candidate.form != "plain":
+            # Which library kernel takes a correction is the target's price.
+            words |= {"form": self.candidate.form, "target": self.target}
+        text = " ".join(f'{key}="{word}"' for key, word in words.items())
+        deeper = f" depth={self.depth}" if self.depth > DEPTH else ""
+        return f"{PASS}{{{text}{deeper}}}"
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A program that rules derive from one contraction."""
+
+    searcher: Searcher
+    found: Found
+    proof: Proof
+    reorders: bool = False
+
+    @property
+    def rule(self) -> str:
+        return "derive " + " ".join(self.found.state.rules() or ("match",))
+
+    @property
+    def text(self) -> str:
+        return f"{self.rule} {self.found.state.trail()} {self.found.priced.seconds:.6g}"
+
+    def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
+        """Apply the rules. Scopes that only read the result at other places now are not new."""
+        ops, before = [find_scope(module, name) for name in names], set(scope_ops(module))
+        own = [family(op) for op in ops]
+        done = apply_found(module, ops, self.searcher, self.found)
+        if done is None:
+            raise UserError("the derivation does not fit here", where=f"%{names[0]}")
+        new = [op for op in scope_ops(module) if op not in before]
+        return [op for op in new if any(of(op) for of in own)], done.pipeline
+
+
+class Deriver:
+    """The cheapest programs that rules derive from contractions; those that are alike once.
+
+    Args:
+        most: programs of one contraction.
+    """
+
+    def __init__(self, costs: Costs, most: int) -> None:
+        self.costs, self.most = costs, most
+        self.known: dict[tuple[Scope, tuple[str, ...]], list[Derivation]] = {}
+
+    def ways(self, module: ModuleOp, name: str) -> list[Derivation]:
+        """What the contraction of that name may become, each proved equal to it."""
+        op = find_scope(module, name)
+        known = weights_only(main_of(module).body.block.ops)
+        lift = Lift(module, family(op), known, positional=True)
+        key = lift.scope(op), tuple(lift.known())
+        if key not in self.known:
+            self.known[key] = self._derived(op, *key)
+        return self.known[key]
+
+    def _derived(self, op: ScopeOp, root: Scope, known: Sequence[str]) -> list[Derivation]:
+        searcher = Searcher(Prices(known, costs=self.costs), DERIVED)
+        made: list[Derivation] = []
+        for found in searcher.search((root,)).best[: self.most]:
+            proof = Prover().prove(root, found.state.roots[0])
+            if proof.equal and not _is_given(found, op):
+                exact = proof.bound == 0.0
+                made.append(Derivation(searcher, found, "exact" if exact else "checked"))
+        return made
+
+
+def _is_given(found: Found, op: ScopeOp) -> bool:
+    """Whether a program is the op as it runs already."""
+    return stands(found, op) or (found.state.parent is None and not found.priced.choices)
+
+
+__all__ = ["DEPTH", "PASS", "Derivation", "Deriver", "Mutation", "Way"]
