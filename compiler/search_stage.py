@@ -23,6 +23,8 @@ from .strategies import Strategy
 # A candidate must win by this much: less is noise, and the program there is is the safer one. What
 # is modelled has no noise.
 MARGIN, MODELLED_MARGIN = 0.97, 0.999
+# Candidates measured to take at most this much longer than the fastest one are as fast.
+AS_FAST = 1.01
 # Where programs are measured, rewrites of the graph that are modelled to save less than this are
 # not: two whole programs are compiled and run for it.
 WORTH_MEASURING = 0.995
@@ -125,7 +127,7 @@ def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Q
             entry["reason"] = f"its best program is modelled to take {ratio:.4f} of the time"
             return
     seconds = _seconds((found.program, *candidates), question)
-    best = min(range(1, len(seconds)), key=seconds.__getitem__)
+    best = first_of_the_fastest(seconds, AS_FAST if kind == "measured" else 1.0)
     ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
     entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
     entry["kept"] = ratio < (MARGIN if kind == "measured" else MODELLED_MARGIN)
@@ -136,6 +138,17 @@ def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Q
             [vars(a) for a in result.applied] if first else _of_ops(chosen, found.program)
         )
         found.program = chosen
+
+
+def first_of_the_fastest(seconds: Sequence[float], noise: float) -> int:
+    """Of candidates that are as fast the first: the search lists the better one earlier.
+
+    Args:
+        seconds: of what there was, then of each candidate.
+        noise: how many times as long as the fastest counts as fast.
+    """
+    least = min(seconds[1:]) * noise
+    return next(k for k in range(1, len(seconds)) if seconds[k] <= least)
 
 
 def _candidates(before: Program, result: SearchResult) -> list[Program]:

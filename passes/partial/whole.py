@@ -160,7 +160,6 @@ class _Whole:
         self.alone = Alone(self.work, costs, measure, Remembered())
         self.seen: Counter[str] = Counter()
         self.stop: StopReason = "finished"
-        self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []
         deriver = Deriver(costs, EACH)
         self.rounds = Rounds(
@@ -192,12 +191,14 @@ class _Whole:
         except KeyboardInterrupt:
             self.stop = "interrupted"
         gains = chosen_places(decided, self.parts)
-        result = SearchResult(self.before.clone(), self.stop, self.applied, self.rejected)
-        if gains:
-            longer = self._continued(gains, singles)
-            result.program = self._rewritten(gains)
-            if longer:
-                result.alternatives = [self._rewritten([*gains, *longer], quiet=True)]
+        made = [self._rewritten(gains)] if gains else []
+        if gains and (longer := self._continued(gains, singles)):
+            # First the one that the model prefers.
+            made.append(self._rewritten([*gains, *longer]))
+            made.sort(key=lambda one: rounds.priced(one.program, self.costs))
+        result = made[0] if made else SearchResult(self.before.clone(), self.stop)
+        result.rejected = [*self.rejected, *result.rejected]
+        result.alternatives = [other.program for other in made[1:]]
         result.looked_at = f"{len(subs)} subprograms: {self._looked_at()}"
         return result
 
@@ -419,10 +420,11 @@ class _Whole:
         state = State(alone, 0.0, (Rewrite(names, way, way.replay(names)),))
         return Decision(state, 0.0, 0.0, "beside one that is", (alone, names))
 
-    def _rewritten(self, gains: Sequence[Gain], quiet: bool = False) -> Program:
+    def _rewritten(self, gains: Sequence[Gain]) -> SearchResult:
         """A copy of the program with these subprograms replaced, each written down."""
         sums = any(name in self.parts for _, _, names in gains for name in names)
         made = (self.work if sums else self.plain).clone()
+        result = SearchResult(made, self.stop, [], [])
         for _, decision, names in gains:
             assert decision.chosen is not None and decision.alone is not None
             alone, own = decision.alone
@@ -430,20 +432,19 @@ class _Whole:
             try:
                 steps = rounds.replayed(alone, own, trial, names, decision.chosen)
             except UserError as error:
-                if not quiet:
-                    self.rejected.append(Rejected(RULE, self._place(names), str(error)))
+                result.rejected.append(Rejected(RULE, self._place(names), str(error)))
                 continue
             made = trial
             add_pipeline(made.module, ",".join(step.pipeline for step in steps))
             proofs: list[Proof] = [step.way.proof for step in steps]
             proof: Proof = "checked" if "checked" in proofs else "exact"
+            rule = ", ".join(step.way.rule for step in steps)
             delta = decision.after - decision.before
-            if not quiet:
-                rule = ", ".join(step.way.rule for step in steps)
-                self.applied.append(Applied(rule, self._place(names), proof, delta))
+            result.applied.append(Applied(rule, self._place(names), proof, delta))
         run(made, FINISH)
         made.module.verify()
-        return made
+        result.program = made
+        return result
 
 
 def renumbered(mutant: str) -> str:

@@ -91,6 +91,13 @@ def test_the_fastest_of_result_and_alternatives_is_kept(seconds: dict[int, float
     assert list(found.seconds) == ["fake1"]
 
 
+def test_of_candidates_as_fast_within_noise_the_first_is_kept(seconds: dict[int, float]) -> None:
+    seconds |= {1: 0.604, 2: 0.6, 3: 0.599}
+    assert number_of(run_searches(program(), [gives(1, 2, 3)], question()).program) == 1
+    seconds |= {1: 0.61}
+    assert number_of(run_searches(program(), [gives(1, 2, 3)], question()).program) == 2
+
+
 def test_the_next_search_gets_what_was_kept(seconds: dict[int, float]) -> None:
     seconds |= {1: 0.8, 2: 0.5}
     found = run_searches(program(), [gives(1), gives(2)], question())
