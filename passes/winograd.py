@@ -1,18 +1,16 @@
 """winograd: minimal filtering as three kernels in place of a direct convolution.
 
-Y = A^T [ (G w G^T) * (B^T x B) ] A per tile of m x m outputs (Winograd 1980; Lavin and Gray 2015).
-The matrices are made from the interpolation points below, exactly, in rationals: points are a few
-eighths, so that B^T and A^T are exact in floating point, and G's rows carry the divisors: nothing
-is rounded before run time.
+Y = A^T [ (G w G^T) * (B^T x B) ] A per tile of m x m outputs (Winograd 1980; Lavin and Gray 2015),
+for windows in any number of dims: a dim of one tap is not transformed, each other one is cut into
+tiles. winograd_matrices.py makes the matrices.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     DenseArrayBase,
@@ -44,75 +42,67 @@ from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import Tensor, shape_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from ..lowering.kernel_to_cpu.tiled_product import TILES
+from .winograd_matrices import POINTS, matrices
 
-TAPS = 3
-# Which points give the least error is found by trying them: those of F(4, 3) err least on random
-# data with 512 channels, of the pairs of eighths up to 2 that were best with 32. Lavin and Gray's
-# 0, 1, -1, 2, -2 err four times as much (Barabasz et al. 2020 is about why).
-POINTS: dict[int, tuple[Fraction, ...]] = {
-    2: (Fraction(0), Fraction(1), Fraction(-1)),
-    4: (Fraction(0), Fraction(5, 8), Fraction(-5, 8), Fraction(3, 2), Fraction(-3, 2)),
-}
+# Places of a tile: the code of its transforms is unrolled, and takes long to compile beyond these.
+MOST_PLACES = 64
 
 
 @dataclass(frozen=True)
-class Matrices:
-    """F(m, 3): A^T [m, a], G [a, 3] split into integers and row divisors, B^T [a, a]; a = m + 2."""
+class Form:
+    """F(m, taps) in every dim of more than one tap.
 
-    at: np.ndarray
-    g: np.ndarray
-    divisors: np.ndarray
-    bt: np.ndarray
+    A window of more than `taps` is the sum of blocks of so many, the last one filled up with zeros:
+    their products are summed before they are transformed back. Without `taps` it is whole.
+    """
 
+    m: int
+    taps: int | None = None
 
-def matrices(m: int) -> Matrices:
-    """Toom-Cook matrices for the points of F(m, 3) and infinity."""
-    points = POINTS[m]
-    a = m + TAPS - 1
-    at = [[p**k for p in points] + [Fraction(int(k == m - 1))] for k in range(m)]
-    g = [[p**k for k in range(TAPS)] for p in points] + [[Fraction(0)] * (TAPS - 1) + [Fraction(1)]]
-    divisors = [_norm(points, i) for i in range(len(points))] + [Fraction(1)]
-    bt = [[*_without(points, i), Fraction(0)] for i in range(len(points))]
-    bt.append(_polynomial(points))
-    assert all(len(row) == a for row in bt)
-    as_array = [
-        np.array([[float(x) for x in row] for row in part], np.float32) for part in (at, g, bt)
-    ]
-    return Matrices(
-        as_array[0], as_array[1], np.array([float(d) for d in divisors], np.float32), as_array[2]
-    )
+    @property
+    def name(self) -> str:
+        """What `session.algorithms` and cost files call it."""
+        return f"winograd-f{self.m}" + ("" if self.taps is None else f"-taps{self.taps}")
+
+    def dims(self, kernel: Sequence[int], sizes: Sequence[int]) -> list[_Dim]:
+        """How the spatial dims of a convolution are cut."""
+        return [_Dim.of(self, taps, size) for taps, size in zip(kernel, sizes, strict=True)]
 
 
-def _norm(points: Sequence[Fraction], i: int) -> Fraction:
-    product = Fraction(1)
-    for j, p in enumerate(points):
-        if j != i:
-            product *= points[i] - p
-    return product
+@dataclass(frozen=True)
+class _Dim:
+    """A spatial dim: `tiles` of `m` results, from `blocks` of `taps`, at `places`."""
 
+    m: int
+    taps: int
+    blocks: int
+    tiles: int
 
-def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
-    """Coefficients of prod (x - root), lowest first."""
-    coefficients = [Fraction(1)]
-    for root in roots:
-        shifted = [Fraction(0), *coefficients]
-        scaled = [c * root for c in coefficients] + [Fraction(0)]
-        coefficients = [s - t for s, t in zip(shifted, scaled, strict=True)]
-    return coefficients
+    @classmethod
+    def of(cls, form: Form, window: int, size: int) -> _Dim:
+        m = form.m if window > 1 else 1
+        taps = min(window, form.taps or window)
+        return cls(m, taps, -(-window // taps), -(-size // m))
 
+    @property
+    def places(self) -> int:
+        return self.m + self.taps - 1
 
-def _without(points: Sequence[Fraction], i: int) -> list[Fraction]:
-    return _polynomial([p for j, p in enumerate(points) if j != i])
+    @property
+    def reach(self) -> int:
+        """How much of the data, with its padding, all tiles read."""
+        return self.tiles * self.m + self.blocks * self.taps - 1
 
 
 @dataclass(frozen=True)
 class Winograd(ModulePass):
-    """Replace direct 3x3 convolutions of stride 1 by Winograd's F(m, 3) in both spatial dims.
+    """Replace direct convolutions of stride 1 by Winograd's F(m, taps) in all spatial dims.
 
-    Exact in real arithmetic; in floating point the error grows with m, and infinities and NaN
-    spread over a tile. So nothing applies it unasked: `tune` chooses it, per convolution, where it
-    is measured faster and `--tolerance` allows it. `only` names one result by its SSA name;
-    `tiles` is for fuse-tiles, which makes one kernel of all.
+    Exact in real arithmetic; in floating point the error grows with m and the taps, and infinities
+    and NaN spread over a tile. So nothing applies it unasked: `tune` chooses it, per convolution,
+    where it is measured faster and `--tolerance` allows it. Windows of more than `taps` are summed
+    by blocks of so many; `only` names one result by its SSA name; `tiles` is for fuse-tiles, which
+    makes one kernel of all.
 
     Before:
 
@@ -128,23 +118,29 @@ class Winograd(ModulePass):
 
     name = "winograd"
     m: int = 2
+    taps: int | None = None
     only: str | None = None
     tiles: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        form = Form(self.m, self.taps)
         for conv in list(main_of(op).body.block.ops):
             wanted = self.only is None or (conv.results and conv.results[0].name_hint == self.only)
-            if isinstance(conv, ConvOp) and wanted and applies(conv):
-                rewrite(conv, self.m, self.tiles)
+            if isinstance(conv, ConvOp) and wanted and applies(conv, form):
+                rewrite(conv, form, self.tiles)
 
 
-def applies(op: ConvOp) -> bool:
-    """Whether F(m, 3) computes this convolution: 3x3, stride 1, undilated, one group."""
+def applies(op: ConvOp, form: Form) -> bool:
+    """Whether a form computes this convolution: stride 1, undilated, one group."""
     found = match_conv(op.scopes[0])
+    if found is None or found.transposed or max(found.kernel) == 1:
+        return False
+    if form.taps is not None and (form.taps < 2 or max(found.kernel) <= form.taps):
+        return False  # as one block it is the same without
+    dims = form.dims(found.kernel, op.type.get_shape()[2:])
     return (
-        found is not None
-        and not found.transposed
-        and found.kernel == (TAPS, TAPS)
+        all(dim.places in POINTS for dim in dims if dim.taps > 1)
+        and math.prod(dim.places * dim.blocks for dim in dims) <= MOST_PLACES
         and set(found.strides) == set(found.dilations) == {1}
         and found.groups == 1
         and min(found.channels_per_group, op.type.get_shape()[1]) > 1  # lanes run over channels
@@ -152,13 +148,20 @@ def applies(op: ConvOp) -> bool:
     )
 
 
-def tiles_of(op: ConvOp, m: int) -> int:
-    """How many tiles F(m, 3) cuts the result's images into."""
-    n, _, height, width = op.type.get_shape()
-    return n * -(-height // m) * -(-width // m)
+def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
+    """How many tiles a form cuts the images into, the places of one, and what each sums there."""
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    images, _, *sizes = op.type.get_shape()
+    dims = form.dims(found.kernel, sizes)
+    return (
+        images * math.prod(dim.tiles for dim in dims),
+        math.prod(dim.places for dim in dims),
+        found.channels_per_group * math.prod(dim.blocks for dim in dims),
+    )
 
 
-def rewrite(op: ConvOp, m: int, tiles: int | None = None) -> list[Operation]:
+def rewrite(op: ConvOp, form: Form, tiles: int | None = None) -> list[Operation]:
     """Replace the convolution by its transforms, product and inverse transform.
 
     Args:
@@ -166,8 +169,7 @@ def rewrite(op: ConvOp, m: int, tiles: int | None = None) -> list[Operation]:
     """
     found = match_conv(op.scopes[0])
     assert found is not None
-    steps = _Steps(op, found, m)
-    made = steps.build()
+    made = _Steps(op, found, form).build()
     for new in made:
         if isinstance(new, GemmOp) and tiles is not None:
             new.properties["schedule"] = DictionaryAttr({TILES: IntegerAttr(tiles, i64)})
@@ -176,72 +178,117 @@ def rewrite(op: ConvOp, m: int, tiles: int | None = None) -> list[Operation]:
         Rewriter.insert_op(new, InsertPoint.before(op))
     last = made[-1]
     last.results[0].name_hint = op.result.name_hint
-    add_provenance(last, [*provenance(op), f"winograd-f{m}"])
+    add_provenance(last, [*provenance(op), form.name])
     Rewriter.replace_op(op, [], [last.results[0]])
     return made
 
 
-class _Steps:
-    """Dims of every intermediate: n, channel, tile row, tile column, then the place in a tile."""
+class _Constants:
+    """The literal matrices of one step, by the taps of the dims that they transform."""
 
-    def __init__(self, op: ConvOp, found: ConvMatch, m: int):
-        self.op, self.found, self.m = op, found, m
-        self.a = m + TAPS - 1
-        self.n, self.features, self.height, self.width = op.type.get_shape()
-        self.rows, self.columns = -(-self.height // m), -(-self.width // m)
+    def __init__(self, dims: Sequence[_Dim], part: str):
+        made = {dim.taps: matrices(dim.m, dim.taps) for dim in dims if dim.taps > 1}
+        self.ops = {taps: ConstantOp(getattr(found, part), f32) for taps, found in made.items()}
+
+    @property
+    def values(self) -> list[SSAValue]:
+        return [op.result for op in self.ops.values()]
+
+    def named(self, sources: Sequence[Source]) -> dict[int, Source]:
+        """What stands for them in a kernel, by taps."""
+        return dict(zip(self.ops, sources, strict=True))
+
+
+class _Steps:
+    """Dims of every intermediate: n, channel, the tile per dim, then the place in a tile.
+
+    The data's and the weights' have a dim for each spatial dim that is cut into blocks of taps.
+    """
+
+    def __init__(self, op: ConvOp, found: ConvMatch, form: Form):
+        self.op, self.found = op, found
+        self.n, self.features, *sizes = op.type.get_shape()
+        self.dims = form.dims(found.kernel, sizes)
+        self.rank = len(self.dims)
+        self.cut = [k for k, dim in enumerate(self.dims) if dim.taps > 1]
+        self.split = [k for k, dim in enumerate(self.dims) if dim.blocks > 1]
+        self.blocks = [self.dims[k].blocks for k in self.split]
+        self.tiles = [dim.tiles for dim in self.dims]
+        self.places = [dim.places for dim in self.dims]
         arguments = list(op.body.block.args)
         self.data = op.inputs[arguments.index(found.data.source)]  # pyright: ignore
         self.weights = op.inputs[arguments.index(found.weights.source)]  # pyright: ignore
         self.channels = shape_of(self.data)[1]
-        made = matrices(m)
-        self.bt, self.at = ConstantOp(made.bt, f32), ConstantOp(made.at, f32)
-        self.g, self.divisors = ConstantOp(made.g, f32), ConstantOp(made.divisors, f32)
+        parts = ("bt", "at", "g", "divisors")
+        self.bt, self.at, self.g, self.divisors = (_Constants(self.dims, part) for part in parts)
 
     def build(self) -> list[Operation]:
-        self.data = grow_halo(
-            self.data, self.found, self.rows * self.m + 2, self.columns * self.m + 2
-        )
+        self.data = grow_halo(self.data, self.found, [dim.reach for dim in self.dims])
         data, weights = self._data_transform(), self._weight_transform()
         product = self._product(data.result, weights.result)
         inverse = self._inverse(product.result)
-        constants = [self.bt, self.at, self.g, self.divisors]
+        parts = (self.bt, self.at, self.g, self.divisors)
+        constants = [op for part in parts for op in part.ops.values()]
         return [*constants, data, weights, product, inverse]
+
+    def _layout(self, blocks: int = 0) -> LayoutAttr:
+        """Place by place, within it tile by tile, then block by block of taps, channels last."""
+        tile, place, end = 2 + blocks, 2 + blocks + self.rank, 2 + blocks + 2 * self.rank
+        return LayoutAttr.of([*range(place, end), 0, *range(tile, place), *range(2, tile), 1])
 
     def _data_transform(self) -> LoopsOp:
         """V[n, c, t, u, i, j] = sum_k sum_l BT[i, k] BT[j, l] x[n, c, m t + k - p, m u + l - q]."""
-        kernel = KernelBuilder([self.data, self.bt.result])
-        x, bt = kernel.sources
-        n, c, t, u, i, j, k = iterators(7)
-        p, q = self.found.pads
-        shape = [self.n, self.channels, self.rows, self.columns, self.a, self.a]
-        half = kernel.scope(
-            tensor(shape), x[n, c, t * self.m + k - p, u * self.m + j - q] * bt[i, k], [self.a]
-        )
-        full = kernel.scope(tensor(shape), half[n, c, t, u, i, k] * bt[j, k], [self.a])
-        layout = LayoutAttr.of([4, 5, 0, 2, 3, 1])
-        return kernel.loops(full, with_layout(tensor(shape), layout), [1, 1, 1, 1, self.a, self.a])
+        kernel = KernelBuilder([self.data, *self.bt.values])
+        value, bt = kernel.sources[0], self.bt.named(kernel.sources[1:])
+        n, c, *rest, k = iterators(3 + len(self.split) + 2 * self.rank)
+        block = dict(zip(self.split, rest, strict=False))
+        tile, place = rest[-2 * self.rank : -self.rank], rest[-self.rank :]
+        shape = tensor([self.n, self.channels, *self.blocks, *self.tiles, *self.places])
+        for number, d in enumerate(self.cut):
+            inner = [k if e == d else i for e, i in enumerate(place)]
+            at = [n, c, *block.values(), *tile, *inner]
+            if number == 0:
+                at = [n, c]
+                for e, (dim, pad) in enumerate(zip(self.dims, self.found.pads, strict=True)):
+                    step = inner[e] + block[e] * dim.taps if e in block else inner[e]
+                    at.append(tile[e] * dim.m + step - pad)
+            dim = self.dims[d]
+            value = kernel.scope(shape, value[at] * bt[dim.taps][place[d], k], [dim.places])
+        whole = [1] * 2 + self.blocks + [1] * self.rank + self.places
+        return kernel.loops(value, with_layout(shape, self._layout(len(self.split))), whole)
 
     def _weight_transform(self) -> LoopsOp:
         """U[f, c, i, j] = sum_r sum_s G[i, r] G[j, s] w[f, c, r, s] / (d[i] d[j]); a constant."""
-        kernel = KernelBuilder([self.weights, self.g.result, self.divisors.result])
-        w, g, d = kernel.sources
-        f, c, i, j, r, s = iterators(6)
-        at: dict[str | int, Index] = {"f": f, "c": c, 0: r, 1: s, "one": Index(0)}
-        shape = tensor([self.features, self.channels, self.a, self.a])
-        taps = w[[at[dim] for dim in self.found.weight_dims]]
-        sums = kernel.scope(shape, taps * g[i, r] * g[j, s], [TAPS, TAPS])
-        return kernel.loops(kernel.scope(shape, sums.here() / d[i] / d[j]), shape)
+        kernel = KernelBuilder([self.weights, *self.g.values, *self.divisors.values])
+        w, *rest = kernel.sources
+        g, d = self.g.named(rest[: len(self.g.ops)]), self.divisors.named(rest[len(self.g.ops) :])
+        f, *its = iterators(2 + len(self.split) + self.rank + len(self.cut))
+        block, c = dict(zip(self.split, its, strict=False)), its[len(self.split)]
+        place, taps = its[len(self.split) + 1 :][: self.rank], its[-len(self.cut) :]
+        at: dict[str | int, Index] = {"f": f, "c": c, "one": Index(0)}
+        at |= dict.fromkeys(range(self.rank), Index(0))
+        for k, tap in zip(self.cut, taps, strict=True):
+            at[k] = tap + block[k] * self.dims[k].taps if k in block else tap
+        shape = tensor([self.features, *self.blocks, self.channels, *self.places])
+        product = w[[at[dim] for dim in self.found.weight_dims]]
+        for k, tap in zip(self.cut, taps, strict=True):
+            product = product * g[self.dims[k].taps][place[k], tap]
+        value = kernel.scope(shape, product, [self.dims[k].taps for k in self.cut]).here()
+        for k in self.cut:
+            value = value / d[self.dims[k].taps][place[k]]
+        return kernel.loops(kernel.scope(shape, value), shape)
 
     def _product(self, data: SSAValue, weights: SSAValue) -> GemmOp:
         """M[n, f, t, u, i, j] = sum_c V[n, c, t, u, i, j] U[f, c, i, j]: a batch of products."""
         kernel = KernelBuilder([data, weights])
-        v, u_ = kernel.sources
-        n, f, t, u, i, j, c = iterators(7)
-        shape = tensor([self.n, self.features, self.rows, self.columns, self.a, self.a])
-        out = kernel.scope(shape, v[n, c, t, u, i, j] * u_[f, c, i, j], [self.channels])
+        v, u = kernel.sources
+        n, f, *its = iterators(3 + 2 * self.rank + len(self.split))
+        its, (*block, c) = its[: 2 * self.rank], its[2 * self.rank :]
+        shape = tensor([self.n, self.features, *self.tiles, *self.places])
+        pairs = v[[n, c, *block, *its]] * u[[f, *block, c, *its[self.rank :]]]
+        out = kernel.scope(shape, pairs, [*self.blocks, self.channels])
         kernel.block.add_op(YieldOp(out.value))
-        layout = LayoutAttr.of([4, 5, 0, 2, 3, 1])
-        return GemmOp(kernel.inputs, Region(kernel.block), with_layout(shape, layout))
+        return GemmOp(kernel.inputs, Region(kernel.block), with_layout(shape, self._layout()))
 
     def _inverse(self, product: SSAValue) -> LoopsOp:
         """Y[n, f, mt + y, mu + z] = sum_i sum_j AT[y, i] AT[z, j] M[n, f, t, u, i, j]; epilogue."""
@@ -249,24 +296,36 @@ class _Steps:
         gone = {self.found.data.source, self.found.weights.source}
         read_later = {r.source for s in self.op.scopes[1:] for r in s.reads()}
         kept = [k for k, arg in enumerate(arguments) if arg not in gone or arg in read_later]
-        kernel = KernelBuilder([product, self.at.result, *(self.op.inputs[k] for k in kept)])
-        m_, at = kernel.sources[:2]
-        n, f, t, u, y, z, k = iterators(7)
-        lead = [self.n, self.features, self.rows, self.columns]
-        rows = kernel.scope(
-            tensor([*lead, self.m, self.a]), m_[n, f, t, u, k, z] * at[y, k], [self.a]
-        )
-        tile = kernel.scope(
-            tensor([*lead, self.m, self.m]), rows[n, f, t, u, y, k] * at[z, k], [self.a]
-        )
-        n, f, h, w = iterators(4)
-        place = [n, f, h // self.m, w // self.m, h % self.m, w % self.m]
-        whole = kernel.scope(logical(self.op.type), tile[place])
+        inputs = [product, *self.at.values, *(self.op.inputs[k] for k in kept)]
+        kernel = KernelBuilder(inputs)
+        own = 1 + len(self.at.ops)
+        at = self.at.named(kernel.sources[1:own])
+        whole = self._whole(kernel, self._back(kernel, at))
         values: dict[SSAValue, SSAValue] = {self.op.scopes[0].result: whole.value}
-        for position, k_ in enumerate(kept, start=2):
-            values[arguments[k_]] = kernel.sources[position].value
+        for position, k in enumerate(kept, start=own):
+            values[arguments[k]] = kernel.sources[position].value
         result = copy_epilogue(self.op, kernel.block, values)
-        return kernel.loops(Source(result), self.op.type, [1, 1, self.m, self.m])
+        return kernel.loops(Source(result), self.op.type, [1, 1, *(dim.m for dim in self.dims)])
+
+    def _back(self, kernel: KernelBuilder, at: dict[int, Source]) -> Source:
+        """Results tile by tile: one dim after the other is transformed."""
+        value, left = kernel.sources[0], list(self.places)
+        n, f, *its, k = iterators(3 + 2 * self.rank)
+        tile, place = its[: self.rank], its[self.rank :]
+        for d in self.cut:
+            dim, inner = self.dims[d], [k if e == d else i for e, i in enumerate(place)]
+            left[d] = dim.m
+            shape = tensor([self.n, self.features, *self.tiles, *left])
+            sums = value[[n, f, *tile, *inner]] * at[dim.taps][place[d], k]
+            value = kernel.scope(shape, sums, [dim.places])
+        return value
+
+    def _whole(self, kernel: KernelBuilder, tiles: Source) -> Source:
+        """The result, each place from its tile."""
+        n, f, *places = iterators(2 + self.rank)
+        pairs = list(zip(places, self.dims, strict=True))
+        inside = [i // dim.m for i, dim in pairs] + [i % dim.m for i, dim in pairs]
+        return kernel.scope(logical(self.op.type), tiles[[n, f, *inside]])
 
 
 def copy_epilogue(op: KernelOp, block: Block, values: dict[SSAValue, SSAValue]) -> SSAValue:
@@ -302,17 +361,20 @@ class KernelBuilder:
         return LoopsOp(self.inputs, Region(self.block), type_, schedule)
 
 
-def grow_halo(value: SSAValue, found: ConvMatch, rows: int, columns: int) -> SSAValue:
+def grow_halo(value: SSAValue, found: ConvMatch, reach: Sequence[int]) -> SSAValue:
     """Widen the data's halo so that tiles hanging over the edge read zeros, not other memory.
 
     Returns the value that stands for the old one.
+
+    Args:
+        reach: places that tiles read, per spatial dim.
     """
     type_ = tensor_type(value)
     layout = layout_of(type_)
     low, high = (list(side) for side in zip(*layout.halo, strict=True))
-    for dim, (reach, pad) in enumerate(zip((rows, columns), found.pads, strict=True), start=2):
+    for dim, (places, pad) in enumerate(zip(reach, found.pads, strict=True), start=2):
         low[dim] = max(low[dim], pad)
-        high[dim] = max(high[dim], reach - pad - type_.get_shape()[dim])
+        high[dim] = max(high[dim], places - pad - type_.get_shape()[dim])
     return Rewriter.replace_value_with_new_type(
         value, with_layout(logical(type_), LayoutAttr.of(layout.dims, low, high))
     )

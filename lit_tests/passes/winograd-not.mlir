@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s -p graph-to-algebra,algebra-to-kernel,fuse-kernels,assign-layouts,winograd{m=4} | filecheck %s
 
-// Strides, dilations, groups and other kernel sizes are left alone.
+// Strides, dilations, groups and windows of one tap are left alone.
 // CHECK-COUNT-4: kernel.conv
 // CHECK-NOT:     kernel.gemm
 func.func @main(%x: tensor<1x16x8x8xf32>) -> (tensor<1x16x4x4xf32>, tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>, tensor<1x16x8x8xf32>) {

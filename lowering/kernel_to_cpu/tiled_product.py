@@ -15,6 +15,7 @@ The schedule's `tile` is that of the second transform; `tiles` says how many mak
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from xdsl.ir import SSAValue
 from ...dialects.algebra import ScopeOp
 from ...dialects.errors import UserError
 from ...dialects.index import Index as Affine
-from ...dialects.index import iterators
+from ...dialects.index import iterators, row_major_strides
 from ...dialects.kernel import KernelOp, TiledProductOp
 from ...dialects.program import where
 from ...dialects.scalars import Read
@@ -64,7 +65,8 @@ GAP = 16
 class Stages:
     """The scopes of a tiled product, stage by stage; `data` and `weights` are what it multiplies.
 
-    out[n, f, t, u, i, j] = sum over c of data[n, c, t, u, i, j] * weights[f, c, i, j].
+    out[n, f, tile.., place..] = sum over c of data[n, c, block.., tile.., place..] *
+    weights[f, block.., c, place..], and over the blocks that a window of many taps is cut into.
     """
 
     before: tuple[ScopeOp, ...]
@@ -87,12 +89,14 @@ def match_stages(op: KernelOp) -> Stages | None:
 def _factors(scope: ScopeOp, made: set[SSAValue]) -> tuple[Read, Read] | None:
     """The transformed tiles and the weights of a product; None for any other scope."""
     reads = factors(scope.expr())
-    if reads is None or len(reads) != 2 or len(scope.traversal) != 6 or len(scope.summation) != 1:
+    rank, odd = divmod(len(scope.traversal) - 2, 2)
+    if reads is None or len(reads) != 2 or odd or rank < 1 or not scope.summation:
         return None
     if scope.reduction.data != "sum" or tensor_type(scope.result).element_type != f32:
         return None
-    n, f, t, u, i, j, c = iterators(7)
-    left, right = (n, c, t, u, i, j), (f, c, i, j)
+    n, f, *its = iterators(len(scope.extents))
+    places, (*blocks, c) = its[: 2 * rank], its[2 * rank :]
+    left, right = (n, c, *blocks, *places), (f, *blocks, c, *places[rank:])
     for data, weights in (reads, reads[::-1]):
         places = (_plain(data.index, scope), _plain(weights.index, scope))
         wanted = (_plain(left, scope), _plain(right, scope))
@@ -137,9 +141,11 @@ class _TiledProduct:
         self.op, self.stages, self.isa = op, stages, isa
         self.module = Module()
         self.lanes = isa.lanes(F32)
-        n, self.features, t, u, i, j = stages.product.traversal
-        self.channels = stages.product.summation[0]
-        self.tiles, self.places = n * t * u, i * j
+        n, self.features, *sides = stages.product.traversal
+        self.grid, self.side = sides[: len(sides) // 2], sides[len(sides) // 2 :]
+        *self.blocks, self.channels = stages.product.summation
+        self.depth = math.prod(stages.product.summation)
+        self.tiles, self.places = n * math.prod(self.grid), math.prod(self.side)
         self.sizes = balanced(self.tiles, self._block())
         most = self.sizes[0]
         schedule = self._schedule(most)
@@ -150,12 +156,12 @@ class _TiledProduct:
         self.together = max(1, min(self.panel_count, FEATURES // (vectors * self.lanes)))
         self.width = min(self.together * vectors, self.vectors) * self.lanes
         # Elements from one place of a tile to the next, of V and of M.
-        self.v_place = most * self.channels + GAP
+        self.v_place = most * self.depth + GAP
         self.m_place = most * self.width + GAP
         if 4 * self.places * (self.v_place + self.m_place) > MOST_BYTES:
             raise UserError("a block of tiles is too large", where=where(op), hint="fewer `tiles`")
-        self.data = self._transform((i, j), (t, u))
-        self.inverse = self._inverse((i, j), (t, u))
+        self.data = self._transform()
+        self.inverse = self._inverse()
 
     def _block(self) -> int:
         found = self.op.schedule.data.get(TILES) if self.op.schedule is not None else None
@@ -165,31 +171,34 @@ class _TiledProduct:
 
     def _schedule(self, rows: int) -> tuple[int, int]:
         """The register block, as that of a product of so many rows (few are another matter)."""
-        strides = ((self.channels, 1), (self.features, 1), (self.features, 1))
-        spec = GemmSpec((), max(rows, 6), self.features, self.channels, *strides)
+        strides = ((self.depth, 1), (self.features, 1), (self.features, 1))
+        spec = GemmSpec((), max(rows, 6), self.features, self.depth, *strides)
         best = gemm_schedules(spec, self.isa, constant_b=True)[0]
         return best.rows, best.vectors
 
-    def _transform(self, side: tuple[int, int], grid: tuple[int, int]) -> Tiles:
-        strides = _strides(side, grid, self.v_place, self.channels)
-        tiling = Tiling(self.stages.before, (1, 1, 1, 1, *side))
-        return Tiles(tiling, Target(f32, strides), literals_of(self.op), self.isa)
+    def _transform(self) -> Tiles:
+        image, lane, *strides = _strides(self.side, self.grid, self.v_place, self.depth)
+        steps = (self.channels * n for n in row_major_strides([*self.blocks, 1])[:-1])
+        tile = (1, 1, *self.blocks, *(1 for _ in self.grid), *self.side)
+        target = Target(f32, (image, lane, *steps, *strides))
+        return Tiles(Tiling(self.stages.before, tile), target, literals_of(self.op), self.isa)
 
-    def _inverse(self, side: tuple[int, int], grid: tuple[int, int]) -> Tiles:
+    def _inverse(self) -> Tiles:
         tile = tile_of(self.op)
         if tile is None:
             raise UserError("a tiled product needs a `tile`", where=where(self.op))
-        self.m_strides = _strides(side, grid, self.m_place, self.width)
+        self.m_strides = _strides(self.side, self.grid, self.m_place, self.width)
         target = Target.of(self.op, self.isa)
         return Tiles(Tiling(self.stages.after, tile), target, literals_of(self.op), self.isa)
 
     def pack(self, weights: Array) -> Array:
         """Reorder weights into panels in the order of use, padded with zeros to whole vectors.
 
-        Shapes: (f, c, i, j), in the order of the operand's dims, to one flat array laid out as
-        [block of features][place][panel][c][lanes of the panel].
+        Shapes: (f, block.., c, place..) to one flat array laid out as
+        [block of features][place][panel][block.., c][lanes of the panel].
         """
-        matrices = weights.transpose(2, 3, 1, 0).reshape(self.places, self.channels, self.features)
+        places_last = weights.reshape(self.features, self.depth, self.places)
+        matrices = places_last.transpose(2, 1, 0)
         gap = self.vectors * self.lanes - self.features
         padded = np.pad(matrices, ((0, 0), (0, 0), (0, gap)))
         packed: list[Array] = []
@@ -227,7 +236,7 @@ class _TiledProduct:
         places: dict[SSAValue, Value] = dict(zip(arguments, pointers[:-1], strict=True))
         behind = b.add(first, count)
         # Stages number tiles through the image: their buffers start that much before the block's.
-        start = b.address(F32, v, b.sub(0, b.mul(first, self.channels)))
+        start = b.address(F32, v, b.sub(0, b.mul(first, self.depth)))
         operands = Buffers(places, types)  # pyright: ignore
         self.data.emit(b, operands, start, first, behind)
         weights = places[self.stages.weights.source]
@@ -260,12 +269,17 @@ class _TiledProduct:
         """
         tile = tile_of(self.op)
         assert tile is not None
-        row, column = b.split(place, self.stages.product.traversal[5])
+        wide = [dim for dim, places in enumerate(self.side) if places > 1]
+        at: list[Index] = []
+        for dim in reversed(wide[1:]):
+            place, rest = b.split(place, self.side[dim])
+            at.insert(0, rest)
+        at.insert(0, place)
         with (
-            b.when(b.compare("lt", column, tile[3])),
+            b.when(b.compare("lt", at[-1], tile[2 + wide[-1]])),
             b.loop(first, b.add(first, count), unroll=1) as number,
         ):
-            self.data.fetch(b, operands, number, (row, column))
+            self.data.fetch(b, operands, number, at, len(self.blocks))
 
     def _products(
         self,
@@ -282,7 +296,7 @@ class _TiledProduct:
         before = b.mul(first, whole)
         panels = b.minimum(b.sub(self.panel_count, first), self.together)
         vectors = b.minimum(b.sub(self.vectors, before), self.together * whole)
-        step = self.channels * self.lanes
+        step = self.depth * self.lanes
         with b.loop(0, self.places, unroll=1) as place:
             fetch(place)
             source = b.address(F32, v, b.mul(place, self.v_place))
@@ -319,13 +333,13 @@ class _TiledProduct:
         fetch = Fetch(kind.vectors, self.lanes, len(blocks))
 
         def work(number: Index, rows: int, row: Index) -> None:
-            panel = self.channels * kind.vectors * self.lanes
-            ahead = b.value(fetch.ahead(b, panel, number, self.channels), I64)
+            panel = self.depth * kind.vectors * self.lanes
+            ahead = b.value(fetch.ahead(b, panel, number, self.depth), I64)
             name = self.module.once(
                 f"block {kind.vectors} {rows} {fetch.lines}",
                 lambda name: self._block_function(kind, rows, fetch, name),
             )
-            left = b.address(F32, source, b.mul(row, self.channels))
+            left = b.address(F32, source, b.mul(row, self.depth))
             right = b.address(F32, target, b.mul(row, self.width))
             b.call(name, None, [left, weights, right, ahead])
 
@@ -334,10 +348,10 @@ class _TiledProduct:
     def _block_function(self, kind: Panel, rows: int, fetch: Fetch, name: str) -> None:
         chains = chains_for(rows * kind.vectors, self.isa.registers)
         tile = Tile(
-            rows=tuple(row * self.channels for row in range(rows)),
+            rows=tuple(row * self.depth for row in range(rows)),
             vectors=kind.vectors,
             lanes=self.lanes,
-            depth=self.channels,
+            depth=self.depth,
             weight_stride=kind.vectors * self.lanes,
             unroll=chains,
             chains=chains,
@@ -351,9 +365,7 @@ class _TiledProduct:
                 b.store(value, target, row * self.width + vector * self.lanes)
 
 
-def _strides(
-    side: tuple[int, int], grid: tuple[int, int], place: int, tile: int
-) -> tuple[int, ...]:
-    """Strides of [n, c, t, u, i, j] where tiles of a place lie one after another, channels last."""
-    across = grid[1] * tile
-    return (grid[0] * across, 1, across, tile, side[1] * place, place)
+def _strides(side: Sequence[int], grid: Sequence[int], place: int, tile: int) -> tuple[int, ...]:
+    """Strides of [n, c, tile.., place..] where tiles of a place lie side by side, channels last."""
+    image, *tiles = (tile * n for n in row_major_strides([1, *grid]))
+    return (image, 1, *tiles, *(place * n for n in row_major_strides(side)))

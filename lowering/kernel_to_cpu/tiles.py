@@ -204,14 +204,22 @@ class Tiles:
                     with b.when(b.compare("eq", last, extent)):
                         self._tile(b, buffers, result, at)
 
-    def fetch(self, b: Emitter, buffers: Buffers, item: Index, place: tuple[Index, Index]) -> None:
-        """Ask for all channels of what tile `item` reads at (row, column) `place` of it."""
+    def fetch(
+        self, b: Emitter, buffers: Buffers, item: Index, place: Sequence[Index], lead: int = 0
+    ) -> None:
+        """Ask for all channels of what tile `item` reads at a `place` of it.
+
+        Args:
+            place: its coordinates in the dims of more than one, outermost first.
+            lead: how many dims of a tile before these are left at their first place.
+        """
         operand = next(r for r in self.tiling.scopes[0].reads if r.source not in self.literals)
         flat = access(operand, buffers, self.extents).flat
         values = split_item(b, item, self.order, self.extents)
         inside = [k for k in flat.iterators if k not in values and k != self.vector]
-        inside.sort(key=lambda k: -flat.coefficient(k))
-        values |= dict(zip(inside, place, strict=False))
+        first = [k for k in list(self.tiling.inside.values())[:lead] if k in inside]
+        inside = sorted((k for k in inside if k not in first), key=lambda k: -flat.coefficient(k))
+        values |= dict.fromkeys(first, 0) | dict(zip(inside, place, strict=False))
         point = Point(self.extents, {**values, self.vector: 0})
         first = b.address(F32, buffers.pointers[operand.source], emit_index(b, flat, point))
         with b.loop(0, self.extents[self.vector], LINE // F32.bytes, unroll=1) as channel:

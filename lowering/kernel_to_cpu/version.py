@@ -21,6 +21,7 @@ SOURCES = (
     "lowering/kernel_to_cpu",
     "passes/tuning",
     "passes/winograd.py",
+    "passes/winograd_matrices.py",
     "passes/transposed_product.py",
     "passes/fuse_tiles.py",
 )

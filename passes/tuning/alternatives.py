@@ -15,12 +15,15 @@ from ...lowering.kernel_to_cpu.isa import Isa
 from ...lowering.kernel_to_cpu.tiled_product import block_tiles
 from ...lowering.kernel_to_cpu.types import F32
 from ..transposed_product import RULE, as_product, is_transposed
-from ..winograd import TAPS, applies, rewrite, tiles_of
+from ..winograd import Form, applies, rewrite, sizes_of
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
 # Smaller convolutions take microseconds, less than it is worth to measure.
 LEAST_MACS = 1 << 20
+# Forms of Winograd; windows too long for these are summed by blocks of four taps.
+WHOLE = (Form(2), Form(4))
+BY_FOUR = (Form(4, 4),)
 
 
 @dataclass(frozen=True)
@@ -41,10 +44,8 @@ def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
     found = [Alternative(DIRECT, lambda op: [op])]
     if effort == "quick":
         return found
-    if isinstance(op, ConvOp) and applies(op) and work_of(op) >= LEAST_MACS:
-        for m in (2, 4):
-            found.append(Alternative(f"winograd-f{m}", _winograd(m), exact=False))
-        found += [_in_blocks(m) for m in ((2, 4) if effort == "max" else (4,)) if block_of(op, m)]
+    if isinstance(op, ConvOp) and work_of(op) >= LEAST_MACS:
+        found += _winograd(op, effort)
     if isinstance(op, ConvOp) and _few_features(op, isa) and work_of(op) >= LEAST_MACS:
         found.append(Alternative(RULE, _as_product, exact=False))
     if effort == "max":
@@ -57,12 +58,23 @@ def work_of(op: KernelOp) -> int:
     return math.prod(op.scopes[0].extents)
 
 
-def _winograd(m: int) -> Callable[[KernelOp], Sequence[Operation]]:
+def _winograd(op: ConvOp, effort: str) -> list[Alternative]:
+    """The forms of Winograd that apply: as three kernels, the largest (or all) also as one."""
+    whole = [form for form in WHOLE if applies(op, form)]
+    forms = whole or [form for form in BY_FOUR if applies(op, form)]
+    found = [_form(form, None) for form in forms]
+    blocks = [(form, block_of(op, form)) for form in (forms if effort == "max" else forms[-1:])]
+    return found + [_form(form, tiles) for form, tiles in blocks if tiles]
+
+
+def _form(form: Form, tiles: int | None) -> Alternative:
+    """Winograd, as one kernel if `tiles` says for how many at a time."""
+
     def apply(op: KernelOp) -> Sequence[Operation]:
         assert isinstance(op, ConvOp)
-        return rewrite(op, m)
+        return rewrite(op, form, tiles)
 
-    return apply
+    return Alternative(form.name + ("" if tiles is None else "-blocks"), apply, exact=False)
 
 
 def _few_features(op: ConvOp, isa: Isa) -> bool:
@@ -75,20 +87,9 @@ def _as_product(op: KernelOp) -> Sequence[Operation]:
     return as_product(op)
 
 
-def _in_blocks(m: int) -> Alternative:
-    """Winograd as one kernel, for a block of tiles at a time."""
-
-    def apply(op: KernelOp) -> Sequence[Operation]:
-        assert isinstance(op, ConvOp)
-        return rewrite(op, m, block_of(op, m))
-
-    return Alternative(f"winograd-f{m}-blocks", apply, exact=False)
-
-
-def block_of(op: ConvOp, m: int) -> int:
-    """How many tiles of F(m, 3) are worked on at a time; 0 if too few fit a cache."""
-    features, channels = op.type.get_shape()[1], op.scopes[0].summation[0]
-    return block_tiles(tiles_of(op, m), (m + TAPS - 1) ** 2, channels, features)
+def block_of(op: ConvOp, form: Form) -> int:
+    """How many tiles of a form are worked on at a time; 0 if too few fit a cache."""
+    return block_tiles(*sizes_of(op, form), op.type.get_shape()[1])
 
 
 def _schedules(op: KernelOp, isa: Isa) -> list[tuple[str, dict[str, int]]]:

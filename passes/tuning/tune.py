@@ -26,7 +26,7 @@ from .measure import Result, isolate, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
 # Counts what changes alternatives or their errors: choices of an earlier generation are made anew.
-GENERATION = 2
+GENERATION = 3
 # An alternative must win by this much: less is noise, and the direct way is the safer one.
 MARGIN = 0.97
 
@@ -35,11 +35,11 @@ MARGIN = 0.97
 class Tune(ModulePass):
     """Measure how each convolution and product runs fastest on this machine, and rewrite it so.
 
-    Options: `effort` quick (measure nothing), default (direct against Winograd F(2,3) and F(4,3))
-    or max (register blocks too); `tolerance` bounds the error, relative to the largest magnitude on
-    random data, that an inexact algorithm may add; `cost-file` holds what was measured before, and
-    receives what is measured now: with it, the same choices are made again. `database` is the same
-    for all programs of a user: one that is broken, or cannot be written, is as good as none.
+    Options: `effort` quick (measure nothing), default (direct against Winograd) or max (register
+    blocks too); `tolerance` bounds the error, relative to the largest magnitude on random data,
+    that an inexact algorithm may add; `cost-file` holds what was measured before, and receives what
+    is measured now: with it, the same choices are made again. `database` is the same for all
+    programs of a user: one that is broken, or cannot be written, is as good as none.
 
     One thread is measured, by its own clock: a busy machine changes no choice, and a program gives
     the same results on any number of threads. What was measured says so in its schedule

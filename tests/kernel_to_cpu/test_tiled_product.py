@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from xdsl.context import Context
@@ -33,6 +35,19 @@ SHAPES: tuple[Sizes, ...] = (
 )
 
 
+# Channels, features, size, window, m, taps of a block, tiles.
+WINDOWS: tuple[tuple[Any, ...], ...] = (
+    (16, 40, (9, 14), (1, 7), 4, None, 5),
+    (33, 17, (13, 6), (7, 1), 4, None, 14),
+    (5, 70, (8, 8), (1, 3), 2, None, 3),
+    (20, 16, (50,), (5,), 4, None, 4),
+    (7, 9, (9, 7), (5, 3), 2, None, 2),
+    (18, 21, (6, 15), (1, 11), 4, 4, 4),
+    (6, 33, (15, 4), (7, 1), 2, 3, 7),
+    (4, 5, (9, 9), (5, 5), 2, 3, 6),
+)
+
+
 def convolution(sizes: Sizes) -> Program:
     channels, features, height, width, pad, batch = sizes
     random = np.random.default_rng(3)
@@ -46,11 +61,26 @@ def convolution(sizes: Sizes) -> Program:
     return b.build()
 
 
-def lowered(program: Program, m: int, tiles: int | None) -> Program:
+def one_convolution(
+    channels: int, features: int, size: tuple[int, ...], window: tuple[int, ...]
+) -> Program:
+    """A convolution as large as its data, and what follows."""
+    random = np.random.default_rng(5)
+    b = GraphBuilder()
+    x = b.input("x", (2, channels, *size))
+    w = b.weight("w", random.standard_normal((features, channels, *window)).astype(np.float32))
+    bias = b.weight("b", random.standard_normal(features).astype(np.float32))
+    pads = [*(n // 2 for n in window), *((n - 1) // 2 for n in window)]
+    ones = [1] * len(window)
+    b.output("y", b.relu(b.conv(x, w, bias, strides=ones, pads=pads, dilations=ones)))
+    return b.build()
+
+
+def lowered(program: Program, m: int, tiles: int | None, taps: int | None = None) -> Program:
     result = program.clone()
     for name in LOWER_TO_KERNEL:
         run_passes(result, name)
-    Winograd(m, tiles=tiles).apply(Context(), result.module)
+    Winograd(m, taps, tiles=tiles).apply(Context(), result.module)
     FuseTiles().apply(Context(), result.module)
     PlanMemory().apply(Context(), result.module)
     result.module.verify()
@@ -75,8 +105,20 @@ def draw(sizes: Sizes) -> np.ndarray:
 @pytest.mark.parametrize(("m", "tiles"), [(2, 5), (4, 1), (4, 14)])
 @pytest.mark.parametrize("sizes", SHAPES)
 def test_it_gives_what_the_reference_gives(isa: Isa, sizes: Sizes, m: int, tiles: int) -> None:
-    program, x = convolution(sizes), draw(sizes)
-    fused = lowered(program, m, tiles)
+    program = convolution(sizes)
+    as_the_reference(program, lowered(program, m, tiles), isa)
+
+
+@pytest.mark.parametrize("shape", WINDOWS)
+def test_windows_in_any_number_of_dims_and_taps(isa: Isa, shape: tuple[Any, ...]) -> None:
+    channels, features, size, window, m, taps, tiles = shape
+    program = one_convolution(channels, features, size, window)
+    as_the_reference(program, lowered(program, m, tiles, taps), isa)
+
+
+def as_the_reference(program: Program, fused: Program, isa: Isa) -> None:
+    (type_,) = program.inputs.values()
+    x = np.random.default_rng(4).standard_normal(type_.get_shape()).astype(np.float32)
     expected = reference.run(program, {"x": x})["y"]
     np.testing.assert_allclose(reference.run(fused, {"x": x})["y"], expected, atol=1e-9)
     np.testing.assert_allclose(
@@ -103,6 +145,12 @@ def test_two_threads_give_the_same_bits() -> None:
 def test_the_equivalence_engine_proves_it() -> None:
     program = convolution((5, 7, 6, 9, 1, 1))
     assert compare(program, lowered(program, 4, 2)).kind == "equal"
+
+
+@pytest.mark.parametrize(("window", "taps"), [((1, 7), None), ((11, 1), 4)])
+def test_the_equivalence_engine_proves_windows(window: tuple[int, int], taps: int | None) -> None:
+    program = one_convolution(5, 6, (7, 9), window)
+    assert compare(program, lowered(program, 4, 3, taps)).kind == "equal"
 
 
 @pytest.mark.slow

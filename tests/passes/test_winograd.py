@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,19 +18,23 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.passes import winograd
 from isoform.passes.equivalence import compare
 from isoform.passes.plan_memory import PlanMemory
-from isoform.passes.winograd import Winograd, matrices
+from isoform.passes.winograd import Form, Winograd, applies
+from isoform.passes.winograd_matrices import POINTS, matrices
 
 RANDOM = np.random.default_rng(7)
 
 
-@pytest.mark.parametrize("m", [2, 4])
-def test_matrices_compute_a_correlation_exactly(m: int) -> None:
+@pytest.mark.parametrize(
+    ("m", "taps"), [(2, 3), (4, 3), (4, 4), (2, 5), (4, 5), (2, 7), (4, 7), (1, 4), (3, 2)]
+)
+def test_matrices_compute_a_correlation_exactly(m: int, taps: int) -> None:
     """sum_i AT[k, i] G[i, r] / d[i] BT[i, s] is 1 where s = k + r, else 0: in rationals."""
-    found = matrices(m)
-    a = m + 2
-    for k, r, s in product(range(m), range(3), range(a)):
+    found = matrices(m, taps)
+    a = m + taps - 1
+    for k, r, s in product(range(m), range(taps), range(a)):
         total = sum(
             Fraction(float(found.at[k, i]))
             * Fraction(float(found.g[i, r]))
@@ -40,42 +46,75 @@ def test_matrices_compute_a_correlation_exactly(m: int) -> None:
 
 
 def convolution(
-    channels: int, features: int, height: int, width: int, pad: int, batch: int
+    channels: int,
+    features: int,
+    sizes: tuple[int, ...],
+    window: tuple[int, ...],
+    pads: tuple[int, ...],
+    batch: int = 1,
 ) -> Program:
+    """A convolution with bias and relu, and the same without them added to it."""
     b = GraphBuilder()
-    x = b.input("x", (batch, channels, height, width))
-    w = b.weight("w", RANDOM.standard_normal((features, channels, 3, 3)).astype(np.float32))
+    x = b.input("x", (batch, channels, *sizes))
+    w = b.weight("w", RANDOM.standard_normal((features, channels, *window)).astype(np.float32))
     bias = b.weight("b", RANDOM.standard_normal(features).astype(np.float32))
-    geometry = {"strides": [1, 1], "pads": [pad] * 4, "dilations": [1, 1]}
+    ones = [1] * len(window)
+    geometry = {"strides": ones, "pads": [*pads, *pads], "dilations": ones}
     y = b.relu(b.conv(x, w, bias, **geometry))
     b.output("y", b.add(y, b.conv(x, w, **geometry)))
     return b.build()
 
 
-def lowered(program: Program, m: int | None) -> Program:
+def lowered(program: Program, m: int, taps: int | None = None) -> Program:
     result = program.clone()
     for name in LOWER_TO_KERNEL:
         run_passes(result, name)
-    if m is not None:
-        Winograd(m).apply(Context(), result.module)
+    Winograd(m, taps).apply(Context(), result.module)
     PlanMemory().apply(Context(), result.module)
     result.module.verify()
+    assert not any(isinstance(op, ConvOp) for op in result.main.body.block.ops)
     return result
 
 
-@pytest.mark.parametrize("m", [2, 4])
-@pytest.mark.parametrize(
-    ("channels", "features", "height", "width", "pad", "batch"),
-    [(5, 7, 6, 9, 1, 1), (16, 32, 7, 7, 1, 2), (33, 17, 5, 4, 0, 1), (3, 16, 13, 3, 1, 1)],
+SQUARES = (
+    (5, 7, (6, 9), (3, 3), (1, 1), 1),
+    (16, 32, (7, 7), (3, 3), (1, 1), 2),
+    (33, 17, (5, 4), (3, 3), (0, 0), 1),
+    (3, 16, (13, 3), (3, 3), (1, 1), 1),
 )
-def test_same_meaning_and_close_results(
-    channels: int, features: int, height: int, width: int, pad: int, batch: int, m: int
-) -> None:
-    program = convolution(channels, features, height, width, pad, batch)
-    rewritten = lowered(program, m)
-    assert not any(isinstance(op, ConvOp) for op in rewritten.main.body.block.ops)
-    shape = (batch, channels, height, width)
-    x = RANDOM.standard_normal(shape).astype(np.float32)
+# Channels, features, sizes, window, padding, m, taps: one dim, unequal ones, blocks of taps.
+WINDOWS = (
+    (5, 7, (6, 9), (1, 7), (0, 3), 4, None),
+    (16, 20, (9, 5), (7, 1), (3, 0), 2, None),
+    (9, 16, (8, 8), (1, 3), (1, 2), 4, None),
+    (7, 33, (11, 4), (5, 1), (0, 0), 4, None),
+    (6, 5, (10,), (3,), (1,), 4, None),
+    (4, 18, (7, 8), (5, 3), (2, 1), 2, None),
+    (3, 4, (6, 7), (5, 5), (2, 2), 4, None),
+    (2, 5, (3, 4, 5), (1, 3, 3), (0, 1, 0), 2, None),
+    (2, 3, (4, 3, 5), (3, 3, 3), (1, 1, 1), 2, None),
+    (17, 6, (5, 13), (1, 11), (0, 5), 4, 4),
+    (4, 17, (14, 3), (7, 1), (3, 0), 2, 3),
+    (5, 3, (9, 8), (5, 5), (2, 2), 2, 3),
+)
+
+
+@pytest.mark.parametrize("m", [2, 4])
+@pytest.mark.parametrize("shape", SQUARES)
+def test_same_meaning_and_close_results(shape: tuple[Any, ...], m: int) -> None:
+    program = convolution(*shape)
+    same_meaning(program, lowered(program, m))
+
+
+@pytest.mark.parametrize("shape", WINDOWS)
+def test_windows_in_any_number_of_dims_and_taps(shape: tuple[Any, ...]) -> None:
+    program = convolution(*shape[:5])
+    same_meaning(program, lowered(program, *shape[5:]))
+
+
+def same_meaning(program: Program, rewritten: Program) -> None:
+    (type_,) = program.inputs.values()
+    x = RANDOM.standard_normal(type_.get_shape()).astype(np.float32)
     expected = reference.run(program, {"x": x})["y"]
     np.testing.assert_allclose(reference.run(rewritten, {"x": x})["y"], expected, atol=1e-9)
     session = CpuSession(rewritten)
@@ -85,9 +124,30 @@ def test_same_meaning_and_close_results(
     session.close()
 
 
-def test_points_of_f4_err_less_than_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    from isoform.passes import winograd
+@pytest.mark.parametrize(
+    ("channels", "window", "m", "taps"),
+    [
+        (160, (1, 7), 4, None),
+        (160, (5, 1), 4, None),
+        (160, (1, 11), 4, 4),
+        (160, (3, 3), 4, None),
+        (48, (5, 5), 4, None),
+    ],
+)
+def test_the_error_is_below_the_default_tolerance(
+    channels: int, window: tuple[int, int], m: int, taps: int | None
+) -> None:
+    pads = (window[0] // 2, window[1] // 2)
+    program = convolution(channels, 16, (12, 17), window, pads)
+    x = RANDOM.standard_normal((1, channels, 12, 17)).astype(np.float32)
+    expected = reference.run(program, {"x": x})["y"]
+    session = CpuSession(lowered(program, m, taps))
+    found = session.run({"x": x})["y"]
+    session.close()
+    assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
 
+
+def test_points_of_f4_err_less_than_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     b = GraphBuilder()
     x = b.input("x", (1, 64, 16, 16))
     w = b.weight("w", RANDOM.standard_normal((16, 64, 3, 3)).astype(np.float32))
@@ -102,26 +162,57 @@ def test_points_of_f4_err_less_than_whole_numbers(monkeypatch: pytest.MonkeyPatc
         return float(np.abs(found - expected).max() / np.abs(expected).max())
 
     chosen = error()
-    monkeypatch.setitem(winograd.POINTS, 4, tuple(Fraction(p) for p in (0, 1, -1, 2, -2)))
+    monkeypatch.setitem(POINTS, 6, tuple(Fraction(p) for p in (0, 1, -1, 2, -2)))
     assert chosen < 3e-6
     assert chosen < error() / 2
 
 
 @pytest.mark.parametrize("m", [2, 4])
 def test_the_equivalence_engine_proves_it(m: int) -> None:
-    program = convolution(5, 7, 6, 9, 1, 1)
+    program = convolution(*SQUARES[0])
     assert compare(program, lowered(program, m)).kind == "equal"
 
 
-def test_a_wrong_divisor_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both comparisons above can fail: plant a bug in one row of G."""
-    from isoform.passes import winograd
+@pytest.mark.parametrize("shape", WINDOWS)
+def test_the_equivalence_engine_proves_windows(shape: tuple[Any, ...]) -> None:
+    program = convolution(*shape[:5])
+    assert compare(program, lowered(program, *shape[5:])).kind == "equal"
 
-    right = matrices(2)
-    wrong = winograd.Matrices(right.at, right.g, right.divisors * [1, 2, 1, 1], right.bt)
-    monkeypatch.setattr(winograd, "matrices", lambda m: wrong)
-    program = convolution(4, 4, 6, 6, 1, 1)
+
+@pytest.mark.parametrize(
+    ("window", "pads", "taps"),
+    [((3, 3), (1, 1), None), ((1, 3), (0, 1), None), ((5, 1), (2, 0), 3)],
+)
+def test_a_wrong_divisor_is_seen(
+    window: tuple[int, int],
+    pads: tuple[int, int],
+    taps: int | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Both comparisons above can fail: plant a bug in one row of G."""
+    right = matrices(2, 3)
+    wrong = replace(right, divisors=right.divisors * np.array([1, 2, 1, 1], np.float32))
+    monkeypatch.setattr(winograd, "matrices", lambda m, taps: wrong)
+    program = convolution(4, 4, (6, 6), window, pads)
     x = RANDOM.standard_normal((1, 4, 6, 6)).astype(np.float32)
-    found = reference.run(lowered(program, 2), {"x": x})["y"]
+    found = reference.run(lowered(program, 2, taps), {"x": x})["y"]
     assert np.abs(found - reference.run(program, {"x": x})["y"]).max() > 1e-2
-    assert compare(program, lowered(program, 2)).kind == "different"
+    assert compare(program, lowered(program, 2, taps)).kind == "different"
+
+
+def test_forms_that_do_not_apply_leave_a_convolution() -> None:
+    def left(window: tuple[int, ...], m: int, taps: int | None = None) -> bool:
+        sizes = tuple(n + 4 for n in window)
+        program = convolution(4, 4, sizes, window, (0,) * len(window))
+        for name in LOWER_TO_KERNEL:
+            run_passes(program, name)
+        ops = program.main.body.block.ops
+        return not any(applies(op, Form(m, taps)) for op in ops if isinstance(op, ConvOp))
+
+    assert left((1, 1), 4)
+    assert left((1, 11), 4)  # no points
+    assert left((7, 7), 4)  # too many places
+    assert left((1, 3), 4, 4)  # one block
+    assert left((1, 7), 4, 1)
+    assert not left((1, 11), 4, 4)
+    assert not left((7, 7), 2)
