@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ LONG, LONG_ROUNDS = 0.25, 3
 # Each program first runs for this part of its time alone. What then takes so many times as long as
 # the best so far will not win.
 GLANCE, HOPELESS = 0.1, 1.25
+# Nobody wants a program that needs more than so many bytes and so many times as many as before.
+ROOM, MORE_ROOM = 1 << 30, 8
 # Part of the budget that searches may take; the rest is for measuring the result.
 SEARCHING = 0.8
 
@@ -199,7 +202,8 @@ def measure_programs(
         if not others:
             return [_alone(run, seconds)]
         share = seconds / (len(others) + 1)
-        first = _First(run, _alone(run, share * GLANCE, least=1), feeds, question)
+        alone = _alone(run, share * GLANCE, least=1)
+        first = _First(run, alone, _arena(session), feeds, question)
         ratios = [1.0]
         for other in others:
             ratios.append(first.beside(other, share, min(ratios)))
@@ -210,26 +214,35 @@ def _opened(program: Program, question: Question) -> Session:
     return Session(program, compile_cpu(program, question.options))
 
 
+def _arena(session: Session) -> int:
+    return getattr(session.runner, "arena_bytes", 0)
+
+
 def _alone(run: Run, seconds: float, least: int = LEAST_ROUNDS) -> float:
     return median(interleave({"": run}, seconds, least, MOST_ROUNDS)[""])
 
 
 @dataclass(frozen=True)
 class _First:
-    """The program that others are compared with, ready to run, and seconds of a run."""
+    """The program that others are compared with, ready to run; seconds of a run, bytes it needs."""
 
     run: Run
     alone: float
+    room: int
     feeds: Mapping[str, Array]
     question: Question
 
     def beside(self, other: Program, seconds: float, best: float) -> float:
-        """What another takes, as a multiple; nothing of its session is left behind.
+        """Seconds of another, as a multiple (infinite where it needs too much memory).
+
+        Nothing of its session is left behind.
 
         Args:
             best: the least multiple so far.
         """
         with _opened(other, self.question) as session:
+            if _arena(session) > max(ROOM, MORE_ROOM * self.room):
+                return math.inf
             run = partial(session.run, None, self.feeds)
             glance = _alone(run, seconds * GLANCE, least=1) / self.alone
             if glance > HOPELESS * best:

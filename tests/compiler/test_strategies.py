@@ -1,5 +1,6 @@
 """The table of searches, and how `optimize` takes what they return."""
 
+import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -262,6 +263,16 @@ def test_what_is_far_from_the_best_is_not_run_in_turn(monkeypatch: pytest.Monkey
     taken = search_stage.measure_programs(question(), [program()] * 6, 0.0)
     assert taken == pytest.approx([1.0, 2.0, 1.1, 0.5, 0.8, 0.55])
     assert timed.together == [3, 3, 3]
+
+
+def test_what_needs_far_more_memory_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = GraphBuilder()
+    b.output("y", b.expand(b.relu(b.input("x", (4,))), (4096, 4)))
+    programs = [program(), b.build(), program()]
+    assert math.inf not in search_stage.measure_programs(question(), programs, 0.01)
+    monkeypatch.setattr(search_stage, "ROOM", 0)
+    taken = search_stage.measure_programs(question(), programs, 0.01)
+    assert [math.isinf(seconds) for seconds in taken] == [False, True, False]
 
 
 # --- the table ----------------------------------------------------------------------------------
