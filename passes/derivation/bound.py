@@ -2,8 +2,8 @@
 
 Rules move and regroup multiplications. They spare those that are zero by their places, and those
 that are there twice: where the indices do not tell all iterators apart, nothing is claimed. A
-kernel may compute windows of three taps with fewer (Winograd). So a program takes at least its
-fewest operations at the machine's peak; bytes are not counted.
+kernel may compute windows of three taps and more with fewer (Winograd). So a program takes at least
+its fewest operations at the machine's peak; bytes are not counted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from .body import Body, body_of, rows_of
 from .price import Priced, Prices
 from .replace import Roots, scopes_of
 
-# Multiplications that Winograd's largest tile has left, as a share: 36 of 144.
-WINOGRAD = 0.25
-TAPS = 3
+# Winograd computes tiles of at most so many results, of windows from `TAPS` to `MOST_TAPS`; longer
+# ones are sums of those.
+TILE = 4
+TAPS, MOST_TAPS = 3, 7
 # Places of an index are counted up to so many.
 MOST_PLACES = 1 << 20
 
@@ -44,9 +45,14 @@ def least_of_program(roots: Roots, priced: Priced, prices: Prices) -> float:
 
 def _fewest(match: Match, prices: Prices) -> float:
     """Of all ways to compute a match, those that the model does not give the target included."""
+    if match.kernel.name != "conv":
+        return min(way.flops for way in prices.ways(match))
     every = replace(prices.target, convolutions=("implicit-gemm", "winograd"))
-    known = Prices(target=every).ways(match) if match.kernel.name == "conv" else prices.ways(match)
-    return min(way.flops for way in known)
+    fewest = min(way.flops for way in Prices(target=every).ways(match))
+    taps = _taps(match)
+    if set(taps) == {TAPS} or any(w.stride != 1 for w in match.windows) or TAPS - 1 in taps:
+        return fewest  # the model has tiles of three taps each way, and others fit no kernel
+    return min(fewest, 2.0 * math.prod(match.contraction.extents) * _left(taps))
 
 
 def least_of_scope(root: Scope, *, one_product: bool = False) -> float:
@@ -63,13 +69,20 @@ def least_of_scope(root: Scope, *, one_product: bool = False) -> float:
         return 0.0
     empty = sum(1.0 - _inside(row, size, body.extents) for row, size in body.rows())
     operations = 2.0 * math.prod(body.extents) * max(0.0, 1.0 - empty)
-    return operations * (WINOGRAD if has_fast_form(root, one_product=one_product) else 1.0)
+    if one_product:
+        return operations * (_left([TAPS, TAPS]) if has_fast_form(root) else 1.0)
+    return operations * min((_left(_taps(match)) for match in matches(root)), default=1.0)
 
 
-def has_fast_form(root: Scope, *, one_product: bool = False) -> bool:
-    """Whether Winograd's tiles fit what may be derived: windows of `TAPS`, or with more in them."""
-    taps = [count for match in matches(root) if len(count := _taps(match)) > 1]
-    return any(set(t) == {TAPS} if one_product else min(t) >= TAPS for t in taps)
+def has_fast_form(root: Scope) -> bool:
+    """Whether Winograd's tiles of `TAPS` each way fit the windows as they are."""
+    return any(len(t := _taps(match)) > 1 and set(t) == {TAPS} for match in matches(root))
+
+
+def _left(taps: Sequence[int]) -> float:
+    """The share of multiplications that Winograd's largest tiles have left."""
+    most = [min(count, MOST_TAPS) for count in taps if count >= TAPS]
+    return math.prod((TILE + count - 1) / (TILE * count) for count in most)
 
 
 def _tells_apart(body: Body) -> bool:

@@ -70,7 +70,7 @@ def _exact(conv: Convolution, root: Scope) -> Iterator[tuple[int, ...]]:
     """Images that tiles fit: of Winograd, where its windows can be those, and of FFT."""
     if len(conv.kernel) != 2 or max(conv.kernel) == 1:
         return
-    if has_fast_form(root, one_product=True):
+    if has_fast_form(root):
         yield _TILE, _TILE
     for power in range(1, _FFT):
         sides = tuple((1 << power) - taps + 1 for taps in conv.kernel)

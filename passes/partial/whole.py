@@ -270,7 +270,7 @@ class _Whole:
             # The same work in other images; a core is as well used by any of them.
             if is_regular(ops[0]):
                 return "it is regular: another shape gains nothing here"
-            if is_plain(ops[0]) and not has_fast_form(sub.root, one_product=True):
+            if is_plain(ops[0]) and not has_fast_form(sub.root):
                 return "its windows fit no faster algorithm in any shape: that gains nothing here"
         of = {name: single for single in singles for name in single.names}
         return self._bound(sub, [of[name] for name in names], singles)

@@ -424,9 +424,19 @@ def test_the_least_operations_count_padding_out_and_give_up_where_products_repea
     x, k = leaf("x", (1, 6, 5, 5), f32), leaf("k", (4, 6, 3), f32)
     line = build((1, 4, 5, 5), (6, 3), [Read(x, (n, c, h + r - 1, w)), Read(k, (f, c, r))], f32)
     inside = 1 - 2 / 15  # the first and the last row lose one of three taps
-    assert least_of_scope(line) == pytest.approx(2 * 4 * 25 * 18 * inside)
+    assert least_of_scope(line) == pytest.approx(2 * 4 * 25 * 18 * inside * 0.5)
     both = build((1, 4, 3, 3), (6, 3), [Read(x, (n, c, h + w, r)), Read(k, (f, c, r))], f32)
     assert least_of_scope(both) == 0.0
+
+
+@pytest.mark.parametrize(
+    "taps, left", [(2, 1), (3, 6 / 12), (5, 8 / 20), (7, 10 / 28), (9, 10 / 28)]
+)
+def test_winograd_may_spare_multiplications_along_one_dim(taps: int, left: float) -> None:
+    n, f, h, w, c, r = iterators(6)
+    x, k = leaf("x", (1, 6, 5, 4 + taps), f32), leaf("k", (4, 6, taps), f32)
+    line = build((1, 4, 5, 5), (6, taps), [Read(x, (n, c, h, w + r)), Read(k, (f, c, r))], f32)
+    assert least_of_scope(line) == pytest.approx(2 * 4 * 25 * 6 * taps * left)
 
 
 def ops_of(program: Program) -> list[str]:
