@@ -2,6 +2,8 @@
 
 import random
 import re
+from collections.abc import Iterable
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,9 +14,20 @@ from isoform.compiler.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
 from isoform.lowering.kernel_to_cpu import past_caches
-from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_cpu.types import F32
+
+
+def in_turns(names: str, cases: Iterable[tuple[object, ...]]) -> pytest.MarkDecorator:
+    """Each case on one instruction set, which take turns; the other ones are slow tests."""
+    isas = [isa.name for isa in runnable()]
+    rows = [
+        pytest.param(isa, *case, marks=() if isas[k % len(isas)] == isa else pytest.mark.slow)
+        for k, case in enumerate(cases)
+        for isa in isas
+    ]
+    return pytest.mark.parametrize(f"isa, {names}", rows, indirect=["isa"])
 
 
 def pool(draw: random.Random) -> tuple[str, tuple[int, ...], dict[str, object]]:
@@ -37,7 +50,7 @@ def pool(draw: random.Random) -> tuple[str, tuple[int, ...], dict[str, object]]:
     return kind, (1, draw.choice((2, 67)), *sizes), attributes
 
 
-@pytest.mark.parametrize("seed", range(12))
+@in_turns("seed", product(range(12)))
 def test_pools_of_any_geometry_are_right(isa: Isa, seed: int):
     """With NaN and infinity among the values, too."""
     draw = random.Random(seed)
@@ -58,8 +71,7 @@ def test_pools_of_any_geometry_are_right(isa: Isa, seed: int):
     session.close()
 
 
-@pytest.mark.parametrize("dtype", [f16, bf16, f64, i32], ids=str)
-@pytest.mark.parametrize("stride", [1, 2])
+@in_turns("dtype, stride", product([f16, bf16, f64, i32], [1, 2]))
 def test_windows_hold_any_type(isa: Isa, dtype, stride: int):
     b = GraphBuilder()
     geometry = {"pads": [0] * 4, "dilations": [1, 1], "strides": [stride] * 2}
@@ -84,8 +96,7 @@ BEHIND = {
 }
 
 
-@pytest.mark.parametrize("before", BEHIND)
-@pytest.mark.parametrize("kind", ["max", "avg"])
+@in_turns("before, kind", product(BEHIND, ["max", "avg"]))
 def test_windows_of_what_is_computed_on_the_way(isa: Isa, kind: str, before: str):
     b = GraphBuilder()
     geometry = {"pads": [0] * 4, "dilations": [1, 1], "strides": [1, 2]}
@@ -115,16 +126,15 @@ def test_each_place_of_a_row_is_loaded_once(isa: Isa, stride: int, most: int):
     assert 0 < loads <= most * stores
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    ("kind", "kernel", "stride", "shape"),
-    [
-        ("max", 3, 1, (2, 33, 7, 79)),
-        ("max", 3, 1, (1, 65, 9, 151)),
-        ("max", 2, 1, (1, 70, 4, 150)),
-        ("avg", 5, 1, (1, 65, 14, 75)),
-    ],
-)
+ROWS = [
+    ("max", 3, 1, (2, 33, 7, 79)),
+    ("max", 3, 1, (1, 65, 9, 151)),
+    ("max", 2, 1, (1, 70, 4, 150)),
+    ("avg", 5, 1, (1, 65, 14, 75)),
+]
+
+
+@in_turns("kind, kernel, stride, shape, threads", [(*row, n) for n in (1, 2) for row in ROWS])
 def test_rows_of_a_pool_go_past_the_caches_when_they_are_whole(
     isa: Isa, kind, kernel, stride, shape, threads, monkeypatch
 ):
