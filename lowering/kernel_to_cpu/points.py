@@ -26,7 +26,7 @@ from .past_caches import (
     streamed,
     whole_vectors,
 )
-from .reduction import UNROLLED, any_nan, emit_scopes, is_from_memory, start_checks
+from .reduction import UNROLLED, any_nan, emit_scopes, is_far, start_checks
 from .regions import each_region
 from .types import I64, Index, Value
 from .windows import window_of
@@ -71,7 +71,8 @@ class Points:
         self.tile = self.extent
         if count < SLICES and self.extent > self.width * TILE_VECTORS:
             share = -(-self.extent * count // SLICES)
-            self.tile = max(TILE_VECTORS, -(-share // self.width)) * self.width
+            step = self.width * self.block  # what is left of a tile goes vector by vector
+            self.tile = max(TILE_VECTORS * self.width, -(-share // step) * step)
         self.tiles = -(-self.extent // self.tile)
         self.streamed = streamed(self.op.type, out, self.vector)
         self.kept = self._is_kept(out)
@@ -118,7 +119,7 @@ class Points:
         return tuple(extents)
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
-        if self.order and any(is_from_memory(scope, buffers) for scope in self.plan.scopes):
+        if self.order and self._is_far(buffers):
             buffers = replace(buffers, ahead=(self.order[-1], self.stack))
         target: Target = result_access(self.op, self.plan, result)
         if self.kept:
@@ -355,8 +356,12 @@ class Points:
             stop = done + (end - done) // step * step
             if done == stop:
                 continue
+            # The rows of a long sum are read block by block: each block is a leap to all of them.
+            leaps = self.block > 1 and vectors > 1 and stop - done > step
+            ahead = (self.vector, step) if leaps and self._is_far(buffers) else buffers.ahead
             with b.fold(done, stop, list(checks.values()), step) as loop:
-                here = replace(buffers, checks=dict(zip(checks, loop.values, strict=True)))
+                checked = dict(zip(checks, loop.values, strict=True))
+                here = replace(buffers, checks=checked, ahead=ahead)
                 self._points(b, here, target, points, b.add(start, loop.index), step)
                 loop.next(list(here.checks.values()))
             checks = dict(zip(checks, loop.results, strict=True))
@@ -366,6 +371,9 @@ class Points:
             self._points(b, last, target, points, b.add(start, done), end - done)
             checks = last.checks
         return checks
+
+    def _is_far(self, buffers: Buffers) -> bool:
+        return any(is_far(scope, buffers) for scope in self.plan.scopes)
 
     def _beside(self, buffers: Buffers, point: Point) -> int:
         """The vectors to compute together where windows lie along the lanes; 0 where none does."""

@@ -18,7 +18,7 @@ from .emit import Emitter
 from .lanes import result_access, result_address, split_item
 from .nest import Buffers, HeldRow, NestPlan, Operand, ScopePlan
 from .past_caches import streamed
-from .reduction import UNROLLED, emit_scope
+from .reduction import UNROLLED, emit_scope, fetch_ahead, is_from_memory
 from .types import Index, Value
 
 # Vectors that all rows of a point may have, and reads that are written out for them.
@@ -77,10 +77,13 @@ class RowsHeld:
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         target = result_access(self.op, self.plan, result)
+        # A row is more instructions than a processor has in flight: it would not read the next.
+        far = any(is_from_memory(scope, buffers) for scope in self.plan.scopes)
+        ahead = (self.plan.shared - 1, 1) if far and self.plan.shared else (0, 0)
         with b.loop(low, high) as item:
             values = split_item(b, item, list(range(self.plan.shared)), self.plan.extents)
             point = Point(self.plan.extents, values)
-            here = Buffers(buffers.pointers, buffers.types)
+            here = Buffers(buffers.pointers, buffers.types, ahead=ahead)
             for scope in self.plan.scopes:
                 self._scope(b, scope, here, point, target)
 
@@ -92,6 +95,7 @@ class RowsHeld:
         for start in range(0, extent, self.lanes):
             mask = None if start + self.lanes <= extent else extent - start
             at = point.at({iterator: start}, Vector(iterator, self.lanes, mask, aligned=True))
+            fetch_ahead(b, scope, [(buffers, at)])
             made.append(emit_scope(b, scope, buffers, at))
             if scope is self.plan.root:
                 store(b, made[-1], target, at, past_caches=self.streamed)

@@ -13,6 +13,7 @@ from isoform.compiler.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.index import Index
 from isoform.dialects.reference import run
+from isoform.lowering.kernel_to_cpu import reduction
 from isoform.lowering.kernel_to_cpu.access import lane_offsets
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.jit import assembly
@@ -77,6 +78,32 @@ def test_no_element_is_read_by_itself_and_none_past_the_end(isa: Isa, kernel: st
     found = session.run({"x": guarded})["y"]
     session.close()
     np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-6)
+
+
+FAR = {
+    "windows": KERNELS["pool of many rows"],
+    "rows in registers": KERNELS["linear"],
+    "blocks of rows": ((11, 20003), lambda b, x: b.reduce_sum(x, axes=[0], keep_dims=False)),
+}
+
+
+@pytest.mark.parametrize("kernel", FAR)
+def test_what_lies_far_away_is_asked_for_before_it_is_read(isa: Isa, kernel: str, monkeypatch):
+    shape, make = FAR[kernel]
+    b = GraphBuilder()
+    b.output("y", make(b, b.input("x", shape)))
+    program = b.build()
+    asked: list[bool] = []
+    for least in (1 << 40, 1):
+        monkeypatch.setattr(reduction, "LEAST_BYTES_AHEAD", least)
+        monkeypatch.setattr(reduction, "LEAST_BYTES_OF_LOOPS", least)
+        session = CpuSession(place(program), 1, isa=isa)
+        asked.append(any("@llvm.prefetch" in c.code.ir for s in session.segments for c in s.calls))
+        inputs = draw_inputs(program)
+        found = session.run(inputs)["y"]
+        session.close()
+        np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-5)
+    assert asked == [False, True]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
