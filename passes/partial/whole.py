@@ -51,7 +51,7 @@ from . import rounds
 from .apply import RULE, as_given, lifted
 from .bound import least_modelled
 from .chains import neighbours
-from .generate import Kinds, Options
+from .generate import Count, Kinds, Options
 from .mutate import modelled, tried
 from .rounds import EACH, FINISH, Rewrite, Rounds, State, cancels_first, preferred
 from .search import NOISE, Candidate, Found, groupable, named_mutant, search_mutants
@@ -69,6 +69,7 @@ MARGIN = 0.95
 WORTH_MEASURING = 2.0
 # What became of subprograms.
 SEARCHED, SMALL, IDLE, MISSED = "searched", "too small", "cannot gain", "not reached"
+DERIVED = "only derived"
 # Subprograms of a smaller share of the whole program are left alone.
 LEAST_SHARE = 0.005
 
@@ -170,6 +171,9 @@ class _Whole:
             settings.keep,
             deriver.ways if settings.rounds > 1 else None,
         )
+        # For what no mutant gains, but rules may.
+        self.rules = replace(self.rounds, search=no_mutants, found={})
+        self.only_derived: set[tuple[str, ...]] = set()
 
     def run(self) -> SearchResult:
         """Decide for each subprogram, then rewrite them all."""
@@ -255,6 +259,9 @@ class _Whole:
             self.seen[SMALL] += 1
             return "it takes too small a share of the program"
         reason = self._cannot_gain(sub, singles)
+        if reason is not None and self.rules.derive is not None and sub in singles:
+            self.only_derived.add(sub.places[0])
+            reason = None
         if reason is not None:
             self.seen[IDLE] += 1
         elif self.end <= time.perf_counter():
@@ -303,28 +310,25 @@ class _Whole:
     def _decision(self, sub: Subprogram) -> Decision:
         """Search a subprogram, and choose."""
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
-        self.seen[SEARCHED] += 1
+        only = sub.places[0] in self.only_derived
+        self.seen[DERIVED if only else SEARCHED] += 1
         known = weights_only(self.work.main.body.block.ops)
         inside = [part for op in ops for part in summands(op)]
         alone, copies = isolate_all(ops, known, inside=inside)
         names = tuple(scope_names(alone.module)[copy] for copy in copies)
-        before, states = self._explored(alone, names)
+        explored = self.rules if only else self.rounds
+        before, heap = explored.price(alone), explored.run(alone, names)
+        states = [state for state in heap if state.steps]
+        seen = DERIVED if only else self._seen(copies)
         if not states:
-            return Decision(None, before, before, f"{self._seen(copies)}, none that is faster")
+            return Decision(None, before, before, f"{seen}, none that is faster")
         if self.measure is None or (
             len(ops) + len(inside) > 1 and states[0].seconds >= before * MARGIN
         ):
             decision = self._modelled(before, states)
         else:
             decision = self._measured(self.measure, alone, states)
-        reason = f"{self._seen(copies)}, {decision.reason}"
-        return replace(decision, reason=reason, alone=(alone, names))
-
-    def _explored(self, alone: Program, names: tuple[str, ...]) -> tuple[float, list[State]]:
-        """Modelled seconds as it stands, and what it may become, the cheapest first."""
-        heap = self.rounds.run(alone, names)
-        given = self.rounds.price(alone)
-        return given, [state for state in heap if state.steps]
+        return replace(decision, reason=f"{seen}, {decision.reason}", alone=(alone, names))
 
     def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
         left = max(self.end - time.perf_counter(), 0.0)
@@ -445,6 +449,11 @@ class _Whole:
         made.module.verify()
         result.program = made
         return result
+
+
+def no_mutants(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
+    """Look at none."""
+    return Found((), Count(), 0)
 
 
 def renumbered(mutant: str) -> str:

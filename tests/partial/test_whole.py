@@ -244,3 +244,18 @@ def test_what_is_too_small_alone_goes_with_its_neighbour(monkeypatch: pytest.Mon
     for better, count in ((result.program, 2), (shorter, 1)):
         assert pipeline_of(better.module).count("dilation 1 groups 1 same") == count
         assert compare(lower_to(program, "algebra"), better).kind == "equal"
+
+
+def test_where_no_mutant_gains_several_rounds_still_derive() -> None:
+    """Winograd's tiles fit the images as they are; as a product of all taps it is cheaper."""
+    rng = np.random.default_rng(7)
+    b = GraphBuilder()
+    x = b.input("x", (1, 256, 16, 16))
+    w = b.weight("w", rng.standard_normal((32, 256, 3, 3)).astype("f") / 48)
+    b.output("y", b.relu(b.conv(x, w, strides=[1, 1], pads=[1] * 4, dilations=[1, 1])))
+    program, costs = b.build("regular"), Costs(target_named("v100"))
+    assert "1 cannot gain" in search(program, costs, Limits(30.0)).looked_at
+    several = search(program, costs, Limits(30.0), None, whole.Settings(rounds=2))
+    assert "0 searched, 1 only derived" in several.looked_at
+    assert [a.rule.partition(" ")[0] for a in several.applied] == ["derive"]
+    assert compare(lower_to(program, "algebra"), several.program).kind == "equal"
