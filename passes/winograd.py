@@ -148,6 +148,12 @@ def applies(op: ConvOp, form: Form) -> bool:
     )
 
 
+def is_square(op: ConvOp, taps: int) -> bool:
+    """Whether the window has so many taps in each of two dims."""
+    found = match_conv(op.scopes[0])
+    return found is not None and found.kernel == (taps, taps)
+
+
 def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
     """How many tiles a form cuts the images into, the places of one, and what each sums there."""
     found = match_conv(op.scopes[0])

@@ -15,7 +15,7 @@ from ...lowering.kernel_to_cpu.isa import Isa
 from ...lowering.kernel_to_cpu.tiled_product import block_tiles
 from ...lowering.kernel_to_cpu.types import F32
 from ..transposed_product import RULE, as_product, is_transposed
-from ..winograd import Form, applies, rewrite, sizes_of
+from ..winograd import Form, applies, is_square, rewrite, sizes_of
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
@@ -28,11 +28,16 @@ BY_FOUR = (Form(4, 4),)
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to run a kernel. `exact` says that it rounds no differently from the direct way."""
+    """One way to run a kernel.
+
+    `exact` says that it rounds no differently from the direct way; `spare` that it is measured only
+    where the inexact ways that are not spare err too much.
+    """
 
     name: str
     apply: Callable[[KernelOp], Sequence[Operation]]
     exact: bool = True
+    spare: bool = False
 
 
 def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
@@ -62,19 +67,22 @@ def _winograd(op: ConvOp, effort: str) -> list[Alternative]:
     """The forms of Winograd that apply: as three kernels, the largest (or all) also as one."""
     whole = [form for form in WHOLE if applies(op, form)]
     forms = whole or [form for form in BY_FOUR if applies(op, form)]
-    found = [_form(form, None) for form in forms]
+    # Of windows of one dim or more than three taps the smaller form was never the faster one.
+    spare = forms[:-1] if effort == "default" and not is_square(op, 3) else []
+    found = [_form(form, None, spare=form in spare) for form in forms]
     blocks = [(form, block_of(op, form)) for form in (forms if effort == "max" else forms[-1:])]
     return found + [_form(form, tiles) for form, tiles in blocks if tiles]
 
 
-def _form(form: Form, tiles: int | None) -> Alternative:
+def _form(form: Form, tiles: int | None, *, spare: bool = False) -> Alternative:
     """Winograd, as one kernel if `tiles` says for how many at a time."""
 
     def apply(op: KernelOp) -> Sequence[Operation]:
         assert isinstance(op, ConvOp)
         return rewrite(op, form, tiles)
 
-    return Alternative(form.name + ("" if tiles is None else "-blocks"), apply, exact=False)
+    name = form.name + ("" if tiles is None else "-blocks")
+    return Alternative(name, apply, exact=False, spare=spare)
 
 
 def _few_features(op: ConvOp, isa: Isa) -> bool:

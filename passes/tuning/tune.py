@@ -116,7 +116,7 @@ class Tune(ModulePass):
         choices = alternatives(op, isa, self.effort)
         if len(choices) == 1:
             return _Choice(choices[0], None)
-        results = measure(op, constants, choices, self.seed)
+        results = self._measure(op, constants, choices)
         best = self._best(results)
         direct = next(r for r in results if r.alternative.name == DIRECT)
         times = (best.seconds * 1e6, best.low * 1e6, best.high * 1e6)
@@ -124,6 +124,17 @@ class Tune(ModulePass):
         entry = Measured(f"{label}: {text}", *times, *more)
         new.add(entry)
         return _Choice(best.alternative, entry)
+
+    def _measure(
+        self, op: KernelOp, constants: set[SSAValue], choices: list[Alternative]
+    ) -> list[Result]:
+        """All but the spare ways; these too where no other inexact one is exact enough."""
+        spare = [c for c in choices if c.spare]
+        results = measure(op, constants, [c for c in choices if not c.spare], self.seed)
+        inexact = [r for r in results if not r.alternative.exact]
+        if not spare or any(r.error <= self.tolerance for r in inexact):
+            return results
+        return results + measure(op, constants, [choices[0], *spare], self.seed)[1:]
 
     def _best(self, results: list[Result]) -> Result:
         direct = next(r for r in results if r.alternative.name == DIRECT)

@@ -27,11 +27,12 @@ from isoform.passes.tuning.measure import Result
 from isoform.passes.tuning.note import note_of
 
 
-def program() -> Program:
+def program(window: tuple[int, int] = (3, 3)) -> Program:
     b = GraphBuilder()
     x = b.input("x", (1, 32, 24, 24))
-    w = b.weight("w", np.random.default_rng(0).standard_normal((32, 32, 3, 3)).astype(np.float32))
-    geometry = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
+    weights = np.random.default_rng(0).standard_normal((32, 32, *window)).astype(np.float32)
+    w = b.weight("w", weights)
+    geometry = {"strides": [1, 1], "pads": [n // 2 for n in window] * 2, "dilations": [1, 1]}
     y = b.relu(b.conv(x, w, **geometry))
     b.output("y", b.conv(y, w, **geometry))
     built = b.build()
@@ -103,20 +104,56 @@ def test_a_gain_within_noise_changes_nothing(monkeypatch: pytest.MonkeyPatch) ->
     assert convolutions(found) == 2
 
 
-def test_measuring_for_real_gives_times_and_errors() -> None:
+ONE_FORM = ["direct", "winograd-f2", "winograd-f4"]
+
+
+@pytest.mark.parametrize(
+    ("window", "names"),
+    [
+        ((3, 3), ONE_FORM),
+        ((1, 7), [*ONE_FORM, "winograd-f4-blocks"]),
+        ((5, 1), [*ONE_FORM, "winograd-f4-blocks"]),
+        ((5, 5), ONE_FORM),
+        ((1, 11), ["direct", "winograd-f4-taps4", "winograd-f4-taps4-blocks"]),
+    ],
+)
+def test_measuring_for_real_gives_times_and_errors(
+    window: tuple[int, int], names: list[str]
+) -> None:
     from isoform.lowering.algebra_to_kernel.constant import constant_values
     from isoform.lowering.kernel_to_cpu.isa import Isa
     from isoform.passes.tuning.alternatives import alternatives
     from isoform.passes.tuning.measure import measure
 
-    p = program()
+    p = program(window)
     op = next(op for op in p.main.body.block.ops if isinstance(op, ConvOp))
     choices = alternatives(op, Isa.host(), "default")
     results = measure(op, constant_values(p.module), choices, seed=0)
-    assert [r.alternative.name for r in results] == ["direct", "winograd-f2", "winograd-f4"]
+    assert [r.alternative.name for r in results] == names
     assert all(r.seconds > 0 for r in results)
     assert results[0].error == 0.0
-    assert 0.0 < results[1].error < 1e-5
+    assert all(0.0 < r.error < 1e-5 for r in results[1:])
+
+
+def test_a_spare_form_is_measured_where_the_larger_one_errs_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = {**FASTER_F4, "winograd-f4-blocks": 2.5}
+    asked: list[list[str]] = []
+
+    def measure(op, constants, choices, seed):  # type: ignore[no-untyped-def]
+        asked.append([c.name for c in choices])
+        error = {"winograd-f4": 1e-4, "winograd-f4-blocks": 1e-4, "winograd-f2": 1e-6}
+        return [Result(c, seconds[c.name], 0.0, 0.0, error.get(c.name, 0.0)) for c in choices]
+
+    monkeypatch.setattr(tune_module, "measure", measure)
+    strict, loose = program((1, 7)), program((1, 7))
+    Tune().apply(Context(), strict.module)
+    assert asked == [["direct", "winograd-f4", "winograd-f4-blocks"], ["direct", "winograd-f2"]]
+    assert convolutions(strict) == 0
+    asked.clear()
+    Tune(tolerance=1e-3).apply(Context(), loose.module)
+    assert asked == [["direct", "winograd-f4", "winograd-f4-blocks"]]
 
 
 def test_the_database_is_shared_and_a_broken_one_is_one_warning(
