@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import LoopsOp
+from ...dialects.types import byte_size
 from .access import (
     MOST_LOADS,
     Access,
@@ -27,10 +28,11 @@ from .access import (
     to_memory,
 )
 from .emit import Emitter
-from .lanes import addresses, power_of_two, result_access, result_address, split_item
+from .lanes import SLICES, addresses, power_of_two, result_access, result_address, split_item
 from .nest import Buffers, NestPlan, Operand, access
-from .past_caches import LINE, streamed
+from .past_caches import LEAST_BYTES, LINE, is_peeled, streamed
 from .reduction import emit_scope
+from .shifted_rows import ShiftedRows
 from .types import I64, Index, Value, constant
 
 # Vectors of a strip: what is written side by side before the next places across. Results past the
@@ -38,6 +40,14 @@ from .types import I64, Index, Value, constant
 STRIP = 16
 # Places across that are written before the next strip: whole cache lines of what is read.
 CHUNK = 64
+# Rows that are put together from shifted vectors at a time.
+SHIFTED = 32
+# Places ahead at which what is read is asked for, along such rows and across. What follows a block
+# of a strip lies in another row, often in another page: the processor does not ask for it itself.
+AHEAD = 48
+AHEAD_ACROSS = 32
+# Vectors of a row that are worth an item of their own.
+LEAST_STRIP = 64
 
 
 def across_iterator(op: LoopsOp, plan: NestPlan, vector: int, lanes: int) -> int | None:
@@ -84,16 +94,30 @@ class _Axis:
     def tiles(self) -> int:
         return -(-self.extent // self.size)
 
+    @property
+    def longest(self) -> int:
+        """Places of the first tile."""
+        return min(self.size, self.extent)
+
+    @property
+    def whole(self) -> int:
+        """Where whole steps end."""
+        return self.extent - self.extent % self.step
+
+    def bounds(self, b: Emitter, tile: Index, end: int) -> tuple[Index, Index]:
+        """Where a tile begins, and ends, of places up to `end`."""
+        if self.tiles == 1:
+            return 0, end
+        low = b.mul(tile, self.size)
+        return low, b.minimum(b.add(low, self.size), end)
+
     def walk(self, b: Emitter, tile: Index, emit: Callable[[Index, int], None]) -> None:
         """Emit the steps of one tile: where each begins, and its length (less at the very end)."""
-        whole = self.extent - self.extent % self.step
+        whole = self.whole
         if self.tiles == 1 and whole == self.step:
             emit(0, self.step)
         elif whole:
-            low, high = b.mul(tile, self.size), whole
-            if self.tiles > 1:
-                high = b.minimum(b.add(low, self.size), whole)
-            with b.loop(low, high, self.step) as place:
+            with b.loop(*self.bounds(b, tile, whole), self.step) as place:
                 emit(place, self.step)
         if whole == self.extent:
             return
@@ -126,46 +150,138 @@ class Transposed:
         dense = any(_is_dense(f, self.vector, self.across, self.plan) for f in accessed)
         block = extents[self.across] if dense else self.width
         outer = math.prod(extents[k] for k in self.order)
-        self.rows = _Axis(extents[self.across], block, CHUNK // block * block or block)
         piece = streamed(self.op.type, out, self.vector)
         # Vectors that follow each other in memory are not stored one after the other.
         whole = self.width * memory_type(self.op.type.element_type).bytes == LINE
         self.streamed = LINE if whole and piece == LINE else 0
+        self.shifted = (
+            whole
+            and not dense
+            and is_peeled(self.op.type, out, self.vector, extents[self.vector], self.width)
+        )
+        chunk = SHIFTED if self.shifted else CHUNK
+        self.rows = _Axis(extents[self.across], block, chunk // block * block or block)
         # Lines that go past the caches need no neighbours; a strip's reads would evict each other.
         one = self.streamed and extents[self.vector] > STRIP * self.width
         size = self.width if one else STRIP * self.width
+        if self.shifted:
+            vectors = extents[self.vector] // self.width
+            slices = max(1, min(SLICES // (outer * self.rows.tiles), vectors // LEAST_STRIP))
+            size = -(-vectors // slices) * self.width
         self.strip = _Axis(extents[self.vector], self.width, size)
+        self.asks_across = byte_size(self.op.type) >= LEAST_BYTES and self.strip.tiles == 1
         self.items = outer * self.rows.tiles * self.strip.tiles
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         target = result_access(self.op, self.plan, result)
+        shifted = None
+        if self.shifted:
+            shifted = ShiftedRows.reserve(b, target, self.width, self.rows.longest)
         with b.loop(low, high) as item:
             rest, strip = b.split(item, self.strip.tiles)
             rest, rows = b.split(rest, self.rows.tiles)
             point = Point(self.plan.extents, split_item(b, rest, self.order, self.plan.extents))
+            if shifted is None:
+                self._blocks(b, buffers, target, point, (rows, strip))
+            else:
+                self._put_together(b, buffers, shifted, point, (rows, strip))
 
-            def row(place: Index, count: int) -> None:
-                at = point.at({self.across: place})
-
-                def block(start: Index, lanes: int) -> None:
-                    here = at.at({self.vector: start})
-                    mask = None if lanes == self.width else lanes
-                    self._block(b, buffers, target, here, count, mask)
-
-                self.strip.walk(b, strip, block)
-
-            self.rows.walk(b, rows, row)
-
-    def _block(
+    def _blocks(
         self,
         b: Emitter,
         buffers: Buffers,
         target: Access,
         point: Point,
-        count: int,
-        mask: int | None,
+        tiles: tuple[Index, Index],
     ) -> None:
-        """`count` vectors across, of `mask` lanes."""
+        """The blocks of some rows and a strip."""
+        rows, strip = tiles
+
+        def row(place: Index, count: int) -> None:
+            at = point.at({self.across: place})
+
+            def block(start: Index, lanes: int) -> None:
+                here = at.at({self.vector: start})
+                if self.asks_across:
+                    ahead = here.at({self.across: b.add(place, AHEAD_ACROSS)})
+                    self._ask(b, buffers, ahead, (0,))
+                self._block(b, buffers, target, here, count, lanes)
+
+            self.strip.walk(b, strip, block)
+
+        self.rows.walk(b, rows, row)
+
+    def _put_together(
+        self,
+        b: Emitter,
+        buffers: Buffers,
+        shifted: ShiftedRows,
+        point: Point,
+        tiles: tuple[Index, Index],
+    ) -> None:
+        """Some rows along a strip of whole vectors, and what is left of them at the very end."""
+        rows, strip = tiles
+        low, high = self.rows.bounds(b, rows, self.rows.extent)
+        count = b.sub(high, low)
+        first, last = self.strip.bounds(b, strip, self.strip.whole)
+
+        def each(place: Index, emit: Callable[[Index, Point], None]) -> None:
+            with b.loop(0, count, unroll=1) as k:
+                emit(k, point.at({self.vector: place, self.across: b.add(low, k)}))
+
+        with b.loop(first, last, self.width, unroll=1) as start:
+            self._ask_along(b, buffers, point, (rows, start))
+
+            def put(place: Index, count: int) -> None:
+                at = point.at({self.vector: start, self.across: place})
+                _, values = self._values(b, buffers, at, count, self.width)
+                for k, value in enumerate(values):
+                    shifted.put(b, b.add(b.sub(place, low), k), value)
+
+            self.rows.walk(b, rows, put)
+            begins = b.compare("eq", start, first)
+            each(start, lambda k, at: shifted.store(b, k, at, first=begins))
+        with b.when(b.compare("lt", b.value(first, I64), last)):
+            each(last, lambda k, at: shifted.end(b, k, at))
+        rest = self.strip.extent - self.strip.whole
+        if not rest:
+            return
+
+        def row(place: Index, count: int) -> None:
+            at = point.at({self.vector: self.strip.whole, self.across: place})
+            self._block(b, buffers, shifted.target, at, count, rest)
+
+        with b.when(b.compare("eq", b.value(strip, I64), self.strip.tiles - 1)):
+            self.rows.walk(b, rows, row)
+
+    def _ask_along(
+        self, b: Emitter, buffers: Buffers, point: Point, place: tuple[Index, Index]
+    ) -> None:
+        """Ask for what a chunk of rows reads further along, from a tile and a place on."""
+        rows, start = place
+        low = b.mul(rows, self.rows.size)
+        at = point.at({self.across: low, self.vector: b.add(start, AHEAD)})
+        self._ask(b, buffers, at, (*range(0, self.rows.longest, self.width), self.rows.longest - 1))
+
+    def _ask(self, b: Emitter, buffers: Buffers, point: Point, places: Sequence[int]) -> None:
+        """Ask for the lines that a block reads at these places across."""
+        for operand, flat in self.read:
+            if not _is_across(flat, self.vector, self.across, self.plan, self.lanes):
+                continue
+            source = access(operand, buffers, self.plan.extents)
+            if source.guards or source.pointer is None:
+                continue
+            first = emit_index(b, source.flat, point)
+            step = source.flat.coefficient(self.vector)
+            for lane in range(self.width):
+                for place in places:
+                    b.prefetch(source.memory, source.pointer, b.add(first, lane * step + place))
+
+    def _values(
+        self, b: Emitter, buffers: Buffers, point: Point, count: int, lanes: int
+    ) -> tuple[list[Point], list[Value]]:
+        """`count` vectors across, of so many real `lanes`, and where they lie."""
+        mask = None if lanes == self.width else lanes
         vector = Vector(self.vector, self.width, mask, aligned=True)
         ready = self._ready(b, buffers, point, count, mask)
         values: list[Value] = []
@@ -177,8 +293,15 @@ class Transposed:
             for scope in self.plan.scopes:
                 here.values[scope.op.result] = emit_scope(b, scope, here, points[-1])
             values.append(here.values[self.plan.root.op.result])
+        return points, values
+
+    def _block(
+        self, b: Emitter, buffers: Buffers, target: Access, point: Point, count: int, lanes: int
+    ) -> None:
+        """Store `count` vectors across, of so many real `lanes`."""
+        points, values = self._values(b, buffers, point, count, lanes)
         if _is_dense(target.flat, self.vector, self.across, self.plan):
-            self._store_dense(b, target, points[0], values, mask or self.width)
+            self._store_dense(b, target, points[0], values, lanes)
             return
         for value, at in zip(values, points, strict=True):
             store(b, value, target, at, past_caches=self.streamed)

@@ -1,6 +1,7 @@
 """What the code generation tests share: run a kernel on numpy arrays, and the usual epilogues."""
 
 import ctypes
+import mmap
 import subprocess
 import sys
 from collections.abc import Callable
@@ -88,3 +89,23 @@ def script() -> Callable[[str], str]:
         return done.stdout
 
     return run
+
+
+def _at_the_end(array: np.ndarray) -> np.ndarray:
+    """A copy whose last byte is followed by a page that nobody may read."""
+    room = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, room + mmap.PAGESIZE)
+    whole = np.frombuffer(memory, np.uint8)
+    protect = getattr(ctypes.CDLL(None), "mprotect", None)
+    if protect is None:
+        pytest.skip("this system has no mprotect")
+    assert protect(ctypes.c_void_p(whole.ctypes.data + room), mmap.PAGESIZE, 0) == 0
+    copy = whole[room - array.nbytes : room].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+@pytest.fixture(scope="session")
+def at_the_end() -> Callable[[np.ndarray], np.ndarray]:
+    """Copy an array to where nobody may read what follows it."""
+    return _at_the_end

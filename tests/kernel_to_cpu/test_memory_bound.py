@@ -1,7 +1,5 @@
 """Memory-bound kernels read by whole vectors, nothing past what is theirs, in chains."""
 
-import ctypes
-import mmap
 import random
 import re
 
@@ -64,7 +62,7 @@ KERNELS = {
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_no_element_is_read_by_itself_and_none_past_the_end(isa: Isa, kernel: str):
+def test_no_element_is_read_by_itself_and_none_past_the_end(isa: Isa, kernel: str, at_the_end):
     """The operand ends where memory that may be read does."""
     shape, make = KERNELS[kernel]
     b = GraphBuilder()
@@ -120,20 +118,6 @@ def test_nothing_is_taken_from_where_no_element_is(isa: Isa, kernel: str, value:
     found = session.run(inputs)["y"]
     session.close()
     np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-6)
-
-
-def at_the_end(array: np.ndarray) -> np.ndarray:
-    """A copy whose last byte is followed by a page that nobody may read."""
-    room = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-    memory = mmap.mmap(-1, room + mmap.PAGESIZE)
-    whole = np.frombuffer(memory, np.uint8)
-    protect = getattr(ctypes.CDLL(None), "mprotect", None)
-    if protect is None:
-        pytest.skip("this system has no mprotect")
-    assert protect(ctypes.c_void_p(whole.ctypes.data + room), mmap.PAGESIZE, 0) == 0
-    copy = whole[room - array.nbytes : room].view(array.dtype).reshape(array.shape)
-    copy[...] = array
-    return copy
 
 
 def test_lane_offsets_are_what_the_index_says():
