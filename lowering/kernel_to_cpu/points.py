@@ -104,18 +104,28 @@ class Points:
         return all(lane_offsets(f, self.vector, self.width, every) for f in floors)
 
     def _plan_stacks(self) -> None:
-        """Stack points whose windows overlap along the innermost loop: they share much."""
-        shared = _overlapping(self.plan, self.order[-1]) if self.order else {}
+        """Stack points whose windows overlap along one of the innermost loops: they share much.
+
+        Where no window lies along the lanes, that is the outer one of two: a row of such windows
+        is longer than the first-level cache holds of several, and is then read less often.
+        """
+        inner = [k for k in self.order[-2:] if k == self.order[-1] or k in self.parallel]
+        if _overlapping(self.plan, self.vector):
+            inner = inner[-1:]
+        self.along = next((k for k in inner if _overlapping(self.plan, k)), -1)
+        shared = _overlapping(self.plan, self.along)
         alone = self.block == 1 or _overlapping(self.plan, self.vector)
         self.stack = STACK if shared and alone else 1
-        if self.stack > 1:
+        if self.stack == 1:
+            self.along = -1
+        else:
             self.plan = replace(self.plan, scopes=[_first(s, shared) for s in self.plan.scopes])
 
     def _groups(self) -> tuple[int, ...]:
-        """Extents, the innermost loop's in stacks if it is parallel."""
+        """Extents, the stacked loop's in stacks if it is parallel."""
         extents = list(self.plan.extents)
-        if self.parallel and len(self.parallel) == len(self.order):
-            extents[self.order[-1]] = -(-extents[self.order[-1]] // self.stack)
+        if self.along in self.parallel:
+            extents[self.along] = -(-extents[self.along] // self.stack)
         return tuple(extents)
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
@@ -130,16 +140,13 @@ class Points:
             values = split_item(b, rest, self.parallel, self._groups())
             point = Point(self.plan.extents, values)
             inner = [k for k in self.order if k not in self.parallel]
-            if not inner and self.stack > 1:
-                self._group(b, buffers, target, point, tile)
-            else:
-                self._loops(b, buffers, target, point, inner, tile)
+            self._loops(b, buffers, target, point, inner, tile)
 
     def _group(
         self, b: Emitter, buffers: Buffers, target: Target, point: Point, tile: Index
     ) -> None:
-        """The stack whose number the innermost loop's iterator holds; the last may be shorter."""
-        iterator = self.order[-1]
+        """The stack whose number the stacked loop's iterator holds; the last may be shorter."""
+        iterator = self.along
         group, extent = point.values[iterator], self.plan.extents[iterator]
         whole, rest = divmod(extent, self.stack)
         start = b.mul(group, self.stack)
@@ -164,18 +171,21 @@ class Points:
         inner: list[int],
         tile: Index,
     ) -> None:
+        if not inner and self.along in self.parallel:
+            self._group(b, buffers, target, point, tile)
+            return
         if not inner:
             self._tile(b, buffers, target, [point], tile)
             return
         iterator, *rest = inner
         extent, start = self.plan.extents[iterator], 0
-        for count in (1,) if rest else sorted({1, self.stack}, reverse=True):
+        for count in sorted({1, self.stack}, reverse=True) if iterator == self.along else (1,):
             stop = start + (extent - start) // count * count
             if start == stop:
                 continue
             with b.loop(start, stop, count) as index:
                 at = [point.at({iterator: b.add(index, k)}) for k in range(count)]
-                if rest:
+                if rest or self.along in self.parallel:
                     self._loops(b, buffers, target, at[0], rest, tile)
                 else:
                     self._tile(b, buffers, target, at, tile)
