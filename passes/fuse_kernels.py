@@ -13,7 +13,7 @@ from xdsl.rewriter import Rewriter
 
 from ..dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ..dialects.program import add_provenance, main_of, provenance
-from ..dialects.types import byte_size, tensor_type
+from ..dialects.types import byte_size, shape_of, tensor_type
 from ..lowering.algebra_to_kernel.loops import loop_extents, reads_single_places, shared_loops
 from ..lowering.algebra_to_kernel.match import match_gemm
 from .flops import scope_work
@@ -92,7 +92,8 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     if isinstance(producer, GemmOp | ConvOp):
         pointwise = all(s.is_pointwise for s in kernel.scopes)
         # The templates store what they accumulate: float32.
-        return whole and pointwise and kernel.type.element_type == f32 and _takes_epilogue(producer)
+        float32 = kernel.type.element_type == f32
+        return whole and pointwise and float32 and _takes_epilogue(producer, kernel)
     if whole:
         return True
     if any(len(loop_extents(s)) > shared + 1 for s in scopes):
@@ -109,10 +110,13 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     return shared > 0 and rows >= LEAST_ROWS and widest // rows <= ROW_BYTES
 
 
-def _takes_epilogue(producer: GemmOp | ConvOp) -> bool:
-    """A gemm's epilogue runs over vectors of columns: they must be one iterator of the scope."""
+def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:
+    """A gemm's epilogue runs over vectors of columns: they must be one iterator of the scope.
+
+    A convolution's writes where the convolution would: dims of one place may not move others.
+    """
     if isinstance(producer, ConvOp):
-        return True
+        return shape_of(kernel.result) == shape_of(producer.result)
     found = match_gemm(producer.scopes[0])
     return found is not None and len(found.n.iterators) <= 1
 

@@ -1,10 +1,12 @@
 """Scopes that random programs, or a search, met and that were compiled wrongly or not at all."""
 
+import numpy as np
 import pytest
 
 from isoform.compiler.levels import place
 from isoform.compiler.program_file import parse
 from isoform.compiler.random_programs import Agreement, random_inputs
+from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
@@ -33,6 +35,25 @@ def test_odd_scopes_compute_what_they_mean(isa: Isa, scope: str, threads: int) -
     inputs = random_inputs(program, 7)
     expected = Agreement.of(program, inputs)
     session = CpuSession(place(program), threads, isa=isa)
+    found = session.run(inputs)
+    session.close()
+    assert expected.difference(found) is None
+
+
+@pytest.mark.parametrize("shape", [(1, 4, 1, 9), (4, 1, 9, 1), (1, 1, 4, 9)])
+def test_what_moves_a_convolutions_dims_of_one_place_is_no_epilogue(
+    isa: Isa, shape: tuple[int, ...]
+) -> None:
+    """The reshape keeps the convolution's order, but its places lie in other dims."""
+    b = GraphBuilder()
+    weights = np.random.default_rng(0).normal(size=(4, 4, 3, 3)).astype(np.float32)
+    geometry = {"strides": [1, 1], "dilations": [1, 1], "groups": 1}
+    y = b.conv(b.input("x", (1, 4, 9, 3)), b.weight("w", weights), pads=[1, 0, 1, 0], **geometry)
+    b.output("y", b.tanh(b.reshape(y, shape=list(shape))))
+    program = b.build()
+    inputs = random_inputs(program, 7)
+    expected = Agreement.of(program, inputs)
+    session = CpuSession(place(program), 1, isa=isa)
     found = session.run(inputs)
     session.close()
     assert expected.difference(found) is None
