@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from xdsl.ir import Attribute
 
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
 from ..cost import FREE, Costs
 from ..weights_only import is_source
 from .egraph import LEAF, PROJECT, EGraph, ENode
-from .ops import OpTable
+from .ops import Head, OpTable
+
+_Key: TypeAlias = tuple[Head, tuple[Attribute, ...], tuple[bool, ...]]
 
 
 @dataclass
@@ -24,6 +29,7 @@ class Prices:
     costs: Costs | None = None
     table: Mapping[str, float] = field(default_factory=dict[str, float])
     default: float = 1.0
+    _known: dict[_Key, float] = field(default_factory=dict["_Key", float])
 
     def of(self, graph: EGraph, node: ENode) -> float:
         """The cost of an e-node; of one that weights alone decide it is 0."""
@@ -35,12 +41,20 @@ class Prices:
         if head.op in FREE:
             return 0.0
         operands = [graph.find(c) for c in node.operands]
-        sample = self.ops.build(head, tuple(graph.types[c][0] for c in operands))
+        types = tuple(graph.types[c][0] for c in operands)
+        weights = tuple(graph.weights[c] for c in operands)
+        key = (head, types, weights)
+        if key not in self._known:
+            self._known[key] = self._priced(*key)
+        return self._known[key]
+
+    def _priced(self, head: Head, types: tuple[Attribute, ...], weights: tuple[bool, ...]) -> float:
+        sample = self.ops.build(head, types)
         if sample is None or is_source(sample):
             return 0.0
         if not isinstance(sample, GraphOp) or self.costs is None:
             return self.default
-        known = {v for v, c in zip(sample.operands, operands, strict=True) if graph.weights[c]}
+        known = {v for v, weight in zip(sample.operands, weights, strict=True) if weight}
         return self.costs.op(sample, known).seconds
 
 
