@@ -88,6 +88,15 @@ class Prover:
             return Proof(None, reason="calls of different operands are not compared")
         a, b = whole(a), whole(b)
         cut = frozenset(cut) - {a.token, b.token}
+        first, second, small = shrink(a.expr, b.expr, a.shape, cut=cut)
+        if first is not a.expr:
+            a, b = scope(small, a.element, first), scope(small, b.element, second)
+            found = self._whole(a, b, cut)
+            method = found.method.replace("full", "shrunk")
+            return replace(found, method=method)
+        return self._whole(a, b, cut)
+
+    def _whole(self, a: Scope, b: Scope, cut: frozenset[str]) -> Proof:
         for kind in (Inliner, NarrowInliner):
             inliner = kind(cut, self.check)
             try:

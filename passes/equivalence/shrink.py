@@ -1,21 +1,26 @@
 """Shrink sizes that cannot matter: equality at a small size implies equality at the real one.
 
 Tensor dims and iterators that are joined by plain, full-extent indexing form a class, over both
-expressions at once. A class is pure if nothing else touches it: no other index, no guard; no
-expression has two of its iterators, no tensor two of its dims; no reduction other than a sum runs
-over it; and every sum over it reads a leaf at it, in each term. Both expressions then commute with
-permutations of the class, and the coefficient of a monomial is decided by the values of the class
-that the monomial touches. Let s be the most factors of the class in one monomial, plus one if it is
-an output dim (for arguments of functions, which are compared with each other: plus two). If two
-expressions differ at size N > s, some monomial has two coefficients; permute the values it touches
-into the first s: they differ at size s. Size 1 is never used, where an iterator and 0 are the same.
+expressions at once and all scopes that they read, down to the cut. A class is pure if nothing else
+touches it: no other index, no guard; no expression has two of its iterators, no tensor two of its
+dims; no reduction other than a sum runs over it; and every sum over it reads a leaf at it, in each
+term, directly or through scopes. Both expressions then commute with permutations of the class, and
+the coefficient of a monomial is decided by the values of the class that the monomial touches. Let s
+be the most factors of the class in one monomial, plus one if it is an output dim (for arguments of
+functions, which are compared with each other at two positions: plus two). If two expressions differ
+at size N > s, some monomial has two coefficients; permute the values it touches into the first s:
+they differ at size s. Size 1 is never used, where an iterator and 0 are the same.
 
-Functions are variables named by their arguments; arguments are compared by the same theorem.
+Functions are variables named by their arguments; arguments are compared by the same theorem. A read
+of a scope stands for the scope's expression: its monomials have the factors of all scopes that they
+are multiplied from, and a dim of a scope that is pure is only ever indexed by an iterator of its
+class, so that putting the expression in place of the read brings no other index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -28,6 +33,7 @@ from ...dialects.canonical_scope import (
     Leaf,
     Read,
     Reduce,
+    Scope,
     Source,
     add,
     apply,
@@ -37,8 +43,10 @@ from ...dialects.canonical_scope import (
     leaf,
     multiply,
     reduce,
+    scope,
 )
 from ...dialects.index import Index
+from .field import schedule, sources_of
 
 # An output dim ("out", k), a dim of a source (token, k), or an iterator of a sum ("sum", number).
 Node: TypeAlias = tuple[str, int]
@@ -72,21 +80,57 @@ def _plain_iterator(e: Index, extents: Sequence[int], size: int) -> int | None:
     return k if isinstance(k, int) and extents[k] == size else None
 
 
+@dataclass
+class _Part:
+    """One factor: the nodes it touches, and what it stands for.
+
+    Attributes:
+        leaf: whether it is a tensor of arbitrary values, read inside.
+        scope: the token of the scope that it reads, if any.
+        product: what is multiplied, where it is a call of "mul".
+    """
+
+    touched: tuple[Node, ...]
+    leaf: bool = False
+    scope: str | None = None
+    product: tuple[_Level, ...] = ()
+
+
+@dataclass
+class _Level:
+    """One expression: nodes of its free iterators, and for each term its sums and factors."""
+
+    free: tuple[Node, ...]
+    argument: bool
+    lines: list[tuple[tuple[Node, ...], list[_Part]]] = field(
+        default_factory=list[tuple[tuple[Node, ...], list[_Part]]]
+    )
+
+
 class _Survey:
-    """Walk both expressions: first the classes, then what each level needs of them."""
+    """Walk both expressions and the scopes they read, for classes and what each level reads."""
 
-    def __init__(self, shape: Extents):
+    def __init__(self, shape: Extents, cut: frozenset[str]):
         self.classes = _Classes()
+        self.cut = cut
         self.outer = [("out", k) for k in range(len(shape))]
-        self.shape = shape
         self.sums = 0
-        # (nodes of the level's free iterators, terms as (sum nodes, factors with their nodes))
         self.levels: list[_Level] = []
-        for node, n in zip(self.outer, shape, strict=True):
-            self.classes.extent[node] = n
-        self.classes.together.append(tuple(self.outer))
+        self.scopes: dict[str, _Level] = {}
+        self._new(self.outer, shape)
 
-    def visit(self, expr: Expr, env: list[Node], extents: Extents, argument: bool) -> None:
+    def _new(self, nodes: Sequence[Node], extents: Extents) -> None:
+        for node, n in zip(nodes, extents, strict=True):
+            self.classes.extent[node] = n
+        self.classes.together.append(tuple(nodes))
+
+    def scope(self, source: Scope) -> None:
+        """Record a scope; those that it reads come first."""
+        env = _dims(source)
+        self._new(env, source.shape)
+        self.scopes[source.token] = self.visit(source.expr, env, source.shape, argument=False)
+
+    def visit(self, expr: Expr, env: list[Node], extents: Extents, argument: bool) -> _Level:
         """Record an expression whose free iterators are these nodes."""
         level = _Level(tuple(env), argument)
         self.levels.append(level)
@@ -94,10 +138,9 @@ class _Survey:
             sums = [self._fresh(n) for n in term.sums]
             wide, sizes = [*env, *sums], extents + term.sums
             self.classes.together.append(tuple(wide))
-            line = _Line(tuple(sums))
-            level.lines.append(line)
-            for f in term.factors:
-                self._factor(f, wide, sizes, line)
+            parts = [self._factor(f, wide, sizes) for f in term.factors]
+            level.lines.append((tuple(sums), parts))
+        return level
 
     def _fresh(self, extent: int) -> Node:
         self.sums += 1
@@ -105,26 +148,30 @@ class _Survey:
         self.classes.extent[node] = extent
         return node
 
-    def _factor(self, f: Factor, env: list[Node], extents: Extents, line: _Line) -> None:
+    def _factor(self, f: Factor, env: list[Node], extents: Extents) -> _Part:
         touched = tuple(env[k] for k in sorted(f.iterators))
         match f:
             case Read(source, index, outside):
-                plain = isinstance(source, Leaf) and source.data is None and outside == 0.0
+                opened = source.token in self.scopes
+                given = isinstance(source, Leaf) and source.data is None
+                given = given or source.token in self.cut
+                plain = (given or opened) and outside == 0.0
                 self._read(source, index, env, extents, plain)
-                line.factors.append((touched, plain))
+                return _Part(touched, given and plain, source.token if opened else None)
             case Guard():
                 self.classes.bad.update(touched)
-            case Apply(_, args, depth):
-                line.factors.append((touched, False))
-                for arg in args:
-                    self.visit(arg, env[:depth], extents[:depth], argument=True)
+                return _Part(touched)
+            case Apply(function, args, depth):
+                product = function == "mul"
+                levels = [self.visit(a, env[:depth], extents[:depth], not product) for a in args]
+                return _Part(touched, product=tuple(levels) if product else ())
             case Reduce(_, sums, arg, depth):
-                line.factors.append((touched, False))
                 inner = [self._fresh(n) for n in sums]
                 self.classes.bad.update(inner)
                 self.visit(arg, [*env[:depth], *inner], extents[:depth] + sums, argument=True)
+                return _Part(touched)
             case _:
-                pass
+                return _Part(())
 
     def _read(
         self,
@@ -134,9 +181,8 @@ class _Survey:
         extents: Extents,
         plain: bool,
     ) -> None:
-        self.classes.together.append(tuple((source.token, d) for d in range(len(index))))
-        for d, (e, size) in enumerate(zip(index, source.shape, strict=True)):
-            node = (source.token, d)
+        self.classes.together.append(tuple(_dims(source)))
+        for node, e, size in zip(_dims(source), index, source.shape, strict=True):
             self.classes.extent[node] = size
             k = _plain_iterator(e, extents, size) if plain else None
             if k is not None:
@@ -146,42 +192,92 @@ class _Survey:
                 self.classes.bad.update(env[k] for k in e.iterators)
 
 
-@dataclass
-class _Line:
-    """One term: nodes of its sums, and of each factor the nodes it touches, and if it is a leaf."""
+class _Needs:
+    """How many values of each class one monomial touches, and which sums a leaf follows."""
 
-    sums: tuple[Node, ...]
-    factors: list[tuple[tuple[Node, ...], bool]] = field(
-        default_factory=list[tuple[tuple[Node, ...], bool]]
-    )
+    def __init__(self, survey: _Survey):
+        self.root = survey.classes.root
+        self.degrees: dict[str, Counter[Node]] = {}
+        self.leaves: dict[str, set[Node]] = {}
+        for token, level in survey.scopes.items():  # those that it reads came first
+            self.degrees[token] = self.degree(level)
+            lines = [self.followed(parts) for _, parts in level.lines]
+            self.leaves[token] = set[Node]().union(*lines).intersection(*lines)
+
+    def roots(self, nodes: Iterable[Node]) -> set[Node]:
+        return {self.root(node) for node in nodes}
+
+    def degree(self, level: _Level) -> Counter[Node]:
+        """Of each class the most factors that touch it, scopes opened."""
+        most = Counter[Node]()
+        for _, parts in level.lines:
+            total = Counter[Node]()
+            for part in parts:
+                total.update(self._of_part(part))
+            most |= total
+        return most
+
+    def _of_part(self, part: _Part) -> Counter[Node]:
+        if part.scope is not None:
+            return self.degrees[part.scope]
+        if part.product:
+            total = Counter[Node]()
+            for level in part.product:
+                total.update(self.degree(level))
+            return total
+        return Counter(self.roots(part.touched))
+
+    def followed(self, parts: Iterable[_Part]) -> set[Node]:
+        """Classes of a term's iterators at which each of its monomials reads a leaf."""
+        found = set[Node]()
+        for part in parts:
+            if part.leaf:
+                found |= self.roots(part.touched)
+            elif part.scope is not None:
+                found |= self.roots(part.touched) & self.leaves[part.scope]
+        return found
 
 
-@dataclass
-class _Level:
-    """One expression: nodes of its free iterators, and its terms."""
-
-    free: tuple[Node, ...]
-    argument: bool
-    lines: list[_Line] = field(default_factory=list[_Line])
-
-
-def shrink(a: Expr, b: Expr, shape: Extents, above: int = 0) -> tuple[Expr, Expr, Extents]:
+def shrink(
+    a: Expr, b: Expr, shape: Extents, above: int = 0, cut: frozenset[str] = frozenset()
+) -> tuple[Expr, Expr, Extents]:
     """Both expressions and the shape at the least sizes that decide whether they are equal.
 
     Args:
         above: extents up to this are kept.
+        cut: tokens of scopes that are taken as given, like leaves.
     """
-    survey = _Survey(shape)
+    survey = _Survey(shape, cut)
+    scopes = _scopes((a, b), cut)
+    for source in scopes:
+        survey.scope(source)
     for expr in (a, b):
         survey.visit(expr, list(survey.outer), shape, argument=False)
     sizes = _sizes(survey, above)
     if not sizes:
         return a, b, shape
     rebuilder = _Rebuilder(survey, sizes)
+    for source in scopes:
+        rebuilder.scope(source)
     small = tuple(rebuilder.size(node) for node in survey.outer)
     first = rebuilder.expr(a, list(survey.outer), shape, small)
     second = rebuilder.expr(b, list(survey.outer), shape, small)
     return first, second, small
+
+
+def _scopes(exprs: Iterable[Expr], cut: frozenset[str]) -> list[Scope]:
+    """The scopes that expressions read, above the cut, each after those it reads."""
+    found: dict[str, Scope] = {}
+    for expr in exprs:
+        for source in sources_of(expr):
+            for node in schedule(source, cut):
+                if isinstance(node, Scope) and node.token not in cut:
+                    found.setdefault(node.token, node)
+    return list(found.values())
+
+
+def _dims(source: Source) -> list[Node]:
+    return [(source.token, d) for d in range(len(source.shape))]
 
 
 def _sizes(survey: _Survey, above: int) -> dict[Node, int]:
@@ -191,31 +287,19 @@ def _sizes(survey: _Survey, above: int) -> dict[Node, int]:
     for group in classes.together:
         roots = [classes.root(node) for node in dict.fromkeys(group)]
         bad |= {root for root in roots if roots.count(root) > 1}
-    need: dict[Node, int] = {}
+    needs, need = _Needs(survey), Counter[Node]()
     for level in survey.levels:
-        _measure_level(level, classes, bad, need)
+        for sums, parts in level.lines:
+            bad |= needs.roots(sums) - needs.followed(parts)
+        count, free = needs.degree(level), needs.roots(level.free)
+        count.update(dict.fromkeys(free | count.keys(), 2) if level.argument else free)
+        need |= count
     found: dict[Node, int] = {}
     for root, count in need.items():
         extent = classes.extent.get(root, 0)
         if root not in bad and extent > above and max(2, count) < extent:
             found[root] = max(2, count)
     return found
-
-
-def _measure_level(level: _Level, classes: _Classes, bad: set[Node], need: dict[Node, int]) -> None:
-    """Raise `need` to what one expression asks of each class, or find the class bad."""
-    free = {classes.root(node) for node in level.free}
-    extra = 2 if level.argument else 1
-    for root in sorted(free):
-        need[root] = max(need.get(root, 0), extra)
-    for line in level.lines:
-        touched = [({classes.root(n) for n in nodes}, leaf_) for nodes, leaf_ in line.factors]
-        for root in {classes.root(n) for n in line.sums}:
-            if not any(leaf_ and root in roots for roots, leaf_ in touched):
-                bad.add(root)
-        for root in sorted(set[Node]().union(*(roots for roots, _ in touched))):
-            count = sum(root in roots for roots, _ in touched)
-            need[root] = max(need.get(root, 0), count + (extra if root in free else 0))
 
 
 class _Rebuilder:
@@ -225,6 +309,7 @@ class _Rebuilder:
         self.classes = survey.classes
         self.sizes = sizes
         self.sums = 0
+        self.scopes: dict[str, Scope] = {}
 
     def size(self, node: Node) -> int:
         return self.sizes.get(self.classes.root(node), self.classes.extent[node])
@@ -232,6 +317,12 @@ class _Rebuilder:
     def _fresh(self) -> Node:
         self.sums += 1
         return ("sum", self.sums)
+
+    def scope(self, source: Scope) -> None:
+        """Write a scope again; those that it reads come first."""
+        shape = tuple(self.size(node) for node in _dims(source))
+        made = self.expr(source.expr, _dims(source), source.shape, shape)
+        self.scopes[source.token] = scope(shape, source.element, made)
 
     def expr(self, expr: Expr, env: list[Node], old: Extents, new: Extents) -> Expr:
         found: list[Expr] = []
@@ -247,12 +338,8 @@ class _Rebuilder:
 
     def _factor(self, f: Factor, env: list[Node], old: Extents, new: Extents) -> Expr:
         match f:
-            case Read(source, index, outside) if isinstance(source, Leaf):
-                shape = [self.size((source.token, d)) for d in range(len(source.shape))]
-                small = source
-                if tuple(shape) != source.shape:
-                    small = leaf(f"shrunk {source.token}", shape, source.element)
-                return factor(Read(small, index, outside), new)
+            case Read(source, index, outside):
+                return factor(Read(self._source(source), index, outside), new)
             case Apply(function, args, depth):
                 parts = [self.expr(a, env[:depth], old[:depth], new[:depth]) for a in args]
                 return apply(function, parts, new)
@@ -264,3 +351,11 @@ class _Rebuilder:
                 return reduce(kind, sums, part, new[:depth])
             case _:
                 return factor(f, new)
+
+    def _source(self, source: Source) -> Source:
+        if source.token in self.scopes:
+            return self.scopes[source.token]
+        shape = [self.size(node) for node in _dims(source)]
+        if tuple(shape) == source.shape:
+            return source
+        return leaf(f"shrunk {source.token}", shape, source.element)

@@ -31,6 +31,7 @@ def verdicts(a: Scope, b: Scope, seed: int) -> dict[str, bool | None]:
     """Every way to decide; None where a way does not apply."""
     first, second = inlined(a), inlined(b)
     small_a, small_b, small = shrink(first, second, a.shape)
+    scopes_a, scopes_b, there = shrink(a.expr, b.expr, a.shape)
     primes = draw_primes(4, seed)
     return {
         "symbolic": symbolic.compare(first, second, a.shape),
@@ -39,6 +40,9 @@ def verdicts(a: Scope, b: Scope, seed: int) -> dict[str, bool | None]:
         "field, inlined": field_equal(whole(first, a), whole(second, a), primes, seed),
         "field, shrunk": field_equal(
             sized(small_a, a, small), sized(small_b, a, small), primes, seed
+        ),
+        "field, scopes shrunk": field_equal(
+            sized(scopes_a, a, there), sized(scopes_b, b, there), primes, seed
         ),
         "prover": Prover(seed).prove(a, b).equal,
     }
