@@ -132,14 +132,21 @@ def check_certificate(
     return _as_certified(body, source, result, budget, "certificate")
 
 
-def recheck(path: Path, budget: float = 60.0) -> tuple[Verdict, dict[str, Any]]:
+def recheck(path: Path, budget: float | None = None) -> tuple[Verdict, dict[str, Any]]:
     """Check a certificate again from its source and result, and return its body.
+
+    Args:
+        budget: seconds for the comparison; None for 60, or twice what it took when the certificate
+            was made, where that is more.
 
     Raises:
         UserError: the certificate is none or was changed, or a file was; the comparison gives
             another verdict than the one certified.
     """
-    body = read_certificate(path)
+    document = _document_at(path)
+    body = document["body"]
+    if budget is None:
+        budget = max(60.0, 2.0 * document["made"].get("seconds", 0.0))
     folder = path.resolve().parent
     models = [_named(body[role], folder) for role in ("source", "result")]
     for role, model in zip(("source", "result"), models, strict=True):
@@ -172,11 +179,18 @@ def read_certificate(path: Path) -> dict[str, Any]:
     Raises:
         UserError: it is no certificate, or its body was changed.
     """
+    body: dict[str, Any] = _document_at(path)["body"]
+    return body
+
+
+def _document_at(path: Path) -> dict[str, Any]:
+    """A whole certificate. Raises UserError where its body is not what was written."""
     try:
-        document = json.loads(read_whole(path))
+        document: dict[str, Any] = json.loads(read_whole(path))
     except (ValueError, RecursionError) as error:
         raise UserError("this is no JSON", where=str(path)) from error
-    return _intact(document, str(path))
+    _intact(document, str(path))
+    return document
 
 
 def _intact(document: Any, where: str) -> dict[str, Any]:

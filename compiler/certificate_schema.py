@@ -81,6 +81,6 @@ SCHEMA: dict[str, Any] = {
             versions={"type": "object"},
         ),
         body_sha256=_SHA256,
-        made={"type": "object"},
+        made={"type": "object", "properties": {"seconds": _NUMBER}},
     ),
 }

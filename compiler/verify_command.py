@@ -26,7 +26,8 @@ def verify_command(arguments: Namespace) -> int:
         raise UsageError("two programs are compared at a time", found=len(paths))
     first, second = (load(arguments, path) for path in paths)
     check_comparable(first, second)
-    verdict = compare(first, second, seed=arguments.seed, budget=arguments.budget)
+    budget = 60.0 if arguments.budget is None else arguments.budget
+    verdict = compare(first, second, seed=arguments.seed, budget=budget)
     if arguments.json:
         print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})
     else:
