@@ -27,21 +27,20 @@ def corrected_forms(
     """Every form of a mutant's corrections at the programs' size; an exact mutant has one."""
     made = mutant.build(full)
     given = list(zip(programs, mutant.index, masks, strict=True))
-    if mutant.exact:
-        return {"plain": tuple(correct(p, made, index, mask) for p, index, mask in given)}
+    right = [None if m.any() else correct(p, made, index, m) for p, index, m in given]
+    exact = tuple(one for one in right if one is not None)
+    if len(exact) == len(given):
+        return {"plain": exact}
+    wrong = [covers(p, made, index, m)[0] if m.any() else None for p, index, m in given]
     found: dict[Form, Corrected] = {}
     for form in FORMS:
-        corrections: list[Correction] = []
-        for program, index, mask in given:
-            if not mask.any():
-                corrections.append(correct(program, made, index, mask))
-                continue
-            cover = covers(program, made, index, mask)[0]
-            one = _in_form(form, cover, mutant, full, prices)
-            if one is not None:
-                corrections.append(one)
+        made_so = [
+            known if cover is None else _in_form(form, cover, mutant, full, prices)
+            for known, cover in zip(right, wrong, strict=True)
+        ]
+        corrections = tuple(one for one in made_so if one is not None)
         if len(corrections) == len(given):
-            found[form] = tuple(corrections)
+            found[form] = corrections
     return found
 
 

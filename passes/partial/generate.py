@@ -18,7 +18,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -27,10 +27,11 @@ from ...dialects.canonical_types import Extents, Leaf, Scope, Source
 from ...dialects.index import Index
 from ..derivation.lift import leaves_of
 from ..equivalence.field import Evaluator
+from ..equivalence.prove import OutOfTimeError
 from ..equivalence.residues import Residues, draw_primes
 from ..search_result import StopReason
 from . import operators
-from .lookup import Sieve, fit, keys, places, wrong_at
+from .lookup import Sieve, Target, fit, keys, places, wrong_at
 from .operators import Product
 from .region import Mask, field_mask
 from .split_points import mask_by_split_points
@@ -142,10 +143,7 @@ class Generator:
         self.inputs = tuple(dict.fromkeys(leaf for root in roots for leaf in leaves_of(root)))
         self.same: Inputs = {leaf: leaf for leaf in self.inputs}
         self.field = Residues(draw_primes(2, options.seed), options.seed)
-        self.evaluator = Evaluator(self.field)
-        self.targets = [keys(self.evaluator.value(root), self.field) for root in self.roots]
-        right = 1.0 - options.most_wrong
-        self.sieves = [Sieve(target, right) for target in self.targets]
+        self.evaluator = Evaluator(self.field, check=self._check)
         self.work = sum(work_of(root) for root in self.roots)
         self.count = Count()
         self.bytes = 0
@@ -154,16 +152,41 @@ class Generator:
     def run(self) -> Iterator[Mutant]:
         """Every mutant kept, in order of depth."""
         self.deadline = time.monotonic() + self.options.seconds
+        try:
+            yield from self._run()
+        except OutOfTimeError:
+            self.count.stopped = "time"
+
+    def _check(self) -> None:
+        """Raise OutOfTimeError past the deadline."""
+        if time.monotonic() > self.deadline:
+            raise OutOfTimeError
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        """What is looked up. Raises OutOfTimeError."""
+        found: list[Target] = []
+        for root in self.roots:
+            self._check()
+            found.append(Target(keys(self.evaluator.value(root), self.field)))
+        return found
+
+    @cached_property
+    def sieves(self) -> list[Sieve]:
+        right = 1.0 - self.options.most_wrong
+        return [Sieve(target, right) for target in self.targets]
+
+    def _run(self) -> Iterator[Mutant]:
+        """Raises OutOfTimeError."""
         everything = frozenset(self.inputs)
         for depth, left, right in self._pairs_by_depth():
-            if time.monotonic() > self.deadline:
-                self.count.stopped = "time"
-                return
+            self._check()
             if not left.holds or left.holds & right.holds:
                 continue
             if left.holds | right.holds != everything:
                 continue
             for product in self._products(left, right):
+                self._check()
                 self.count.products += 1
                 if self.count.products > self.options.mutants:
                     self.count.stopped = "steps"
@@ -220,7 +243,7 @@ class Generator:
             if shape is None:
                 continue
             size = math.prod(shape)
-            enough = all(size >= (1 - options.most_wrong) * t.size for t in self.targets)
+            enough = all(size >= (1 - options.most_wrong) * t.keys.size for t in self.targets)
             if enough and size * _inner(product, right.shape) <= options.most_work * self.work:
                 yield product
 
@@ -321,12 +344,16 @@ class Generator:
         """The mutant whose outputs are found in a product; None if too little of them is."""
         if not self._passes(left, right, product):
             return None
-        values = keys(product.values(self.field, left.values, right.values), self.field)
+        made = product.values(self.field, left.values, right.values)
+        self._check()
+        values = keys(made, self.field)
         indices: list[tuple[Index, ...]] = []
         for target in self.targets:
+            self._check()
             found = places(target, values)
             if np.isnan(found[0]).mean() > self.options.most_wrong:
                 return None
+            self._check()
             index = fit(found)
             if index is None:
                 return None
@@ -340,7 +367,7 @@ class Generator:
 
         if self.options.test == "every":
             pairs = zip(indices, self.targets, strict=True)
-            masks = [wrong_at(index, values, target) for index, target in pairs]
+            masks = [wrong_at(index, values, target.keys) for index, target in pairs]
         else:
             masks = self._tested(build(self.same), indices)
         if any(mask.mean() > self.options.most_wrong for mask in masks):

@@ -30,6 +30,19 @@ def keys(values: Lanes, field: Residues) -> np.ndarray[Any, np.dtype[np.int64]]:
     return positive[0] * (1 << 21) + positive[1]
 
 
+class Target:
+    """The keys of a result, and the same in order: they are looked up in every product.
+
+    What is looked up in order is found by going through memory in order: for millions of keys that
+    takes a tenth of the time.
+    """
+
+    def __init__(self, found: Any) -> None:
+        self.keys = found
+        self.order = np.argsort(found.reshape(-1))
+        self.ordered = found.reshape(-1)[self.order]
+
+
 class Sieve:
     """Rejects intermediates that hold too little of a target, from a sample of their positions.
 
@@ -42,9 +55,10 @@ class Sieve:
 
     SLACK = 0.2
 
-    def __init__(self, target: Any, right: float) -> None:
-        self.ordered = np.unique(target[target != 0])
-        self.wanted = len(self.ordered) - (1.0 - right) * target.size
+    def __init__(self, target: Target, right: float) -> None:
+        distinct = target.ordered[_first_of_equals(target.ordered)]
+        self.ordered = distinct[distinct != 0]
+        self.wanted = len(self.ordered) - (1.0 - right) * target.keys.size
 
     def passes(self, sample: Any, size: int) -> bool:
         """Whether an intermediate of some size may hold enough, by the keys of a sample of it."""
@@ -53,20 +67,32 @@ class Sieve:
         return bool(found > max(0.0, self.wanted / size - self.SLACK))
 
 
-def places(target: Any, made: Any) -> Places:
+def _first_of_equals(ordered: Any) -> Any:
+    """Which of some ordered keys are not the one before."""
+    first = np.ones(len(ordered), bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    return first
+
+
+def places(target: Target, made: Any) -> Places:
     """Where each target key stands in the intermediate: [its rank, *target shape], NaN if nowhere.
 
     A key that stands at several positions is left out: it says nothing.
     """
     flat = made.reshape(-1)
-    order = np.argsort(flat, kind="stable")
+    order = np.argsort(flat)
     ordered = flat[order]
-    first = np.searchsorted(ordered, target, "left")
-    last = np.searchsorted(ordered, target, "right")
-    once = (last - first == 1) & (target != 0)
-    at = order[np.minimum(first, len(flat) - 1)]
-    found = np.stack(np.unravel_index(at, made.shape)).astype(np.float64)
-    found[:, ~once] = np.nan
+    first = _first_of_equals(ordered)
+    alone = first & np.append(first[1:], True) & (ordered != 0)
+    order, ordered = order[alone], ordered[alone]
+    if not len(ordered):
+        return np.full((made.ndim, *target.keys.shape), np.nan)
+    at = np.minimum(np.searchsorted(ordered, target.ordered), len(ordered) - 1)
+    where = np.empty(target.keys.size, np.int64)
+    where[target.order] = np.where(ordered[at] == target.ordered, order[at], -1)
+    where = where.reshape(target.keys.shape)
+    found = np.stack(np.unravel_index(np.maximum(where, 0), made.shape)).astype(np.float64)
+    found[:, where < 0] = np.nan
     return found
 
 

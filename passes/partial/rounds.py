@@ -12,6 +12,8 @@ fully and partially equivalent programs.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -105,6 +107,7 @@ class Rounds:
         price: modelled seconds of a program.
         rounds: rewrites on the way to a program, at most; keep: states that a round leaves.
         derive: what rules derive from a contraction; None for mutants alone.
+        end: of time.perf_counter: a round rewrites what it comes to by then; cut: whether it was.
         found: what the searches of distinct scopes gave; derived: and the rules.
     """
 
@@ -114,6 +117,8 @@ class Rounds:
     rounds: int = 2
     keep: int = 8
     derive: Derive | None = None
+    end: float = math.inf
+    cut: bool = False
     found: dict[tuple[Scope, ...], Found] = field(default_factory=dict[tuple[Scope, ...], Found])
 
     def run(self, program: Program, names: Sequence[str]) -> list[State]:
@@ -122,6 +127,7 @@ class Rounds:
         Args:
             names: of scopes that the first round computes as one, or of one scope.
         """
+        self.cut = False
         given = State(program, self.price(program))
         fresh = self._expanded(given, tuple(names))
         heap = self._best([given, *fresh])
@@ -153,6 +159,9 @@ class Rounds:
         for op in scope_ops(module):
             if op.result in known or not names[op]:
                 continue
+            if time.perf_counter() >= self.end:
+                self.cut = True
+                break
             if is_contraction(lifted(module, [op])[0][0]):
                 made += self._expanded(state, (names[op],))
         return made

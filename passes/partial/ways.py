@@ -6,8 +6,10 @@ derived from, and what is derived may be mutated: rounds (`rounds.py`) take eith
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp
@@ -23,7 +25,7 @@ from ..derivation.derive import apply_found
 from ..derivation.lift import Lift, family, scope_ops
 from ..derivation.price import Prices
 from ..derivation.search import Found, Searcher, Settings
-from ..equivalence.prove import Prover
+from ..equivalence.prove import OutOfTimeError, Prover
 from ..search_result import Proof
 from ..weights_only import weights_only
 from .apply import RULE, apply_to
@@ -133,10 +135,11 @@ class Deriver:
 
     Args:
         most: programs of one contraction.
+        end: of time.perf_counter; what is derived then is what was by then.
     """
 
-    def __init__(self, costs: Costs, most: int) -> None:
-        self.costs, self.most = costs, most
+    def __init__(self, costs: Costs, most: int, end: float = math.inf) -> None:
+        self.costs, self.most, self.end = costs, most, end
         self.known: dict[tuple[Scope, tuple[str, ...]], list[Derivation]] = {}
 
     def ways(self, module: ModuleOp, name: str) -> list[Derivation]:
@@ -150,10 +153,16 @@ class Deriver:
         return self.known[key]
 
     def _derived(self, op: ScopeOp, root: Scope, known: Sequence[str]) -> list[Derivation]:
-        searcher = Searcher(Prices(known, costs=self.costs), DERIVED)
+        left = max(self.end - time.perf_counter(), 0.0)
+        settings = replace(DERIVED, budget=min(DERIVED.budget, left))
+        searcher = Searcher(Prices(known, costs=self.costs), settings)
+        prover = Prover(deadline=time.monotonic() + left)
         made: list[Derivation] = []
         for found in searcher.search((root,)).best[: self.most]:
-            proof = Prover().prove(root, found.state.roots[0])
+            try:
+                proof = prover.prove(root, found.state.roots[0])
+            except OutOfTimeError:
+                break
             if proof.equal and not _is_given(found, op):
                 exact = proof.bound == 0.0
                 made.append(Derivation(searcher, found, "exact" if exact else "checked"))

@@ -162,7 +162,7 @@ class _Whole:
         self.seen: Counter[str] = Counter()
         self.stop: StopReason = "finished"
         self.rejected: list[Rejected] = []
-        deriver = Deriver(costs, EACH)
+        deriver = Deriver(costs, EACH, self.end)
         self.rounds = Rounds(
             self._search,
             partial(rounds.priced, costs=costs),
@@ -170,6 +170,7 @@ class _Whole:
             settings.rounds,
             settings.keep,
             deriver.ways if settings.rounds > 1 else None,
+            self.end,
         )
         # For what no mutant gains, but rules may.
         self.rules = replace(self.rounds, search=no_mutants, found={})
@@ -318,6 +319,9 @@ class _Whole:
         names = tuple(scope_names(alone.module)[copy] for copy in copies)
         explored = self.rules if only else self.rounds
         before, heap = explored.price(alone), explored.run(alone, names)
+        if explored.cut:
+            self.stop = "time"
+            self.seen["of fewer rounds (time)"] += 1
         states = [state for state in heap if state.steps]
         seen = DERIVED if only else self._seen(copies)
         if not states:
@@ -411,7 +415,8 @@ class _Whole:
         if is_regular(ops[0]):
             return None
         alone, copies = isolate_all(ops, weights_only(self.work.main.body.block.ops))
-        options = tried(copies, Options(self.settings.depth, seconds=self.settings.seconds))
+        seconds = min(self.settings.seconds, max(self.end - time.perf_counter(), 0.0))
+        options = tried(copies, Options(self.settings.depth, seconds=seconds))
         roots, _ = lifted(alone.module, copies)
         mutant = candidate.mutant.name
         same = named_mutant(

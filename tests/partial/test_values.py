@@ -18,7 +18,7 @@ from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.partial import generate
 from isoform.passes.partial.bound import least_modelled
 from isoform.passes.partial.generate import Generator, Options
-from isoform.passes.partial.lookup import Sieve, keys
+from isoform.passes.partial.lookup import Sieve, Target, keys
 from isoform.passes.partial.mutate import modelled
 from isoform.passes.partial.operators import Conv
 from isoform.passes.partial.search import free_dims, shrunk
@@ -65,7 +65,7 @@ def test_windows_are_what_a_convolution_reads(same: bool, stride: int) -> None:
 def test_a_sample_rejects_what_holds_too_little() -> None:
     target = keys(FIELD.draw("target", (40, 50)), FIELD)
     other = keys(FIELD.draw("other", (40, 50)), FIELD)
-    sieve = Sieve(target, right=0.5)
+    sieve = Sieve(Target(target), right=0.5)
     rng = np.random.default_rng(3)
     for share, passes in ((1.0, True), (0.6, True), (0.2, False), (0.0, False)):
         mixed = np.where(rng.random(target.shape) < share, target, other)

@@ -1,0 +1,102 @@
+"""Searches stop in time, whatever a step of theirs takes; what was found by then comes out.
+
+What else the machine does must not decide a test: the clock counts calls, or what was evaluated.
+"""
+
+import collections.abc
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.program import Program
+from isoform.lowering.targets import target_named
+from isoform.passes.cost import Costs
+from isoform.passes.derivation.cases import conv
+from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.partial.generate import Generator, Options
+from isoform.passes.partial.lookup import Target, places
+from isoform.passes.partial.whole import Settings, search
+from isoform.passes.search_result import Limits
+
+CLOCKS = ("monotonic", "perf_counter", "process_time")
+SLACK = 1.2
+
+
+@contextmanager
+def clock_of_calls(monkeypatch: pytest.MonkeyPatch) -> collections.abc.Generator[None, None, None]:
+    """Let the clocks read how many calls Python has made and left, in millionths."""
+    events = 0
+
+    def count(*_: object) -> None:
+        nonlocal events
+        events += 1
+
+    with monkeypatch.context() as patched:
+        for name in CLOCKS:
+            patched.setattr(time, name, lambda: events * 1e-6)
+        sys.setprofile(count)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+
+def dilated() -> Program:
+    """Dilated convolutions in a row, no two alike."""
+    rng = np.random.default_rng(7)
+    b = GraphBuilder()
+    x = b.input("x", (1, 64, 14, 14))
+    for k, (channels, features) in enumerate([(64, 48), (48, 32), (32, 24)]):
+        w = b.weight(f"w{k}", rng.standard_normal((features, channels, 3, 3)).astype("f"))
+        x = b.relu(b.conv(x, w, strides=[1, 1], pads=[2] * 4, dilations=[2, 2]))
+    b.output("y", x)
+    return b.build("dilated")
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_search_takes_its_time_and_no_more(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, costs = dilated(), Costs(target_named("v100"))
+    settings, limits = Settings(depth=3, rounds=rounds), Limits(2.0)
+    with clock_of_calls(monkeypatch):
+        result = search(program, costs, limits, None, settings)
+        spent = time.perf_counter()
+    assert result.stop_reason == "time"
+    assert spent <= limits.seconds * SLACK
+    result.program.module.verify()
+
+
+def test_what_a_generation_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three programs of one input: their results are evaluated before any mutant is."""
+    now, evaluated = 0.0, Evaluator.value
+
+    def ten_seconds(self: Evaluator, source: Any) -> Any:
+        nonlocal now
+        now += 10.0
+        return evaluated(self, source)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(Evaluator, "value", ten_seconds)
+    roots = [conv((1, 4, 8, 8), 4, (3, 3), dilation=d) for d in (1, 2, 3)]
+    generator = Generator(roots, replace(Options(), seconds=35.0))
+    assert list(generator.run()) == []
+    assert generator.count.stopped == "time"
+    assert now <= 35.0 + 10.0
+
+
+def test_keys_are_found_where_they_stand_once() -> None:
+    rng = np.random.default_rng(5)
+    target, made = rng.integers(0, 60, (4, 6)), rng.integers(0, 60, (5, 7))
+    found = places(Target(target), made)
+    for at, key in np.ndenumerate(target):
+        there = np.argwhere(made == key)
+        if key and len(there) == 1:
+            assert found[(slice(None), *at)].tolist() == there[0].tolist()
+        else:
+            assert np.isnan(found[(slice(None), *at)]).all()
+    assert np.isnan(places(Target(target), np.zeros((3, 3), int))).all()
