@@ -36,7 +36,7 @@ from .operators import Product
 from .region import Mask, field_mask
 from .split_points import mask_by_split_points
 from .values import Inputs, Value, drawn
-from .views import Move, is_redundant, moves, view
+from .views import Step, is_redundant, moves, swaps, view
 
 # How the wrong positions are found: each is compared, or PET's few of each box (split_points.py).
 MaskTest: TypeAlias = Literal["every", "split-points"]
@@ -267,18 +267,18 @@ class Generator:
         for k in range(len(levels)):
             yield from self._pairs(levels[k], levels[len(levels) - 1 - k])
 
-    def _moved(self, value: Value, steps: tuple[Move, ...]) -> Iterator[Value]:
+    def _moved(self, value: Value, steps: tuple[Step, ...]) -> Iterator[Value]:
         """One move more; a chain of moves of an input is one copy of it."""
         (leaf,) = value.holds
         # Channels keep their place: a convolution sums over them, whatever their order.
         free = self.dims.get(leaf, range(len(value.shape)))
         dims = [d for d in free if d != 1 or len(value.shape) < 4]
-        for move in moves(value.shape, dims, self.options.gaps):
+        for move in (*moves(value.shape, dims, self.options.gaps), *swaps(value.shape)):
             if is_redundant(value.shapes, steps, move):
                 continue
             chain = (*steps, move)
 
-            def build(inputs: Inputs, chain: tuple[Move, ...] = chain) -> Source:
+            def build(inputs: Inputs, chain: tuple[Step, ...] = chain) -> Source:
                 return view(inputs[leaf], chain)
 
             yield Value(value.made, value.holds, f"{value.text}, {move}", build, chain)

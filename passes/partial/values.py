@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ...dialects.canonical_types import Extents, Leaf, Source
-from .views import Lanes, Move, Places
+from .views import Lanes, Places, Step
 
 Inputs: TypeAlias = Mapping[Leaf, Source]
 
@@ -39,7 +39,7 @@ class Value:
     holds: frozenset[Leaf]
     text: str
     build: Callable[[Inputs], Source]
-    steps: tuple[Move, ...] | None = None
+    steps: tuple[Step, ...] | None = None
 
     @cached_property
     def shapes(self) -> list[Extents]:

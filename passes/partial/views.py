@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from itertools import combinations
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ..derivation.body import build, guards_of
 
 Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,41 @@ class Move:
         return values[(slice(None),) * into + (slice(0, values.shape[into] - self.gap),)]
 
 
+@dataclass(frozen=True)
+class Swap:
+    """Transpose two dims. Of images it says nothing new: windows of both sides are tried alike."""
+
+    dim: int
+    into: int
+
+    def __str__(self) -> str:
+        return f"swap d{self.dim} d{self.into}"
+
+    def shape(self, shape: Sequence[int]) -> Extents:
+        """The new shape."""
+        return tuple(self._swapped(shape))
+
+    def apply(self, shape: Sequence[int]) -> tuple[Extents, list[Index]]:
+        """The new shape, and the old index of each new position."""
+        return self.shape(shape), self._swapped(iterators(len(shape)))
+
+    def back(self, at: Sequence[Places], shape: Sequence[int]) -> list[Places]:
+        """The old places of new ones."""
+        return self._swapped(at)
+
+    def on_array(self, values: Lanes) -> Lanes:
+        """The same on values, [lane, *shape]."""
+        return values.swapaxes(self.dim + 1, self.into + 1)
+
+    def _swapped(self, parts: Sequence[T]) -> list[T]:
+        found = list(parts)
+        found[self.dim], found[self.into] = found[self.into], found[self.dim]
+        return found
+
+
+Step: TypeAlias = Move | Swap
+
+
 def _padded(values: Lanes, dim: int, by: int) -> Lanes:
     """Zeros after the end of a dim."""
     if by == 0:
@@ -115,6 +152,12 @@ def moves(shape: Sequence[int], dims: Sequence[int], gaps: Sequence[int]) -> Ite
                     if (blocks if not inner else by) == 1:
                         continue
                     yield from _placed(dim, by, inner, into, shape, gaps)
+
+
+def swaps(shape: Sequence[int]) -> Iterator[Swap]:
+    """Every transpose of two dims of what is no image."""
+    if len(shape) < 4:
+        yield from (Swap(dim, into) for dim, into in combinations(range(len(shape)), 2))
 
 
 def _sizes(extent: int) -> list[int]:
@@ -138,7 +181,7 @@ def _placed(
             yield Move(dim, by, inner, into, False, gap)
 
 
-def is_redundant(shapes: Sequence[Extents], steps: Sequence[Move], move: Move) -> bool:
+def is_redundant(shapes: Sequence[Extents], steps: Sequence[Step], move: Step) -> bool:
     """Whether another chain makes the same of an image: the same values, or images in other order.
 
     An image is anything of four dims or more: its first dim is what a convolution does not look at,
@@ -148,6 +191,8 @@ def is_redundant(shapes: Sequence[Extents], steps: Sequence[Move], move: Move) -
         shapes: before each of the steps, and after the last.
     """
     shape = shapes[-1]
+    if isinstance(move, Swap):
+        return bool(steps) and isinstance(steps[-1], Swap) and steps[-1].dim > move.dim
     images = len(shape) > 3
     if images and move.into == 0 and (move.minor or move.gap):
         return True
@@ -156,6 +201,8 @@ def is_redundant(shapes: Sequence[Extents], steps: Sequence[Move], move: Move) -
     if not steps:
         return False
     last = steps[-1]
+    if isinstance(last, Swap):
+        return False
     apart = not {last.dim, last.into} & {move.dim, move.into}
     if (apart or (images and last.into == move.into == 0)) and last.dim > move.dim:
         return True
@@ -163,7 +210,7 @@ def is_redundant(shapes: Sequence[Extents], steps: Sequence[Move], move: Move) -
     return move.dim == last.into and shapes[-2][last.into] == 1
 
 
-def view(source: Source, steps: Sequence[Move]) -> Scope:
+def view(source: Source, steps: Sequence[Step]) -> Scope:
     """The tensor after some moves: one copy, but that a move which pads reads a copy of its own.
 
     Its zeros are where it reads outside of what it moves, and inside of the tensor before that

@@ -151,6 +151,16 @@ def test_matrix_products_of_a_batch_become_one(shared: bool) -> None:
     assert ((1, 12, 6) in folded) == shared
 
 
+def test_a_product_of_a_transposed_matrix_is_one_of_its_transpose() -> None:
+    """Also at the few rows and columns that it is searched at, and proved at all."""
+    m, n, k = iterators(3)
+    x, w = leaf("x", (24, 40), F32), leaf("w", (24, 20), F32)
+    root = build((40, 20), (24,), [Read(x, (k, m)), Read(w, (k, n))], F32)
+    found = search_mutants([root], FEW, lambda _: 1.0).candidates
+    assert {c.mutant.text[2] for c in found if c.mutant.exact} == {"matmul"}
+    assert any("swap d0 d1" in c.mutant.name for c in found)
+
+
 @pytest.mark.parametrize("count", [25, pytest.param(200, marks=pytest.mark.slow)])
 def test_masks_are_the_same_by_residues_by_monomials_and_as_found(count: int) -> None:
     generator, found = mutants(SEAM, replace(FEW, gaps=(1, 2), depth=4))

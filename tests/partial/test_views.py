@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import Float32Type
 from isoform.dialects.canonical_types import leaf
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
-from isoform.passes.partial.views import moves, view
+from isoform.passes.partial.views import moves, swaps, view
 
 F32 = Float32Type()
 
@@ -22,7 +22,8 @@ def test_values_and_index_maps_of_moves_agree() -> None:
         evaluator = Evaluator(field)
         values, steps = evaluator.value(x), []
         for _ in range(2):
-            choice = list(moves(values.shape[1:], range(len(shape)), (1, 2)))
+            found = values.shape[1:]
+            choice = [*moves(found, range(len(shape)), (1, 2)), *swaps(found)]
             if not choice:
                 break
             steps.append(rng.choice(choice))
