@@ -123,6 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--against", default="onnxruntime")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10.0, help="of interleaved runs")
+    parser.add_argument("--least", type=int, default=20, help="interleaved runs of a model")
     parser.add_argument("--budget", type=float, default=300.0, help="seconds of search for a model")
     parser.add_argument("--ablation", action="store_true", help="modelled, one part left out")
     parser.add_argument("--target", default="v100", help="of the ablation")
@@ -279,7 +280,7 @@ def model(name: str, parsed: Any) -> dict[str, Any]:
     }
     for peer in parsed.against.split(",") if parsed.against else ():
         runs[peer] = PEERS[peer](program, 1, feeds).run
-    times = interleave(runs, parsed.seconds, least=20)
+    times = interleave(runs, parsed.seconds, least=parsed.least)
     row["ms"] = {k: round(median(v) * 1e3, 2) for k, v in times.items()}
     row["ratio"] = {k: round(median(v) / median(times["on"]), 3) for k, v in times.items()}
     return row
