@@ -20,9 +20,10 @@ from ..lowering.algebra_to_kernel.match import ConvMatch
 from ..lowering.targets import Target
 from .product import Product
 
-WINOGRAD_TILES = (2, 4)
-# Additions of the transforms F(m x m, 3 x 3) per tile: input, output (Lavin and Gray 2015, sec. 4).
-_TRANSFORMS = {2: (32, 24), 4: (156, 90)}
+# F(m x m, taps x taps) by taps, and additions of the transforms per tile: input, output (Lavin and
+# Gray 2015, sec. 4; those of two taps counted from passes/winograd_matrices.py).
+WINOGRAD_TILES = {3: (2, 4), 2: (3,)}
+_TRANSFORMS = {(2, 3): (32, 24), (4, 3): (156, 90), (3, 2): (32, 42)}
 KERNELS = 4
 """Kernels of a library's Winograd or FFT."""
 
@@ -110,8 +111,11 @@ def conv_algorithms(
     plain = conv.groups == 1 and set(conv.strides) == {1} and set(conv.dilations) == {1}
     if not plain or conv.transposed or len(conv.kernel) != 2:
         return ways
-    if "winograd" in target.convolutions and conv.kernel == (3, 3):
-        ways += [_winograd(conv, tile, target, fitted) for tile in WINOGRAD_TILES]
+    if "winograd" in target.convolutions and len(set(conv.kernel)) == 1:
+        # Libraries have it for three taps alone.
+        taps = conv.kernel[0] if conv.kernel[0] == 3 or "cudnn" not in target.libraries else 0
+        tiles = WINOGRAD_TILES.get(taps, ())
+        ways += [_winograd(conv, tile, target, fitted) for tile in tiles]
     if "fft" in target.convolutions and max(conv.kernel) > 1:
         ways.append(_fft(conv, fitted))
     return ways
@@ -127,18 +131,18 @@ def conv_product(conv: Convolution) -> Product:
 
 
 def _winograd(conv: Convolution, tile: int, target: Target, fitted: Fitted) -> Estimate:
-    """F(tile x tile, 3 x 3): (tile + 2)^2 products per tile instead of 9 tile^2."""
-    n, f, (h, w) = conv.images, conv.filters, conv.pixels
-    c, points = conv.channels, (tile + 2) ** 2
+    """F(tile x tile, r x r): (tile + r - 1)^2 products per tile instead of (r tile)^2."""
+    n, f, (h, w), (taps, _) = conv.images, conv.filters, conv.pixels, conv.kernel
+    c, points = conv.channels, (tile + taps - 1) ** 2
     tiles = n * math.ceil(h / tile) * math.ceil(w / tile)
-    into, out = _TRANSFORMS[tile]
+    into, out = _TRANSFORMS[tile, taps]
     flops = 2.0 * tiles * points * c * f + tiles * (into * c + out * f)
     product = Product(points, f, tiles, c)
     weights, data = 4.0 * points * c * f, 4.0 * points * tiles * (c + f)
     name = f"winograd{tile}"
     if "cudnn" not in target.libraries:
         # Transformed weights and tiles are read in place of the operands, at four bytes a number.
-        return Estimate("winograd", flops, name, weights - 36.0 * c * f + data, product)
+        return Estimate("winograd", flops, name, weights - 4.0 * taps**2 * c * f + data, product)
     return Estimate(
         "winograd", flops, name, 2 * (weights + data), product, 0.0, KERNELS,
         fitted.winograd_bandwidth,

@@ -154,6 +154,12 @@ def is_square(op: ConvOp, taps: int) -> bool:
     return found is not None and found.kernel == (taps, taps)
 
 
+def longest_window(op: ConvOp) -> int:
+    """The most taps of a window's dims; 0 of what is no convolution."""
+    found = match_conv(op.scopes[0])
+    return 0 if found is None else max(found.kernel)
+
+
 def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
     """How many tiles a form cuts the images into, the places of one, and what each sums there."""
     found = match_conv(op.scopes[0])

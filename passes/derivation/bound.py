@@ -2,7 +2,7 @@
 
 Rules move and regroup multiplications. They spare those that are zero by their places, and those
 that are there twice: where the indices do not tell all iterators apart, nothing is claimed. A
-kernel may compute windows of three taps and more with fewer (Winograd). So a program takes at least
+kernel may compute windows of two taps and more with fewer (Winograd). So a program takes at least
 its fewest operations at the machine's peak; bytes are not counted.
 """
 
@@ -22,10 +22,11 @@ from .body import Body, body_of, rows_of
 from .price import Priced, Prices
 from .replace import Roots, scopes_of
 
-# Winograd computes tiles of at most so many results, of windows from `TAPS` to `MOST_TAPS`; longer
-# ones are sums of those.
+# Winograd computes tiles of at most so many results, of windows from `TAPS` to `MOST_TAPS` (longer
+# ones are sums of those), and of windows of two taps.
 TILE = 4
 TAPS, MOST_TAPS = 3, 7
+TILE_OF_TWO = 3
 # Places of an index are counted up to so many.
 MOST_PLACES = 1 << 20
 
@@ -50,8 +51,9 @@ def _fewest(match: Match, prices: Prices) -> float:
     every = replace(prices.target, convolutions=("implicit-gemm", "winograd"))
     fewest = min(way.flops for way in Prices(target=every).ways(match))
     taps = _taps(match)
-    if set(taps) == {TAPS} or any(w.stride != 1 for w in match.windows) or TAPS - 1 in taps:
-        return fewest  # the model has tiles of three taps each way, and others fit no kernel
+    square = len(taps) == 2 and set(taps) in ({2}, {TAPS})
+    if square or any(w.stride != 1 for w in match.windows):
+        return fewest  # the model has tiles of two and three taps each way
     return min(fewest, 2.0 * math.prod(match.contraction.extents) * _left(taps))
 
 
@@ -81,8 +83,9 @@ def has_fast_form(root: Scope) -> bool:
 
 def _left(taps: Sequence[int]) -> float:
     """The share of multiplications that Winograd's largest tiles have left."""
-    most = [min(count, MOST_TAPS) for count in taps if count >= TAPS]
-    return math.prod((TILE + count - 1) / (TILE * count) for count in most)
+    most = [min(count, MOST_TAPS) for count in taps if count > 1]
+    tiles = [TILE_OF_TWO if count < TAPS else TILE for count in most]
+    return math.prod((m + count - 1) / (m * count) for m, count in zip(tiles, most, strict=True))
 
 
 def _tells_apart(body: Body) -> bool:

@@ -107,19 +107,19 @@ class AlgebraReindex(ModulePass):
 
 @dataclass(frozen=True)
 class AlgebraSplitSum(ModulePass):
-    """Write a summation iterator as two digits, `by` times the first plus the second.
+    """Write summation iterators as two digits each, `by` times the first plus the second.
 
     Before:
 
         %y = algebra.scope (h: 8) sum (r: 4) %x[h + r] * %k[r] : tensor<8xf32>
 
-    After `algebra-split-sum{sum="r" by=2}`:
+    After `algebra-split-sum{sums="r" by=2}`:
 
         %y = algebra.scope (i0: 8) sum (k0: 2, k1: 2) %x[i0 + 2 * k0 + k1] * %k[2 * k0 + k1]
     """
 
     name = "algebra-split-sum"
-    sum: str
+    sums: tuple[str, ...]
     by: int
     at: str = ""
 
@@ -127,9 +127,10 @@ class AlgebraSplitSum(ModulePass):
         """Split. Raises UserError where it does not apply."""
 
         def make(scope: ScopeOp, body: Body) -> Step | None:
-            if not self.at and not _has(scope, [self.sum]):
+            if not self.at and not _has(scope, self.sums):
                 return None
-            return sums.split_sum(body, place_of(scope, self.sum, summed=True), self.by)
+            numbers = [place_of(scope, name, summed=True) for name in self.sums]
+            return sums.split_sum(body, numbers, self.by)
 
         apply_rule(op, self.at, make, rules.named("split-sum").condition)
 

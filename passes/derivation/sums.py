@@ -58,46 +58,57 @@ def every_sum_split(body: Body, options: Options) -> Iterator[Step]:
                 yield step
 
 
-def split_sum(body: Body, number: int, by: int) -> Step | None:
-    """Write a sum iterator as two digits, k = by * high + low.
+def split_sum(body: Body, numbers: Sequence[int], by: int) -> Step | None:
+    """Write sum iterators as two digits each, k = by * high + low.
 
-    Where `by` does not divide the extent, the places past it get a guard, which the canonical form
+    Where `by` does not divide an extent, the places past it get a guard, which the canonical form
     drops again where a read is out of bounds there.
     """
-    n = body.sums[number]
-    if not 1 < by < n:
+    chosen = sorted(set(numbers))
+    if not chosen or not all(1 < by < body.sums[k] for k in chosen):
         return None
-    place = body.rank + number
-    high = -(-n // by)
-    sums = (*body.sums[:number], high, *body.sums[number + 1 :], by)
-    images = iterators(len(body.extents))
-    images[place] = Index.iterator(place) * by + Index.iterator(len(body.extents))
-    factors: list[Link] = [substituted(f, images) for f in body.factors]
-    if n % by:
-        factors.append(Guard(images[place], n))
+    sums, images, guards = list(body.sums), iterators(len(body.extents)), list[Link]()
+    for number in chosen:
+        place, n = body.rank + number, body.sums[number]
+        images[place] = Index.iterator(place) * by + Index.iterator(body.rank + len(sums))
+        sums[number] = -(-n // by)
+        sums.append(by)
+        if n % by:
+            guards.append(Guard(images[place], n))
+    factors: list[Link] = [*(substituted(f, images) for f in body.factors), *guards]
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("split-sum", new, (("sum", f"k{number}"), ("by", by)))
+    return Step("split-sum", new, (("sums", named(chosen, "k")), ("by", by)))
 
 
 def every_split_sum(body: Body, options: Options) -> Iterator[Step]:
     """Split the sums that move along an index with another iterator: windows.
 
-    Digits are the coefficients beside them, and small numbers.
+    Digits are the coefficients beside them, and small numbers. Each sum is split alone, and all
+    that a digit suits together: the dims of a window are often alike.
     """
+    digits: dict[int, list[int]] = {}
     for number in range(len(body.sums)):
-        place = body.rank + number
-        beside = {
-            abs(c)
-            for row, _ in body.rows()
-            if row.coefficient(place) != 0 and len(row.terms) > 1
-            for atom, c in row.terms
-            if atom != place
-        }
-        if not beside:
-            continue
-        for by in sorted(beside | set(range(2, options.digit + 1))):
-            if (step := split_sum(body, number, by)) is not None:
-                yield step
+        for by in _digits(body, number, options):
+            digits.setdefault(by, []).append(number)
+    together = [(whole, by) for by, whole in sorted(digits.items()) if len(whole) > 1]
+    alone = [([k], by) for k in range(len(body.sums)) for by in sorted(digits) if k in digits[by]]
+    for numbers, by in [*alone, *together]:
+        if (step := split_sum(body, numbers, by)) is not None:
+            yield step
+
+
+def _digits(body: Body, number: int, options: Options) -> list[int]:
+    """By what a sum may be split; nothing where it moves alone."""
+    place = body.rank + number
+    beside = {
+        abs(c)
+        for row, _ in body.rows()
+        if row.coefficient(place) != 0 and len(row.terms) > 1
+        for atom, c in row.terms
+        if atom != place
+    }
+    small = set(range(2, options.digit + 1)) if beside else set[int]()
+    return [by for by in sorted(beside | small) if 1 < by < body.sums[number]]
 
 
 def shear_sum(body: Body, number: int, along: int) -> Step | None:

@@ -91,6 +91,13 @@ def run(program: Program, passes: Sequence[ModulePass]) -> None:
     add_pipeline(program.module, ",".join(one.name for one in passes))
 
 
+def with_winograd(costs: Costs) -> Costs:
+    """Costs of what is measured: its kernels are tuned, and `tune` takes Winograd where it wins."""
+    convolutions = dict.fromkeys((*costs.target.convolutions, "winograd"))
+    target = replace(costs.target, convolutions=tuple(convolutions))
+    return Costs(target, costs.file, costs.fitted)
+
+
 Gain = tuple[Subprogram, Decision, tuple[str, ...]]
 """What is taken at one place: the names of its scopes."""
 
@@ -101,15 +108,16 @@ class _Whole:
     def __init__(
         self, program: Program, costs: Costs, limits: Limits, measure: Measure | None
     ) -> None:
-        self.costs, self.measure = costs, measure
+        self.costs = costs if measure is None else with_winograd(costs)
+        self.measure = measure
         self.before = program
         self.work = prepared(program)
         self.started = time.perf_counter()
         self.seconds = limits.seconds
         self.settings = replace(SETTINGS, states=min(SETTINGS.states, limits.steps))
         self.remembered = Remembered()
-        self.alone = Alone(self.work, costs, measure, self.remembered)
-        self.chooser = Chooser(self.work, costs, measure, self.alone)
+        self.alone = Alone(self.work, self.costs, measure, self.remembered)
+        self.chooser = Chooser(self.work, self.costs, measure, self.alone)
         self.reasons: list[StopReason] = []
         self.applied: list[Applied] = []
         self.rejected: list[Rejected] = []

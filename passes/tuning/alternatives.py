@@ -15,14 +15,16 @@ from ...lowering.kernel_to_cpu.isa import Isa
 from ...lowering.kernel_to_cpu.tiled_product import block_tiles
 from ...lowering.kernel_to_cpu.types import F32
 from ..transposed_product import RULE, as_product, is_transposed
-from ..winograd import Form, applies, is_square, rewrite, sizes_of
+from ..winograd import Form, applies, is_square, longest_window, rewrite, sizes_of
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
 # Smaller convolutions take microseconds, less than it is worth to measure.
 LEAST_MACS = 1 << 20
-# Forms of Winograd; windows too long for these are summed by blocks of four taps.
+# Forms of Winograd; windows too long for these are summed by blocks of four taps, those of two have
+# a form of their own: four points as F(2, 3), which errs little.
 WHOLE = (Form(2), Form(4))
+OF_TWO = (Form(3),)
 BY_FOUR = (Form(4, 4),)
 
 
@@ -65,7 +67,8 @@ def work_of(op: KernelOp) -> int:
 
 def _winograd(op: ConvOp, effort: str) -> list[Alternative]:
     """The forms of Winograd that apply: as three kernels, the largest (or all) also as one."""
-    whole = [form for form in WHOLE if applies(op, form)]
+    known = OF_TWO if longest_window(op) == 2 else WHOLE
+    whole = [form for form in known if applies(op, form)]
     forms = whole or [form for form in BY_FOUR if applies(op, form)]
     # Of windows of one dim or more than three taps the smaller form was never the faster one.
     spare = forms[:-1] if effort == "default" and not is_square(op, 3) else []

@@ -26,7 +26,7 @@ from .measure import Result, isolate, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
 # Counts what changes alternatives or their errors: choices of an earlier generation are made anew.
-GENERATION = 3
+GENERATION = 4
 # An alternative must win by this much: less is noise, and the direct way is the safer one.
 MARGIN = 0.97
 

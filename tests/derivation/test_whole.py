@@ -430,7 +430,7 @@ def test_the_least_operations_count_padding_out_and_give_up_where_products_repea
 
 
 @pytest.mark.parametrize(
-    "taps, left", [(2, 1), (3, 6 / 12), (5, 8 / 20), (7, 10 / 28), (9, 10 / 28)]
+    "taps, left", [(2, 4 / 6), (3, 6 / 12), (5, 8 / 20), (7, 10 / 28), (9, 10 / 28)]
 )
 def test_winograd_may_spare_multiplications_along_one_dim(taps: int, left: float) -> None:
     n, f, h, w, c, r = iterators(6)

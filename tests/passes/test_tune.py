@@ -111,6 +111,7 @@ ONE_FORM = ["direct", "winograd-f2", "winograd-f4"]
     ("window", "names"),
     [
         ((3, 3), ONE_FORM),
+        ((2, 2), ["direct", "winograd-f3"]),
         ((1, 7), [*ONE_FORM, "winograd-f4-blocks"]),
         ((5, 1), [*ONE_FORM, "winograd-f4-blocks"]),
         ((5, 5), ONE_FORM),
