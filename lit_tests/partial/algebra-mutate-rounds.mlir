@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-mutate{target=v100 rounds=2 depth=2 budget=10}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-mutate{target=v100 rounds=2 depth=2 budget=600}' | filecheck %s
 
 // A round rewrites by the rules of derivation, too: what they give is cheaper here than any mutant.
 

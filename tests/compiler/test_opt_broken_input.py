@@ -56,10 +56,10 @@ def test_damaged_programs_are_accepted_or_refused_in_one_line(
 
 def test_a_string_that_is_not_closed_takes_no_time(tmp_path: Path, capsys: Capture) -> None:
     file = tmp_path / "open.mlir"
-    file.write_text('func.func @f("' + "a" * 100_000)
+    file.write_text('func.func @f("' + "a" * 1_000_000)
     started = time.process_time()
     assert main([str(file)]) == 1
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 60  # of minutes, were it quadratic
     assert "End of file reached before closing string literal" in capsys.readouterr().err
 
 

@@ -31,7 +31,7 @@ def check(name: str, seeds: range) -> None:
     unknown = {True: 0, False: 0}
     for seed in seeds:
         mutant, change = mutate(base, random.Random(f"{name} {seed}"))
-        verdict = compare(base, mutant, seed=seed, budget=30)
+        verdict = compare(base, mutant, seed=seed, budget=600)
         told = f"{name}, seed {seed}, {change}: {verdict}\n{mutant.module}"
         if verdict.is_equal:
             assert not shows(base, mutant, 1e-9), f"missed: {told}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-TIMEOUT = 180
+TIMEOUT = 900  # of what hangs, on a slow machine too
 
 # A small network with what differs between kernels: direct and Winograd-able convolutions, a
 # residual, a pool, a matrix product, softmax.
@@ -87,8 +87,8 @@ def run(text: str, environment: dict[str, str]) -> str:
 
 
 def nobody_left(group: int) -> bool:
-    """Whether every process of a group has ended, within a few seconds."""
-    for _ in range(100):
+    """Whether every process of a group has ended, within some minutes."""
+    for _ in range(6000):
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
@@ -200,23 +200,35 @@ while True:
     assert nobody_left(process.pid)
 
 
+COMMAND = """
+import sys
+from isoform.compiler.cli import main
+print("ready", flush=True)
+sys.exit(main(["run", "zoo:vgg19"]))
+"""
+
+
 @pytest.mark.parametrize("moment", [0.2, 1.0, 2.5, 5.0])
 def test_ctrl_c_ends_the_command_with_one_line(environment, moment):
     """While it imports, lowers, measures or compiles: its helpers end, too."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "isoform.compiler.cli", "run", "zoo:vgg19"],
+        [sys.executable, "-c", COMMAND],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
         start_new_session=True,
     )
+    if moment >= 1.0:  # before that, Python itself may still be starting
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
     time.sleep(moment)
     os.killpg(process.pid, signal.SIGINT)
     status, out, err = finish(process)
     assert nobody_left(process.pid)
-    assert out == ""
-    if moment >= 1.0:  # before that, Python itself may still be starting
+    assert out in ("", "ready\n")
+    if moment >= 1.0:
+        assert out == ""
         assert (status, err) == (130, "isoform: interrupted\n")
 
 

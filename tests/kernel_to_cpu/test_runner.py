@@ -99,15 +99,19 @@ def test_threads_that_share_a_pool_take_turns():
         program.check()
 
 
+def cpu_seconds_asleep(seconds: float) -> float:
+    before = time.process_time()
+    time.sleep(seconds)
+    return time.process_time() - before
+
+
 def test_an_idle_pool_costs_no_time_and_wakes():
     program = Counter(10, rows=5)
     with Pool(2) as pool:
         runner = Runner(pool)
         runner.run(program.table)
-        time.sleep(0.1)
-        before = time.process_time()
-        time.sleep(0.5)
-        assert time.process_time() - before < 0.1
+        # On a busy machine a worker may come to its sleep late.
+        assert any(cpu_seconds_asleep(0.5) < 0.1 for _ in range(120))
         runner.run(program.table)
     program.check(2)
 
@@ -122,28 +126,29 @@ def test_a_sleeping_worker_shuns_one_core_and_a_running_one_none():
         runner = Runner(pool)
         runner.run(program.table)
         (worker,) = (thread.native_id for thread in pool.workers)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 600
         while os.sched_getaffinity(worker) == cores and time.monotonic() < deadline:
             time.sleep(0.01)  # it is not asleep yet
         assert len(cores - os.sched_getaffinity(worker)) == 1
-        deadline = time.monotonic() + 10
-        while os.sched_getaffinity(worker) != cores and time.monotonic() < deadline:
+        deadline = time.monotonic() + 600
+        running = set[int]()  # read once a turn: it may sleep again before a second look
+        while running != cores and time.monotonic() < deadline:
             runner.run(program.table)
-        assert os.sched_getaffinity(worker) == cores
+            running = os.sched_getaffinity(worker)
+        assert running == cores
 
 
 def test_a_forgotten_pool_stops_its_threads():
-    before = threading.active_count()
     pool = Pool(3)
+    workers = list(pool.workers)  # others' threads may end meanwhile: only these are counted
     program = Counter(10, rows=5)
     Runner(pool).run(program.table)
-    assert threading.active_count() == before + 2
+    assert [worker.is_alive() for worker in workers] == [True, True]
     del pool
     gc.collect()
-    deadline = time.monotonic() + 10
-    while threading.active_count() > before and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert threading.active_count() == before
+    for worker in workers:
+        worker.join(timeout=600)
+    assert [worker.is_alive() for worker in workers] == [False, False]
 
 
 PREAMBLE = """

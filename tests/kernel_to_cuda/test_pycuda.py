@@ -281,7 +281,7 @@ def check_gpu(driver: Path, folder: Path, *flags: str, before: str = "") -> tupl
 
 
 def test_gpu_check_runs_to_its_end_on_the_fake_driver(driver: Path, tmp_path: Path) -> None:
-    status, found = check_gpu(driver, tmp_path, "--budget", "120")
+    status, found = check_gpu(driver, tmp_path, "--budget", "600")
     assert (status, found["wrong"]) == (0, [])
     assert list(found) == ["environment", "wrong", "kernels", "models", "ceilings", "costs"]
     assert found["kernels"]["complete"]
@@ -305,7 +305,7 @@ emulated.emulate = wrong
 
 def test_gpu_check_finds_wrong_values(driver: Path, tmp_path: Path) -> None:
     planted = PLANTED.format(right="+ 1", wrong="+ 0")
-    status, found = check_gpu(driver, tmp_path, "--budget", "120", before=planted)
+    status, found = check_gpu(driver, tmp_path, "--budget", "600", before=planted)
     assert status == 1
     assert any("relative error" in text for text in found["wrong"])
 
@@ -314,7 +314,7 @@ def test_gpu_check_outlives_a_kernel_that_writes_where_it_must_not(
     driver: Path, tmp_path: Path
 ) -> None:
     planted = PLANTED.format(right=" y[", wrong=" y[1000000 + ")
-    status, found = check_gpu(driver, tmp_path, "--budget", "120", before=planted)
+    status, found = check_gpu(driver, tmp_path, "--budget", "600", before=planted)
     assert status == 1
     assert "illegal memory access" in found["kernels"]["error"]
     assert found["environment"]["device"] == "fake H100, sm_90"

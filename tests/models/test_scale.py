@@ -1,12 +1,13 @@
 """Large and deep graphs, and starting up: CPU seconds of bounded growth, not of speed.
 
 The bounds of issue 2 hold on an idle core; guards leave room for a machine that is shared. Figures
-are printed.
+are printed. They are slow tests: the default run counts calls instead.
 """
 
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.agreement import agree
+from support.clock import clock_of_calls
 
 from isoform.compiler.levels import lower_to
 from isoform.lowering.onnx_to_graph import import_onnx
@@ -62,6 +64,7 @@ def cpu_seconds(work: Callable[[], object], who: int = resource.RUSAGE_SELF) -> 
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
+@pytest.mark.slow
 def test_a_graph_of_10000_ops_imports_lowers_and_prints() -> None:
     model = graph(10_000)
     text: list[str] = []
@@ -71,6 +74,7 @@ def test_a_graph_of_10000_ops_imports_lowers_and_prints() -> None:
     assert seconds < 60
 
 
+@pytest.mark.slow
 def test_time_grows_with_the_size_not_its_square() -> None:
     def lower(count: int) -> float:
         model = graph(count)
@@ -80,6 +84,20 @@ def test_time_grows_with_the_size_not_its_square() -> None:
     small, large = lower(500), lower(2000)
     print(f"500 ops: {small:.2f} CPU seconds, 2,000 ops: {large:.2f}")
     assert large < 10 * small
+
+
+def test_calls_grow_with_the_size_not_its_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    def calls(count: int) -> float:
+        model = graph(count)
+        with clock_of_calls(monkeypatch):
+            before = time.perf_counter()
+            text = str(lower_to(import_onnx(model), "kernel").module)
+            spent = time.perf_counter() - before
+        assert text.count("kernel.gemm") == count // 10
+        return spent
+
+    calls(50)  # what is kept from now on
+    assert calls(800) < 6 * calls(200)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +114,7 @@ def test_a_chain_3000_deep_runs(block: Sequence[tuple[str, str]]) -> None:
     assert max(found.differences.values()) <= 1e-4
 
 
+@pytest.mark.slow
 def test_isoform_opt_starts_in_half_a_second() -> None:
     command = [sys.executable, "-m", "isoform.compiler.opt"]
 

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.clock import clock_of_calls
 
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
@@ -438,6 +439,19 @@ def test_a_chain_of_3000_nodes() -> None:
     assert output(chain(3000, ["Relu"]), v0=[-1, 0, 1, 2]).tolist() == [0, 0, 1, 2]
 
 
+def test_calls_of_an_import_grow_with_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    def calls(length: int) -> float:
+        proto = chain(length, ["Relu", "Add", "Tanh", "Neg"])
+        with clock_of_calls(monkeypatch):
+            before = time.perf_counter()
+            import_onnx(proto)
+            return time.perf_counter() - before
+
+    calls(50)  # what is kept from now on
+    assert calls(2000) < 6 * calls(500)
+
+
+@pytest.mark.slow
 def test_10000_nodes_import_in_seconds() -> None:
     started = time.process_time()
     program = import_onnx(chain(10_000, ["Relu", "Add", "Tanh", "Neg"]))

@@ -18,7 +18,7 @@ from isoform.passes.partial.forms import corrected_forms
 from isoform.passes.partial.generate import Generator, Mutant, Options
 
 F32 = Float32Type()
-FEW = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1,), gaps=())
+FEW = Options(depth=3, seconds=600, strides=(1,), dilations=(1,), groups=(1,), gaps=())
 SEAM = conv((4, 2, 6, 6), 2, (3, 3))
 DILATED = conv((1, 2, 10, 10), 2, (3, 3), dilation=2)
 

@@ -25,7 +25,7 @@ from isoform.passes.partial.region import boxes, symbolic_mask
 from isoform.passes.partial.search import search_mutants
 
 F32 = Float32Type()
-FEW = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1,), gaps=())
+FEW = Options(depth=3, seconds=600, strides=(1,), dilations=(1,), groups=(1,), gaps=())
 SEAM = conv((4, 2, 6, 6), 2, (3, 3))
 
 
@@ -58,7 +58,7 @@ def test_rows_merged_with_a_gap_are_exact() -> None:
 def test_a_dilated_convolution_becomes_a_regular_one() -> None:
     """PET, Figure 3, at an even size: exact; the channels are shrunk and grown again."""
     root = conv((1, 512, 14, 14), 256, (3, 3), dilation=2)
-    options = Options(seconds=60, strides=(1,), groups=(1,), gaps=())
+    options = Options(seconds=600, strides=(1,), groups=(1,), gaps=())
     found = search_mutants([root], options, lambda scope: 1.0, most=8)
     regular = [c for c in found.candidates if "dilation 1" in c.mutant.text[2]]
     assert regular
@@ -102,7 +102,7 @@ def test_two_convolutions_become_a_grouped_one() -> None:
     """PET, Figure 10: by padding the smaller kernel, and by giving the input twice."""
     x = leaf("x", (1, 4, 5, 5), F32)
     roots = [over(x, "a", 3), over(x, "b", 1)]
-    generator = Generator(roots, Options(seconds=60, strides=(1,), dilations=(1,), gaps=()))
+    generator = Generator(roots, Options(seconds=600, strides=(1,), dilations=(1,), gaps=()))
     found = [m for m in generator.run() if m.exact]
     assert any("(input 0) beside (input 0)" in m.text[0] and "groups 2" in m.text[2] for m in found)
     assert any("beside" not in m.text[0] and "groups 1" in m.text[2] for m in found)
@@ -112,7 +112,7 @@ def test_programs_that_share_an_input_are_searched_at_few_channels_and_proved_at
     """As the group convolution of PET, Table 3: 1x1 convolutions become one with all features."""
     x = leaf("x", (1, 64, 6, 6), F32)
     roots = [plain(x, f"k{k}", features) for k, features in enumerate((24, 20, 24))]
-    options = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1, 3), gaps=())
+    options = Options(depth=3, seconds=600, strides=(1,), dilations=(1,), groups=(1, 3), gaps=())
     found = search_mutants(roots, options, lambda scopes: float(len(scopes)), most=4)
     assert found.unproved == 0
     merged = next(

@@ -34,7 +34,7 @@ func.func @main(%x: tensor<1x4x6x6xf32>, %k: tensor<4x4x3x3xf32>) -> tensor<1x4x
 
 
 def few(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
-    options = tried(ops, Options(depth=4, seconds=30.0))
+    options = tried(ops, Options(depth=4, seconds=600.0))
     return search_mutants(roots, options, partial(modelled, costs=COSTS), 3, COSTS, 2)
 
 

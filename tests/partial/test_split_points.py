@@ -24,7 +24,7 @@ from isoform.passes.partial.split_points import mask_by_split_points, split_poin
 F32 = Float32Type()
 X = leaf("x", (8,), F32)
 SEAM = conv((4, 2, 6, 6), 2, (3, 3))
-FEW = Options(depth=4, seconds=60, strides=(1,), dilations=(1,), groups=(1,), gaps=(1,))
+FEW = Options(depth=4, seconds=600, strides=(1,), dilations=(1,), groups=(1,), gaps=(1,))
 
 
 def evaluator() -> Evaluator:

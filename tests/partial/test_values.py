@@ -27,7 +27,7 @@ from isoform.passes.partial.views import moves
 
 F32 = Float32Type()
 FIELD = Residues(draw_primes(2, 0), 0)
-FEW = Options(depth=3, seconds=60, strides=(1,), dilations=(1,), groups=(1,), gaps=(1,))
+FEW = Options(depth=3, seconds=600, strides=(1,), dilations=(1,), groups=(1,), gaps=(1,))
 
 
 def test_places_of_a_moved_value_are_where_the_moves_put_them() -> None:

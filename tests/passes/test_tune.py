@@ -267,7 +267,7 @@ def test_what_optimize_writes_holds_what_was_measured(tmp_path: Path) -> None:
     geometry = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
     b.output("y", b.conv(b.input("x", (1, 32, 24, 24)), w, **geometry))
     api.save(b.build(), source)
-    flags = ("--strategy", "saturate", "--budget", "0.5")
+    flags = ("--strategy", "saturate", "--budget", "60")
     for effort, marked in (("quick", False), ("default", True)):
         assert cli.main(["optimize", str(source), "-o", str(out), *flags, "--effort", effort]) == 0
         text = out.read_text()

@@ -50,7 +50,7 @@ def test_the_ilp_finds_the_least_cost_and_its_bound_holds(cycles, most_cycles, m
     monkeypatch.setattr(ilp, "_MOST_CYCLES", most_cycles)
     for seed in range(60):
         problem = random_problem(seed)
-        found = extract(problem, "ilp", cycles, time.perf_counter() + 10)
+        found = extract(problem, "ilp", cycles, time.perf_counter() + 600)
         assert found.problem.order(found.choice) is not None
         assert found.cost == pytest.approx(best_cost(problem))
         assert found.optimal
@@ -61,13 +61,13 @@ def test_what_the_filter_cuts_is_found_afterwards() -> None:
     operands = {0: [(1, 2)], 1: [(), (2,)], 2: [(), (1,)]}
     problem = problem_on(operands, {0: [0.0], 1: [3.0, 2.0], 2: [3.0, 0.5]})
     assert best_cost(without_cycles(problem, greedy_tree(problem))) == 5.0
-    assert extract(problem, "ilp", "guarded", time.perf_counter() + 10).cost == 3.5
+    assert extract(problem, "ilp", "guarded", time.perf_counter() + 600).cost == 3.5
 
 
 def test_a_known_choice_is_where_extraction_begins() -> None:
     for seed in range(60):
         problem = contracted(random_problem(seed))
-        best = extract(problem, "ilp", "guarded", time.perf_counter() + 10)
+        best = extract(problem, "ilp", "guarded", time.perf_counter() + 600)
         known = best.problem.chosen(best.choice).values()
         again = extract(problem, "ilp", "guarded", time.perf_counter() + 0.04, known=known)
         assert again.cost <= best.cost + 1e-9
@@ -76,7 +76,7 @@ def test_a_known_choice_is_where_extraction_begins() -> None:
 def test_no_method_gives_a_cycle_and_the_ilp_is_never_worse_than_greedy() -> None:
     for seed in range(60, 120):
         problem = random_problem(seed)
-        found = {m: extract(problem, m, "guarded", time.perf_counter() + 10) for m in METHODS}
+        found = {m: extract(problem, m, "guarded", time.perf_counter() + 600) for m in METHODS}
         assert all(f.problem.order(f.choice) is not None for f in found.values())
         assert found["ilp"].cost <= min(f.cost for f in found.values()) + 1e-9
 
@@ -106,6 +106,6 @@ def test_greedy_by_tree_misses_a_merge_that_the_ilp_sees() -> None:
     operands = {0: [(1, 2)], 1: [(), (3,)], 2: [(), (3,)], 3: [()]}
     costs = {0: [0.0], 1: [3.0, 0.0], 2: [3.0, 0.0], 3: [4.0]}
     problem = problem_on(operands, costs)
-    costs_of = {m: extract(problem, m, "guarded", time.perf_counter() + 10).cost for m in METHODS}
+    costs_of = {m: extract(problem, m, "guarded", time.perf_counter() + 600).cost for m in METHODS}
     assert costs_of["tree"] == 6.0
     assert costs_of["ilp"] == 4.0

@@ -4,14 +4,12 @@ What else the machine does must not decide a test: where time is the limit, the 
 The slow tests look at the real one.
 """
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.clock import clock_of_calls
 
 from isoform.compiler import zoo
 from isoform.compiler.random_programs import random_graph, random_inputs
@@ -50,24 +48,6 @@ def sum_of(terms: int) -> Program:
         total = b.add(total, value)
     b.output("y", total)
     return b.build()
-
-
-@contextmanager
-def clock_of_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the clock read how many calls Python has made and left, in millionths."""
-    events = 0
-
-    def count(*_: object) -> None:
-        nonlocal events
-        events += 1
-
-    with monkeypatch.context() as patched:
-        patched.setattr(time, "perf_counter", lambda: events * 1e-6)
-        sys.setprofile(count)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +95,9 @@ def inception(slices: int) -> Program:
 
 
 def test_unguarded_merges_stop_within_their_limits() -> None:
-    program, caps = inception(4), Caps(nodes=2000, k_multi=2, seconds=5.0)
-    outcome = saturate(program, MERGES, caps, cycles="in-ilp")
-    assert outcome.saturation.stop_reason in ("nodes", "time")
+    program, caps = inception(3), Caps(nodes=500, k_multi=2, seconds=600.0)
+    outcome = saturate(program, MERGES, caps, cycles="in-ilp", extract_seconds=3.0)
+    assert outcome.saturation.stop_reason == "nodes"
     assert outcome.saturation.nodes[-1] <= caps.nodes
     assert outcome.after < outcome.before
     program.module.verify()
