@@ -223,11 +223,11 @@ def side_by_side(shapes: Sequence[Extents], dim: int) -> Extents | None:
 def side_by_side_values(parts: Sequence[Lanes], dim: int) -> Lanes:
     """Tensors one after another, enlarged in the middle where they are smaller."""
     shape = [max(sizes) for sizes in zip(*(p.shape for p in parts), strict=True)]
-    grown = [
-        np.pad(p, [((n - m) // 2,) * 2 if k != dim + 1 else (0, 0) for k, (n, m) in pairs])
-        for p in parts
-        for pairs in [list(enumerate(zip(shape, p.shape, strict=True)))]
-    ]
+    grown: list[Lanes] = []
+    for part in parts:
+        more = [(n - m) // 2 for n, m in zip(shape, part.shape, strict=True)]
+        more[dim + 1] = 0
+        grown.append(np.pad(part, [(k, k) for k in more]) if any(more) else part)
     return np.concatenate(grown, axis=dim + 1)
 
 
