@@ -9,8 +9,11 @@ import pytest
 
 
 @contextmanager
-def clock_of_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let the clock read how many calls Python has made and left, in millionths."""
+def clock_of_calls(monkeypatch: pytest.MonkeyPatch, *others: str) -> Iterator[None]:
+    """Let `perf_counter`, and other clocks, read how many calls Python has made and left.
+
+    Units: millionths.
+    """
     events = 0
 
     def count(*_: object) -> None:
@@ -18,7 +21,8 @@ def clock_of_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         events += 1
 
     with monkeypatch.context() as patched:
-        patched.setattr(time, "perf_counter", lambda: events * 1e-6)
+        for name in ("perf_counter", *others):
+            patched.setattr(time, name, lambda: events * 1e-6)
         sys.setprofile(count)
         try:
             yield
