@@ -170,6 +170,9 @@ class Rounds:
         """A state's program with these scopes rewritten in each of the best ways."""
         made: list[State] = []
         for way in self._ways(state.program.module, names):
+            if made and time.perf_counter() >= self.end:
+                self.cut = True
+                break
             program = state.program.clone()
             try:
                 _, pipeline = way.apply(program.module, names)
