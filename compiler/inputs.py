@@ -32,6 +32,9 @@ _CARRIERS = (
     *("scope", "loops", "view"),
 )
 
+# A member of a zip archive has a name of at most 2^16 - 1 bytes, `.npy` included.
+_LONGEST_NAME = (1 << 16) - 1 - len(".npy")
+
 
 def draw_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
     """One array per input, the same for the same program and seed."""
@@ -104,7 +107,8 @@ def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise UserError("this is one array, an NPZ archive is needed", where=str(path))
         with opened:
-            arrays = {k: _typed(opened[k], dtypes.get(k)) for k in opened.files}
+            # By whole members: of `a` and `a.npy` numpy gives the first for both.
+            arrays = {k: _typed(opened[f"{k}.npy"], dtypes.get(k)) for k in opened.files}
     except OSError as error:
         reason = error.strerror or "not an NPZ archive"
         raise UserError(f"cannot read inputs: {reason}", where=str(path)) from error
@@ -128,8 +132,13 @@ def write_outputs(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write arrays as NPZ under their names, whole or not at all.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: the file cannot be written, or a name cannot stand in such a file.
     """
+    for name in arrays:
+        if "\0" in name or len(name.encode()) > _LONGEST_NAME:
+            raise UserError(
+                f"output '{name[:40]}' has a name that no NPZ archive can hold", where=str(path)
+            )
     with atomic_write(path) as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             # np.savez takes names as keywords, so `file` would clash; the format is a zip of .npy.

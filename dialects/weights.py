@@ -7,6 +7,7 @@ that draw or read the array when it is first asked for.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -103,16 +104,25 @@ def load_safetensors(path: Path) -> Weights:
         )
     try:
         handle = safe_open(path, framework="numpy")
-        names = list(handle.keys())
+        keys = list(handle.keys())
     except (SafetensorError, OSError) as error:
         raise UserError(f"not a readable safetensors file ({error})", where=str(path)) from error
-    return Weights({name: (lambda n=name: handle.get_tensor(n)) for name in names})
+    return Weights({_name(key): (lambda k=key: handle.get_tensor(k)) for key in keys})
 
 
 def save_safetensors(path: Path, weights: Mapping[str, Array]) -> None:
     """Write all weights, whole or not at all."""
     from safetensors.numpy import save
 
-    payload = save({name: np.asarray(weights[name], order="C") for name in weights})
+    payload = save({_key(name): np.asarray(weights[name], order="C") for name in weights})
     with atomic_write(path) as file:
         file.write(payload)
+
+
+# The format has the key `__metadata__` for itself: such a weight is written with one more `_`.
+def _key(name: str) -> str:
+    return f"{name}_" if re.fullmatch("__metadata___*", name) else name
+
+
+def _name(key: str) -> str:
+    return key[:-1] if re.fullmatch("__metadata____*", key) else key
