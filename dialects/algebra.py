@@ -160,6 +160,11 @@ class ScopeOp(IRDLOperation):
         """Whether nothing is reduced."""
         return not self.summation
 
+    @property
+    def is_sum(self) -> bool:
+        """Whether a sum over iterators is taken: a contraction, in any order of its additions."""
+        return bool(self.summation) and self.reduction.data == "sum"
+
     def verify_(self) -> None:
         _verify_scope(self)
 

@@ -40,7 +40,7 @@ from .blocks import Panel, balanced, block_loops, cut_panels, each_kind, registe
 from .copy_panel import copy_panel
 from .emit import Emitter
 from .isa import Isa
-from .loops import FLAGS, split_item
+from .loops import split_item
 from .mathlib import exp
 from .microkernel import Reads, Tile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
@@ -148,7 +148,7 @@ class _Attention:
 
         def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
             frame = self._frame(b, pointers)
-            with b.loop(low, high, unroll=1) as item, b.flags(FLAGS):
+            with b.loop(low, high, unroll=1) as item:
                 rest, block = b.split(item, blocks)
                 loops = split_item(b, rest, others, self.extents)
 
@@ -232,8 +232,7 @@ class _Attention:
             params = [x.type for x in arguments]
             with self.module.function(name, params, attributes="noinline") as inner:
                 given = inner.parameters[len(params) - len(numbers) :]
-                with inner.flags(FLAGS):
-                    emit(inner, frame.inside(inner), given)
+                emit(inner, frame.inside(inner), given)
 
         b.call(self.module.once(key, define), None, arguments)
 

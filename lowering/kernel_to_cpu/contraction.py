@@ -35,8 +35,6 @@ from .past_caches import past_caches
 from .reduction import emit_scope
 from .types import Index, Value
 
-FLAGS = "nsz contract reassoc"
-
 
 @dataclass(frozen=True)
 class Argument:
@@ -94,9 +92,8 @@ def _epilogue(
         point = Point(plan.extents, values, Vector(vector, index.lanes, mask))
         buffers = Buffers(dict(zip(extras, pointers, strict=True)), types)  # pyright: ignore
         buffers.values[scopes[0].result] = accumulator
-        with b.flags(FLAGS):
-            for scope in plan.scopes[1:]:
-                buffers.values[scope.op.result] = emit_scope(b, scope, buffers, point)
+        for scope in plan.scopes[1:]:
+            buffers.values[scope.op.result] = emit_scope(b, scope, buffers, point)
         return buffers.values[scopes[-1].result]
 
     outer = [op.inputs[arguments.index(arg)] for arg in extras]

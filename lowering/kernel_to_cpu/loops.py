@@ -45,7 +45,6 @@ from .transposed import Transposed, across_iterator
 from .types import Index, Type, Value
 
 Body: TypeAlias = "Points | Transposed | RowsAcross | RowsHeld | _Rows"
-FLAGS = "nsz contract reassoc"
 # Reads of vectors in a row that is written out, not a loop.
 MOST_READS = 256
 # Written out whole, a row would be kept in more registers than there are.
@@ -68,9 +67,8 @@ def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
 
     def emit(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         places = dict(zip(op.body.block.args, pointers[:-1], strict=True))
-        with b.flags(FLAGS):
-            buffers = Buffers(places, types, optimistic=not isa.keeps_nan)  # pyright: ignore
-            body.emit(b, buffers, pointers[-1], low, high)
+        buffers = Buffers(places, types, optimistic=not isa.keeps_nan)  # pyright: ignore
+        body.emit(b, buffers, pointers[-1], low, high)
 
     return kernel(module, len(op.inputs) + 1, body.items, emit)
 

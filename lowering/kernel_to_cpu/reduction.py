@@ -71,7 +71,7 @@ class _Reduction:
         return [*made[:-1], self.sum(b, xs[-1], ys[-1])] if self.checked else made
 
     def sum(self, b: Emitter, x: Value, y: Value) -> Value:
-        """Add to the check. In another order LLVM would make one chain of it through a loop."""
+        """Add to the check."""
         with b.flags("nsz"):
             return b.add(x, y)
 
@@ -308,11 +308,11 @@ def _dtype(scope: ScopePlan) -> Type:
 def _body(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value:
     reads = [_argument(b, operand, buffers, point) for operand in scope.reads]
 
-    def emit(block: Block, parts: Sequence[Part]) -> Value:
+    def emit(block: Block, parts: Sequence[Part], summed: bool = False) -> Value:
         made = [reads[p] if isinstance(p, int) else emit(p.block, p.parts) for p in parts]
-        return emit_body(b, block, made, point.lanes)
+        return emit_body(b, block, made, point.lanes, summed=summed)
 
-    return emit(scope.op.body.block, scope.parts)
+    return emit(scope.op.body.block, scope.parts, scope.op.is_sum)
 
 
 def _argument(b: Emitter, operand: Operand, buffers: Buffers, point: Point) -> Value:

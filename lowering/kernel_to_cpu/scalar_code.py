@@ -1,4 +1,9 @@
-"""Emit a scope's scalar body: one emitter call per `arith`/`math` op, scalars and vectors alike."""
+"""Emit a scope's scalar body: one emitter call per `arith`/`math` op, scalars and vectors alike.
+
+A body is computed as it is written, each op rounded by itself: no fast-math flag stands on it. A
+sum over iterators is a contraction; there the product that is added may be rounded once with its
+addition (fma), and the order of the additions is the generator's.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,12 @@ from .emit import Emitter
 from .types import F64, I1, Type, Value, constant
 
 Emit = Callable[[Emitter, Sequence[Value]], Value]
+
+# Of a sum's additions, and of the product that each adds. LLVM contracts where both allow it. No
+# `reassoc`: the generator orders the additions, and LLVM would cancel what bodies put in.
+CONTRACTION = "nsz contract"
+# Which of two zeros of either sign is greater, IEEE 754 leaves open: it costs instructions to say.
+_EXTREME = "nsz"
 
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 
@@ -53,6 +64,14 @@ def _power(b: Emitter, args: Sequence[Value]) -> Value:
     return b.cast(wide, x.type.element)
 
 
+def _extreme(name: str) -> Emit:
+    def emit(b: Emitter, args: Sequence[Value]) -> Value:
+        with b.flags(_EXTREME):
+            return b.maximum(*args) if name == "maximum" else b.minimum(*args)
+
+    return emit
+
+
 def _intrinsic(name: str) -> Emit:
     return lambda b, args: b.unary(name, args[0])
 
@@ -68,8 +87,8 @@ EMIT: dict[str, Emit] = {
     "mul": lambda b, a: b.mul(*a),
     "div": _divide,
     "rem": _remainder,
-    "max": lambda b, a: b.maximum(*a),
-    "min": lambda b, a: b.minimum(*a),
+    "max": _extreme("maximum"),
+    "min": _extreme("minimum"),
     "pow": _power,
     "neg": lambda b, a: b.negate(a[0]),
     "abs": _absolute,
@@ -93,15 +112,23 @@ EMIT: dict[str, Emit] = {
 }
 
 
-def emit_body(b: Emitter, block: Block, arguments: Sequence[Value], lanes: int) -> Value:
-    """Emit the body on its arguments' values (all with `lanes` lanes, in compute types)."""
+def emit_body(
+    b: Emitter, block: Block, arguments: Sequence[Value], lanes: int, *, summed: bool = False
+) -> Value:
+    """Emit the body on its arguments' values (all with `lanes` lanes, in compute types).
+
+    Args:
+        summed: a sum over iterators adds the result: its last op may contract with the addition.
+    """
     values: dict[SSAValue, Value] = dict(zip(block.args, arguments, strict=True))
-    for op in block.ops:
-        if op.results:
-            values[op.results[0]] = _emit(b, op, values, lanes)
     last = block.last_op
     assert last is not None
-    return values[last.operands[0]]
+    result = last.operands[0]
+    for op in block.ops:
+        if op.results:
+            with b.flags(CONTRACTION if summed and op.results[0] is result else ""):
+                values[op.results[0]] = _emit(b, op, values, lanes)
+    return values[result]
 
 
 def _emit(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: int) -> Value:
@@ -135,15 +162,10 @@ def identity(reduction: str, dtype: Type) -> Value:
 
 def combine(b: Emitter, reduction: str, total: Value, value: Value) -> Value:
     """One step of a reduction."""
-    match reduction:
-        case "sum":
-            return b.add(total, value)
-        case "prod":
-            return b.mul(total, value)
-        case "max":
-            return b.maximum(total, value)
-        case _:
-            return b.minimum(total, value)
+    if reduction in ("max", "min"):
+        return EMIT[reduction](b, (total, value))
+    with b.flags(CONTRACTION):
+        return b.add(total, value) if reduction == "sum" else b.mul(total, value)
 
 
 HORIZONTAL = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}

@@ -38,7 +38,6 @@ from .emit import Emitter
 from .gemm_spec import GemmSpec
 from .gemm_spec import candidates as gemm_schedules
 from .isa import Isa
-from .loops import FLAGS
 from .microkernel import Fetch, Reads, Tile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .nest import Buffers
@@ -215,7 +214,7 @@ class _TiledProduct:
         def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
             v = b.reserve(F32, self.places * self.v_place)
             m = b.reserve(F32, self.places * self.m_place)
-            with b.loop(low, high, unroll=1) as item, b.flags(FLAGS):
+            with b.loop(low, high, unroll=1) as item:
                 self._item(b, pointers, (v, m), item)
 
         return kernel(self.module, len(self.op.inputs) + 1, len(self.sizes), body)

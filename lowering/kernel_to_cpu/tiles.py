@@ -27,11 +27,10 @@ from .access import Access, Point, Vector, compute_type, emit_index, read, store
 from .emit import Emitter
 from .isa import Isa
 from .lanes import split_item
-from .loops import FLAGS
 from .module import KernelCode, Module, kernel
 from .nest import Buffers, Operand, access
 from .past_caches import LINE, past_caches
-from .scalar_code import combine, emit_body, identity
+from .scalar_code import CONTRACTION, combine, emit_body, identity
 from .types import F32, I64, Index, Value, constant
 
 Place = tuple[int, ...]
@@ -146,8 +145,7 @@ def emit_tiles(op: LoopsOp, isa: Isa) -> KernelCode:
         arguments = list(op.body.block.args)
         types = {arg: tensor_type(v) for arg, v in zip(arguments, op.inputs, strict=True)}
         places = dict(zip(arguments, pointers[:-1], strict=True))
-        with b.flags(FLAGS):
-            body.emit(b, Buffers(places, types), pointers[-1], low, high)  # pyright: ignore
+        body.emit(b, Buffers(places, types), pointers[-1], low, high)  # pyright: ignore
 
     return kernel(Module(), len(op.inputs) + 1, body.items, emit)
 
@@ -278,10 +276,11 @@ class Tiles:
             at = {**known, **dict(zip(scope.sums, step, strict=True))}
             args = [self._argument(b, r, buffers, point, at, values) for r in scope.reads]
             if scope.product is not None and scope.sums:
-                total = _add_product(b, total, args)
+                with b.flags(CONTRACTION):
+                    total = _add_product(b, total, args)
                 continue
             lifted = [_vector(b, a, point, r) for a, r in zip(args, scope.reads, strict=True)]
-            value = emit_body(b, scope.op.body.block, lifted, point.lanes)
+            value = emit_body(b, scope.op.body.block, lifted, point.lanes, summed=scope.op.is_sum)
             if not scope.sums:
                 return value
             total = value if total is None else combine(b, scope.op.reduction.data, total, value)
