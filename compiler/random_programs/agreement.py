@@ -8,8 +8,9 @@ comparison or a cast near a tie, an overflow) the position says nothing and is n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
@@ -22,8 +23,11 @@ from ...dialects.types import Array, Tensor, is_float, to_numpy
 from ..levels import lower_to
 from .noise import noisy_run, unit
 
-# Noisy runs, in pairs of opposite signs: of a tie, one of the two falls on each side.
+# Noisy runs, in pairs of opposite signs: of a tie, one of the two falls on each side. Two pairs may
+# both happen to move one position by next to nothing: before anything is called a difference, more
+# are run.
 RUNS = 4
+MORE_RUNS = 20
 # How far beyond the spread of the noisy values is agreement.
 SLACK = 8.0
 # Positions whose noisy values spread more than this, relatively, are not compared.
@@ -58,9 +62,25 @@ class Agreement:
 
     exact: dict[str, Array]
     types: dict[str, Tensor]
-    tolerance: dict[str, Array]
+    noisy: Iterator[list[Array]]
+    tolerance: dict[str, Array] = field(default_factory=dict)
     compared: int = 0
     total: int = 0
+
+    def __post_init__(self) -> None:
+        self._runs: list[list[Array]] = []
+        self._take(RUNS)
+
+    def _take(self, count: int) -> bool:
+        """Widen the tolerances by noisy runs until there are `count`; whether any was made."""
+        new = list(itertools.islice(self.noisy, count - len(self._runs)))
+        self._runs += new
+        if new:
+            self.tolerance = {
+                name: _tolerance(exact, [run[k] for run in self._runs], self.types[name])
+                for k, (name, exact) in enumerate(self.exact.items())
+            }
+        return bool(new)
 
     @staticmethod
     def of(program: Program, inputs: Mapping[str, Array]) -> Agreement:
@@ -71,16 +91,15 @@ class Agreement:
         """
         exact = reference.run(program, inputs)
         lowered = lower_to(program, "algebra") if _is_graph(program) else program
-        noisy = [noisy_run(lowered, inputs, k // 2, 1.0 - k % 2 * 2) for k in range(RUNS)]
-        names = list(exact)
-        tolerance = {
-            name: _tolerance(exact[name], [run[k] for run in noisy], program.outputs[name])
-            for k, name in enumerate(names)
-        }
-        return Agreement(exact, program.outputs, tolerance)
+        noisy = (noisy_run(lowered, inputs, k // 2, 1.0 - k % 2 * 2) for k in range(MORE_RUNS))
+        return Agreement(exact, program.outputs, noisy)
 
     def difference(self, found: Mapping[str, Array]) -> Difference | None:
         """The first disagreement of a target's results (any order of the same names)."""
+        first = self._difference(found)
+        return self._difference(found) if first is not None and self._take(MORE_RUNS) else first
+
+    def _difference(self, found: Mapping[str, Array]) -> Difference | None:
         self.compared = self.total = 0
         for name, exact in self.exact.items():
             got = np.asarray(found[name])

@@ -10,7 +10,7 @@ value each tensor carries two noisy twins, computed from noisy operands: how far
 much rounding may matter, and an integer on which they disagree is not taken.
 """
 
-from .case import Case, Difference
-from .model import random_model
+from support.random_onnx.case import Case, Difference
+from support.random_onnx.model import random_model
 
 __all__ = ["Case", "Difference", "random_model"]

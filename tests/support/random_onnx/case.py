@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 
-from .runtime import session_of
+from support.random_onnx.runtime import session_of
 
 Array = np.ndarray
 

@@ -6,8 +6,8 @@ import string
 
 import numpy as np
 
-from .case import Value
-from .grower import FLOATS, Grower
+from support.random_onnx.case import Value
+from support.random_onnx.grower import FLOATS, Grower
 
 
 def is_finite(v: Value) -> bool:

@@ -6,9 +6,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from .case import Value
-from .elementwise import floating
-from .grower import Grower
+from support.random_onnx.case import Value
+from support.random_onnx.elementwise import floating
+from support.random_onnx.grower import Grower
 
 
 def _type(v: Value, shape=None) -> tuple[int, list[int]]:

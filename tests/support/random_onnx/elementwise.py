@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from .case import Value
-from .grower import BOOL, FLOATS, INTEGERS, WIDE, Grower
+from support.random_onnx.case import Value
+from support.random_onnx.grower import BOOL, FLOATS, INTEGERS, WIDE, Grower
 
 UNARY = (
     "Abs", "Neg", "Exp", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "Relu", "Softplus", "Softsign",

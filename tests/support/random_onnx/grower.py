@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .case import Array, Value, epsilon, is_float
-from .runtime import make_model, session_of
+from support.random_onnx.case import Array, Value, epsilon, is_float
+from support.random_onnx.runtime import make_model, session_of
 
 OPSETS = (13, 17, 18, 20, 21, 22)
 FLOATS = tuple(np.dtype(t) for t in (np.float32, np.float64, np.float16))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from . import contractions, control, elementwise, shapes
-from .case import Case, Value
-from .grower import BOOL, FLOATS, INTEGERS, Grower, initializer, make_model
+from support.random_onnx import contractions, control, elementwise, shapes
+from support.random_onnx.case import Case, Value
+from support.random_onnx.grower import BOOL, FLOATS, INTEGERS, Grower, initializer, make_model
 
 FAMILIES = {
     **elementwise.FAMILIES,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from .case import Value
-from .contractions import is_finite
-from .elementwise import floating, numeric
-from .grower import BOOL, Grower
+from support.random_onnx.case import Value
+from support.random_onnx.contractions import is_finite
+from support.random_onnx.elementwise import floating, numeric
+from support.random_onnx.grower import BOOL, Grower
 
 REDUCE = (
     "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
