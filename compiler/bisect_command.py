@@ -33,7 +33,7 @@ def bisect_command(arguments: Namespace) -> int:
     if (arguments.result is None) == (arguments.passes is None):
         hint = "isoform bisect A -p PIPELINE, or isoform bisect A B"
         raise UsageError("one of B and -p PIPELINE is needed", hint=hint)
-    program = load(arguments, arguments.model)
+    program = load(arguments, arguments.model, arguments.seed)
     result = _result(arguments)
     pipeline = arguments.passes
     if pipeline is None:
@@ -52,7 +52,7 @@ def _result(arguments: Namespace) -> Program | None:
     path = arguments.result
     if path is None or Path(path).suffix.lower() == ".json":
         return None
-    return load(arguments, path)
+    return load(arguments, path, arguments.seed)
 
 
 def _pipeline(path: str, result: Program | None) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -20,8 +21,8 @@ from typing import Any
 from .. import __version__
 from ..dialects.errors import UserError
 from ..dialects.files import cannot, read_whole, write_whole
-from ..dialects.program import Program, pipeline_of
-from ..passes.equivalence import Verdict, compare
+from ..dialects.program import Program, pipeline_of, provenance
+from ..passes.equivalence import Verdict, compare, fresh_seed
 from ..passes.same_interface import check_comparable
 from ..passes.verify_equivalence import without_time
 from . import api
@@ -29,6 +30,8 @@ from .certificate_schema import FORMAT, SCHEMA, VERSION
 from .json_schema import first_fault
 from .program_file import module_text, read_program, used_weights, weights_file
 
+# Seconds for checking a certificate again, where the caller sets no limit.
+CHECKING = 600.0
 ZOO = "zoo:"
 MEMORY = "memory:"
 
@@ -116,10 +119,34 @@ def lasting_rewrites(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [rewrite for rewrite in report["rewrites"] if "error" not in rewrite]
 
 
+@dataclass(frozen=True)
+class Checked:
+    """What checking a certificate again found.
+
+    Attributes:
+        verdict: of the comparison made now.
+        body: what the certificate says.
+        compared: the fields that were found again, in words.
+        unchecked: the fields that nothing here recomputes, as they are written.
+    """
+
+    verdict: Verdict
+    body: dict[str, Any]
+    compared: tuple[str, ...]
+    unchecked: dict[str, Any]
+
+
 def check_certificate(
-    document: Mapping[str, Any], source: Program, result: Program, budget: float = 60.0
+    document: Mapping[str, Any],
+    source: Program,
+    result: Program,
+    budget: float = CHECKING,
+    seed: int | None = None,
 ) -> Verdict:
     """Check a certificate of programs in memory again, from these programs.
+
+    Args:
+        seed: repeats the draws of a check that said it; fresh ones for None.
 
     Raises:
         UserError: it is none or was changed, a program is not the one certified, or they do not
@@ -129,24 +156,24 @@ def check_certificate(
     for role, program in (("source", source), ("result", result)):
         if body[role]["files"] != _in_memory(role, program)["files"]:
             raise UserError(f"this is not the {role} that was certified")
-    return _as_certified(body, source, result, budget, "certificate")
+    return _as_certified(body, source, result, budget, seed, "certificate").verdict
 
 
-def recheck(path: Path, budget: float | None = None) -> tuple[Verdict, dict[str, Any]]:
-    """Check a certificate again from its source and result, and return its body.
+def recheck(path: Path, budget: float | None = None, seed: int | None = None) -> Checked:
+    """Check a certificate again from its source and result.
+
+    Nothing in the certificate decides how: neither a seed nor a limit in it is believed.
 
     Args:
-        budget: seconds for the comparison; None for 60, or twice what it took when the certificate
-            was made, where that is more.
+        budget: seconds for the comparison; None for `CHECKING`.
+        seed: repeats the draws of a check that said it; fresh ones for None.
 
     Raises:
         UserError: the certificate is none or was changed, or a file was; the comparison gives
-            another verdict than the one certified.
+            another verdict than the one certified, or a field is not as it was found again.
     """
     document = _document_at(path)
     body = document["body"]
-    if budget is None:
-        budget = max(60.0, 2.0 * document["made"].get("seconds", 0.0))
     folder = path.resolve().parent
     models = [_named(body[role], folder) for role in ("source", "result")]
     for role, model in zip(("source", "result"), models, strict=True):
@@ -154,23 +181,90 @@ def recheck(path: Path, budget: float | None = None) -> tuple[Verdict, dict[str,
     before, after = (model.load() for model in models)
     if models[0].name.startswith(ZOO):
         _check_files("source", body["source"]["files"], models[0], folder, before)
-    return _as_certified(body, before, after, budget, str(path)), body
+    budget = CHECKING if budget is None else budget
+    checked = _as_certified(body, before, after, budget, seed, str(path))
+    checked.unchecked["made"] = document["made"]
+    return checked
 
 
 def _as_certified(
-    body: Mapping[str, Any], before: Program, after: Program, budget: float, where: str
-) -> Verdict:
-    """Compare again. Raises UserError where the verdict is not of the kind certified."""
+    body: dict[str, Any],
+    before: Program,
+    after: Program,
+    budget: float,
+    seed: int | None,
+    where: str,
+) -> Checked:
+    """Compare again. Raises UserError where what is found is not what is certified."""
     check_comparable(before, after)
-    verdict = compare(before, after, seed=body["verdict"]["seed"], budget=budget)
-    if verdict.kind != body["verdict"]["kind"]:
+    seed = fresh_seed() if seed is None else seed
+    verdict = compare(before, after, seed=seed, budget=budget)
+    stated = body["verdict"]
+    if verdict.kind != stated["kind"]:
         raise UserError(
             "the programs do not compare as certified",
             where=where,
-            expected=body["verdict"]["kind"],
+            expected=stated["kind"],
             found=without_time(verdict),
         )
-    return verdict
+    return Checked(verdict, body, *_fields(body, before, after, verdict, where))
+
+
+def _fields(
+    body: Mapping[str, Any], before: Program, after: Program, verdict: Verdict, where: str
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Names of the fields found again, and the others.
+
+    Raises:
+        UserError: a field that can be found again is another one.
+    """
+    found, stated = verdict.as_json(), body["verdict"]
+    _require("assumptions", stated["assumptions"], found["assumptions"], where)
+    made, said = ([(c["name"], c["expression"]) for c in v["folded"]] for v in (found, stated))
+    _require("folded constants", said, made, where)
+    most = max((_ulps(c) for c in stated["folded"]), default=0.0)
+    if verdict.largest_ulps > most + 1.0:  # another BLAS may round the expression otherwise
+        _require("distance of the folded constants, in ulp", most, verdict.largest_ulps, where)
+    compared = ["kind", "assumptions", "folded"]
+    unchecked: dict[str, Any] = {}
+    before_, after_ = pipeline_of(before.module), pipeline_of(after.module)
+    own = after_.removeprefix(f"{before_}," if before_ else "")
+    if after_ and after_ != before_:
+        if body["pipeline"] not in (after_, own):
+            _require("pipeline", body["pipeline"], own, where)
+        compared.append("pipeline")
+    else:
+        unchecked["pipeline"] = body["pipeline"]
+    listed = {rewrite["rule"] for rewrite in body["rewrites"]}
+    named = _rules(after) - _rules(before)
+    # "derive match" and "pass/Pattern" are known by their parts.
+    known = {word for rule in listed for word in (rule, *re.split("[ /]", rule))}
+    if named and not named & known:
+        _require("rewrites", sorted(listed), f"{sorted(named)} in the result", where)
+    unchecked["rewrites"] = f"{len(body['rewrites'])}, by {len(listed)} rules"
+    if others := sorted(named - known):
+        unchecked["rewrites"] += f"; the result names {', '.join(others)} besides"
+    unchecked |= {key: body[key] for key in ("seed", "tolerance", "versions")}
+    unchecked["verdict"] = {
+        key: value for key, value in stated.items() if key not in ("kind", "assumptions", "folded")
+    }
+    return tuple(compared), unchecked
+
+
+def _require(what: str, stated: Any, found: Any, where: str) -> None:
+    """Raise UserError where a field is not what was found."""
+    if stated != found:
+        message = f"the certificate states other {what} than are found again"
+        raise UserError(message, where=where, expected=stated, found=found)
+
+
+def _ulps(constant: Mapping[str, Any]) -> float:
+    return float(constant["ulps"])
+
+
+def _rules(program: Program) -> set[str]:
+    """Rules that ops of a program say they were made by."""
+    return {rule for op in program.module.walk() for rule in provenance(op)}
 
 
 def read_certificate(path: Path) -> dict[str, Any]:
@@ -369,4 +463,13 @@ def _check_files(
             raise UserError(f"the {role} has other files now", expected=listed, found=names)
 
 
-__all__ = ["Model", "Work", "body_hash", "certify", "files_of", "read_certificate", "recheck"]
+__all__ = [
+    "Checked",
+    "Model",
+    "Work",
+    "body_hash",
+    "certify",
+    "files_of",
+    "read_certificate",
+    "recheck",
+]

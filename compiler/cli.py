@@ -127,8 +127,8 @@ def _model(parser: ArgumentParser) -> None:
     _binding(parser)
 
 
-def _binding(parser: ArgumentParser) -> None:
-    """What decides the program that MODEL names."""
+def _binding(parser: ArgumentParser, seed: bool = True) -> None:
+    """What decides the program that MODEL names; without `seed` that flag is for other draws."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -138,7 +138,9 @@ def _binding(parser: ArgumentParser) -> None:
         help="bind the dynamic dims of an input (repeatable)",
     )
     parser.add_argument("--batch", type=_positive, default=1, help="batch size of a zoo model")
-    parser.add_argument("--seed", type=_whole, default=0, help="of drawn weights and inputs (0)")
+    name = "--seed" if seed else "--zoo-seed"
+    text = "of drawn weights and inputs (0)" if seed else "of a zoo model's weights (0)"
+    parser.add_argument(name, type=_whole, default=0, metavar="N", help=text)
 
 
 def _json(parser: ArgumentParser) -> None:
@@ -310,9 +312,11 @@ def _add_verify(subparsers: Any, name: str) -> ArgumentParser:
         metavar="FILE",
         help="two of FILE.onnx, FILE.mlir, zoo:NAME; or one C.json",
     )
-    text = "seconds for the comparison (60, of a certificate that took long twice that time)"
+    text = "seconds for the comparison (60, of a certificate 600)"
     add("--budget", type=_seconds, metavar="S", help=text)
-    _binding(parser)
+    text = "repeat the draws of a verdict that printed this seed (fresh ones each time)"
+    add("--seed", type=_whole, metavar="N", help=text)
+    _binding(parser, seed=False)
     _json(parser)
     return parser
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..dialects.errors import UsageError
 from ..dialects.program import Program
-from ..passes.equivalence import Difference, OutputVerdict, Verdict, compare
+from ..passes.equivalence import Difference, OutputVerdict, Verdict, compare, fresh_seed
 from ..passes.same_interface import check_comparable
 from . import api
 from .commands import print_json
@@ -24,10 +24,11 @@ def verify_command(arguments: Namespace) -> int:
         return _certificate(arguments, paths[0])
     if len(paths) > 2:
         raise UsageError("two programs are compared at a time", found=len(paths))
-    first, second = (load(arguments, path) for path in paths)
+    first, second = (load(arguments, path, arguments.zoo_seed) for path in paths)
     check_comparable(first, second)
     budget = 60.0 if arguments.budget is None else arguments.budget
-    verdict = compare(first, second, seed=arguments.seed, budget=budget)
+    seed = fresh_seed() if arguments.seed is None else arguments.seed
+    verdict = compare(first, second, seed=seed, budget=budget)
     if arguments.json:
         print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})
     else:
@@ -35,9 +36,9 @@ def verify_command(arguments: Namespace) -> int:
     return 0 if verdict.is_equal else 1
 
 
-def load(arguments: Namespace, path: str) -> Program:
+def load(arguments: Namespace, path: str, seed: int) -> Program:
     """The program at a path, dynamic dims bound by --shape."""
-    return api.load(path, dict(arguments.shape), batch=arguments.batch, seed=arguments.seed)
+    return api.load(path, dict(arguments.shape), batch=arguments.batch, seed=seed)
 
 
 def _certificate(arguments: Namespace, path: str) -> int:
@@ -46,13 +47,18 @@ def _certificate(arguments: Namespace, path: str) -> int:
         raise UsageError("the second program is missing", where=path, hint=hint)
     from .certificate import recheck
 
-    verdict, body = recheck(Path(path), arguments.budget)
+    checked = recheck(Path(path), arguments.budget, arguments.seed)
+    verdict, body = checked.verdict, checked.body
     if arguments.json:
         found = {"certificate": path, "source": body["source"]["name"]}
-        print_json({**found, "result": body["result"]["name"], **verdict.as_json()})
+        found |= {"result": body["result"]["name"], "not_checked": checked.unchecked}
+        print_json({**found, **verdict.as_json()})
     else:
         print(f"{path}: source, result and certificate are unchanged")
         print(in_words(verdict))
+        print(f"compared with what the certificate says: {', '.join(checked.compared)}")
+        print("as the certificate says, not checked again:")
+        print("\n".join(f"  {name}: {value}" for name, value in checked.unchecked.items()))
     return 0 if verdict.is_equal else 1
 
 
@@ -67,6 +73,7 @@ def in_words(verdict: Verdict) -> str:
         lines.append(f"probability of a wrong answer: at most {bound_text(verdict.error_bound)}")
     if verdict.difference is not None:
         lines.append(_witness(verdict.difference))
+    lines.append(f"random draws: --seed {verdict.seed} repeats them")
     return "\n".join(lines)
 
 

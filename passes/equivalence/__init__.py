@@ -1,6 +1,6 @@
 """Equivalence of two programs at every output position; see verdict.py for what is claimed."""
 
-from .compare import compare, correspondence
+from .compare import compare, correspondence, fresh_seed
 from .verdict import (
     Assumption,
     Difference,
@@ -19,4 +19,5 @@ __all__ = [
     "Verdict",
     "compare",
     "correspondence",
+    "fresh_seed",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +14,14 @@ from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.types import Tensor
 from . import constants, witness
-from .differences import Pairs, by_residues, by_witness, first_lost, foreign_constants
+from .differences import (
+    Pairs,
+    by_residues,
+    by_witness,
+    depends_on,
+    first_lost,
+    foreign_constants,
+)
 from .identities import STATEMENTS
 from .match import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
@@ -46,7 +55,8 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
     by place where names differ and are not given by the user).
 
     Args:
-        seed: chooses primes, random values and witnesses.
+        seed: chooses primes, random values and witnesses, together with the text of both programs:
+            no program can be written for the draws that it will be compared with.
         budget: seconds; past it what is not proved is unknown.
 
     Raises:
@@ -54,9 +64,21 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
     """
     started = time.monotonic()
     order = correspondence(a, b)
-    comparison = _Comparison(a, b, order, seed, started + budget)
+    comparison = _Comparison(a, b, order, _draws(a, b, seed), started + budget)
     found = comparison.run()
-    return replace(found, seconds=time.monotonic() - started)
+    return replace(found, seed=seed, seconds=time.monotonic() - started)
+
+
+def fresh_seed() -> int:
+    """A seed that nobody knew before; JSON and the command line hold it exactly."""
+    return secrets.randbits(48)
+
+
+def _draws(a: Program, b: Program, seed: int) -> int:
+    """What all random draws of one comparison come from."""
+    texts = [hashlib.sha256(str(p.module).encode()).hexdigest() for p in (a, b)]
+    joined = hashlib.sha256(f"{seed} {texts[0]} {texts[1]}".encode()).digest()
+    return int.from_bytes(joined[:6], "big")
 
 
 def correspondence(a: Program, b: Program) -> list[int]:
@@ -209,11 +231,18 @@ class _Comparison:
         if self.weights.wrong:
             name, constant = next(iter(sorted(self.weights.wrong.items())))
             return f"constant '{name}' is {constant.ulps:.3g} ulp from the expression it carries"
-        if foreign:
-            several = f"{len(foreign)} constants" if len(foreign) > 1 else "a constant"
+        if self.weights.alone:
+            name = self.weights.alone[0]
             return (
-                f"{several} of one program are not in the other, and carry no expression over "
-                f"its weights: '{foreign[0]}'{', ...' if len(foreign) > 1 else ''}; on the inputs "
+                f"the data of weight '{name}' is absent, and only one program has it by that type"
+            )
+        if foreign:
+            several = len(foreign) > 1
+            one = f"{len(foreign)} constants" if several else "a constant"
+            are, carry = ("are", "carry") if several else ("is", "carries")
+            return (
+                f"{one} of one program {are} not in the other, and {carry} no expression over "
+                f"its weights: '{foreign[0]}'{', ...' if several else ''}; on the inputs "
                 "tried the outputs agree but for rounding"
             )
         if proof.reason:
@@ -242,7 +271,8 @@ class _Comparison:
         statements = {**STATEMENTS, constants.NAME: constants.STATEMENT}
         assumptions = [Assumption(name, statements[name]) for name in assumed]
         if self.weights.by_name:
-            statement = "weights without data are the same where they have the same name"
+            listed = ", ".join(f"'{name}'" for name in self.weights.by_name)
+            statement = f"weights of one name whose data is absent are the same: {listed}"
             assumptions.append(Assumption("weights-by-name", statement))
         folded = [c for _, c in sorted(self.weights.folded.items())]
         if matcher is not None and constants.NAME in assumed:
@@ -270,15 +300,25 @@ class _Comparison:
     def _different(self, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> Verdict | None:
         """The verdict "different", where a concrete input shows it."""
         tolerance = _LOOSE if self._foreign_constants() else witness.TOLERANCE
-        found = by_witness(self.a, self.b, self.order, pairs, proofs, self.prover, tolerance)
+        wanted = self._decidable(pairs, proofs)
+        found = by_witness(self.a, self.b, self.order, pairs, wanted, self.prover, tolerance)
         return None if found is None else self._differing(found, matcher, pairs, proofs)
+
+    def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:
+        """Which outputs may be shown to differ: not those of weights of which nothing is known."""
+        unknown = frozenset(f"weight name {key}" for key in self.weights.alone)
+        return [
+            not proof.equal and not any(depends_on(source, unknown) for source in pair)
+            for pair, proof in zip(pairs, proofs, strict=True)
+        ]
 
     def _by_residues(self) -> Verdict | None:
         """The verdict "different", where outputs are polynomials of the inputs alone."""
         if self.state is None:
             return None
         matcher, pairs, proofs = self.state
-        found = by_residues(self.a, self.b, pairs, proofs, self.prover)
+        wanted = self._decidable(pairs, proofs)
+        found = by_residues(self.a, self.b, pairs, wanted, self.prover)
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _differing(
@@ -307,4 +347,4 @@ class _Comparison:
         return names[0] != names[1]
 
 
-__all__ = ["compare", "correspondence"]
+__all__ = ["compare", "correspondence", "fresh_seed"]

@@ -4,7 +4,8 @@ Two expressions are equal up to such constants if, for each product of data (inp
 cut), the coefficients agree: tensors computed from weights alone, in float64, on both sides. A
 convolution with batch norm and the convolution that some other tool folded it into are the case in
 point. How far apart the coefficients are is stated in ulps of the sum of their parts' magnitudes;
-beyond `MOST_ULPS` they are not taken for one another.
+beyond `MOST_ULPS` they are not taken for one another, nor where anything overflows on the way:
+a distance that is no number is no agreement.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ...dialects.types import Array, is_float, to_numpy
 from .field import sources_of
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
+from .verdict import MOST_ULPS
 
 NAME = "inferred-folding"
 STATEMENT = (
@@ -43,8 +45,6 @@ STATEMENT = (
     "whose values they have, up to rounding"
 )
 METHOD = "coefficients"
-# Other tools compute constants in float32: some roundings of the largest part.
-MOST_ULPS = 16.0
 _MOST_ELEMENTS = 1 << 24
 
 Data = Mapping[str, Callable[[], Array]]
@@ -81,7 +81,8 @@ def prove_up_to_constants(
         for side, expr in enumerate(pair):
             for term in expr.terms:
                 _add(groups, side, term, a.shape, data)
-        apart = max((_apart(g, to_numpy(a.element)) for g in groups), default=0.0)
+        with np.errstate(all="ignore"):  # what overflows is found by `_apart`
+            apart = max((_apart(g, to_numpy(a.element)) for g in groups), default=0.0)
     except (TooManyTermsError, _UnknownError):
         return Proof(None), 0.0
     if not apart <= MOST_ULPS:
@@ -219,10 +220,7 @@ def _apart(group: _Group, dtype: np.dtype[Any]) -> float:
             total = total + part
             size = np.maximum(size, np.abs(part))
         totals.append(total)
-    if not all(np.isfinite(t).all() for t in totals):
-        return float("inf")
     wrong = np.abs(totals[0] - totals[1])
-    if not wrong.any():
-        return 0.0
     unit = np.spacing(size.astype(dtype)).astype(np.float64)
-    return float((wrong / unit).max())
+    apart = wrong / unit
+    return float(apart.max()) if np.isfinite(apart).all() else float("inf")

@@ -26,11 +26,13 @@ def by_witness(
     b: Program,
     order: Sequence[int],
     pairs: Pairs,
-    proofs: Sequence[Proof],
+    wanted: Sequence[bool],
     prover: Prover,
     tolerance: float,
 ) -> Difference | None:
-    """A difference of float64 values on drawn inputs, of an output that is not proved equal."""
+    """A difference of float64 values on drawn inputs, of an output that is `wanted`."""
+    if not any(wanted):
+        return None
     scales, names = _scales(pairs), a.output_names
     begun = time.monotonic()
     for k in range(witness.MOST_DRAWS):
@@ -44,7 +46,7 @@ def by_witness(
         except UserError:  # these inputs suit it not, or the reference cannot run it at all
             continue
         for d in found:
-            if not proofs[d.output].equal:
+            if wanted[d.output]:
                 name = names[d.output]
                 count = d.positions
                 return Difference(
@@ -60,6 +62,22 @@ def _scales(pairs: Pairs) -> Sequence[float]:
     used = {f for pair in pairs for source in pair for f in functions_of(source)}
     steep = used & witness.STEEP or any(f.startswith("raw.") for f in used)
     return [s for s in witness.SCALES if s <= 1.0] if steep else witness.SCALES
+
+
+def depends_on(source: Source, identities: frozenset[str]) -> bool:
+    """Whether a leaf of one of these identities is below a source."""
+    if not identities:
+        return False
+    seen: set[str] = set()
+    stack = [source]
+    while stack:
+        for node in schedule(stack.pop()):
+            if isinstance(node, Leaf) and node.token not in seen:
+                if node.identity in identities:
+                    return True
+                seen.add(node.token)
+                stack.extend(node.operands)
+    return False
 
 
 def functions_of(source: Source) -> set[str]:
@@ -78,11 +96,11 @@ def functions_of(source: Source) -> set[str]:
 
 
 def by_residues(
-    a: Program, b: Program, pairs: Pairs, proofs: Sequence[Proof], prover: Prover
+    a: Program, b: Program, pairs: Pairs, wanted: Sequence[bool], prover: Prover
 ) -> Difference | None:
     """A difference of polynomials in the inputs alone is a difference: no witness is needed."""
-    for name, (x, y), proof in zip(a.output_names, pairs, proofs, strict=True):
-        if proof.equal or not all(_is_polynomial(s, (a, b)) for s in (x, y)):
+    for name, (x, y), sought in zip(a.output_names, pairs, wanted, strict=True):
+        if not sought or not all(_is_polynomial(s, (a, b)) for s in (x, y)):
             continue
         field = Residues(draw_primes(2, prover.seed), prover.seed)
         evaluator = Evaluator(field, (), prover.check)

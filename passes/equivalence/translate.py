@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from xdsl.context import Context
@@ -166,8 +167,7 @@ class Translator:
         """An op no scope expresses: its results are whatever it makes of these operands."""
         operands = [self.values[v] for v in op.operands]
         identity = f"{callee} {_config(callee, config)}"
-        node = config.data.get("op_type")
-        if isinstance(node, StringAttr) and node.data in RANDOM_NODES:
+        if _is_random(config):
             self.random += 1
             identity += f" random {self.side} {self.random}"
         for k, result in enumerate(op.results):
@@ -196,18 +196,44 @@ def whole(source: Source) -> Scope:
 
 
 def _config(callee: str, config: DictionaryAttr) -> str:
-    """Properties in a fixed order; of an ONNX node what is not its own or its tensors' names."""
+    """Properties in a fixed order; of an ONNX node what is not its own or its tensors' names.
+
+    Which optional operands are there is told by place, and so is which of its outputs are read:
+    LSTM's second output is another tensor than its third, though each may be the only result.
+    """
     parts = {name: str(value) for name, value in config.data.items()}
     node = config.data.get("node")
     if callee == OpaqueOp.name and isinstance(node, StringAttr):
-        import onnx
-
-        proto = onnx.NodeProto.FromString(bytes.fromhex(node.data))
-        given = [bool(name) for name in proto.input]
-        for name in ("name", "doc_string", "input", "output"):
+        proto = _node(node)
+        given = [[bool(name) for name in names] for names in (proto.input, proto.output)]
+        attributes = sorted(proto.attribute, key=lambda a: a.name)
+        for name in ("name", "doc_string", "input", "output", "attribute", "metadata_props"):
             proto.ClearField(name)
+        for attribute in attributes:
+            attribute.ClearField("doc_string")
+        proto.attribute.extend(attributes)
         parts["node"] = f"{given} {proto.SerializeToString(deterministic=True).hex()}"
     return str(sorted(parts.items()))
+
+
+def _node(text: StringAttr) -> Any:
+    import onnx
+
+    return onnx.NodeProto.FromString(bytes.fromhex(text.data))
+
+
+def _is_random(config: DictionaryAttr) -> bool:
+    """Whether an ONNX node, or one inside it, draws its results."""
+    node = config.data.get("node")
+    if not isinstance(node, StringAttr):
+        return False
+    stack = [_node(node)]
+    while stack:
+        proto = stack.pop()
+        if proto.op_type in RANDOM_NODES:
+            return True
+        stack.extend(n for a in proto.attribute for g in (a.g, *a.graphs) for n in g.node)
+    return False
 
 
 def literal(op: ConstantOp) -> Source:

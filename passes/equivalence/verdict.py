@@ -30,6 +30,10 @@ UNKNOWN: Kind = "unknown"
 # From the best to the worst; a program's kind is the worst of its outputs'.
 ORDER: tuple[Kind, ...] = (EQUAL, FOLDING, FUNCTIONS, UNKNOWN, DIFFERENT)
 
+# A constant further than so many units in the last place of its type from an expression was not
+# made from it (docs/trust.md states the same number).
+MOST_ULPS = 8.0
+
 
 @dataclass(frozen=True)
 class OutputVerdict:

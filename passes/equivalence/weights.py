@@ -1,8 +1,9 @@
 """Which weights of two programs are the same tensor, and constants made at compile time.
 
-A weight is its content: two weights are one tensor if their bytes, shape and type are equal. Where
-data is absent on a side, or both programs share one store, a weight is its name. A weight that
-carries `isoform.expression` stands for that expression over the source's weights.
+A weight is its content: two weights are one tensor if their bytes, shape and type are equal. A
+weight whose data is absent from a program that uses it is its name, on both sides, and the verdict
+lists it; so are all weights of programs that share one store. A weight that carries
+`isoform.expression` stands for that expression over the source's weights.
 """
 
 from __future__ import annotations
@@ -21,10 +22,7 @@ from ...dialects.program import Program, expression_of, main_of, return_of
 from ...dialects.reference import run_block
 from ...dialects.types import Array, is_float, tensor_type
 from .translate import Translator, literal, parse_expression
-from .verdict import FoldedConstant
-
-# A constant further than this from its expression was not made from it.
-MOST_ULPS = 32.0
+from .verdict import MOST_ULPS, FoldedConstant
 
 
 @dataclass
@@ -32,7 +30,9 @@ class Weights:
     """Identities of the weights of two programs.
 
     Attributes:
-        by_name: whether names had to be trusted because data is absent.
+        absent: names of the weights that a program uses without having their data.
+        by_name: those of them that both programs use, as one type: taken for one tensor.
+        alone: the others: whatever their data is, nothing is known of it.
         folded: constants whose expression was put in their place, by name.
         wrong: constants that are not what their expression says.
         data: by token of their source, what the weights and literals are that have no expression.
@@ -40,7 +40,9 @@ class Weights:
 
     a: Program
     b: Program
-    by_name: bool = False
+    absent: frozenset[str] = frozenset()
+    by_name: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
     folded: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
     wrong: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
     data: dict[str, Callable[[], Array]] = field(default_factory=dict[str, Callable[[], Array]])
@@ -54,9 +56,17 @@ class Weights:
 
     def __post_init__(self) -> None:
         self.shared = self.a.weights is self.b.weights
-        used = [(p, op.key) for p in (self.a, self.b) for op in _weights(p)]
-        self.by_name = not self.shared and any(key not in p.weights for p, key in used)
         own = (self.a, self.b)
+        used = [{(op.key, op.type) for op in _weights(p)} for p in own]
+        missing = [
+            {key for key, _ in names if key not in program.weights}
+            for names, program in zip(used, own, strict=True)
+        ]
+        self.absent = frozenset(missing[0] | missing[1])
+        common = {key for key, _ in used[0] & used[1]}
+        if not self.shared:
+            self.by_name = tuple(sorted(self.absent & common))
+            self.alone = tuple(sorted(self.absent - common))
         self._all = [{self.identity(op, p) for op in _weights(p)} for p in own]
         self._literals = [
             {str(op.data) for op in _ops(p) if isinstance(op, ConstantOp)} for p in own
@@ -64,7 +74,7 @@ class Weights:
 
     def identity(self, op: WeightOp, program: Program) -> str:
         """What makes two weights one tensor."""
-        if self.shared or self.by_name:
+        if self.shared or op.key in self.absent:
             return f"name {op.key}"
         key = (id(program), op.key)
         if key not in self._hashes:
@@ -162,6 +172,8 @@ class _Both(dict[str, Array]):
 
 def ulps(data: Array, exact: Array, floats: bool) -> float:
     """Largest distance from exact values, in units in the last place of the data's own type."""
+    if data.shape != exact.shape:
+        return float("inf")
     if not data.size:
         return 0.0
     if not floats:
@@ -172,9 +184,11 @@ def ulps(data: Array, exact: Array, floats: bool) -> float:
         return float("inf")
     if not finite.any():
         return 0.0
-    nearest = exact[finite].astype(data.dtype)
-    unit = np.spacing(np.abs(nearest)).astype(np.float64)
-    return float((np.abs(ours[finite] - exact[finite]) / unit).max())
+    with np.errstate(over="ignore"):
+        nearest = exact[finite].astype(data.dtype)
+        unit = np.spacing(np.abs(nearest)).astype(np.float64)
+        apart = np.abs(ours[finite] - exact[finite]) / unit
+    return float(apart.max()) if np.isfinite(apart).all() else float("inf")
 
 
 def _ops(program: Program) -> list[Operation]:
@@ -185,4 +199,4 @@ def _weights(program: Program) -> list[WeightOp]:
     return [op for op in _ops(program) if isinstance(op, WeightOp)]
 
 
-__all__ = ["MOST_ULPS", "Weights", "ulps"]
+__all__ = ["Weights", "ulps"]

@@ -6,13 +6,11 @@ from pathlib import Path
 import pytest
 from support.small_network import MODELLED, Command, network
 
-from isoform.compiler import api, certificate
-from isoform.compiler.certificate import body_hash, check_certificate, recheck
+from isoform.compiler import api
+from isoform.compiler.certificate import body_hash, check_certificate
 from isoform.compiler.certificate_schema import SCHEMA
 from isoform.compiler.json_schema import first_fault
 from isoform.dialects.errors import UserError
-from isoform.dialects.program import Program
-from isoform.passes.equivalence import Verdict, compare
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "certificate.md"
 
@@ -33,25 +31,6 @@ def test_a_certificate_is_checked_again_from_the_files(certified: Path, isoform:
     found = json.loads(isoform("verify", certified, "--json")[1])
     assert found["kind"] == "equal-up-to-folding"
     assert found["source"] == "net.mlir"
-
-
-def test_what_took_long_to_compare_may_take_twice_as_long_again(
-    certified: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given: list[float] = []
-
-    def noting(*programs: Program, seed: int, budget: float) -> Verdict:
-        given.append(budget)
-        return compare(*programs, seed=seed, budget=budget)
-
-    monkeypatch.setattr(certificate, "compare", noting)
-    document = json.loads(certified.read_text())
-    for seconds in (1.0, 100.0):
-        document["made"]["seconds"] = seconds
-        certified.write_text(json.dumps(document))
-        recheck(certified)
-    recheck(certified, 7.0)
-    assert given == [60.0, 200.0, 7.0]
 
 
 def test_it_says_what_was_done_and_by_what(certified: Path) -> None:
