@@ -17,7 +17,7 @@ from ..dialects.files import read_whole, write_whole
 from ..dialects.program import Program, add_pipeline, pipeline_of
 from ..dialects.types import Array
 from . import api
-from .inputs import draw_inputs, read_inputs, write_outputs
+from .inputs import draw_inputs, read_inputs, shapes_in, write_outputs
 from .levels import lower_to, tuned
 from .session import Session
 
@@ -81,7 +81,7 @@ def check_command(arguments: Namespace) -> int:
 def run_command(arguments: Namespace) -> int:
     """`isoform run MODEL`."""
     check_folders(arguments.output)
-    program = load_model(arguments)
+    program = api.load(arguments.model, _shapes(arguments), arguments.batch, arguments.seed)
     if not arguments.reference and not arguments.no_optimize:
         program = api.improve(program)
     target = "reference" if arguments.reference else arguments.target
@@ -95,6 +95,17 @@ def run_command(arguments: Namespace) -> int:
         write_outputs(Path(arguments.output), outputs)
     _report_run(arguments, session, outputs, seconds)
     return 0
+
+
+def _shapes(arguments: Namespace) -> dict[str, Sequence[int]]:
+    """The shapes that --shape gives; of other dynamic inputs those of the arrays given."""
+    shapes: dict[str, Sequence[int]] = dict(arguments.shape)
+    if arguments.inputs is None or Path(arguments.model).suffix.lower() != ".onnx":
+        return shapes
+    from ..lowering.onnx_to_graph.binding import dynamic_inputs
+
+    found = shapes_in(Path(arguments.inputs))
+    return {n: found[n] for n in dynamic_inputs(Path(arguments.model)) if n in found} | shapes
 
 
 def _feeds(arguments: Namespace, session: Session) -> dict[str, Array]:

@@ -37,11 +37,11 @@ _LONGEST_NAME = (1 << 16) - 1 - len(".npy")
 
 
 def draw_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
-    """One array per input, the same for the same program and seed."""
+    """One array per input, the same for the same program and seed; defaults where there are."""
     generator = np.random.default_rng(seed)
-    block = program.main.body.block
+    block, defaults = program.main.body.block, program.defaults
     return {
-        name: _draw(generator, type_, arg)
+        name: program.weights[defaults[name]] if name in defaults else _draw(generator, type_, arg)
         for (name, type_), arg in zip(program.inputs.items(), block.args, strict=True)
     }
 
@@ -102,23 +102,32 @@ def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
         UserError: the file is missing or no NPZ, or an array does not fit its input.
     """
     dtypes = {info.name: info.dtype for info in infos}
+    arrays = {k: _typed(array, dtypes.get(k)) for k, array in _read(path).items()}
+    try:
+        return check_inputs(infos, arrays)
+    except UserError as error:
+        error.where = str(path)
+        raise
+
+
+def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shapes of an NPZ file's arrays. Raises UserError as `read_inputs`."""
+    return {name: array.shape for name, array in _read(path).items()}
+
+
+def _read(path: Path) -> dict[str, Array]:
     try:
         opened = np.load(path, allow_pickle=False)
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise UserError("this is one array, an NPZ archive is needed", where=str(path))
         with opened:
             # By whole members: of `a` and `a.npy` numpy gives the first for both.
-            arrays = {k: _typed(opened[f"{k}.npy"], dtypes.get(k)) for k in opened.files}
+            return {k: opened[f"{k}.npy"] for k in opened.files}
     except OSError as error:
         reason = error.strerror or "not an NPZ archive"
         raise UserError(f"cannot read inputs: {reason}", where=str(path)) from error
     except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
         raise UserError("not a readable NPZ archive of plain arrays", where=str(path)) from error
-    try:
-        return check_inputs(infos, arrays)
-    except UserError as error:
-        error.where = str(path)
-        raise
 
 
 def _typed(array: Array, dtype: np.dtype[Any] | None) -> Array:

@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 from ..dialects.errors import UserError
 from ..dialects.files import read_whole, write_whole
 from ..dialects.graph import WeightOp
-from ..dialects.program import Program, main_of, return_of
+from ..dialects.program import Program, check_names
 from ..dialects.weights import load_safetensors, save_safetensors
 from .registry import make_context
 from .source import Source, parse_source
@@ -33,9 +33,9 @@ def parse(text: str, name: str = "<text>") -> Program:
     """
     module, places = parse_source(make_context(), Source(name, text))
     verify_module(module, places.of)
-    main_of(module)
-    return_of(module)
-    return Program(module, source=name)
+    program = Program(module, source=name)
+    check_names(program)
+    return program
 
 
 def read_program(path: Path) -> Program:
@@ -73,8 +73,10 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def used_weights(module: ModuleOp) -> list[str]:
-    """Names of the weights that a module refers to, in order of first use."""
-    return list(dict.fromkeys(op.key for op in module.walk() if isinstance(op, WeightOp)))
+    """Names of the weights that a module refers to: defaults of inputs, then in order of use."""
+    defaults = Program(module).defaults.values()
+    used = (op.key for op in module.walk() if isinstance(op, WeightOp))
+    return list(dict.fromkeys([*defaults, *used]))
 
 
 def save_mlir(program: Program, path: Path) -> None:
@@ -127,14 +129,14 @@ def check_weights(program: Program) -> None:
     """
     from ..dialects.types import to_numpy
 
-    for op in program.module.walk():
-        if not isinstance(op, WeightOp):
-            continue
-        array, type_ = program.weights[op.key], op.type
-        dtype = to_numpy(type_.element_type)
+    types = program.inputs
+    wanted = [(key, types[name]) for name, key in program.defaults.items()]
+    wanted += [(op.key, op.type) for op in program.module.walk() if isinstance(op, WeightOp)]
+    for key, type_ in wanted:
+        array, dtype = program.weights[key], to_numpy(type_.element_type)
         if array.shape != type_.get_shape() or array.dtype != dtype:
             raise UserError(
-                f"weight '{op.key}' does not fit the program",
+                f"weight '{key}' does not fit the program",
                 expected=f"{dtype}{list(type_.get_shape())}",
                 found=f"{array.dtype}{list(array.shape)}",
             )

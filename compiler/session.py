@@ -47,16 +47,17 @@ class ReferenceRunner:
 
 @dataclass(frozen=True)
 class ValueInfo:
-    """Name, dtype and shape of an input or output."""
+    """Name, dtype and shape of an input or output; an input with a default need not be given."""
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+    has_default: bool = False
 
     @staticmethod
-    def of(name: str, type_: Tensor) -> ValueInfo:
+    def of(name: str, type_: Tensor, has_default: bool = False) -> ValueInfo:
         """Describe a value by its IR type."""
-        return ValueInfo(name, to_numpy(type_.element_type), type_.get_shape())
+        return ValueInfo(name, to_numpy(type_.element_type), type_.get_shape(), has_default)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}{list(self.shape)}"
@@ -74,13 +75,18 @@ class Session:
     def __init__(self, program: Program, runner: Runner) -> None:
         self.program = program
         self.runner = runner
-        self.inputs = tuple(ValueInfo.of(*item) for item in program.inputs.items())
-        self.outputs = tuple(ValueInfo.of(*item) for item in program.outputs.items())
+        defaults = program.defaults
+        self.inputs = tuple(ValueInfo.of(n, t, n in defaults) for n, t in program.inputs.items())
+        types = program.outputs
+        self.outputs = tuple(ValueInfo.of(name, types[name]) for name in program.output_names)
+        self._defaults = {name: program.weights[key] for name, key in defaults.items()}
         self._lock = threading.Lock()
         self._closed = False
 
     def __call__(self, /, *arrays: Array, **named: Array) -> dict[str, Array]:
         """Run on arrays in the inputs' order, by name, or both; outputs by name.
+
+        Inputs with a default stand last and may be left out.
 
         Raises:
             UserError: an input is missing, unknown, or of another dtype or shape.
@@ -134,7 +140,7 @@ class Session:
         checked = check_inputs(self.inputs, feeds, convert)
         if self._closed:
             raise UserError("this session is closed")
-        return self.runner.run(checked)
+        return self.runner.run(self._defaults | checked)
 
 
 def check_inputs(
@@ -143,6 +149,8 @@ def check_inputs(
     convert: Callable[[Any], Any] = np.asarray,
 ) -> dict[str, Array]:
     """The feeds as arrays of exactly the inputs' dtypes and shapes, in the inputs' order.
+
+    Those that have a default may be missing, and are then left out.
 
     Args:
         convert: makes an array of a feed: something with a dtype and a shape.
@@ -159,6 +167,8 @@ def check_inputs(
             )
     checked: dict[str, Array] = {}
     for info in infos:
+        if info.name not in feeds and info.has_default:
+            continue
         if info.name not in feeds:
             raise UserError(f"input '{info.name}' is missing", expected=str(info))
         array = convert(feeds[info.name])

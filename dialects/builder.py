@@ -43,15 +43,28 @@ class GraphBuilder:
         self._inputs: list[str] = []
         self._outputs: list[tuple[str, SSAValue]] = []
         self._weight_values: dict[str, SSAValue] = {}
+        self._defaults: set[str] = set()
 
-    def input(self, name: str, shape: Sequence[int], element: Attribute = f32) -> SSAValue:
-        """Add an input. Raises UserError if the name is taken or an extent negative."""
+    def input(
+        self,
+        name: str,
+        shape: Sequence[int],
+        element: Attribute = f32,
+        default: Array | Callable[[], Array] | None = None,
+    ) -> SSAValue:
+        """Add an input; one with a `default` need not be given.
+
+        Raises UserError if the name is taken or an extent negative.
+        """
         if name in self._inputs:
             raise UserError(f"two inputs are named '{name}'")
         if any(n < 0 for n in shape):
             raise UserError(f"input '{name}': extents are at least 0", found=list(shape))
         value = self.block.insert_arg(tensor(shape, element), len(self._inputs))
         self._inputs.append(name)
+        if default is not None:
+            self.weights.add(name, default)
+            self._defaults.add(name)
         name_value(value, name)
         return value
 
@@ -153,7 +166,7 @@ class GraphBuilder:
             "main",
             kind,
             Region(self.block),
-            arg_attrs=named(self._inputs),
+            arg_attrs=named(self._inputs, self._defaults),
             res_attrs=named([name for name, _ in self._outputs]),
         )
         return Program(ModuleOp([main]), self.weights, source)

@@ -5,6 +5,7 @@ Every floor raises `UserError` (or a subclass that only adds a docstring page); 
 ours.
 """
 
+import sys
 from collections.abc import Iterable
 from difflib import SequenceMatcher, get_close_matches
 
@@ -66,6 +67,12 @@ class UsageError(UserError):
 
     Fix: `isoform-opt --help` lists the flags.
     """
+
+
+def warn(text: str, where: str | None = None) -> None:
+    """Print one line on stderr about what was done otherwise than the user may expect."""
+    place = "" if where is None else f"{where}: "
+    sys.stderr.write(f"isoform: warning: {one_line(place + text)}\n")
 
 
 def one_line(text: str) -> str:

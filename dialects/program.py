@@ -7,7 +7,7 @@ SSA names are only made from them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import (
@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import (
     NameLoc,
     NoneAttr,
     StringAttr,
+    SymbolRefAttr,
     UnknownLoc,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -28,6 +29,8 @@ from .types import Tensor, tensor_type
 from .weights import Weights
 
 NAME = "isoform.name"
+# On an input that need not be given: the weight that it is then.
+DEFAULT = "isoform.default"
 # On a weight or literal that was made at compile time: the ops it was made by, as text.
 EXPRESSION = "isoform.expression"
 # On a module that passes made: the passes, in order, as a pipeline.
@@ -56,6 +59,17 @@ class Program:
     def input_names(self) -> list[str]:
         args = self.main.body.block.args
         return _names(self.main.arg_attrs, len(args), [a.name_hint for a in args], "input")
+
+    @property
+    def defaults(self) -> dict[str, str]:
+        """The inputs that need not be given, each with the weight that it is then."""
+        attributes = self.main.arg_attrs
+        if attributes is None:
+            return {}
+        found = zip(
+            self.input_names, [entry.data.get(DEFAULT) for entry in attributes], strict=True
+        )
+        return {n: w.root_reference.data for n, w in found if isinstance(w, SymbolRefAttr)}
 
     @property
     def output_names(self) -> list[str]:
@@ -91,6 +105,18 @@ def return_of(module: ModuleOp) -> ReturnOp:
     return last
 
 
+def check_names(program: Program) -> None:
+    """Raise UserError where two inputs, or outputs that are not one value, have one name."""
+    names = program.input_names
+    for k, name in enumerate(names):
+        if name in names[:k]:
+            raise UserError(f"two inputs are named '{name}'")
+    values: dict[str, SSAValue] = {}
+    for name, value in zip(program.output_names, return_of(program.module).arguments, strict=True):
+        if values.setdefault(name, value) is not value:
+            raise UserError(f"two outputs that are not one value are named '{name}'")
+
+
 def _names(
     attributes: ArrayAttr[DictionaryAttr] | None,
     count: int,
@@ -108,9 +134,14 @@ def _names(
     return names
 
 
-def named(names: Sequence[str]) -> ArrayAttr[DictionaryAttr]:
-    """Argument (or result) attributes that carry the names."""
-    return ArrayAttr(DictionaryAttr({NAME: StringAttr(name)}) for name in names)
+def named(names: Sequence[str], defaults: Collection[str] = ()) -> ArrayAttr[DictionaryAttr]:
+    """Argument (or result) attributes that carry the names, and defaults of the same names."""
+
+    def entry(name: str) -> DictionaryAttr:
+        default = {DEFAULT: SymbolRefAttr(name)} if name in defaults else {}
+        return DictionaryAttr({NAME: StringAttr(name), **default})
+
+    return ArrayAttr(entry(name) for name in names)
 
 
 def keep_names(program: Program) -> None:

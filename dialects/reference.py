@@ -41,12 +41,13 @@ def run(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
         UserError: an input is missing or has another shape; an op cannot be evaluated.
     """
     values: Values = {}
+    defaults = program.defaults
     for (name, type_), arg in zip(
         program.inputs.items(), program.main.body.block.args, strict=True
     ):
-        if name not in inputs:
+        if name not in inputs and name not in defaults:
             raise UserError(f"input '{name}' is missing")
-        array = np.asarray(inputs[name])
+        array = np.asarray(inputs[name] if name in inputs else program.weights[defaults[name]])
         if array.shape != type_.get_shape():
             raise UserError(
                 f"input '{name}' has another shape", expected=type_.get_shape(), found=array.shape

@@ -132,6 +132,7 @@ class Exporter:
         self._name_interface()
         for op in self.ops:
             self._op(op)
+        self._defaults()
         outputs = self._outputs()
         name = Path(self.program.source).stem or "main"
         inputs = [
@@ -166,10 +167,11 @@ class Exporter:
 
     def weights(self) -> Mapping[str, Array]:
         """The weights under the names of the initialisers, once there is a model."""
-        kept = self.program.weights
-        if not self._renamed:
+        kept, defaults = self.program.weights, self.program.defaults
+        if not self._renamed and not defaults:
             return kept
-        return Weights({self._renamed.get(k, k): partial(kept.__getitem__, k) for k in kept})
+        keys = {self._renamed.get(k, k): k for k in kept} | defaults
+        return Weights({name: partial(kept.__getitem__, key) for name, key in keys.items()})
 
     def _returned(self) -> list[tuple[str, SSAValue]]:
         values = return_of(self.program.module).arguments
@@ -186,6 +188,15 @@ class Exporter:
                     helper.make_node("Identity", [self.names[value]], [name], f"{name}/Identity")
                 )
         return found
+
+    def _defaults(self) -> None:
+        """The inputs that need not be given are initialisers too."""
+        types = self.program.inputs
+        for name in self.program.defaults:
+            number = number_of_element(types[name].element_type)
+            self.initialisers.append(
+                TensorProto(name=name, data_type=number, dims=types[name].get_shape())
+            )
 
     # --- what writers use ---
 

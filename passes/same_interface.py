@@ -19,11 +19,18 @@ def check_same_interface(a: Program, b: Program) -> None:
         UserError: the first thing in which they differ.
     """
     _check("input", a.inputs, b.inputs)
+    _check_defaults(a, b)
     named = a.main.res_attrs is not None and b.main.res_attrs is not None
     mine, theirs = a.outputs, b.outputs
     if not named and len(mine) == len(theirs) and set(mine) != set(theirs):
         theirs = dict(zip(mine, theirs.values(), strict=True))
     _check("output", mine, theirs)
+    if named and a.output_names != b.output_names:
+        raise UserError(
+            "the outputs are listed in another way",
+            expected=", ".join(a.output_names),
+            found=", ".join(b.output_names),
+        )
 
 
 def check_comparable(a: Program, b: Program) -> None:
@@ -46,6 +53,22 @@ def check_comparable(a: Program, b: Program) -> None:
                     where=program.source or None,
                     hint="the weights file belongs beside the .mlir",
                 )
+
+
+def _check_defaults(a: Program, b: Program) -> None:
+    """Inputs that need not be given are then the same weights in both."""
+    mine, theirs = a.defaults, b.defaults
+    for name in a.inputs:
+        if (name in mine) != (name in theirs):
+            raise UserError(f"input '{name}' has a default in one of the programs only")
+        if name not in mine:
+            continue
+        keys = (a.weights, mine[name]), (b.weights, theirs[name])
+        same = mine[name] == theirs[name]
+        if same and (a.weights is b.weights or all(key not in w for w, key in keys)):
+            continue  # without their data, weights of one name are taken for one
+        if len({weights.content_hash(key) for weights, key in keys}) > 1:
+            raise UserError(f"input '{name}' has another default")
 
 
 def _check(kind: str, first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import onnx
 
 from ...dialects.errors import UserError, did_you_mean
 from .elements import element_of_number
+from .loading import load_model
 
 Dim = int | str | None
 
@@ -54,14 +56,39 @@ def _declared(info: onnx.ValueInfoProto) -> Input:
         raise UserError(f"it is no tensor but a value of kind {name}: not supported", where=where)
     tensor = info.type.tensor_type
     element_of_number(tensor.elem_type, where)
-    dims = tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None
-    return Input(info.name, tensor.elem_type, dims)
+    return Input(info.name, tensor.elem_type, declared_dims(info))
+
+
+def dynamic_inputs(path: Path) -> list[str]:
+    """Names of the inputs of a model file that have dims without a number.
+
+    Raises:
+        UserError: the file is no model.
+    """
+    graph = load_model(path).proto.graph
+    return [entry.name for entry in declared_inputs(graph) if not entry.is_static]
+
+
+def declared_dims(info: onnx.ValueInfoProto) -> tuple[Dim, ...] | None:
+    """The dims that a value is declared with; None where it has no rank."""
+    tensor = info.type.tensor_type
+    return tuple(_dim(d) for d in tensor.shape.dim) if tensor.HasField("shape") else None
+
+
+def fits(dims: Sequence[Dim] | None, shape: Sequence[int]) -> bool:
+    """Whether a shape has the declared rank and numbers; symbols stand for anything."""
+    if dims is None:
+        return True
+    if len(dims) != len(shape):
+        return False
+    return all(d == n for d, n in zip(dims, shape, strict=True) if isinstance(d, int))
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return dim.dim_value
-    return dim.dim_param or None
+    # Some exporters write "?" where they know no name: two of them need not be equal.
+    return None if dim.dim_param.strip() in ("", "?") else dim.dim_param
 
 
 def bind(
@@ -157,12 +184,15 @@ def _unbound(
         )
     ]
     first = unknown[0]
-    shown = "an unknown rank" if first.dims is None else f"dims {_shown(first.dims)}"
+    known = "an unknown rank" if first.dims is None else f"dims {shown(first.dims)}"
     return UserError(
-        f"input '{first.name}' has {shown}",
+        f"input '{first.name}' has {known}",
         hint=f"add {' '.join(flags(inputs, symbols, list(shapes)))}",
     )
 
 
-def _shown(dims: Sequence[Dim]) -> str:
+def shown(dims: Sequence[Dim] | None) -> str:
+    """Dims as a user writes them, `?` for one without a name."""
+    if dims is None:
+        return "of unknown rank"
     return "[" + ", ".join("?" if d is None else str(d) for d in dims) + "]"

@@ -8,7 +8,7 @@ function body, `graph.opaque`. Nothing is skipped: what is none of these is a Us
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,12 +16,13 @@ import onnx
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.builder import GraphBuilder
-from ...dialects.errors import UserError
+from ...dialects.errors import UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.types import is_unsigned
 from . import control, folding, functions, opaque
-from .binding import bind, declared_inputs
+from .binding import bind, declared_dims, declared_inputs, fits, shown
+from .defaults import deciding, overridable, tell
 from .elements import element_of_number, reader, tensor_shape
 from .fused import fused_body
 from .loading import Model, domain_of, in_order, load_model, needed
@@ -72,14 +73,34 @@ def import_onnx(
         UserError: the file is broken, a dim is unbound (the hint is the flag to type), an op is
             unknown or its shapes depend on data; `where` is the ONNX node.
     """
-    return Importer(load_model(model)).program(shapes or {})
+    loaded = load_model(model)
+    optional = overridable(loaded)
+    fixed: set[str] = set()
+    while True:
+        try:
+            program = Importer(loaded, fixed).program(shapes or {})
+        except UserError as error:
+            left = optional.keys() - fixed
+            if not left:
+                raise
+            # What shapes depend on must be a constant; where that is not said, all are tried.
+            value = error.value if isinstance(error, NotConstant) else ""
+            fixed |= deciding(loaded.proto.graph, value, left) or left
+        else:
+            tell(loaded, program.defaults, fixed)
+            return program
 
 
 class Importer:
-    """One import: the builder, the model's functions, and what became of each node."""
+    """One import: the builder, the model's functions, and what became of each node.
 
-    def __init__(self, model: Model):
+    Args:
+        fixed: initialisers that are constants though they are inputs too.
+    """
+
+    def __init__(self, model: Model, fixed: Collection[str] = ()):
         self.model = model
+        self.optional = {n: p for n, p in overridable(model).items() if n not in fixed}
         self.build = GraphBuilder()
         self.functions = functions.local_functions(model.proto)
         self.outcomes: list[Outcome] = []
@@ -99,18 +120,35 @@ class Importer:
             element = element_of_number(entry.number, f"input '{entry.name}'")
             ssa = self.build.input(entry.name, bound[entry.name], element)
             env[entry.name] = Value.of_ssa(entry.name, ssa)
+        self.defaults(env)
         self.initialisers(graph, env)
         nodes = in_order(graph.node, env)
         self.run(needed(nodes, [o.name for o in graph.output]), env, Scope(self.model.opsets))
         self._drop_unused(self._outputs(graph, env))
         return self._origin.attach(self.build.build(self.model.source))
 
+    def defaults(self, env: Env) -> None:
+        """Make inputs of the initialisers that a caller may replace; they follow the others."""
+        for name, proto in self.optional.items():
+            where = f"initialiser '{name}'"
+            if name in env:
+                raise UserError("two values have this name", where=where)
+            load = reader(proto, self.model.folder, where)
+            element = element_of_number(proto.data_type, where)
+            ssa = self.build.input(name, tensor_shape(proto, where), element, load)
+            self.fresh(name)
+            env[name] = Value.of_ssa(name, ssa)
+
     def initialisers(self, graph: onnx.GraphProto, env: Env) -> None:
         """Put a graph's initialisers into `env`; data are read when first needed."""
         if graph.sparse_initializer:
             name = graph.sparse_initializer[0].values.name
             raise UserError("sparse initialisers are not supported", where=f"initialiser '{name}'")
+        inputs = set(self.optional if graph is self.model.proto.graph else ())
         for proto in graph.initializer:
+            if proto.name in inputs:
+                inputs.remove(proto.name)
+                continue
             where = f"initialiser '{proto.name}'"
             if not proto.name:
                 raise UserError("an initialiser has no name", where="the graph's initialisers")
@@ -130,15 +168,11 @@ class Importer:
 
     def _outputs(self, graph: onnx.GraphProto, env: Env) -> list[SSAValue]:
         values: list[SSAValue] = []
-        seen: set[str] = set()
         for info in graph.output:
             where = f"output '{info.name}'"
             value = env.get(info.name)
             if value is None:
                 raise UserError("nothing defines it", where=where)
-            if info.name in seen:
-                raise UserError("two outputs have this name", where=where)
-            seen.add(info.name)
             ssa = value.ssa(self.build, self.fresh, where)
             _check_declared(info, value, where)
             self.build.output(info.name, ssa)
@@ -333,7 +367,7 @@ def _located(error: UserError, proto: onnx.NodeProto) -> UserError:
 
 
 def _check_declared(info: onnx.ValueInfoProto, value: Value, where: str) -> None:
-    """The declared type of an output holds. Raises UserError on another element type or rank."""
+    """Warn of a declared shape that does not hold. Raises UserError on another element type."""
     if info.type.WhichOneof("value") not in (None, "tensor_type"):
         raise UserError("it is declared as no tensor", where=where)
     declared = info.type.tensor_type
@@ -345,13 +379,9 @@ def _check_declared(info: onnx.ValueInfoProto, value: Value, where: str) -> None
             expected=expected,
             found=value.element,
         )
-    if declared.HasField("shape") and len(declared.shape.dim) != len(value.shape):
-        raise UserError(
-            "declared with another rank",
-            where=where,
-            expected=len(declared.shape.dim),
-            found=len(value.shape),
-        )
+    dims = declared_dims(info)
+    if not fits(dims, value.shape):
+        warn(f"declared with dims {shown(dims)}, it has {list(value.shape)}", where)
 
 
 __all__ = ["Env", "Importer", "Outcome", "Scope", "import_onnx"]

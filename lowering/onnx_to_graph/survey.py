@@ -54,6 +54,7 @@ class Survey(Importer):
                 entry.name, self.build.input(entry.name, bound[entry.name], element)
             )
         env |= {name: Unknown(name) for name in unreadable}
+        self.defaults(env)
         self.initialisers(graph, env)
         self.run(in_order(graph.node, env), env, Scope(self.model.opsets))
 

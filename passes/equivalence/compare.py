@@ -88,7 +88,7 @@ def correspondence(a: Program, b: Program) -> list[int]:
         UserError: in one line, what differs between the signatures.
     """
     _same_types("input", a.inputs, b.inputs)
-    mine, theirs = list(a.outputs), list(b.outputs)
+    mine, theirs = a.output_names, b.output_names
     if sorted(mine) != sorted(theirs):
         given = a.main.res_attrs is not None and b.main.res_attrs is not None
         if given or len(mine) != len(theirs):
@@ -100,9 +100,8 @@ def correspondence(a: Program, b: Program) -> list[int]:
         order = list(range(len(mine)))
     else:
         order = [theirs.index(name) for name in mine]
-    types = list(b.outputs.values())
-    for k, (name, type_) in enumerate(a.outputs.items()):
-        other = types[order[k]]
+    for name, k in zip(mine, order, strict=True):
+        type_, other = a.outputs[name], b.outputs[theirs[k]]
         if _signature(type_) != _signature(other):
             raise UserError(f"output '{name}' differs in type", expected=type_, found=other)
     return order

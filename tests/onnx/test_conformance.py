@@ -63,6 +63,9 @@ def import_case(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> tuple[impor
                 raise
             frozen.update(names)
             model.graph.initializer.extend(numpy_helper.from_array(feeds[n], n) for n in names)
+            left = [i for i in model.graph.input if i.name not in names]
+            del model.graph.input[:]
+            model.graph.input.extend(left)
 
 
 def shape_like(feeds: Mapping[str, Any]) -> list[str]:
