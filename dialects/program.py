@@ -7,8 +7,10 @@ SSA names are only made from them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import StringIO
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -23,6 +25,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.printer import Printer
 
 from .errors import UserError
 from .types import Tensor, tensor_type
@@ -171,6 +174,27 @@ def sanitise(name: str) -> str:
 def name_value(value: SSAValue, name: str) -> None:
     """Give a value the SSA name closest to `name`."""
     value.name_hint = sanitise(name)
+
+
+def printed_names(module: ModuleOp, values: Sequence[SSAValue]) -> dict[SSAValue, str]:
+    """The names by which values are printed, without the %; no two are the same.
+
+    A hint that several values have is numbered (`y`, `y_1`), and so are values without one.
+    """
+    times = Counter(value.name_hint for value in _values(module))
+    hints = {value: value.name_hint or "" for value in values}
+    if all(name and times[name] == 1 for name in hints.values()):
+        return hints
+    printer = Printer(StringIO())
+    printer.print_op(module)
+    return {value: printer._ssa_values[value] for value in values}  # pyright: ignore[reportPrivateUsage]
+
+
+def _values(module: ModuleOp) -> Iterator[SSAValue]:
+    for op in module.walk():
+        yield from op.results
+        for block in (b for region in op.regions for b in region.blocks):
+            yield from block.args
 
 
 def location(name: str) -> LocationAttr:

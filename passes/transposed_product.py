@@ -26,7 +26,7 @@ from ..dialects.kernel import (
     logical,
     with_layout,
 )
-from ..dialects.program import add_provenance, main_of, provenance
+from ..dialects.program import add_provenance, main_of, printed_names, provenance
 from ..dialects.types import shape_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from .winograd import KernelBuilder, copy_epilogue
@@ -40,7 +40,7 @@ class TransposedProduct(ModulePass):
 
     It multiplies the same pairs and adds them in another order. It pays where features are few: a
     product has them, times the taps, as columns. `tune` measures it there. `only` names one result
-    by its SSA name.
+    by its printed name.
 
     Before:
 
@@ -58,9 +58,10 @@ class TransposedProduct(ModulePass):
     only: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for conv in list(main_of(op).body.block.ops):
-            wanted = self.only is None or (conv.results and conv.results[0].name_hint == self.only)
-            if isinstance(conv, ConvOp) and wanted and is_transposed(conv):
+        convs = [o for o in main_of(op).body.block.ops if isinstance(o, ConvOp)]
+        names = printed_names(op, [conv.result for conv in convs]) if self.only else {}
+        for conv in convs:
+            if self.only in (None, names.get(conv.result)) and is_transposed(conv):
                 as_product(conv)
 
 

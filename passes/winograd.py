@@ -37,7 +37,7 @@ from ..dialects.kernel import (
     logical,
     with_layout,
 )
-from ..dialects.program import add_provenance, main_of, provenance
+from ..dialects.program import add_provenance, main_of, printed_names, provenance
 from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import Tensor, shape_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
@@ -101,7 +101,7 @@ class Winograd(ModulePass):
     Exact in real arithmetic; in floating point the error grows with m and the taps, and infinities
     and NaN spread over a tile. So nothing applies it unasked: `tune` chooses it, per convolution,
     where it is measured faster and `--tolerance` allows it. Windows of more than `taps` are summed
-    by blocks of so many; `only` names one result by its SSA name; `tiles` is for fuse-tiles, which
+    by blocks of so many; `only` is the printed name of one result; `tiles` is for fuse-tiles, which
     makes one kernel of all.
 
     Before:
@@ -124,9 +124,10 @@ class Winograd(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         form = Form(self.m, self.taps)
-        for conv in list(main_of(op).body.block.ops):
-            wanted = self.only is None or (conv.results and conv.results[0].name_hint == self.only)
-            if isinstance(conv, ConvOp) and wanted and applies(conv, form):
+        convs = [o for o in main_of(op).body.block.ops if isinstance(o, ConvOp)]
+        names = printed_names(op, [conv.result for conv in convs]) if self.only else {}
+        for conv in convs:
+            if self.only in (None, names.get(conv.result)) and applies(conv, form):
                 rewrite(conv, form, self.tiles)
 
 

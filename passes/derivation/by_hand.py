@@ -30,7 +30,7 @@ from .step import Step
 
 
 def find_scope(module: ModuleOp, name: str) -> ScopeOp:
-    """The scope whose result has that name.
+    """The scope whose result is printed by that name.
 
     Raises:
         UserError: there is none.
@@ -38,7 +38,7 @@ def find_scope(module: ModuleOp, name: str) -> ScopeOp:
     ops = {known: op for op, known in scope_names(module).items()}
     if name in ops:
         return ops[name]
-    known = ", ".join(f"%{n}" for n in ops if n)
+    known = ", ".join(f"%{n}" for n in ops)
     hint = did_you_mean(name, ops) or f"scopes of @main: {known or 'none'}"
     raise UserError(f"no scope is named %{name}", hint=hint)
 
@@ -73,7 +73,8 @@ def apply_rule(
     if not found:
         raise UserError("the rule does not apply", where=f"%{at}" if at else None, hint=condition)
     if len(found) > 1:
-        names = ", ".join(f"%{op.result.name_hint}" for op, _, _ in found)
+        known = scope_names(module)
+        names = ", ".join(f"%{known[op]}" for op, _, _ in found)
         raise UserError("the rule applies to several scopes", found=names, hint="choose: at=NAME")
     op, step, lift = found[0]
     replace_op(module, op, step, lift.values)

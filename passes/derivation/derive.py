@@ -19,7 +19,7 @@ from ...lowering.targets import target_named
 from ..conv_algorithms import Convolution, conv_algorithms
 from ..flops import scope_work
 from ..weights_only import weights_only
-from .lift import Lift, family, fresh_name, names_in, scope_ops
+from .lift import Lift, family, name_apart, scope_names, scope_ops
 from .price import Prices
 from .replace import Roots
 from .replay import Lost, Replay
@@ -116,6 +116,7 @@ def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
     target = target_named(options.target)
     searched: dict[tuple[Scope, tuple[str, ...]], tuple[Searcher, Result]] = {}
     found: list[Derivation] = []
+    name_apart(module)
     for op in scope_ops(module):
         known = weights_only(main_of(module).body.block.ops)
         lift = Lift(module, family(op), known, positional=True)
@@ -178,16 +179,15 @@ def apply_rules(
 ) -> Done | None:
     """Do to ops what these rules give, at that price; None if they give no such program.
 
+    The ops must have names of their own (`name_apart`, or `algebra-name-scopes`).
+
     Every step keeps what the program computes, but None may leave some of them done.
 
     Raises:
         UserError: two ops are to be computed as one, and no place suits both.
     """
     known = weights_only(main_of(module).body.block.ops)
-    for op in ops:
-        if op.result.name_hint is None:
-            op.result.name_hint = fresh_name(names_in(module), "derived")
-    names = tuple(op.result.name_hint or "" for op in ops)
+    names = tuple(scope_names(module)[op] for op in ops)
     families = [family(op) for op in ops]
     named = Lift(module, lambda other: other not in ops and any(f(other) for f in families))
     roots = tuple(named.scope(op) for op in ops)
@@ -206,8 +206,8 @@ def apply_rules(
     except Lost:
         return None
     done = Done(names, roots, traced, replay.passes)
-    for other in scope_ops(module):
-        if other in replay.made and other.result.name_hint in names:
+    for other, name in scope_names(module).items():
+        if other in replay.made and name in names:
             other.attributes[DERIVATION] = StringAttr(done.pipeline)
     return done
 

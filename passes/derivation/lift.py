@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from itertools import count
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -18,7 +20,7 @@ from ...dialects.canonical_ops import to_ops
 from ...dialects.canonical_scope import constant
 from ...dialects.canonical_types import Guard, Leaf, Read, Scope, Source, leaf, scope
 from ...dialects.graph import WeightOp
-from ...dialects.program import main_of, provenance, sanitise
+from ...dialects.program import main_of, printed_names, provenance, sanitise
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.types import element_of, is_float, shape_of, tensor
 from .body import Body, Link
@@ -28,6 +30,8 @@ from .replace import scopes_of
 MUTATED = "mutate"
 # Begins the identity of a leaf that is known before the program runs, in a positional lift.
 _KNOWN = "constant "
+# What the name of a derived scope ends in.
+_DERIVED = re.compile(r"(\.\d+)+$")
 
 
 class Lift:
@@ -161,13 +165,25 @@ def unique_names(module: ModuleOp) -> dict[SSAValue, str]:
 
 
 def scope_names(module: ModuleOp) -> dict[ScopeOp, str]:
-    """The names of scopes as they are printed, without the %; empty for numbered ones."""
-    names = unique_names(module)
-    found: dict[ScopeOp, str] = {}
+    """The names of scopes as they are printed, without the %: each is one scope's."""
+    ops = scope_ops(module)
+    names = printed_names(module, [op.result for op in ops])
+    return {op: names[op.result] for op in ops}
+
+
+def name_apart(module: ModuleOp) -> None:
+    """Give every scope a name that no other value has, and that is not like a derived one's.
+
+    A scope that has such a name keeps it; the others become `s0`, `s1`, ... in order.
+    """
+    block = main_of(module).body.block
+    results = [r for op in block.ops for r in op.results]
+    times = Counter(value.name_hint for value in (*block.args, *results))
+    numbers = (f"s{number}" for number in count())
     for op in scope_ops(module):
-        hint, _, number = names[op.result].rpartition("#")
-        found[op] = hint if not hint or number == "0" else f"{hint}_{number}"
-    return found
+        hint = op.result.name_hint
+        if hint is None or times[hint] > 1 or _DERIVED.search(hint):
+            op.result.name_hint = next(name for name in numbers if name not in times)
 
 
 def family(op: ScopeOp) -> Callable[[ScopeOp], bool]:
@@ -188,7 +204,7 @@ def _mutated(op: ScopeOp) -> bool:
 
 
 def _base(op: ScopeOp) -> str:
-    return re.sub(r"(\.\d+)+$", "", op.result.name_hint or "")
+    return _DERIVED.sub("", op.result.name_hint or "")
 
 
 def fresh_name(taken: set[str], base: str) -> str:
@@ -243,9 +259,9 @@ def program_of_scopes(
         block.add_op(weight := WeightOp(f"w{number}", tensor(x.shape, x.element)))
         values[x] = weight.result
     results: list[SSAValue] = []
-    for root in roots:
+    for number, root in enumerate(roots):
         ops, value, _ = write(root, values)
-        value.name_hint = "y"
+        value.name_hint = "y" if len(roots) == 1 else f"y{number}"
         block.add_ops(ops)
         results.append(value)
     block.add_op(ReturnOp(*results))

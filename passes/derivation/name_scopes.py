@@ -1,48 +1,83 @@
-"""algebra-name-scopes: give every scope a name, so that passes by hand can say where."""
+"""algebra-name-scopes: give every value a name of its own, so that passes by hand can say where."""
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnknownLoc
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from .lift import names_in, scope_ops
-
-_DERIVED = re.compile(r"\.\d+$")
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.graph import WeightOp
+from ...dialects.program import Program, keep_names, location, main_of
 
 
 @dataclass(frozen=True)
 class AlgebraNameScopes(ModulePass):
-    """Name every scope that has no name of its own: `s0`, `s1`, ... in order.
+    """Name every value by what makes it and in order: scopes `s0`, `s1`, ..., inputs `x0`, ...
 
-    So are those whose name another scope has, or that end in `.0`, `.1`, ... as derived ones do. A
-    pipeline of derivation passes then finds the same scopes wherever it is run again.
+    Weights are `w0`, ..., what other ops make `v0`, ...; ones and iterators have none. The names
+    that the program came with do not matter: the same program in other names is named the same, and
+    a pipeline of derivation passes finds the same scopes wherever it is run again. The old name of
+    a value becomes the location of its op, where it has none; inputs and outputs keep theirs.
 
     Before:
 
-        %0 = algebra.scope (i: 8) exp(%x[i]) : tensor<8xf32>
-        %y = algebra.scope (i: 8) exp(%0[i]) : tensor<8xf32>
+        func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+          %0 = algebra.scope (i: 8) exp(%x[i]) : tensor<8xf32>
+          %y = algebra.scope (i: 8) exp(%0[i]) : tensor<8xf32>
 
     After:
 
-        %s0 = algebra.scope (i: 8) exp(%x[i]) : tensor<8xf32>
-        %y = algebra.scope (i: 8) exp(%s0[i]) : tensor<8xf32>
+        func.func @main(%x0: tensor<8xf32> {isoform.name = "x"}) -> (... {isoform.name = "y"}) {
+          %s0 = algebra.scope (i: 8) exp(%x0[i]) : tensor<8xf32>
+          %s1 = algebra.scope (i: 8) exp(%s0[i]) : tensor<8xf32>
     """
 
     name = "algebra-name-scopes"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Name them."""
-        taken, seen = names_in(op), set[str]()
-        number = 0
-        for scope in scope_ops(op):
-            name = scope.result.name_hint
-            if name is None or name in seen or _DERIVED.search(name):
-                while f"s{number}" in taken:
-                    number += 1
-                name = scope.result.name_hint = f"s{number}"
-                taken.add(name)
-            seen.add(name)
+        keep_names(Program(op))
+        numbers: Counter[str] = Counter()
+        block = main_of(op).body.block
+        for argument in block.args:
+            _name(argument, numbers, "x")
+        for one in block.ops:
+            if isinstance(one.location, UnknownLoc) and one.results:
+                one.location = location(one.results[0].name_hint or "")
+            for result in one.results:
+                _name(result, numbers, _letter(one))
+            _without_names(one)
+
+
+def _letter(op: Operation) -> str:
+    match op:
+        case ScopeOp():
+            return "s"
+        case WeightOp():
+            return "w"
+        case OnesOp():
+            return ""
+        case _:
+            return "v"
+
+
+def _name(value: SSAValue, numbers: Counter[str], letter: str) -> None:
+    value.name_hint = f"{letter}{numbers[letter]}" if letter else None
+    numbers[letter] += 1
+
+
+def _without_names(op: Operation) -> None:
+    """Take the names inside an op away: printed, they count with those around it."""
+    for region in op.regions:
+        for block in region.blocks:
+            for argument in block.args:
+                argument.name_hint = None
+            for inner in block.ops:
+                for result in inner.results:
+                    result.name_hint = None
+                _without_names(inner)

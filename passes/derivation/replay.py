@@ -28,7 +28,7 @@ class Replay:
     """Does what a search found to the program, as the hand passes would, and writes it down.
 
     Args:
-        ops: the scopes that the search began with; they must have names.
+        ops: the scopes that the search began with; they must have names of their own.
     """
 
     def __init__(self, module: ModuleOp, *ops: ScopeOp):

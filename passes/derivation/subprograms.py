@@ -20,7 +20,7 @@ from ...dialects.canonical_types import Scope
 from ...dialects.program import main_of
 from ..weights_only import weights_only
 from .derive import native_seconds
-from .lift import Lift, family, scope_ops
+from .lift import Lift, family, scope_names, scope_ops
 from .price import Prices
 from .search import is_contraction
 
@@ -89,7 +89,7 @@ def groups(module: ModuleOp, prices: Table) -> list[Subprogram]:
 def _contractions(module: ModuleOp, known: set[SSAValue]) -> list[ScopeOp]:
     found: list[ScopeOp] = []
     for op in scope_ops(module):
-        if op.result not in known and op.summation and op.result.name_hint is not None:
+        if op.result not in known and op.summation:
             lift = Lift(module, family(op), known, positional=True)
             if is_contraction(lift.scope(op)):
                 found.append(op)
@@ -101,6 +101,7 @@ def _distinct(
 ) -> list[Subprogram]:
     """One subprogram for those that are equal up to names."""
     found: dict[tuple[tuple[Scope, ...], tuple[str, ...]], Subprogram] = {}
+    names = scope_names(module)
     for ops in members:
         families = [family(op) for op in ops]
         lift = Lift(module, lambda o: any(f(o) for f in families), known, positional=True)  # noqa: B023
@@ -110,8 +111,8 @@ def _distinct(
             pairs = zip(ops, key[0], strict=True)
             native = [min(native_seconds(o, table), table.program((r,)).seconds) for o, r in pairs]
             found[key] = Subprogram(*key, sum(native))
-        found[key].places.append(tuple(op.result.name_hint or "" for op in ops))
-    return sorted(found.values(), key=lambda s: (-weight(s), s.places[0]))
+        found[key].places.append(tuple(names[op] for op in ops))
+    return sorted(found.values(), key=lambda s: -weight(s))
 
 
 # --- what may become one ------------------------------------------------------------------------

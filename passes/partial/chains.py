@@ -24,10 +24,9 @@ def neighbours(module: ModuleOp) -> dict[str, set[str]]:
     names = scope_names(module)
     found: dict[str, set[str]] = {}
     for op, name in names.items():
-        for before in _before(op, _BETWEEN) if op.summation and name else ():
-            if names[before]:
-                found.setdefault(name, set()).add(names[before])
-                found.setdefault(names[before], set()).add(name)
+        for before in _before(op, _BETWEEN) if op.summation else ():
+            found.setdefault(name, set()).add(names[before])
+            found.setdefault(names[before], set()).add(name)
     return found
 
 

@@ -22,7 +22,7 @@ from ..algebra_gather_sums import gather, summands
 from ..cost import Costs
 from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all
-from ..derivation.lift import is_known, program_of_scopes, scope_names, scope_ops
+from ..derivation.lift import is_known, name_apart, program_of_scopes, scope_names, scope_ops
 from ..derivation.price import Prices
 from ..derivation.search import is_contraction
 from ..derivation.subprograms import groups
@@ -140,6 +140,7 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
     search = _Search(options)
     looked: list[tuple[list[ScopeOp], Mutated]] = []
     saved: dict[ScopeOp, float] = {}
+    name_apart(module)
     for op in contractions(module):
         one = search.best(module, [op])
         saved[op] = one.saved
@@ -163,7 +164,7 @@ def _sum_at(
 ) -> tuple[list[ScopeOp], Mutated] | None:
     """The contractions that a scope adds, and what their sum may become; None if it adds none."""
     name = scope_names(module)[op]
-    if not name or not op.is_pointwise:
+    if not op.is_pointwise:
         return None
     trial = module.clone()
     added = gather(trial, find_scope(trial, name))
@@ -225,7 +226,8 @@ class _Search:
         found = self.known[roots]
         best = preferred(found.states)
         gains = best is not None and best.seconds * self.options.gain < found.before - saved
-        places = tuple(op.result.name_hint or "" for op in ops)
+        names = scope_names(module)
+        places = tuple(names[op] for op in ops)
         return Mutated(places, found, best if gains else None)
 
     def _explored(self, module: ModuleOp, ops: Sequence[ScopeOp]) -> Explored:

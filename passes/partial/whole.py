@@ -153,7 +153,7 @@ class _Whole:
             run(self.work, (AlgebraGatherSums(),))
             names = scope_names(self.work.module)
             for op in names:
-                if names[op] and summands(op):
+                if summands(op):
                     self.parts[names[op]] = tuple(names[part] for part in summands(op))
         self.end = time.perf_counter() + limits.seconds
         self.seconds = limits.seconds
@@ -234,7 +234,7 @@ class _Whole:
             seconds = sum(native[part] for part in parts)
             sub = found.setdefault(key, Subprogram((key[0],), key[1], seconds))
             sub.places.append((name,))
-        return sorted(found.values(), key=lambda s: (-weight(s), s.places[0]))
+        return sorted(found.values(), key=lambda s: -weight(s))
 
     def _members(self, names: Sequence[str]) -> tuple[str, ...]:
         """The contractions that scopes are, or add."""
