@@ -1,15 +1,26 @@
-"""Opaque ONNX nodes: rebuild the node and run it by onnx.reference."""
+"""Opaque ONNX nodes: rebuild the node and run it by onnx.reference.
+
+Where onnx.reference departs from the specification, `opaque_kernels` computes instead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .errors import UserError
 from .graph import OpaqueOp
+from .opaque_kernels import KERNELS, Call
 from .program import where
 from .types import Array, Tensor, shape_of, to_numpy
+
+if TYPE_CHECKING:
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.op_run import OpRun
 
 
 def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -> list[Array]:
@@ -20,21 +31,14 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
             another shape than the op's type says.
     """
     import onnx
-    from onnx.reference import ReferenceEvaluator
 
     node = onnx.NodeProto.FromString(bytes.fromhex(op.node.data))
-    opset = [_opset(entry.data) for entry in op.opset]
-    names = [name for name in node.input if name]
-    feeds = {
-        name: np.asarray(a).astype(to_numpy(t.element_type))
-        for name, a, t in zip(names, operands, types, strict=True)
-    }
-    inputs = [onnx.ValueInfoProto(name=name) for name in feeds]
-    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
-    graph = onnx.helper.make_graph([node], "opaque", inputs, outputs)
-    model = onnx.helper.make_model(graph, opset_imports=opset)
+    opsets = dict(_opset(entry.data) for entry in op.opset)
+    arrays = [
+        np.asarray(a).astype(to_numpy(t.element_type)) for a, t in zip(operands, types, strict=True)
+    ]
     try:
-        results = [np.asarray(a) for a in ReferenceEvaluator(model).run(None, feeds)]
+        results = evaluate_node(node, opsets, arrays)
     except Exception as error:  # whatever a reference implementation raises, the user sees the node
         raise UserError(f"onnx.reference cannot run it ({error})", where=where(op)) from error
     for array, result in zip(results, op.outputs, strict=True):
@@ -48,8 +52,87 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
     return results
 
 
-def _opset(entry: str) -> object:
+def evaluate_node(
+    node: onnx.NodeProto, opsets: Mapping[str, int], arrays: Sequence[Array]
+) -> list[Any]:
+    """The node's named results; `arrays` are its named operands, then what its subgraphs capture.
+
+    Raises:
+        Exception: whatever an implementation raises.
+    """
     import onnx
 
+    names = [*dict.fromkeys(name for name in node.input if name), *outer_names(node)]
+    given = [name for name in node.input if name] + outer_names(node)
+    feeds = dict(zip(given, arrays, strict=True))
+    inputs = [onnx.ValueInfoProto(name=name) for name in names]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
+    graph = onnx.helper.make_graph([node], "opaque", inputs, outputs)
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    model = onnx.helper.make_model(graph, opset_imports=imports)
+    return list(evaluator(model).run(None, feeds))
+
+
+def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
+    """onnx.reference with the kernels of `opaque_kernels` in place of its own."""
+    from onnx.reference import ReferenceEvaluator
+
+    return ReferenceEvaluator(model, new_ops=list(operators().values()))
+
+
+@lru_cache
+def operators() -> Mapping[str, type[OpRun]]:
+    """The kernels as operator classes of onnx.reference, by op type."""
+    from onnx.reference.op_run import OpRun
+
+    def run(self: Any, *inputs: Array | None, **attributes: Any) -> tuple[Array, ...]:
+        given = {a.name for a in self.onnx_node.attribute}
+        version = self.run_params["opsets"].get(self.onnx_node.domain, 1)
+        call = Call(
+            inputs,
+            {name: value for name, value in attributes.items() if name in given},
+            version,
+            [bool(name) for name in self.onnx_node.output],
+        )
+        return tuple(np.asarray(result) for result in type(self).kernel(call))
+
+    return {
+        op_type: type(
+            op_type, (OpRun,), {"op_domain": "", "_run": run, "kernel": staticmethod(kernel)}
+        )
+        for op_type, kernel in KERNELS.items()
+    }
+
+
+def _opset(entry: str) -> tuple[str, int]:
     domain, _, version = entry.partition("=")
-    return onnx.helper.make_opsetid(domain, int(version))
+    return domain, int(version)
+
+
+# --- names that subgraphs read from outside ---
+
+
+def outer_names(node: onnx.NodeProto) -> list[str]:
+    """Names that the node's subgraphs read from outside and that are no operands, in order."""
+    found = [n for a in node.attribute for g in (a.g, *a.graphs) for n in captured(g)]
+    return [name for name in dict.fromkeys(found) if name not in node.input]
+
+
+def reads(node: onnx.NodeProto) -> list[str]:
+    """Names a node reads: its operands, and what its subgraphs take from outside."""
+    names = [name for name in node.input if name]
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            names += captured(graph)
+    return names
+
+
+def captured(graph: onnx.GraphProto) -> list[str]:
+    """Names that a subgraph reads and does not define, in order of first use."""
+    if not graph.node and not graph.output:
+        return []
+    inside = {i.name for i in graph.input} | {t.name for t in graph.initializer}
+    inside |= {name for node in graph.node for name in node.output}
+    wanted = [name for node in graph.node for name in reads(node)]
+    wanted += [o.name for o in graph.output if o.name]
+    return [name for name in dict.fromkeys(wanted) if name not in inside]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
@@ -88,16 +89,16 @@ def thresholded_relu(node: Node) -> list[SSAValue]:
 
 
 def shrink(node: Node) -> list[SSAValue]:
-    """x + bias below -lambd, x - bias above lambd, 0 between."""
-    build, x = node.build, node[0]
+    """x + bias below -lambd, x - bias above lambd, 0 between; integers through f64, then cut."""
+    build, element = node.build, element_of(node[0])
+    x = node[0] if is_float(element) else node.cast(node[0], f64)
     bias, limit = node.float("bias", 0.0), node.float("lambd", 0.5)
-    if not is_float(element_of(x)) and (bias != int(bias) or limit != int(limit)):
-        raise NotNative
     above = build.greater(x, node.literal(limit, x))
     below = build.less(x, node.literal(-limit, x))
     down = build.sub(x, node.literal(bias, x))
     up = build.add(x, node.literal(bias, x))
-    return [build.where(below, up, build.where(above, down, node.literal(0, x)))]
+    found = build.where(below, up, build.where(above, down, node.literal(0, x)))
+    return [node.cast(found, element)]
 
 
 def coerced(node: Node, default: int) -> tuple[SSAValue, int]:

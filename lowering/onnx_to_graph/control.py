@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 
 from ...dialects.errors import UserError
+from ...dialects.opaque import captured
 from ...dialects.types import element_of, shape_of
-from .loading import captured, in_order, needed
+from .loading import in_order, needed
 from .node import Node
 from .values import NotConstant, Value
 

@@ -1,7 +1,7 @@
 """Shape computations: nodes whose operands are known at import time are evaluated then.
 
-Evaluated by onnx.reference, in the ONNX dtypes. Large float weights are not data in this sense:
-they stay in the IR (values.py has the limits).
+Evaluated by onnx.reference or `dialects/opaque_kernels`, in the ONNX dtypes. Large float weights
+are not data in this sense: they stay in the IR (values.py has the limits).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import onnx
 from onnx.reference.ops._op_list import load_op
 
 from ...dialects.errors import UserError
+from ...dialects.opaque import operators
 from ...dialects.types import Array, is_float
 from .elements import element_of_number, is_supported, reader, tensor_shape
 from .node import Node
@@ -114,14 +115,14 @@ def _evaluate(node: Node) -> list[Value] | None:
 
 
 def run_reference(node: Node, arrays: Sequence[Array | None]) -> Sequence[Any] | None:
-    """Results by onnx.reference's kernel for the op, None where it has none.
+    """Results by the kernel for the op, None where it has none.
 
     Raises:
         UserError: the kernel fails on these values.
     """
     try:
-        kernel = load_op("", node.op_type, node.version)
-        return kernel(node.proto, _RUN).run(*arrays)
+        kernel = operators().get(node.op_type) or load_op("", node.op_type, node.version)
+        return kernel(node.proto, {**_RUN, "opsets": {"": node.version}}).run(*arrays)
     except (NotImplementedError, RuntimeError, AssertionError):
         return None  # no kernel of its own: a function, which is expanded
     except Exception as error:  # whatever a kernel raises on bad operands, the user sees the node
@@ -134,7 +135,6 @@ def _silent(*_: object) -> None:
 
 _RUN: dict[str, Any] = {
     "log": _silent,
-    "opsets": {"": onnx.defs.onnx_opset_version()},
     "verbose": 0,
     "new_ops": None,
     "existing_functions": {},

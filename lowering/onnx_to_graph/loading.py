@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from ...dialects.errors import UserError
 from ...dialects.files import read_whole
+from ...dialects.opaque import reads
 from .node import describe
 
 # Ops of older opsets are read where they still have the meaning they have in this one.
@@ -166,26 +167,6 @@ def _kahn(
         stuck = next(k for k, count in enumerate(waits) if count > 0)
         raise UserError("the graph has a cycle through this node", where=describe(nodes[stuck]))
     return order
-
-
-def reads(node: onnx.NodeProto) -> list[str]:
-    """Names a node reads: its operands, and what its subgraphs take from outside."""
-    names = [name for name in node.input if name]
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            names += captured(graph)
-    return names
-
-
-def captured(graph: onnx.GraphProto) -> list[str]:
-    """Names that a subgraph reads and does not define, in order of first use."""
-    if not graph.node and not graph.output:
-        return []
-    inside = {i.name for i in graph.input} | {t.name for t in graph.initializer}
-    inside |= {name for node in graph.node for name in node.output}
-    wanted = [name for node in graph.node for name in reads(node)]
-    wanted += [o.name for o in graph.output if o.name]
-    return [name for name in dict.fromkeys(wanted) if name not in inside]
 
 
 def needed(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:

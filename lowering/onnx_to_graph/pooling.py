@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.types import element_of, is_float, shape_of
+from ...dialects.types import element_of, is_float, shape_of, to_numpy
 from .contraction import window_pads
 from .node import Node
 from .values import NotNative
@@ -46,12 +48,24 @@ def lp_pool(node: Node) -> list[SSAValue]:
     """The p-norm of a window: its mean of powers times its size, to 1/p."""
     p, x, build = _order(node), node[0], node.build
     window = _window(node)
-    if window["ceil_mode"]:
-        raise NotNative
     powers = build.mul(x, x) if p == 2 else build.pow(build.abs(x), node.literal(float(p), x))
     mean = build.avg_pool(powers, **window, count_include_pad=True)
-    total = build.mul(mean, node.literal(float(math.prod(node.ints("kernel_shape"))), mean))
-    return [_root(node, total, p)]
+    return [_root(node, build.mul(mean, _counts(node, mean, window)), p)]
+
+
+def _counts(node: Node, mean: SSAValue, window: Mapping[str, Any]) -> SSAValue:
+    """How many elements each window has, padding among them; fewer where ceil_mode cuts it."""
+    size, out = node.shape(0)[2:], shape_of(mean)[2:]
+    rank, counts = len(size), np.ones([1] * len(size))
+    for k, (n, o) in enumerate(zip(size, out, strict=True)):
+        places = np.arange(o)[:, None] * window["strides"][k] - window["pads"][k]
+        places = places + np.arange(window["kernel"][k]) * window["dilations"][k]
+        line = (places < n + window["pads"][rank + k]).sum(axis=1)
+        counts = counts * line.reshape([-1 if k == j else 1 for j in range(rank)])
+    if (counts == counts.flat[0]).all():
+        return node.literal(float(counts.flat[0]), mean)
+    dtype = to_numpy(element_of(mean))
+    return node.build.expand(node.data(counts.astype(dtype), "counts"), shape_of(mean))
 
 
 def _order(node: Node) -> int:

@@ -1,13 +1,18 @@
-"""RNN, GRU and LSTM, unrolled over their static number of steps."""
+"""RNN, GRU and LSTM, unrolled over their static number of steps.
+
+A batch of rows of different lengths runs all steps; beyond its length a row keeps its state and its
+result is 0. What is read into the specification's gaps is in docs/onnx-disagreements.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from ...dialects.errors import UserError
+from ...dialects.errors import UserError, did_you_mean
+from ...dialects.opaque_kernels.recurrent import ACTIVATIONS, parameters
 from ...dialects.types import shape_of
 from .node import Node
 from .shaping import sliced
@@ -16,6 +21,7 @@ from .values import NotNative
 # More steps would make a program nobody reads; such nodes stay opaque.
 MAX_STEPS = 512
 State = tuple[SSAValue, ...]
+Function = Callable[[Node, SSAValue], SSAValue]
 
 
 @dataclass(frozen=True)
@@ -26,12 +32,11 @@ class Direction:
     recurrent: SSAValue  # R: [gates * hidden, hidden]
     bias: SSAValue | None  # Rb: [gates * hidden]
     peepholes: SSAValue | None  # P: [3 * hidden]
-    activations: Sequence[str]
+    functions: Sequence[Function]
     hidden: int
 
 
 Step = Callable[[Node, Direction, SSAValue, State], State]
-_ACTIVATIONS = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu"}
 
 
 def recurrent(
@@ -45,23 +50,28 @@ def recurrent(
         if batch_first:
             x = node.transpose(x, [1, 0, 2])
         steps, batch, _ = shape_of(x)
-        _require_plain(node, steps)
-        hidden = shape_of(node[2])[-1]
         orders = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}
         order = orders.get(node.string("direction", "forward"))
         if order is None:
             raise UserError("direction is forward, reverse or bidirectional")
+        functions = _functions(node, defaults, len(order))
+        if not 0 < steps <= MAX_STEPS:
+            raise NotNative
+        hidden = shape_of(node[2])[-1]
+        lengths = Lengths(node, steps, batch, hidden)
         rows: list[list[SSAValue]] = []
         finals: list[State] = []
         for d, sign in enumerate(order):
-            direction = _direction(node, x, d, gates, hidden, _names(node, d, defaults))
+            mine = functions[d * len(defaults) : (d + 1) * len(defaults)]
+            direction = _direction(node, x, d, gates, hidden, mine)
             state = tuple(_initial(node, k, d, batch, hidden, batch_first) for k in (5, 6)[:states])
             outputs: list[SSAValue] = []
             for t in range(steps)[::sign]:
-                state = step(node, direction, _at(node, direction.inputs, t), state)
-                outputs.append(state[0])
+                after = step(node, direction, _at(node, direction.inputs, t), state)
+                outputs.append(lengths.cut(t, after[0], None))
+                state = tuple(lengths.cut(t, a, b) for a, b in zip(after, state, strict=True))
             rows.append(outputs[::sign])
-            finals.append(state)
+            finals.append(tuple(lengths.cut(0, part, None) for part in state))
         return _results(node, rows, finals, batch_first)
 
     return convert
@@ -74,27 +84,132 @@ def _require_ranks(node: Node) -> None:
             node.of_rank(k, rank)
 
 
-def _require_plain(node: Node, steps: int) -> None:
-    """NotNative for what is not modelled: ragged batches, clipping, coupled gates."""
-    lengths = node.known(4) if node.has(4) else None
-    ragged = node.has(4) and (lengths is None or any(n != steps for n in lengths.ravel()))
-    if (
-        ragged
-        or "clip" in node.attributes
-        or node.flag("input_forget")
-        or not 0 < steps <= MAX_STEPS
-    ):
-        raise NotNative
-    if "activation_alpha" in node.attributes or "activation_beta" in node.attributes:
-        raise NotNative
+class Lengths:
+    """How many steps each row of the batch has.
+
+    Raises:
+        UserError: there is not one length per row, or a constant one is not in [0, steps].
+    """
+
+    def __init__(self, node: Node, steps: int, batch: int, hidden: int):
+        self.node, self.shape = node, [batch, hidden]
+        self.known = node.known(4)
+        if node.has(4) and node.shape(4) != (batch,):
+            raise UserError(
+                "sequence_lens has one entry per row of the batch",
+                expected=[batch],
+                found=list(node.shape(4)),
+            )
+        if self.known is not None and ((self.known < 0) | (self.known > steps)).any():
+            raise UserError(
+                "a length is out of range", expected=f"0 to {steps}", found=self.known.tolist()
+            )
+        self._masks: dict[int, SSAValue] = {}
+
+    def cut(self, t: int, inside: SSAValue, beyond: SSAValue | None) -> SSAValue:
+        """`inside` in rows that have step t, `beyond` (0 where None) in the others."""
+        if not self.node.has(4) or (self.known is not None and (self.known > t).all()):
+            return inside
+        if beyond is None:
+            beyond = self.node.literal(0.0, inside)
+        return self.node.build.where(self._mask(t), inside, beyond)
+
+    def _mask(self, t: int) -> SSAValue:
+        """Rows that have step t, as booleans [batch, hidden]."""
+        node, build = self.node, self.node.build
+        if t not in self._masks:
+            if self.known is not None:
+                rows = node.data((self.known > t)[:, None], f"rows{t}")
+            else:
+                lengths = node.reshape(node[4], [self.shape[0], 1])
+                rows = build.greater(lengths, node.literal(t, lengths))
+            self._masks[t] = build.expand(rows, self.shape)
+        return self._masks[t]
 
 
-def _names(node: Node, d: int, defaults: Sequence[str]) -> list[str]:
-    given = [name.lower() for name in node.strings("activations")]
-    names = given[d * len(defaults) : (d + 1) * len(defaults)] or list(defaults)
-    if len(names) != len(defaults) or any(n not in _ACTIVATIONS for n in names):
-        raise NotNative
-    return [_ACTIVATIONS[n] for n in names]
+# --- activations ---
+
+
+def _functions(node: Node, defaults: Sequence[str], ways: int) -> list[Function]:
+    """The activations of all directions; `clip` bounds the operands of all but LSTM's h.
+
+    Raises:
+        UserError: there are too few or too many, one is unknown, or lacks a number that has no
+            default.
+    """
+    given = node.strings("activations") or list(defaults) * ways
+    if len(given) != len(defaults) * ways:
+        raise UserError(
+            "wrong number of activations", expected=len(defaults) * ways, found=len(given)
+        )
+    names = [name.lower() for name in given]
+    for name in names:
+        if name not in ACTIVATIONS:
+            hint = did_you_mean(name, ACTIVATIONS) or f"known: {', '.join(ACTIVATIONS)}"
+            raise UserError(f"activation '{name}' is unknown", hint=hint)
+    alphas, betas = node.floats("activation_alpha") or [], node.floats("activation_beta") or []
+    _require_numbers(names, alphas, betas)
+    clip = node.float("clip", 0.0) if "clip" in node.attributes else None
+    if clip is not None and clip <= 0:
+        raise UserError("clip is not positive", found=clip)
+    numbers = parameters(names, alphas, betas)
+    return [
+        _activation(name, *ab, clip if k % len(defaults) < 2 else None)
+        for k, (name, ab) in enumerate(zip(names, numbers, strict=True))
+    ]
+
+
+def _require_numbers(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> None:
+    """Affine and ScaledTanh are no ONNX ops: their numbers have no default."""
+    for which, given, position in (("alpha", alphas, 0), ("beta", betas, 1)):
+        takers = [name for name in names if ACTIVATIONS[name][position] is not None]
+        left = [name for name in takers[len(given) :] if name in ("affine", "scaledtanh")]
+        if left:
+            raise UserError(
+                f"activation '{left[0]}' has no default {which}",
+                hint=f"give activation_{which} one entry for each activation that has one",
+            )
+
+
+def _activation(name: str, alpha: float, beta: float, clip: float | None) -> Function:
+    def apply(node: Node, x: SSAValue) -> SSAValue:
+        if clip is not None:
+            x = node.build.clip(x, min=-clip, max=clip)
+        return _BUILD[name](node, x, alpha, beta)
+
+    return apply
+
+
+def _scaled_tanh(node: Node, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    inner = node.build.tanh(node.build.mul(x, node.literal(beta, x)))
+    return node.build.mul(inner, node.literal(alpha, inner))
+
+
+def _softplus(node: Node, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+    """max(x, 0) + log(1 + exp(-|x|)): no overflow."""
+    build = node.build
+    small = build.exp(build.neg(build.abs(x)))
+    return build.add(build.relu(x), build.log(build.add(small, node.literal(1.0, small))))
+
+
+_BUILD: Mapping[str, Callable[[Node, SSAValue, float, float], SSAValue]] = {
+    "affine": lambda n, x, a, b: n.build.add(n.build.mul(x, n.literal(a, x)), n.literal(b, x)),
+    "elu": lambda n, x, a, b: n.build.elu(x, alpha=a),
+    "hardsigmoid": lambda n, x, a, b: n.build.hard_sigmoid(x, alpha=a, beta=b),
+    "leakyrelu": lambda n, x, a, b: n.build.leaky_relu(x, alpha=a),
+    "relu": lambda n, x, a, b: n.build.relu(x),
+    "scaledtanh": _scaled_tanh,
+    "sigmoid": lambda n, x, a, b: n.build.sigmoid(x),
+    "softplus": _softplus,
+    "softsign": lambda n, x, a, b: n.build.div(x, n.build.add(n.literal(1.0, x), n.build.abs(x))),
+    "tanh": lambda n, x, a, b: n.build.tanh(x),
+    "thresholdedrelu": lambda n, x, a, b: n.build.where(
+        n.build.greater(x, n.literal(a, x)), x, n.literal(0.0, x)
+    ),
+}
+
+
+# --- parameters ---
 
 
 def _row(node: Node, x: SSAValue, d: int) -> SSAValue:
@@ -121,7 +236,7 @@ def _rows_of(node: Node, x: SSAValue, k: int, hidden: int) -> SSAValue:
 
 
 def _direction(
-    node: Node, x: SSAValue, d: int, gates: int, hidden: int, activations: Sequence[str]
+    node: Node, x: SSAValue, d: int, gates: int, hidden: int, functions: Sequence[Function]
 ) -> Direction:
     steps, batch, size = shape_of(x)
     build = node.build
@@ -137,7 +252,7 @@ def _direction(
         bias = _part(node, both, 1, gates * hidden)
     peepholes = _row(node, node[7], d) if node.has(7) else None
     inputs = node.reshape(inputs, [steps, batch, gates * hidden])
-    return Direction(inputs, _row(node, node[2], d), bias, peepholes, activations, hidden)
+    return Direction(inputs, _row(node, node[2], d), bias, peepholes, functions, hidden)
 
 
 def _initial(node: Node, k: int, d: int, batch: int, hidden: int, batch_first: bool) -> SSAValue:
@@ -161,30 +276,30 @@ def _recurrence(node: Node, p: Direction, h: SSAValue) -> SSAValue:
 
 def rnn_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
     """f(x W^T + h R^T + b)."""
-    return (node.build.op(p.activations[0], node.build.add(x, _recurrence(node, p, state[0]))),)
+    return (p.functions[0](node, node.build.add(x, _recurrence(node, p, state[0]))),)
 
 
 def gru_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
     """Gates z, r, h; `linear_before_reset` multiplies r after the product."""
     build, (h,), n = node.build, state, p.hidden
-    f, g = p.activations
+    f, g = p.functions
     full = _recurrence(node, p, h)
-    z, r = (build.op(f, build.add(_part(node, x, k, n), _part(node, full, k, n))) for k in range(2))
+    z, r = (f(node, build.add(_part(node, x, k, n), _part(node, full, k, n))) for k in range(2))
     if node.flag("linear_before_reset"):
         inner = build.mul(r, _part(node, full, 2, n))
     else:
         inner = build.matmul(build.mul(r, h), _rows_of(node, p.recurrent, 2, n), transpose_b=True)
         if p.bias is not None:
             inner = build.add(inner, build.expand(_part(node, p.bias, 2, n), shape_of(inner)))
-    candidate = build.op(g, build.add(_part(node, x, 2, n), inner))
+    candidate = g(node, build.add(_part(node, x, 2, n), inner))
     kept = build.sub(node.literal(1.0, z), z)
     return (build.add(build.mul(kept, candidate), build.mul(z, h)),)
 
 
 def lstm_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
-    """Gates i, o, f, c, with peepholes from the cell to i, o and f."""
+    """Gates i, o, f, c, with peepholes from the cell to i, o and f; f may be 1 - i."""
     build, (h, c), n = node.build, state, p.hidden
-    f, g, last = p.activations
+    f, g, last = p.functions
     full = build.add(x, _recurrence(node, p, h))
 
     def gate(k: int, peephole: int, cell: SSAValue) -> SSAValue:
@@ -192,12 +307,14 @@ def lstm_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
         if p.peepholes is not None:
             weight = build.expand(_part(node, p.peepholes, peephole, n), shape_of(cell))
             value = build.add(value, build.mul(weight, cell))
-        return build.op(f, value)
+        return f(node, value)
 
-    i, forget = gate(0, 0, c), gate(2, 2, c)
-    candidate = build.op(g, _part(node, full, 3, n))
+    i = gate(0, 0, c)
+    coupled = node.flag("input_forget")
+    forget = build.sub(node.literal(1.0, i), i) if coupled else gate(2, 2, c)
+    candidate = g(node, _part(node, full, 3, n))
     c = build.add(build.mul(forget, c), build.mul(i, candidate))
-    return build.mul(gate(1, 1, c), build.op(last, c)), c
+    return build.mul(gate(1, 1, c), last(node, c)), c
 
 
 def _results(

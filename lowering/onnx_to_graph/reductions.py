@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
-from xdsl.dialects.builtin import i32
+from xdsl.dialects.builtin import f64, i32
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
@@ -58,9 +59,19 @@ def l1(node: Node) -> list[SSAValue]:
     return [reduce(node, "reduce_sum", node.build.abs(node[0]))]
 
 
-def l2(node: Node) -> list[SSAValue]:
+def in_floats(convert: Callable[[Node, SSAValue], SSAValue]) -> Converter:
+    """A reduction through floats; integers are computed as f64, and the result is cut to theirs."""
+
+    def through(node: Node) -> list[SSAValue]:
+        x, element = node[0], element_of(node[0])
+        return [node.cast(convert(node, x if is_float(element) else node.cast(x, f64)), element)]
+
+    return through
+
+
+def l2(node: Node, x: SSAValue) -> SSAValue:
     """Square root of the sum of squares."""
-    return [node.build.sqrt(reduce(node, "reduce_sum", node.build.mul(node[0], node[0])))]
+    return node.build.sqrt(reduce(node, "reduce_sum", node.build.mul(x, x)))
 
 
 def sum_square(node: Node) -> list[SSAValue]:
@@ -68,23 +79,23 @@ def sum_square(node: Node) -> list[SSAValue]:
     return [reduce(node, "reduce_sum", node.build.mul(node[0], node[0]))]
 
 
-def log_sum(node: Node) -> list[SSAValue]:
+def log_sum(node: Node, x: SSAValue) -> SSAValue:
     """Logarithm of the sum."""
-    return [node.build.log(reduce(node, "reduce_sum", node[0]))]
+    return node.build.log(reduce(node, "reduce_sum", x))
 
 
-def log_sum_exp(node: Node) -> list[SSAValue]:
+def log_sum_exp(node: Node, x: SSAValue) -> SSAValue:
     """max + log(sum(exp(x - max))): no overflow; plain where nothing is there to take a max of."""
-    x, build, axes = node[0], node.build, axes_of(node)
+    build, axes = node.build, axes_of(node)
     if axes is None or math.prod(shape_of(x)) == 0:
-        return [build.log(reduce(node, "reduce_sum", build.exp(x)))]
+        return build.log(reduce(node, "reduce_sum", build.exp(x)))
     top = build.reduce_max(x, axes=axes)
     shifted = build.sub(x, build.expand(top, shape_of(x)))
     total = build.reduce_sum(build.exp(shifted), axes=axes)
     result = build.add(top, build.log(total))
     if node.flag("keepdims", True):
-        return [result]
-    return [node.reshape(result, [n for k, n in enumerate(shape_of(result)) if k not in axes])]
+        return result
+    return node.reshape(result, [n for k, n in enumerate(shape_of(result)) if k not in axes])
 
 
 def arg_extremum(sign: int) -> Converter:

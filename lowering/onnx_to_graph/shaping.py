@@ -9,6 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
+from ...dialects.opaque_kernels.moves import slice_places
 from ...dialects.types import shape_of, to_numpy
 from .elements import element_of_number
 from .folding import range_size
@@ -117,7 +118,7 @@ def split(node: Node) -> list[SSAValue]:
 
 
 def slice_(node: Node) -> list[SSAValue]:
-    """Starts, ends, axes and steps with Python's clamping."""
+    """Starts, ends, axes and steps with ONNX's clamping."""
     shape = node.shape(0)
     rank = len(shape)
     if node.version < 10:
@@ -134,14 +135,9 @@ def slice_(node: Node) -> list[SSAValue]:
         if step == 0:
             raise UserError("a step is 0")
         k = node.axis(axis, rank)
-        places = range(*slice(start, _open_end(end, step), step).indices(shape[k]))
+        places = slice_places(start, end, step, shape[k])
         starts[k], sizes[k], steps[k] = (places[0] if len(places) else 0), len(places), step
     return [sliced(node, node[0], starts, sizes, steps)]
-
-
-def _open_end(end: int, step: int) -> int | None:
-    """ONNX's "down to the first element": any end at or below INT_MIN-like values."""
-    return None if step < 0 and end <= -(1 << 31) else end
 
 
 def sliced(

@@ -8,12 +8,13 @@ from typing import Any, NoReturn
 import onnx
 
 from ...dialects.errors import UserError
+from ...dialects.opaque import reads
 from ...dialects.types import Array
 from . import functions, opaque
 from .binding import Input, bind, declared_inputs, flags
 from .elements import element_of_number, is_supported, tensor_shape
 from .importer import Env, Importer, Outcome, Scope
-from .loading import Model, domain_of, in_order, reads
+from .loading import Model, domain_of, in_order
 from .node import Node
 from .table import TABLE
 from .values import Value

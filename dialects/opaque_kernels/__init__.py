@@ -1,0 +1,30 @@
+"""Meanings of ONNX ops where onnx.reference departs from the specification.
+
+A kernel takes a `Call` and returns all results in order; it is written from the specification's
+text, on numpy alone. `tests/onnx/test_random_nodes.py` compares each with onnxruntime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .call import Call, Kernel
+from .indexing import KERNELS as INDEXING
+from .moves import KERNELS as MOVES
+from .numbers import KERNELS as NUMBERS
+from .pools import KERNELS as POOLS
+from .quantised import KERNELS as QUANTISED
+from .recurrent import KERNELS as RECURRENT
+from .sampling import KERNELS as SAMPLING
+
+KERNELS: Mapping[str, Kernel] = {
+    **INDEXING,
+    **MOVES,
+    **NUMBERS,
+    **POOLS,
+    **QUANTISED,
+    **RECURRENT,
+    **SAMPLING,
+}
+
+__all__ = ["KERNELS", "Call", "Kernel"]

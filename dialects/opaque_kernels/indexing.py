@@ -1,0 +1,47 @@
+"""Reads and writes at places that are data.
+
+onnx.reference's GatherElements wants equal extents beside the axis, and Scatter is missing there.
+
+Source: ONNX operators GatherElements, Scatter (9).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..types import Array
+from .call import Call, Kernel
+
+
+def _gather_elements(call: Call) -> list[Array]:
+    x, places = call[0], call[1].astype(np.int64)
+    axis = call.get("axis", 0) % max(x.ndim, 1)
+    _require_inside(places, x.shape[axis])
+    if places.ndim != x.ndim:
+        raise ValueError("the indices have another rank than the operand")
+    return [x[_at(places % max(x.shape[axis], 1), axis)]]
+
+
+def _scatter(call: Call) -> list[Array]:
+    """What ScatterElements does without reduction."""
+    y, places = call[0].copy(), call[1].astype(np.int64)
+    axis = call.get("axis", 0) % max(y.ndim, 1)
+    _require_inside(places, y.shape[axis])
+    y[_at(places % max(y.shape[axis], 1), axis)] = call[2]
+    return [y]
+
+
+def _require_inside(places: Array, size: int) -> None:
+    wrong = places[(places < -size) | (places >= size)]
+    if wrong.size:
+        raise ValueError(f"index {wrong.flat[0]} is outside [-{size}, {size})")
+
+
+def _at(places: Array, axis: int) -> tuple[Array, ...]:
+    """An index of each element: its own position, but `places` along the axis."""
+    grids = list(np.indices(places.shape))
+    grids[axis] = places
+    return tuple(grids)
+
+
+KERNELS: dict[str, Kernel] = {"GatherElements": _gather_elements, "Scatter": _scatter}

@@ -1,0 +1,153 @@
+"""Every op that may become opaque agrees with onnxruntime over random attributes, ranks and dtypes.
+
+`evaluator` is what an opaque node computes, `reference` the imported program's meaning, `compiled`
+what runs. Where onnxruntime departs from the specification is in docs/onnx-disagreements.md.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import pytest
+from support.random_nodes import (
+    elementwise,
+    indexing,
+    layers,
+    pools,
+    quantised,
+    recurrent,
+    sampling,
+)
+from support.random_nodes import reductions as reduced
+from support.random_nodes.draw import Draw, Generator, Sample
+from support.random_nodes.judge import verdict
+
+from isoform.dialects import opaque
+from isoform.dialects.opaque_kernels import KERNELS, Call
+from isoform.lowering.onnx_to_graph.table import TABLE
+
+GENERATORS: Mapping[str, Generator] = {
+    **elementwise.GENERATORS,
+    **indexing.GENERATORS,
+    **layers.GENERATORS,
+    **pools.GENERATORS,
+    **quantised.GENERATORS,
+    **recurrent.GENERATORS,
+    **reduced.GENERATORS,
+    **sampling.GENERATORS,
+}
+
+
+def failures(op: str, way: str, seeds: range) -> list[str]:
+    """What went wrong; a sample that onnxruntime has no kernel for proves nothing."""
+    found = [(seed, verdict(GENERATORS[op](Draw(seed)), way)) for seed in seeds]
+    wrong = [(s, v) for s, v in found if v != "agrees" and not v.startswith("no kernel")]
+    return [f"seed {s}: {v} ({GENERATORS[op](Draw(s))})" for s, v in wrong]
+
+
+@pytest.mark.parametrize("op", GENERATORS)
+def test_an_opaque_node_computes_what_onnxruntime_does(op: str) -> None:
+    """Of samples that onnxruntime has kernels for there are some."""
+    verdicts = [verdict(GENERATORS[op](Draw(seed)), "evaluator") for seed in range(8)]
+    assert [v for v in verdicts if v != "agrees" and not v.startswith("no kernel")] == []
+    assert "agrees" in verdicts
+
+
+@pytest.mark.parametrize("op", GENERATORS)
+def test_an_imported_node_means_what_onnxruntime_computes(op: str) -> None:
+    assert failures(op, "reference", range(10, 12)) == []
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN", "LpPool", "ReduceL2", "Slice", "Shrink"])
+def test_a_compiled_node_computes_what_onnxruntime_does(op: str) -> None:
+    assert failures(op, "compiled", range(20, 21)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", GENERATORS)
+def test_many_nodes_agree(op: str) -> None:
+    found = [*failures(op, "evaluator", range(400)), *failures(op, "reference", range(200))]
+    assert found == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", GENERATORS)
+def test_many_compiled_nodes_agree(op: str) -> None:
+    assert failures(op, "compiled", range(15)) == []
+
+
+# --- nothing is left out ---
+
+# Ops of the main domain without a generator: what computes them is told, or why there is nothing.
+WITHOUT: dict[str, str] = {
+    "strings, sequences, optionals and images: refused": (
+        "ImageDecoder Optional OptionalGetElement OptionalHasElement RegexFullMatch SequenceAt "
+        "SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap "
+        "SplitToSequence ConcatFromSequence StringConcat StringNormalizer StringSplit"
+    ),
+    "results whose shape depends on data: refused": "NonMaxSuppression NonZero Unique",
+    "random numbers": (
+        "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"
+    ),
+    "no kernel in onnxruntime, and no other implementation: ONNX's node tests": (
+        "BitCast CausalConvWithState CumProd LinearAttention RMSNormalization SwiGLU Swish "
+        "TensorScatter TfIdfVectorizer"
+    ),
+    "control flow: test_control_flow.py": "If Loop Scan",
+    "no arithmetic; folded or the operand itself": "Constant ConstantOfShape Shape Size",
+    "always native or refused: test_conformance.py, test_old_opsets.py, test_resampling.py": (
+        "Acos Acosh Asin Asinh Atan Atanh CenterCropPad Conv ConvTranspose Cosh Dropout Einsum "
+        "Flatten Gelu Range Reshape Sinh Split Squeeze Tan Unsqueeze "
+        "Upsample"
+    ),
+}
+
+
+def test_every_op_has_a_generator_or_a_reason() -> None:
+    known = {s.name for s in onnx.defs.get_all_schemas() if s.domain == "" and not s.deprecated}
+    known |= set(TABLE)
+    told = {name for names in WITHOUT.values() for name in names.split()}
+    drawn = {name.removesuffix("-old") for name in GENERATORS} | {"CastLike"}
+    assert sorted(known - told - drawn) == []
+    assert sorted(told - known) == []
+
+
+def test_every_kernel_has_a_generator() -> None:
+    assert sorted(set(KERNELS) - set(GENERATORS)) == []
+
+
+# --- what onnxruntime leaves open or gets wrong, by the specification's own words ---
+
+
+def test_a_logarithm_of_integers_is_cut_to_an_integer() -> None:
+    """onnxruntime rounds each exponential to an integer first."""
+    x = np.array([[-2, -2], [3, 1]], np.int32)
+    sample = Sample("ReduceLogSumExp", [x], {"axes": [1], "keepdims": 0}, 13)
+    wanted = np.trunc(np.log(np.exp(x.astype(float)).sum(1))).astype(np.int32)
+    (found,) = opaque.evaluator(sample.model([0])).run(None, {})
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_automatic_pads_of_a_pool_hold_its_dilated_window() -> None:
+    """SAME: as many results as elements at stride 1; onnxruntime gives fewer."""
+    x = np.arange(8, dtype=np.float32).reshape(1, 1, 8)
+    given = {"kernel_shape": [3], "dilations": [2], "auto_pad": "SAME_UPPER"}
+    (found,) = KERNELS["MaxPool"](Call([x], given, 22, [True]))
+    np.testing.assert_array_equal(found[0, 0], [2, 3, 4, 5, 6, 7, 6, 7])
+
+
+# --- a wrong kernel is noticed ---
+
+
+@pytest.mark.parametrize("op", ["LSTM", "MaxPool", "QuantizeLinear", "GridSample", "Scatter"])
+def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
+    right = KERNELS[op]
+
+    def wrong(call: Call) -> list[np.ndarray]:
+        return [np.flip(a, axis=-1) if a.ndim else a for a in right(call)]
+
+    planted = {**opaque.operators(), op: type("Planted", (), {})}
+    base = opaque.operators()[op]
+    planted[op] = type(op, (base,), {"kernel": staticmethod(wrong)})
+    monkeypatch.setattr(opaque, "operators", lambda: planted)
+    assert failures(op, "evaluator", range(10)) != []

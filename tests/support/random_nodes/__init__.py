@@ -1,0 +1,1 @@
+"""Random single-node models of every op that may become opaque, judged by onnxruntime."""

@@ -1,0 +1,142 @@
+"""Random single-node models: what a generator draws, and the model it becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import helper
+
+from isoform.lowering.onnx_to_graph.elements import to_proto
+
+Array = Any  # arrays of any dtype
+
+FLOATS = ("float32", "float64", "float16")
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+INTEGERS = (*SIGNED, *UNSIGNED)
+NUMBERS = (*FLOATS, *INTEGERS)
+NEWEST = 23
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One node: its attributes, its operands (None where left out), how many results it has."""
+
+    op_type: str
+    inputs: Sequence[Array | None]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    opset: int = NEWEST
+    outputs: Sequence[bool] = (True,)  # which results are named
+    constants: Sequence[int] = ()  # operands that must be initialisers
+    domain: str = ""
+    tolerance: float = 1e-4  # relative to the greatest magnitude; for 2-byte floats 100 times that
+
+    def model(self, given: Sequence[int] = ()) -> onnx.ModelProto:
+        """A model of this node; its operands in `given` and `constants` are initialisers."""
+        names = [f"x{k}" if a is not None else "" for k, a in enumerate(self.inputs)]
+        results = [f"y{k}" if named else "" for k, named in enumerate(self.outputs)]
+        node = helper.make_node(
+            self.op_type, names, results, "n", domain=self.domain, **self.attributes
+        )
+        fixed = {*given, *self.constants}
+        inputs = [
+            helper.make_tensor_value_info(f"x{k}", to_proto(a).data_type, a.shape)
+            for k, a in enumerate(self.inputs)
+            if a is not None and k not in fixed
+        ]
+        outputs = [onnx.ValueInfoProto(name=name) for name in results if name]
+        weights = [
+            to_proto(a, f"x{k}") for k, a in enumerate(self.inputs) if a is not None and k in fixed
+        ]
+        graph = helper.make_graph([node], "g", inputs, outputs, weights)
+        opsets = [helper.make_opsetid("", self.opset if not self.domain else 18)]
+        if self.domain:
+            opsets.append(helper.make_opsetid(self.domain, self.opset))
+        return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+    @property
+    def feeds(self) -> dict[str, Array]:
+        return {
+            f"x{k}": a
+            for k, a in enumerate(self.inputs)
+            if a is not None and k not in self.constants
+        }
+
+    def __str__(self) -> str:
+        shapes = [None if a is None else f"{a.dtype}{list(a.shape)}" for a in self.inputs]
+        given = {k: v if not hasattr(v, "node") else "graph" for k, v in self.attributes.items()}
+        text = f"{self.op_type}-{self.opset} {shapes} {given}"
+        return re.sub(r"\s+", " ", text)[:600]
+
+
+class Draw:
+    """Random choices for one sample."""
+
+    def __init__(self, seed: int):
+        self.rng = np.random.default_rng(seed)
+
+    def int(self, low: int, high: int) -> int:
+        """A number in [low, high]."""
+        return int(self.rng.integers(low, high + 1))
+
+    def ints(self, low: int, high: int, count: int) -> list[int]:
+        return [self.int(low, high) for _ in range(count)]
+
+    def flag(self, chance: float = 0.5) -> bool:
+        return bool(self.rng.random() < chance)
+
+    def pick(self, choices: Sequence[Any]) -> Any:
+        return choices[self.int(0, len(choices) - 1)]
+
+    def float(self, low: float, high: float) -> float:
+        return float(np.float32(self.rng.uniform(low, high)))
+
+    def shape(self, low: int = 0, high: int = 4, most: int = 4, least: int = 1) -> list[int]:
+        return self.ints(least, most, self.int(low, high))
+
+    def opset(self, op_type: str, first: int = 7, domain: str = "") -> int:
+        """An opset in which the op has one of its meanings, each meaning as likely."""
+        versions = sorted(
+            s.since_version
+            for s in onnx.defs.get_all_schemas_with_history()
+            if s.name == op_type and s.domain == domain and not s.deprecated
+        )
+        newest = NEWEST if domain == "" else max(versions)
+        versions = [v for v in versions if v <= newest]
+        start = self.pick(versions)
+        after = [v for v in versions if v > start]
+        low = max(start, first)
+        high = max(low, min(after, default=newest + 1) - 1)
+        return self.int(low, high)
+
+    def array(self, dtype: str, shape: Sequence[int], low: float = -3, high: float = 3) -> Array:
+        """Numbers of a dtype; integers and booleans in the same range (from 0 where unsigned)."""
+        if dtype == "bool":
+            return np.asarray(self.rng.random(shape) < 0.5)
+        kind = np.dtype(dtype if dtype != "bfloat16" else ml_dtypes.bfloat16)
+        if kind.kind in "iu":
+            low = max(low, 0) if kind.kind == "u" else low
+            return np.asarray(self.rng.integers(int(low), int(high) + 1, shape)).astype(kind)
+        return np.asarray(self.rng.uniform(low, high, shape)).astype(kind)
+
+    def extreme(self, dtype: str, shape: Sequence[int]) -> Array:
+        """Numbers over the whole range of a dtype, its ends among them."""
+        kind = np.dtype(dtype)
+        if kind.kind in "iu":
+            info = np.iinfo(kind)
+            found = self.rng.integers(info.min, info.max, shape, kind, endpoint=True)
+            ends = np.array([info.min, info.max, 0, 1], kind)
+        else:
+            found = self.rng.normal(size=shape) * 10.0 ** self.rng.uniform(-3, 4, shape)
+            ends = np.array([0.0, -0.0, 0.5, -1.5], kind)
+        mixed = np.where(self.rng.random(shape) < 0.2, self.rng.choice(ends, shape), found)
+        return np.asarray(mixed).astype(kind)
+
+
+Generator = Callable[[Draw], Sample]

@@ -1,0 +1,162 @@
+"""What onnxruntime computes for a sample, what isoform computes, and whether they agree."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from isoform.dialects import reference
+from isoform.dialects.errors import UserError
+from isoform.dialects.opaque import evaluator
+from isoform.lowering.onnx_to_graph import import_onnx
+from isoform.lowering.onnx_to_graph.values import NotConstant
+from support.random_nodes.draw import Sample
+
+Arrays = Mapping[str, Any]
+
+
+class NoKernel(Exception):
+    """onnxruntime has no kernel for this op on these types, or refuses the model."""
+
+
+def by_onnxruntime(sample: Sample) -> Arrays:
+    """All results by name, computed without optimisation. Raises NoKernel."""
+    batch_first = sample.attributes.get("layout") == 1
+    sample = batch_second(sample) if batch_first else sample
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    model = sample.model().SerializeToString()
+    try:
+        session = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        names = [o.name for o in session.get_outputs()]
+        found = dict(zip(names, session.run(None, dict(sample.feeds)), strict=True))
+    except Exception as error:  # every kind of refusal has its own class there
+        raise NoKernel(str(error)) from error
+    if batch_first:
+        found = {
+            n: np.asarray(a).transpose((2, 0, 1, 3) if np.ndim(a) == 4 else (1, 0, 2))
+            for n, a in found.items()
+        }
+    return found
+
+
+def batch_second(sample: Sample) -> Sample:
+    """The same recurrent node with layout 0, which is all that onnxruntime has."""
+    inputs = [
+        np.ascontiguousarray(np.swapaxes(a, 0, 1)) if k in (0, 5, 6) and a is not None else a
+        for k, a in enumerate(sample.inputs)
+    ]
+    attributes = {k: v for k, v in sample.attributes.items() if k != "layout"}
+    return Sample(
+        sample.op_type, inputs, attributes, sample.opset, sample.outputs, sample.constants
+    )
+
+
+def by_evaluator(sample: Sample) -> Arrays:
+    """As an opaque node computes it."""
+    model = sample.model(range(len(sample.inputs)))
+    names = [o.name for o in model.graph.output]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return dict(zip(names, evaluator(model).run(None, {}), strict=True))
+
+
+def imported(sample: Sample):
+    """The program, with operands made initialisers where they must be constants."""
+    given: set[int] = set()
+    while True:
+        try:
+            return import_onnx(sample.model(sorted(given)))
+        except NotConstant as error:
+            name = error.value.removeprefix("x")
+            wanted = {int(name)} if name.isdigit() else set(range(1, len(sample.inputs)))
+            if wanted <= given:
+                raise
+            given |= wanted
+
+
+def by_reference(sample: Sample) -> Arrays:
+    """The imported program in the reference evaluator."""
+    program = imported(sample)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return reference.run(
+            program, {k: v for k, v in sample.feeds.items() if k in program.inputs}
+        )
+
+
+def by_compiled(sample: Sample) -> Arrays:
+    """The imported program, compiled at the least effort."""
+    import isoform
+
+    program = imported(sample)
+    session = isoform.compile(program, threads=1, effort="quick")
+    return session(**{k: v for k, v in sample.feeds.items() if k in program.inputs})
+
+
+WAYS: dict[str, Callable[[Sample], Arrays]] = {
+    "evaluator": by_evaluator,
+    "reference": by_reference,
+    "compiled": by_compiled,
+}
+
+
+def verdict(sample: Sample, way: str) -> str:
+    """ "agrees", "no kernel", "refused: ..." or "differs: ..."."""
+    try:
+        wanted = by_onnxruntime(sample)
+    except NoKernel as error:
+        return f"no kernel: {str(error)[:200]}"
+    try:
+        found = WAYS[way](sample)
+    except UserError as error:
+        return f"refused: {error}"
+    except Exception as error:
+        if way != "evaluator":
+            raise
+        return f"evaluator fails: {type(error).__name__}: {error}"[:300].replace("\n", " ")
+    for name, want in wanted.items():
+        wrong = difference(np.asarray(found[name]), np.asarray(want), sample.tolerance, way)
+        if wrong:
+            return f"differs: {name}: {wrong}"
+    return "agrees"
+
+
+def difference(got: Any, want: Any, tolerance: float, way: str = "compiled") -> str:
+    """What is wrong with `got`, empty where nothing is."""
+    if got.shape != want.shape:
+        return f"shape {list(got.shape)}, wanted {list(want.shape)}"
+    if way != "reference" and got.dtype != want.dtype:
+        return f"dtype {got.dtype}, wanted {want.dtype}"
+    if way == "reference" and want.dtype.kind in "iu" and got.dtype.kind in "iu":
+        got = got.astype(want.dtype)  # the reference does not wrap
+    if want.dtype.kind in "biu":
+        wrong = int((got != want).sum())
+        place = tuple(np.argwhere(got != want)[0]) if wrong else ()
+        return f"{wrong} of {want.size}: {got[place]}, wanted {want[place]}" if wrong else ""
+    if want.dtype.kind in "OUS":
+        return "" if np.array_equal(got, want) else "other strings"
+    if want.dtype.itemsize == 2:
+        tolerance *= 800 if want.dtype == ml_dtypes.bfloat16 else 100
+    g, w = got.astype(np.float64), want.astype(np.float64)
+    finite = np.isfinite(w)
+    scale = np.abs(w[finite]).max(initial=1e-6)
+    with np.errstate(invalid="ignore"):
+        near = np.where(
+            finite, np.abs(g - w) <= tolerance * scale, (g == w) | (np.isnan(g) & np.isnan(w))
+        )
+    if near.all():
+        return ""
+    place = tuple(np.argwhere(~near)[0])
+    return f"{int((~near).sum())} of {near.size}: {g[place]}, wanted {w[place]}"
+
+
+__all__ = ["WAYS", "NoKernel", "by_onnxruntime", "onnx", "verdict"]
