@@ -12,9 +12,10 @@ from collections.abc import Collection
 import onnx
 
 from ...dialects.errors import UserError, warn
+from ...dialects.opaque import captured
 from .binding import declared_dims, fits, shown
 from .elements import is_supported, tensor_shape, type_name
-from .loading import Model, captured
+from .loading import Model
 
 # Since this IR version an initialiser need not be an input; where it is one, that has a meaning.
 OPTIONAL_SINCE = 4
