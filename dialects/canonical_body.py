@@ -1,7 +1,8 @@
 """From `algebra.scope` to canonical scopes; canonical_ops.py is the way back.
 
 Reads of scopes that only move data (copies, pads, literals) are read through. Booleans are 0 and 1,
-so that logic and `select` are polynomials; conversions that change no number vanish; `rsqrt` is the
+so that logic and `select` are polynomials; integers are polynomials modulo a power of two, wrapped
+where their value counts (wrapping.py); conversions that change no number vanish; `rsqrt` is the
 reciprocal of `sqrt` and `a / b` is `a` times the reciprocal of `b`, as the reference defines them.
 """
 
@@ -40,10 +41,12 @@ from .canonical_scope import (
     scale,
     scope,
     substitute,
+    wrapped,
 )
 from .index import Index
 from .scalars import Call, Cast, Const, operand_type
 from .types import element_of, is_bool, is_float
+from .wrapping import bits_of, is_whole
 
 # Literal whole powers up to this one are products.
 MOST_POWER = 8
@@ -51,6 +54,8 @@ _MOST_TRUTHS = 6
 COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _BITWISE = frozenset({"and", "or", "xor"})
+# What integers wrap once after, however many of these are nested.
+_RING = frozenset({"add", "sub", "neg", "mul", "select"})
 # Functions that mean something else on integers.
 INTEGER = frozenset({"div", "rem", "pow", *_BITWISE})
 
@@ -66,6 +71,8 @@ def from_op(op: ScopeOp, source_of: Callable[[SSAValue], Source]) -> Scope:
         kind = "or"  # a sum of booleans is no sum
     elif kind == "sum" and value.symbolic:
         kind = "raw"  # nor is one of infinite literals, for the laws of rings
+    if kind in ("max", "min") and is_whole(element):
+        value = wrapped(value, element, op.extents)
     expr = reduce(kind, op.summation, value, op.traversal) if len(op.extents) > rank else value
     return scope(op.traversal, element, expr)
 
@@ -134,11 +141,22 @@ class _Reader:
         return values[body]
 
     def _cast(self, value: Expr, source: Attribute | None, target: Attribute) -> Expr:
-        if source is None or source == target or _embeds(source, target):
+        if source is None or source == target:
             return value
+        if is_whole(source) and is_whole(target) and bits_of(target) <= bits_of(source):
+            return value  # its class modulo the smaller power of two
+        value = self._settled(value, source)
         if is_bool(target):
             return self._truth(value)
+        if _embeds(source, target):
+            return value
         return apply(f"cast.{target}", [value], self.extents)
+
+    def _settled(self, value: Expr, element: Attribute | None) -> Expr:
+        """What stands for a value: of an integer the polynomial wrapped, where it may leave."""
+        if element is None or not is_whole(element):
+            return value
+        return wrapped(value, element, self.extents)
 
     def _call(self, node: Call, function: str, args: list[Expr]) -> Expr:
         kind = operand_type(node, self.types)
@@ -149,6 +167,8 @@ class _Reader:
             return self._opaque(function, args)
         if kind is not None and is_bool(kind) and function in ("add", "sub", "neg"):
             return apply(f"b{function}", args, self.extents)
+        if function not in _RING:
+            args = [self._settled(a, kind) for a in args]
         match function:
             case "add":
                 return add(*args)
@@ -244,12 +264,13 @@ def literal_value(literal: float | int | bool) -> Expr:
 
 
 def _embeds(source: Attribute, target: Attribute) -> bool:
-    """Whether a conversion changes no number: to a wider type, or to a float (rounding aside)."""
-    if is_bool(source):
-        return not is_bool(target)
+    """Whether a conversion changes no value: to a wider float, or from an integer to anything.
+
+    Integers to floats rounding aside; to other integers as a class (wrapping.py).
+    """
     if is_float(target):
         return not is_float(source) or _width(source) <= _width(target)
-    return not is_float(source) and not is_bool(target) and _width(source) <= _width(target)
+    return not is_float(source)
 
 
 def _width(element: Attribute) -> int:

@@ -36,6 +36,7 @@ from .scalars import Read as ScalarRead
 from .scope_builder import ScopeBuilder
 from .scope_builder import Source as Operand
 from .types import element_of, is_bool, is_float, tensor
+from .wrapping import CAST, WRAP
 
 
 def to_ops(scope: Scope, build: ScopeBuilder, value_of: Callable[[Source], SSAValue]) -> Operand:
@@ -136,8 +137,7 @@ class _Writer:
         values = [self._value(a, extents, inner) for a in args]
         if function == "recip":
             return Call("div", (_literal(Fraction(1), work), values[0]))
-        if function.startswith("cast."):
-            target = next(e for e in _ELEMENTS if str(e) == function.removeprefix("cast."))
+        if (target := _target(function)) is not None:
             return _cast(Cast(target, values[0]), target, work)
         name = function.removeprefix("raw.")
         name = name[1:] if name[:1] == "i" and name[1:] in INTEGER else name
@@ -195,9 +195,14 @@ def _elements(expr: Expr) -> list[Attribute]:
 
 def _result_of(f: Apply) -> Attribute:
     inner = [e for a in f.args for e in _elements(a)]
-    if f.function.startswith("cast."):
-        return next(e for e in _ELEMENTS if str(e) == f.function.removeprefix("cast."))
-    return inner[0] if inner else f32
+    target = _target(f.function)
+    return target if target is not None else inner[0] if inner else f32
+
+
+def _target(function: str) -> Attribute | None:
+    """The type that a conversion or a wrapping gives values of."""
+    name = function.removeprefix(CAST).removeprefix(WRAP)
+    return None if name == function else next(e for e in _ELEMENTS if str(e) == name)
 
 
 def _working(expr: Expr, element: Attribute) -> Attribute:

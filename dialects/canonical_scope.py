@@ -26,6 +26,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
+from xdsl.ir import Attribute
+
 from .canonical_types import (
     ONE,
     ZERO,
@@ -52,6 +54,7 @@ from .canonical_types import (
 )
 from .index import Index, iterators, normalise, range_of
 from .scalar_laws import NOTHING_AFTER, OF_A_MULTISET, OF_A_SET, simplify_call, value_at
+from .wrapping import WRAP, bits_of, in_type, reduced, stays_inside, type_named, unwrapped
 
 # Past this many orders of tied sums they are told apart by their neighbours; if more are left
 # then, the first order is taken: sound, no longer canonical.
@@ -128,6 +131,8 @@ def substitute(expr: Expr, images: Sequence[Index], extents: Extents) -> Expr:
 
 def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
     """A function of expressions, simplified by the laws that hold exactly."""
+    if function.startswith(WRAP):
+        return _wrapped(function, args[0], extents)
     if (literal := _of_literal(function, args, extents)) is not None:
         return literal
     inner = single_factor(args[0]) if function in NOTHING_AFTER else None
@@ -143,6 +148,39 @@ def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
             return kept[0]
     made = Apply(function, tuple(kept), len(extents))
     return Expr((Term(ONE, (), (made,)),))
+
+
+def wrapped(expr: Expr, element: Attribute, extents: Extents) -> Expr:
+    """The value of an integer type in the class of a polynomial (wrapping.py)."""
+    return apply(f"{WRAP}{element}", [expr], extents)
+
+
+def modulo(expr: Expr, bits: int, extents: Extents) -> Expr:
+    """The normal form of a class modulo 2^bits: small coefficients, nothing wrapped."""
+    while any(unwrapped(f, bits) is not None for t in expr.terms for f in t.factors):
+        total: list[Expr] = []
+        for t in expr.terms:
+            wide = extents + t.sums
+            value = constant(t.coefficient)
+            for f in t.factors:
+                inner = unwrapped(f, bits)
+                value = multiply(value, factor(f, wide) if inner is None else inner, wide)
+            total.append(bind(value, extents, t.sums) if t.sums else value)
+        expr = add(*total)
+    return reduced(expr, bits)
+
+
+def _wrapped(function: str, arg: Expr, extents: Extents) -> Expr:
+    element = type_named(function.removeprefix(WRAP))
+    assert element is not None
+    if arg.constant is not None:
+        return constant(in_type(arg.constant, element))
+    if stays_inside(arg, element, extents):
+        return arg
+    small = modulo(arg, bits_of(element), extents)
+    if small.constant is not None or stays_inside(small, element, extents):
+        return _wrapped(function, small, extents)
+    return Expr((Term(ONE, (), (Apply(function, (small,), len(extents)),)),))
 
 
 def _of_literal(function: str, args: Sequence[Expr], extents: Extents) -> Expr | None:
@@ -534,6 +572,7 @@ __all__ = [
     "guard_form",
     "leaf",
     "map_factor",
+    "modulo",
     "multiply",
     "normal",
     "numbers",
@@ -545,4 +584,5 @@ __all__ = [
     "scope",
     "single_factor",
     "substitute",
+    "wrapped",
 ]

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ...dialects.canonical_scope import Apply, Leaf, Read, Reduce, Scope, Source, Symbol
 from ...dialects.errors import UserError
 from ...dialects.program import Program, where
-from ...dialects.types import is_bool
+from ...dialects.types import is_float
 from . import witness
 from .field import Evaluator, TooLargeError, schedule
 from .match import Matcher
@@ -118,15 +118,20 @@ def by_residues(
 
 
 def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
-    """Whether a source is a polynomial in inputs, and in weights whose data is absent."""
+    """Whether a source is a polynomial in inputs, and in weights whose data is absent.
+
+    Over floats: polynomials that differ may be one function of integers modulo 2^n.
+    """
     inputs = programs[0].input_names
     for node in schedule(source):
+        if not is_float(node.element):
+            return False
         if isinstance(node, Leaf):
             if node.data is not None:
                 continue
             absent = not any(node.label in p.weights for p in programs)
             given = node.label in inputs or (absent and node.label != "literal")
-            if node.operands or is_bool(node.element) or not given:
+            if node.operands or not given:
                 return False
         elif isinstance(node, Scope):
             factors = [f for t in node.expr.terms for f in t.factors]

@@ -17,10 +17,12 @@ from ...dialects.canonical_scope import (
     Reduce,
     Scope,
     Source,
+    modulo,
     scope,
     substitute,
 )
 from ...dialects.index import Index
+from ...dialects.wrapping import bits_of, is_whole
 from . import symbolic
 from .bound import Measurer, lane_miss, lanes_for, miss
 from .field import Evaluator, TooLargeError, schedule
@@ -101,6 +103,9 @@ class Prover:
             inliner = kind(cut, self.check)
             try:
                 first, second = inliner.whole(a), inliner.whole(b)
+                if is_whole(a.element):
+                    bits = bits_of(a.element)
+                    first, second = (modulo(e, bits, a.shape) for e in (first, second))
             except TooManyTermsError:
                 continue
             return self.expressions(first, second, a.shape, (a, b, cut))
