@@ -6,6 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Found:
 
 
 def inputs_of(program: Program, seed: int, scale: float) -> dict[str, Array]:
-    """Inputs drawn from their names and the seed: normal floats; small integers; booleans."""
+    """Inputs drawn from their names and the seed: normal floats; integers; booleans."""
     return {name: draw(name, type_, seed, scale) for name, type_ in program.inputs.items()}
 
 
@@ -55,8 +56,23 @@ def draw(name: str, type_: Tensor, seed: int, scale: float) -> Array:
     if is_bool(type_.element_type):
         return rng.integers(0, 2, type_.get_shape()) > 0
     if not is_float(type_.element_type):
-        return rng.integers(0, 2 if scale == 1.0 else 1 + int(max(scale, 2)), type_.get_shape())
+        return _whole(rng, type_, seed, scale)
     return rng.normal(size=type_.get_shape()) * scale
+
+
+def _whole(rng: np.random.Generator, type_: Tensor, seed: int, scale: float) -> Array:
+    """Integers: small ones, which index; in every third draw the whole range of their type."""
+    info, shape = np.iinfo(to_numpy(type_.element_type)), type_.get_shape()
+    if seed % 3 == 2:
+        drawn = rng.integers(info.min, info.max, shape, info.dtype, endpoint=True)
+        return np.where(rng.random(shape) < 0.2, rng.choice(_ends(info), shape), drawn)
+    return rng.integers(0, min(int(info.max), 2 if scale == 1.0 else 1 + int(max(scale, 2))), shape)
+
+
+def _ends(info: np.iinfo[Any]) -> Array:
+    """Where integers of a type turn over, and near 0."""
+    values = {info.min, info.min + 1, -1, 0, 1, info.max - 1, info.max}
+    return np.array(sorted(v for v in values if v >= info.min), info.dtype)
 
 
 def find(
