@@ -1,6 +1,7 @@
 """What makes two calls, or two weights, one: never less than what decides their values."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import onnx
@@ -23,7 +24,7 @@ def calling(
     read: int = 0,
     opset: str = "=20",
     domain: str = "",
-    **attributes: object,
+    **attributes: Any,
 ) -> Program:
     """A program that returns one result of an opaque node; an empty name is an absent operand."""
     b = GraphBuilder()
