@@ -1,14 +1,18 @@
 """Write a graph-level program as an ONNX model.
 
-One writer per graph op, in one table; opaque nodes are put back as they were read. Names of inputs,
-outputs, weights and nodes are kept.
+One writer per graph op, in one table; groups of ops that are one ONNX node are written whole
+(graph_to_onnx_whole.py), broadcasts are left to the op that reads them (graph_to_onnx_operands.py).
+Opaque nodes are put back as they were read. Names of inputs, outputs, weights and nodes are kept.
+The opset is 17, or the least that has what the program needs; whole ops raise it up to 20 where no
+opaque node stands in the way.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,14 +27,19 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects.errors import UserError
 from ..dialects.files import atomic_write, cannot, write_whole
 from ..dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
+from ..dialects.graph.contraction import MatmulOp
 from ..dialects.graph.pooling import AvgPoolOp, PoolOp
+from ..dialects.graph.shaping import BroadcastOp, TransposeOp
 from ..dialects.program import Program, expression_of, pipeline_of, return_of, where
 from ..dialects.types import Array, shape_of, tensor_type, to_numpy
 from ..dialects.weights import Weights
+from .graph_to_onnx_whole import Whole, find_wholes
 from .onnx_to_graph.elements import number_of_element, to_proto
 from .onnx_to_graph.origin import write_origin
 
 OPSET = 17
+# With every op that is written whole; newer ones change nothing for them.
+WHOLE_OPSET = 20
 # Above this much data the weights go into a file beside the model (a protobuf ends at 2 GiB).
 EXTERNAL_BYTES = 3 << 29
 
@@ -115,14 +124,18 @@ class Exporter:
     def __init__(self, program: Program):
         self.program = program
         self.ops = list(program.main.body.block.ops)
-        self.opset = max([OPSET, *(_needed_opset(op) for op in self.ops)])
+        self.opset, self._wholes = _opset_and_wholes(self.ops)
+        self._inside = {op for whole in self._wholes.values() for op in whole.inside}
         self.domains: dict[str, int] = {"": self.opset}
         self.nodes: list[NodeProto] = []
         self.initialisers: list[TensorProto] = []
         self.names: dict[SSAValue, str] = {}
+        self.reshapes: dict[tuple[str, tuple[int, ...]], str] = {}
+        self._waiting: dict[SSAValue, Operation] = {}
         self.expressions: dict[str, str] = {}
         self._renamed: dict[str, str] = {}
         self._taken: set[str] = set()
+        self._weights: set[str] = set()
         self._node_names: set[str] = set()
         self._counts: dict[str, int] = {}
         self._node = ""
@@ -183,10 +196,8 @@ class Exporter:
             type_ = tensor_type(value)
             number = number_of_element(type_.element_type)
             found.append(helper.make_tensor_value_info(name, number, type_.get_shape()))
-            if self.names[value] != name:
-                self.nodes.append(
-                    helper.make_node("Identity", [self.names[value]], [name], f"{name}/Identity")
-                )
+            if (own := self.name(value)) != name:
+                self.nodes.append(helper.make_node("Identity", [own], [name], f"{name}/Identity"))
         return found
 
     def _defaults(self) -> None:
@@ -201,10 +212,27 @@ class Exporter:
     # --- what writers use ---
 
     def name(self, value: SSAValue) -> str:
-        """The ONNX name of a value, made from its SSA name."""
+        """The ONNX name of a value, made from its SSA name; writes it where it waits for that."""
         if value not in self.names:
             self.names[value] = self.fresh(value.name_hint or "v")
+        if (op := self._waiting.pop(value, None)) is not None:
+            with self.at(op):
+                self._write(op)
         return self.names[value]
+
+    def is_waiting(self, value: SSAValue) -> bool:
+        """Whether nothing has read the value so far, which is written when it is named."""
+        return value in self._waiting
+
+    @contextmanager
+    def at(self, op: Operation) -> Generator[None]:
+        """Nodes emitted inside are named after the op."""
+        before = self._node
+        self._node = op.location.desc.data if isinstance(op.location, NameLoc) else ""
+        try:
+            yield
+        finally:
+            self._node = before
 
     def fresh(self, name: str) -> str:
         """A value name that is not taken."""
@@ -246,7 +274,19 @@ class Exporter:
     # --- ops ---
 
     def _op(self, op: Operation) -> None:
-        self._node = op.location.desc.data if isinstance(op.location, NameLoc) else ""
+        """Write an op, unless another op's node holds it or may leave it out."""
+        if op in self._inside:
+            return
+        if _waits(op):
+            self._waiting[op.results[0]] = op
+            return
+        with self.at(op):
+            if (whole := self._wholes.get(op)) is not None:
+                whole.write(self, [self.name(r) for r in op.results])
+            else:
+                self._write(op)
+
+    def _write(self, op: Operation) -> None:
         match op:
             case WeightOp():
                 self._weight(op)
@@ -270,8 +310,9 @@ class Exporter:
 
     def _weight(self, op: WeightOp) -> None:
         name = self.names[op.result] = self._weight_name(op)
-        if any(t.name == name for t in self.initialisers[-1:]):
+        if name in self._weights:
             return
+        self._weights.add(name)
         proto = TensorProto(name=name, data_type=number_of_element(op.type.element_type))
         proto.dims.extend(op.type.get_shape())
         if op.key not in self.program.weights:
@@ -292,12 +333,12 @@ class Exporter:
         return self._renamed[op.key]
 
     def _graph_op(self, op: GraphOp) -> None:
-        from .graph_to_onnx_ops import WRITERS
+        from .graph_to_onnx_ops import WRITERS, operands_of
 
         writer = WRITERS.get(op.name.removeprefix("graph."))
         if writer is None:
             raise UserError(f"op '{op.name}' has no ONNX form", where=where(op))
-        writer(self, op, [self.name(v) for v in op.operands], [self.name(r) for r in op.results])
+        writer(self, op, operands_of(self, op), [self.name(r) for r in op.results])
 
     def _opaque(self, op: OpaqueOp) -> None:
         """The node as it was read, with the names that its values have now."""
@@ -357,6 +398,36 @@ def _inner_names(node: NodeProto) -> set[str]:
             for inner in graph.node:
                 found |= set(inner.output) | _inner_names(inner)
     return found
+
+
+def _opset_and_wholes(ops: Sequence[Operation]) -> tuple[int, dict[Operation, Whole]]:
+    """The model's opset and the groups that are one node in it.
+
+    A model with opaque nodes keeps their opset: in another they may mean something else.
+    """
+    opset = max([OPSET, *(_needed_opset(op) for op in ops)])
+    fixed = any(isinstance(op, OpaqueOp) for op in ops)
+    wholes = find_wholes(ops, opset if fixed else max(opset, WHOLE_OPSET))
+    return max([opset, *(whole.opset for whole in wholes.values())]), wholes
+
+
+def _waits(op: Operation) -> bool:
+    """Whether an op is written only once it is read, as its readers may do without."""
+    if isinstance(op, BroadcastOp):
+        return True
+    if isinstance(op, ConstantOp):
+        return expression_of(op) is None
+    return isinstance(op, TransposeOp) and _is_read_swapped(op.result)
+
+
+def _is_read_swapped(value: SSAValue) -> bool:
+    """Whether the one reader is a batched product that takes the last two dims exchanged."""
+    if len(uses := list(value.uses)) != 1:
+        return False
+    product, k = uses[0].operation, uses[0].index
+    if not isinstance(product, MatmulOp) or len(shape_of(value)) < 3:
+        return False
+    return bool(product.value(("transpose_a", "transpose_b")[k]))
 
 
 def _needed_opset(op: Operation) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 from ..dialects.graph import GraphOp
 from ..dialects.types import is_float, shape_of
 from .graph_to_onnx import Exporter, Writer
+from .graph_to_onnx_operands import batched, expand, together
 from .onnx_to_graph.elements import number_of_element
 
 _INT64_MIN = -(1 << 63)
@@ -39,19 +40,33 @@ def clip(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> Non
     e.emit("Clip", [*inputs, *names], outputs)
 
 
+def operands_of(e: Exporter, op: GraphOp) -> list[str]:
+    """Names of the operands as the op's node takes them."""
+    kind = op.name.removeprefix("graph.")
+    if kind in _BROADCASTING:
+        return together(e, op.operands, shape_of(op.results[0]))
+    if kind == "matmul" and not _is_gemm(op):
+        flags = [op.value("transpose_a"), op.value("transpose_b")]
+        return batched(e, op.operands, flags)
+    if kind == "broadcast":  # it writes its operand itself
+        return []
+    return [e.name(v) for v in op.operands]
+
+
+def _is_gemm(op: GraphOp) -> bool:
+    """Whether a product is one of float matrices, of which one is read transposed."""
+    flags = (op.value("transpose_a"), op.value("transpose_b"))
+    shape = shape_of(op.results[0])
+    return any(flags) and len(shape) == 2 and is_float(op.type.element_type)
+
+
 def matmul(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """Gemm where a float matrix is read transposed, else MatMul after a Transpose."""
-    flags = [op.value("transpose_a"), op.value("transpose_b")]
-    rank = len(op.type.get_shape())
-    if any(flags) and rank == 2 and is_float(op.type.element_type):
-        e.emit("Gemm", inputs, outputs, transA=int(flags[0]), transB=int(flags[1]))
+    """Gemm where a float matrix is read transposed, else MatMul, transposed already."""
+    if not _is_gemm(op):
+        e.emit("MatMul", inputs, outputs)
         return
-    perm = [*range(rank - 2), rank - 1, rank - 2]
-    names = [
-        e.emit("Transpose", [n], perm=perm) if flag else n
-        for n, flag in zip(inputs, flags, strict=True)
-    ]
-    e.emit("MatMul", names, outputs)
+    flags = [int(op.value(name)) for name in ("transpose_a", "transpose_b")]
+    e.emit("Gemm", inputs, outputs, transA=flags[0], transB=flags[1])
 
 
 def g2bmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
@@ -202,14 +217,7 @@ def transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -
 
 def broadcast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Expand, after a Reshape where the operand's dims are not the last ones."""
-    shape, dims = op.ints("shape"), op.ints("dims")
-    old = shape_of(op.operands[0])
-    source = inputs[0]
-    if list(dims) != list(range(len(shape) - len(old), len(shape))):
-        full = [old[dims.index(k)] if k in dims else 1 for k in range(len(shape))]
-        flags: dict[str, Any] = {"allowzero": 1} if 0 in full else {}
-        source = e.emit("Reshape", [source, e.integers(full, "aligned")], **flags)
-    e.emit("Expand", [source, e.integers(shape, "shape")], outputs)
+    expand(e, op.results[0], outputs)
 
 
 def slice_(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
@@ -260,6 +268,14 @@ _ELEMENTWISE = {
     "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh", "where": "Where",
     "xor": "Xor",
 }  # fmt: skip
+
+# Ops whose ONNX forms broadcast their operands.
+_BROADCASTING = frozenset(
+    {
+        "add", "and", "div", "equal", "greater", "greater_equal", "less", "less_equal", "max",
+        "min", "mul", "or", "pow", "sub", "where", "xor",
+    }
+)  # fmt: skip
 
 WRITERS: dict[str, Writer] = {
     **{name: plain(op_type) for name, op_type in _ELEMENTWISE.items()},

@@ -57,6 +57,17 @@ def resnet18() -> tuple[torch.nn.Module, tuple[Any, ...]]:
     return torchvision.models.resnet18(), (torch.randn(2, 3, 64, 64),)
 
 
+def vit() -> tuple[torch.nn.Module, tuple[Any, ...]]:
+    """A small vision transformer of torchvision, and example inputs."""
+    from torchvision.models import VisionTransformer
+
+    torch.backends.mha.set_fastpath_enabled(False)  # one fused op that no exporter knows
+    sizes = {"image_size": 32, "patch_size": 8, "num_classes": 10}
+    net = VisionTransformer(**sizes, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=64)
+    torch.nn.init.normal_(net.heads.head.weight)  # drawn as zeros
+    return net, (torch.randn(2, 3, 32, 32),)
+
+
 TINY = {
     "vocab_size": 200,
     "hidden_size": 32,
@@ -75,6 +86,7 @@ MODELS: dict[
     ],
 ] = {
     "resnet18": (resnet18, ["image"], ["logits"], {0: "batch", 2: "height", 3: "width"}),
+    "vit-tiny": (vit, ["image"], ["logits"], {0: "batch"}),
     "bert-tiny": (lambda: bert(**TINY), TOKENS, ["hidden", "pooled"], {0: "batch", 1: "sequence"}),
     "bert-base": (lambda: bert(), TOKENS, ["hidden", "pooled"], {0: "batch", 1: "sequence"}),
 }

@@ -31,7 +31,7 @@ def _masked(shape: Shape) -> dict[str, np.ndarray]:
 
 def test_fixtures_are_small() -> None:
     sizes = {path.name: path.stat().st_size for path in FIXTURES.iterdir()}
-    assert len(sizes) == 6
+    assert len(sizes) == 8
     assert max(sizes.values()) < 300_000
 
 

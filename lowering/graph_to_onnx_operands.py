@@ -1,0 +1,135 @@
+"""Operands as ONNX takes them: broadcasting is left to the op that reads them.
+
+Where an op broadcasts by itself (elementwise ops, the batch dims of a product), it is given what
+the `graph.broadcast` before it reads, so that no copy is made of it:
+
+    %c = graph.broadcast %bias {shape = [1, 197, 768], dims = [2]}
+    %y = graph.add %x, %c                                               Add(x, bias)
+
+An Expand is written for the other ops only, and where all operands are broadcast at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ..dialects.graph.shaping import BroadcastOp, TransposeOp
+from ..dialects.types import shape_of
+
+if TYPE_CHECKING:
+    from .graph_to_onnx import Exporter
+
+Shape: TypeAlias = "tuple[int, ...]"
+
+
+@dataclass(frozen=True)
+class Small:
+    """A value before it is broadcast: dim k of `value` is dim `dims[k]` of what is read.
+
+    `shape` is what numpy's broadcasting needs: aligned at the right, no extents of 1 in front
+    unless `value` has them.
+    """
+
+    value: SSAValue
+    dims: Shape
+    shape: Shape
+
+
+def small(value: SSAValue) -> Small:
+    """What a value was before the broadcasts that made it."""
+    rank = len(shape_of(value))
+    dims = tuple(range(rank))
+    while isinstance(owner := value.owner, BroadcastOp):
+        outer = owner.ints("dims")
+        value, dims = owner.x, tuple(dims[d] for d in outer)
+    own = shape_of(value)
+    if dims == tuple(range(rank - len(own), rank)):
+        return Small(value, dims, own)
+    first = dims[0] if dims else rank
+    aligned = [own[dims.index(k)] if k in dims else 1 for k in range(first, rank)]
+    return Small(value, dims, tuple(aligned))
+
+
+def write_small(e: Exporter, found: Small) -> str:
+    """The name of the value in the shape that broadcasts: itself, or a Reshape of it."""
+    name = e.name(found.value)
+    return name if shape_of(found.value) == found.shape else reshaped(e, name, found.shape)
+
+
+def reshaped(e: Exporter, name: str, shape: Sequence[int]) -> str:
+    """The result of a Reshape, one for each name and shape."""
+    key = (name, tuple(shape))
+    if key not in e.reshapes:
+        flags: dict[str, Any] = {"allowzero": 1} if 0 in shape else {}
+        e.reshapes[key] = e.emit("Reshape", [name, e.integers(shape, "shape")], **flags)
+    return e.reshapes[key]
+
+
+def expand(e: Exporter, value: SSAValue, outputs: Sequence[str]) -> None:
+    """Write a broadcast for itself."""
+    shape = e.integers(shape_of(value), "shape")
+    e.emit("Expand", [write_small(e, small(value)), shape], outputs)
+
+
+def together(e: Exporter, operands: Sequence[SSAValue], shape: Shape) -> list[str]:
+    """Names that numpy broadcasts to `shape`, small where that suffices."""
+    found = [small(v) for v in operands]
+    whole = _whole_operand([f.value for f in found], [f.shape for f in found], shape)
+    return [
+        e.name(v) if k == whole else write_small(e, f)
+        for k, (v, f) in enumerate(zip(operands, found, strict=True))
+    ]
+
+
+def _whole_operand(values: Sequence[SSAValue], shapes: Sequence[Shape], shape: Shape) -> int | None:
+    """The operand that must be written in full for all to have `shape` together, if any.
+
+    One suffices; it is the largest, as what is small may be a literal.
+    """
+    if np.broadcast_shapes(*shapes) == shape:
+        return None
+    return max(range(len(values)), key=lambda k: math.prod(shape_of(values[k])))
+
+
+def batched(e: Exporter, operands: Sequence[SSAValue], flags: Sequence[bool]) -> list[str]:
+    """Names of a product's operands, batch dims left to MatMul, transposed where flagged."""
+    found = [_small_batch(v) for v in operands]
+    batch = shape_of(operands[0])[:-2]
+    whole = _whole_operand([f.value for f in found], [f.shape[:-2] for f in found], batch)
+    names: list[str] = []
+    for k, (value, flag) in enumerate(zip(operands, flags, strict=True)):
+        one = small_of_itself(value) if k == whole else found[k]
+        names.append(_swapped(e, one) if flag else write_small(e, one))
+    return names
+
+
+def small_of_itself(value: SSAValue) -> Small:
+    """A value as it is, with no broadcast taken off."""
+    shape = shape_of(value)
+    return Small(value, tuple(range(len(shape))), shape)
+
+
+def _small_batch(value: SSAValue) -> Small:
+    """As `small`, where the two dims of the matrices themselves are not broadcast."""
+    found, shape = small(value), shape_of(value)
+    rank, own = len(shape), shape_of(found.value)
+    if found.dims[-2:] == (rank - 2, rank - 1) and own[-2:] == shape[-2:]:
+        return found
+    return small_of_itself(value)
+
+
+def _swapped(e: Exporter, found: Small) -> str:
+    """The last two dims exchanged: one Transpose, also where one stands before already."""
+    rank = len(found.shape)
+    perm = [*range(rank - 2), rank - 1, rank - 2]
+    owner = found.value.owner
+    if isinstance(owner, TransposeOp) and e.is_waiting(found.value):
+        before = owner.ints("perm")
+        return e.emit("Transpose", [e.name(owner.x)], perm=[before[k] for k in perm])
+    return e.emit("Transpose", [write_small(e, found)], perm=perm)
