@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -39,7 +40,7 @@ def run(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray
     session = ort.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, feeds)
+    return [np.asarray(found) for found in session.run(None, feeds)]
 
 
 # --- models as torch exports them, read and written again ---
@@ -49,7 +50,7 @@ WORK = ("Conv", "Gemm", "MatMul", "LayerNormalization", "Softmax", "Gelu", "Erf"
         "MaxPool", "IsNaN", "Transpose")  # fmt: skip
 # Written as Reshape; so is what a Gather at one known place leaves of its dim.
 RESHAPES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Gather")
-MODELS = {
+MODELS: dict[str, dict[str, tuple[int, ...]]] = {
     "bert-tiny": TOKENS,
     "resnet18": {"image": (1, 3, 64, 64)},
     "vit-tiny": {"image": (1, 3, 32, 32)},
@@ -146,8 +147,8 @@ def test_a_bias_of_a_matrix_product_is_inside_gemm(transposed: bool) -> None:
 @pytest.mark.parametrize("shape", [(6,), (6, 1, 1), (1, 6, 1, 1)])
 def test_a_bias_of_a_convolution_is_inside_it(op: str, shape: tuple[int, ...]) -> None:
     b = GraphBuilder()
-    window = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
-    more = {"output_padding": [0, 0]} if op == "conv_transpose" else {}
+    window: dict[str, Any] = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
+    more: dict[str, Any] = {"output_padding": [0, 0]} if op == "conv_transpose" else {}
     x, w = b.input("x", (2, 6, 5, 5)), b.weight("w", np.ones((6, 6, 3, 3), np.float32))
     with b.at("here"):
         y = b.op(op, x, w, **window, **more)
@@ -181,7 +182,7 @@ WHOLE = [
 ]  # fmt: skip
 
 
-def single(op_type: str, opset: int, shapes: Sequence[Sequence[int]], **attributes: object):
+def single(op_type: str, opset: int, shapes: Sequence[Sequence[int]], **attributes: Any):
     names = [f"x{k}" for k in range(len(shapes))]
     kind = TensorProto.FLOAT
     graph = helper.make_graph(
@@ -195,7 +196,7 @@ def single(op_type: str, opset: int, shapes: Sequence[Sequence[int]], **attribut
 
 @pytest.mark.parametrize(("op_type", "opset", "attributes"), WHOLE)
 def test_what_the_importer_composes_is_written_whole(
-    op_type: str, opset: int, attributes: dict[str, object]
+    op_type: str, opset: int, attributes: dict[str, Any]
 ) -> None:
     program = import_onnx(single(op_type, opset, [(2, 3)], **attributes))
     (node,) = to_model(program).graph.node
