@@ -7,7 +7,10 @@
 
 All runtimes take turns, with the same number of threads; what counts are medians and their ratios.
 Peers are onnxruntime, OpenVINO, torch and torch.compile, as far as they are installed
-(pip install -e '.[bench]'); ncnn, which does not take every model, where `--against` names it.
+(pip install -e '.[bench]'); ncnn, which does not take every model, where `--against` names it. They
+run torchvision's or transformers' own export with the same weights where there is one, and the
+table says which file each ran. Of one model, `isoform bench zoo:NAME --against ...` does the same;
+of yours, `isoform bench FILE.onnx --against ...` on the file itself.
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from isoform.compiler.bench import (
 from isoform.compiler.commands import table
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.peaks import copy_rates, fma_peak
+from isoform.compiler.peer_model import peer_model
 from isoform.compiler.peers import PEERS, Peer
 from isoform.compiler.per_op import format_ops, per_op
 from isoform.dialects.program import Program
@@ -100,24 +104,30 @@ def measure(
     better = api.improve(program)
     session = isoform.compile(better, "cpu", threads, options.effort, options.tolerance)
     ours = Peer("isoform", package_version("isoform"), lambda: session.run(None, feeds))
-    peers, absent = open_peers(program, options.against.split(","), threads, feeds)
-    everyone = [ours, *peers]
-    times = interleave({peer.name: peer.run for peer in everyone}, options.seconds, settle=SETTLE)
+    with peer_model(program) as model:
+        opened = open_peers(model, options.against.split(","), threads, feeds)
+        runs = {peer.name: peer.run for peer in (ours, *opened.peers)}
+        times = interleave(runs, options.seconds, settle=SETTLE)
+    everyone = [ours, *opened.peers]
     exact = None if options.no_error else _exact(program, feeds)
     return {
         "model": name,
         "batch": options.batch,
         "threads": threads,
         "machine": machine(),
-        "absent": absent,
+        "absent": opened.absent,
+        "refused": opened.refused,
         "native_calls_per_run": _calls_per_run(session, feeds),
         "runtimes": {
             peer.name: {
                 "version": peer.version,
+                "model": peer.model,
+                "settings": peer.settings,
                 "runs": len(times[peer.name]),
                 "median_ms": median(times[peer.name]) * 1e3,
                 "quartiles_ms": [t * 1e3 for t in quartiles(times[peer.name])],
                 "ratio": median(times[peer.name]) / median(times["isoform"]),
+                "apart": difference(peer.run(), ours.run()),
                 "error": None if exact is None else difference(peer.run(), exact),
             }
             for peer in everyone
@@ -152,12 +162,15 @@ def _one(found: Mapping[str, Any]) -> str:
         for name, r in found["runtimes"].items()
     ]
     head = ["runtime", "median ms", "quartiles ms", "against isoform", "error", "runs"]
-    return table(head, rows)
+    files = [f"{name} runs {r['model']} ({r['settings']})" for name, r in found["runtimes"].items()]
+    apart = max(r["apart"] for r in found["runtimes"].values())
+    return "\n".join([table(head, rows), *files[1:], f"outputs differ by {apart:.1e} at most"])
 
 
 def summary(found: Sequence[Mapping[str, Any]]) -> str:
     """All models in one table of medians, and what a reader must know of the machine."""
-    about, runtimes = found[0]["machine"], found[0]["runtimes"]
+    about = found[0]["machine"]
+    runtimes = {name: r for entry in found for name, r in entry["runtimes"].items()}
     names = [name for name in runtimes if name != "isoform"]
     rows = []
     for entry in found:
@@ -165,14 +178,18 @@ def summary(found: Sequence[Mapping[str, Any]]) -> str:
         row = [entry["model"], str(entry["batch"]), str(entry["threads"])]
         row.append(f"{ours['median_ms']:.2f}")
         for name in names:
-            theirs = entry["runtimes"][name]
+            theirs = entry["runtimes"].get(name)
+            if theirs is None:
+                row.append("refused")
+                continue
             row.append(f"{theirs['median_ms']:.2f} ({theirs['ratio']:.2f}x)")
         row.append("-" if ours["error"] is None else f"{ours['error']:.1e}")
+        row.append(next((entry["runtimes"][name]["model"] for name in names), "-"))
         rows.append(row)
     versions = ", ".join(f"{name} {r['version']}" for name, r in runtimes.items())
     loads = [entry["machine"]["load_average"] or 0.0 for entry in found]
     lines = [
-        table(["model", "batch", "threads", "isoform", *names, "error"], rows),
+        table(["model", "batch", "threads", "isoform", *names, "error", "file"], rows),
         "milliseconds, medians; in brackets the runtime's time over isoform's",
         f"{about['cpu']}, {about['cores']} cores, {about['system']}, Python {about['python']}",
         f"{versions}; load average {min(loads):.1f} to {max(loads):.1f}",

@@ -38,6 +38,7 @@ from isoform.compiler import api, zoo
 from isoform.compiler.bench import difference, interleave, median, open_peers
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.optimizer import Optimized
+from isoform.compiler.peer_model import peer_model
 from isoform.dialects.program import Program
 from isoform.passes.derivation import whole
 from isoform.passes.derivation.cases import Case, all_cases, constants, stacked
@@ -249,10 +250,12 @@ def measured(program: Program, better: Program, parts: Sequence[str], without: s
         row["errors"] = [difference(session.run(None, feeds), exact) for session in (off, on)]
     if "times" in parts:
         runs = {"off": partial(off.run, None, feeds), "derived": partial(on.run, None, feeds)}
-        if without != "onnxruntime":
-            peers, _ = open_peers(program, ["onnxruntime"], 1, feeds)
+        with peer_model(program) as model:
+            names = [] if without == "onnxruntime" else ["onnxruntime"]
+            peers = open_peers(model, names, 1, feeds).peers
             runs |= {peer.name: peer.run for peer in peers}
-        row |= timed(runs) | {"machine": machine(), "time": time.strftime("%Y-%m-%d %H:%M")}
+            row |= timed(runs) | {"machine": machine(), "time": time.strftime("%Y-%m-%d %H:%M")}
+            row |= {"file": model.label} if peers else {}
     return row
 
 

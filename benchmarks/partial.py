@@ -32,6 +32,7 @@ from isoform.compiler import api
 from isoform.compiler.bench import interleave, median
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import lower_to
+from isoform.compiler.peer_model import peer_model
 from isoform.compiler.peers import PEERS
 from isoform.dialects.canonical_types import Leaf, Read, Scope, Source, leaf
 from isoform.dialects.graph import WeightOp
@@ -136,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if parsed.models:
         for name in parsed.models:
-            print(json.dumps(model(name, parsed)), flush=True)
+            print(json.dumps(measure(name, parsed)), flush=True)
         return
     for name, roots, windows in OPERATORS:
         if parsed.only in name:
@@ -263,7 +264,7 @@ def rewritten(program: Program, results: Sequence[Scope]) -> Program:
     return made
 
 
-def model(name: str, parsed: Any) -> dict[str, Any]:
+def measure(name: str, parsed: Any) -> dict[str, Any]:
     """One model: with mutation, without, and a peer."""
     program = api.load(f"zoo:{name}", batch=parsed.batch)
     started = time.perf_counter()
@@ -278,9 +279,11 @@ def model(name: str, parsed: Any) -> dict[str, Any]:
         "on": partial(api.compile(better, threads=1).run, None, feeds),
         "off": partial(api.compile(plain, threads=1).run, None, feeds),
     }
-    for peer in parsed.against.split(",") if parsed.against else ():
-        runs[peer] = PEERS[peer](program, 1, feeds).run
-    times = interleave(runs, parsed.seconds, least=parsed.least)
+    with peer_model(program) as model:
+        for peer in parsed.against.split(",") if parsed.against else ():
+            runs[peer] = PEERS[peer](model, 1, feeds).run
+            row["file"] = model.label
+        times = interleave(runs, parsed.seconds, least=parsed.least)
     row["ms"] = {k: round(median(v) * 1e3, 2) for k, v in times.items()}
     row["ratio"] = {k: round(median(v) / median(times["on"]), 3) for k, v in times.items()}
     return row

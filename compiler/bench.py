@@ -13,6 +13,8 @@ import statistics
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,12 +24,15 @@ import numpy as np
 from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program
 from ..dialects.types import Array
-from .peers import PEERS, Outputs, Peer
+from .peer_model import PeerModel, peer_model
+from .peers import PEERS, Outputs, Peer, Refused
 
 Run = Callable[[], object]
 WARM_UP = 2
 # Runtimes let their threads spin for a few milliseconds after a run.
 SETTLE = 0.02
+# Outputs further apart, relative to the greatest magnitude, are not of one computation.
+AGREE = 1e-2
 
 
 def interleave(
@@ -112,11 +117,13 @@ def bench(
     improve: bool = True,
     effort: str = "default",
     tolerance: float = 1e-5,
+    name: str | Path | None = None,
 ) -> dict[str, Any]:
     """Time a program, and the same model in other runtimes.
 
     Args:
-        against: names of `peers.PEERS`.
+        against: names of `peers.PEERS`, each with `:FILE.onnx` where it is to run another file.
+        name: what the program was loaded from: an `.onnx` is given to the other runtimes itself.
         seconds: for the timed runs of all together.
         effort, tolerance: as `api.compile` takes them.
         improve: whether the rewrites that never hurt are applied first.
@@ -124,19 +131,35 @@ def bench(
     Raises:
         UserError: unknown runtime, or a runtime refuses the model.
     """
+    _check_names(against)
+    with peer_model(program, name) as model:
+        return _bench(model, against, threads, seconds, seed, improve, effort, tolerance)
+
+
+def _bench(
+    model: PeerModel,
+    against: Sequence[str],
+    threads: int,
+    seconds: float,
+    seed: int,
+    improve: bool,
+    effort: str,
+    tolerance: float,
+) -> dict[str, Any]:
     from . import api
     from .inputs import draw_inputs
 
-    _check_names(against)
     # Set for other software on shared machines, they slow OpenBLAS down.
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         os.environ.pop(name, None)
+    program = model.program
     feeds = draw_inputs(program, seed)
     better = api.improve(program) if improve else program
     session = api.compile(better, "cpu", threads, effort, tolerance)
-    ours = Peer("isoform", package_version("isoform"), lambda: session.run(None, feeds))
-    peers, absent = open_peers(program, against, threads, feeds)
-    everyone = [ours, *peers]
+    run, settings = partial(session.run, None, feeds), f"effort {effort}, tolerance {tolerance:g}"
+    ours = Peer("isoform", package_version("isoform"), run, program.source, settings)
+    opened = open_peers(model, against, threads, feeds)
+    everyone = [ours, *opened.peers]
     times = interleave({peer.name: peer.run for peer in everyone}, seconds, settle=SETTLE)
     base = median(times["isoform"])
     return {
@@ -145,29 +168,51 @@ def bench(
         "machine": machine(),
         "algorithms": session.algorithms,
         "results": [_result(peer, times[peer.name], base, threads) for peer in everyone],
-        "absent": absent,
-        "differences": {p.name: difference(ours.run(), p.run()) for p in peers},
+        "absent": opened.absent,
+        "refused": opened.refused,
+        "differences": {p.name: difference(ours.run(), p.run()) for p in opened.peers},
     }
 
 
 def _check_names(against: Sequence[str]) -> None:
-    for name in against:
+    for spec in against:
+        name = spec.partition(":")[0]
         if name not in PEERS:
             hint = did_you_mean(name, PEERS) or f"known: {', '.join(PEERS)}"
             raise UserError(f"unknown runtime '{name}'", where="--against", hint=hint)
 
 
+@dataclass
+class Opened:
+    """Peers that are ready to run; names that are not installed; why others refuse the model."""
+
+    peers: list[Peer] = field(default_factory=list[Peer])
+    absent: list[str] = field(default_factory=list[str])
+    refused: dict[str, str] = field(default_factory=dict[str, str])
+
+
 def open_peers(
-    program: Program, names: Sequence[str], threads: int, feeds: Mapping[str, Array]
-) -> tuple[list[Peer], list[str]]:
-    """The peers that are installed, ready to run, and the names of those that are not."""
-    peers, absent = list[Peer](), list[str]()
-    for name in names:
+    model: PeerModel, names: Sequence[str], threads: int, feeds: Mapping[str, Array]
+) -> Opened:
+    """Load the model in each runtime.
+
+    Args:
+        names: RUNTIME, or RUNTIME:FILE.onnx, which runs that file in place of the model's.
+
+    Raises:
+        UserError: a file is missing or no model.
+    """
+    opened = Opened()
+    for spec in names:
+        name, _, file = spec.partition(":")
+        given = model.other(Path(file)) if file else model
         try:
-            peers.append(PEERS[name](program, threads, feeds))
+            opened.peers.append(replace(PEERS[name](given, threads, feeds), name=spec))
         except ImportError:
-            absent.append(name)
-    return peers, absent
+            opened.absent.append(name)
+        except Refused as error:
+            opened.refused[spec] = str(error)
+    return opened
 
 
 def _result(peer: Peer, times: Sequence[float], base: float, threads: int) -> dict[str, Any]:
@@ -175,6 +220,8 @@ def _result(peer: Peer, times: Sequence[float], base: float, threads: int) -> di
     return {
         "runtime": peer.name,
         "version": peer.version,
+        "model": peer.model,
+        "settings": peer.settings,
         "threads": threads,
         "runs": len(times),
         "median_s": median(times),
@@ -185,12 +232,21 @@ def _result(peer: Peer, times: Sequence[float], base: float, threads: int) -> di
 
 
 def difference(ours: Outputs, theirs: Outputs) -> float:
-    """Greatest difference of any output, relative to the other runtime's greatest magnitude."""
+    """Greatest difference of any output, relative to the other runtime's greatest magnitude.
+
+    Infinite where shapes differ, or where one has a NaN or an infinity that the other has not.
+    """
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
-        wide_a, wide_b = a.astype(np.float64), np.asarray(b).astype(np.float64)
-        scale = float(np.abs(wide_b).max(initial=0.0)) or 1.0
-        worst = max(worst, float(np.abs(wide_a - wide_b).max(initial=0.0)) / scale)
+        wide_a, wide_b = np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)
+        if wide_a.shape != wide_b.shape:
+            return float("inf")
+        same = (wide_a == wide_b) | (np.isnan(wide_a) & np.isnan(wide_b))
+        apart = np.abs(np.subtract(wide_a, wide_b, out=np.zeros_like(wide_a), where=~same))
+        if not np.isfinite(apart).all():
+            return float("inf")
+        scale = float(np.abs(wide_b[np.isfinite(wide_b)]).max(initial=0.0)) or 1.0
+        worst = max(worst, float(apart.max(initial=0.0)) / scale)
     return worst
 
 
@@ -209,6 +265,7 @@ def bench_command(arguments: Namespace) -> int:
         not arguments.no_optimize,
         arguments.effort,
         arguments.tolerance,
+        arguments.model,
     )
     if arguments.json:
         print_json(found)
@@ -237,8 +294,15 @@ def format_bench(found: Mapping[str, Any]) -> str:
         table(["runtime", "median ms", "quartiles ms", "against isoform", "runs"], rows),
         f"{found['model']}, {found['threads']} thread(s) each, {about['cpu']}, load {load}",
     ]
+    lines += [f"{r['runtime']} runs {r['model']} ({r['settings']})" for r in found["results"]]
     lines += [f"{name} is not installed, so it was left out" for name in found["absent"]]
+    lines += [f"{name} was left out: {why}" for name, why in found["refused"].items()]
     worst = max(found["differences"].values(), default=None)
     if worst is not None:
         lines.append(f"outputs differ by {worst:.1e} of the greatest magnitude at most")
+    lines += [
+        f"{name} computes something else ({by:.1e} apart): its time says nothing"
+        for name, by in found["differences"].items()
+        if not by <= AGREE
+    ]
     return "\n".join(lines)

@@ -276,8 +276,9 @@ def _add_bench(subparsers: Any, name: str) -> ArgumentParser:
     add(
         "--against",
         default="",
-        metavar="RUNTIME,...",
-        help="of onnxruntime, openvino, torch, torch-compile, ncnn; a missing one is left out",
+        metavar="RUNTIME[:FILE.onnx],...",
+        help="of onnxruntime, openvino, torch, torch-compile, ncnn, on MODEL's own file or "
+        "another; a missing one is left out",
     )
     add("--no-optimize", action="store_true", help="measure the program as it is")
     add("--seconds", type=_seconds, default=10.0, metavar="S", help="time for the runs (10)")

@@ -173,6 +173,8 @@ def optimize_command(arguments: Namespace) -> int:
     )
     if arguments.output is not None:
         written = _to_write(arguments, better, emit)
+        if Path(arguments.output).suffix.lower() == ".onnx":
+            _compare_there(arguments, program, better, written)
         api.save(written, arguments.output)
         if arguments.certificate is not None:
             _certify(arguments, better, written)
@@ -183,6 +185,28 @@ def optimize_command(arguments: Namespace) -> int:
     else:
         print(explain(better.report))
     return 0
+
+
+def _compare_there(
+    arguments: Namespace, program: Program, better: api.Optimized, written: Program
+) -> None:
+    """Put into the report how the file that is to be written does in onnxruntime."""
+    from . import written_onnx as there
+
+    started = time.perf_counter()
+    asked = {"batch": arguments.batch, "seed": arguments.seed, "threads": arguments.threads}
+    usual = {"batch": 1, "seed": 0, "threads": 1}
+    flags = {key: value for key, value in asked.items() if value != usual[key]}
+    shapes = dict(arguments.shape)
+    command = there.repeat_command(arguments.model, arguments.output, shapes, flags)
+    found = there.compare_in_onnxruntime(
+        program, arguments.model, written, arguments.threads, arguments.seed, command
+    )
+    report = better.report
+    report["onnxruntime"] = found
+    report["stages_s"]["onnxruntime"] = time.perf_counter() - started
+    lines = (report["message"], there.slower_there(found))
+    report["message"] = "; ".join(line for line in lines if line)
 
 
 def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program:
@@ -264,6 +288,10 @@ def explain(report: Mapping[str, Any]) -> str:
         lines += _applied_lines(search["strategy"], report["rewrites"])
     lines += algorithm_lines(report["rewrites"])
     lines += _rejected_lines(report["rejected"])
+    if "onnxruntime" in report:
+        from .written_onnx import onnxruntime_line
+
+        lines.append(onnxruntime_line(report["onnxruntime"]))
     if report.get("message"):
         lines.append(report["message"])
     return "\n".join(lines)

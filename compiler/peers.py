@@ -1,13 +1,16 @@
-"""Other runtimes, as `bench` sees them: the model, a number of threads, a function that runs it.
+"""Other runtimes, as `bench` sees them: the model's file, a number of threads, a function that runs
+it. Each is told what its own documentation advises for this machine, and says what that was.
 
 Each is imported in its own function only, raising ImportError where it is not installed.
 """
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,29 +21,34 @@ import numpy as np
 from ..dialects.errors import UserError, one_line
 from ..dialects.program import Program
 from ..dialects.types import Array, to_numpy
+from .peer_model import PeerModel
 
 Outputs: TypeAlias = "Sequence[Array]"
-Open: TypeAlias = "Callable[[Program, int, Mapping[str, Array]], Peer]"
+Open: TypeAlias = "Callable[[PeerModel, int, Mapping[str, Array]], Peer]"
+
+
+class Refused(UserError):
+    """A runtime does not take the model. Fix: leave it out, or see what it says."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A runtime with the model loaded and its inputs bound."""
+    """A runtime with the model loaded and its inputs bound.
+
+    Attributes:
+        model: what it runs.
+        settings: how it was told to run it.
+    """
 
     name: str
     version: str
     run: Callable[[], Outputs]
+    model: str = ""
+    settings: str = ""
 
 
-def onnx_bytes(program: Program) -> bytes:
-    """The program as a serialised ONNX model, made in memory."""
-    from ..lowering.graph_to_onnx import to_model
-
-    return to_model(program).SerializeToString()
-
-
-def onnxruntime_peer(program: Program, threads: int, feeds: Mapping[str, Array]) -> Peer:
-    """onnxruntime's CPU provider, all optimisations on, sequential execution."""
+def onnxruntime_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
+    """onnxruntime's CPU provider, all optimisations on, sequential execution, dims bound."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -49,26 +57,32 @@ def onnxruntime_peer(program: Program, threads: int, feeds: Mapping[str, Array])
     options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
     options.log_severity_level = 3
+    for name, size in model.free_dims.items():
+        options.add_free_dimension_override_by_name(name, size)
     providers = ["CPUExecutionProvider"]
-    session = _refusing(
-        "onnxruntime", ort.InferenceSession, onnx_bytes(program), options, providers
-    )
-    named = dict(feeds)
-    return Peer("onnxruntime", ort.__version__, lambda: session.run(program.output_names, named))
+    session = _refusing("onnxruntime", ort.InferenceSession, str(model.path), options, providers)
+    named, wanted = dict(feeds), model.program.output_names
+    bound = ", ".join(f"{name} = {size}" for name, size in sorted(model.free_dims.items()))
+    settings = "ORT_ENABLE_ALL" + (f", {bound}" if bound else "")
+    run = partial(session.run, wanted, named)
+    return Peer("onnxruntime", ort.__version__, run, model.label, settings)
 
 
-def openvino_peer(program: Program, threads: int, feeds: Mapping[str, Array]) -> Peer:
+def openvino_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
     """OpenVINO's CPU plugin for latency, in float32 (it would take bfloat16 where it can)."""
     import openvino  # pyright: ignore[reportMissingImports]
 
-    core = openvino.Core()
-    model = _refusing("openvino", core.read_model, onnx_bytes(program))
+    core, program = openvino.Core(), model.program
+    read = _refusing("openvino", core.read_model, str(model.path))
+    if model.has_open_dims:
+        shapes = {name: list(type_.get_shape()) for name, type_ in program.inputs.items()}
+        _refusing("openvino", read.reshape, shapes)
     config: dict[str, Any] = {
         "INFERENCE_NUM_THREADS": threads,
         "INFERENCE_PRECISION_HINT": "f32",
         "PERFORMANCE_HINT": "LATENCY",
     }
-    compiled = core.compile_model(model, "CPU", config)
+    compiled = core.compile_model(read, "CPU", config)
     request = compiled.create_infer_request()
     named = dict(feeds)
 
@@ -76,38 +90,68 @@ def openvino_peer(program: Program, threads: int, feeds: Mapping[str, Array]) ->
         found = request.infer(named)
         return [found[name] for name in program.output_names]
 
-    return Peer("openvino", openvino.__version__.partition("-")[0], run)
+    version = openvino.__version__.partition("-")[0]
+    return Peer("openvino", version, run, model.label, "latency hint, f32")
 
 
-def torch_peer(program: Program, threads: int, feeds: Mapping[str, Array]) -> Peer:
-    """torch in eager mode, each graph op by the torch function of the same meaning."""
+def torch_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
+    """torch in eager mode: the library's own module, else each graph op by torch's function."""
     import torch  # pyright: ignore[reportMissingImports]
 
-    from .torch_eager import eager
+    from .torch_eager import eager, eager_module
 
     torch.set_num_threads(threads)
-    return Peer("torch", torch.__version__, eager(program, feeds))
+    if (module := _module(model)) is not None:
+        run, label = eager_module(module, model.program, feeds), _module_label(model)
+    else:
+        run, label = eager(model.program, feeds), _TRANSLATED
+    return Peer("torch", torch.__version__, run, label, "eager, inference mode")
 
 
-def torch_compile_peer(program: Program, threads: int, feeds: Mapping[str, Array]) -> Peer:
+def torch_compile_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
     """torch.compile with freezing: inductor's C++ code, which needs a C++ compiler."""
     import torch  # pyright: ignore[reportMissingImports]
 
-    from .torch_eager import compiled
+    from .torch_eager import compiled, compiled_module
 
     torch.set_num_threads(threads)
-    run = _refusing("torch.compile", compiled, program, feeds)
-    return Peer("torch-compile", torch.__version__, run)
+    if (module := _module(model)) is not None:
+        make = partial(compiled_module, module, model.program, feeds)
+        run, label = _refusing("torch.compile", make), _module_label(model)
+    else:
+        run, label = _refusing("torch.compile", compiled, model.program, feeds), _TRANSLATED
+    return Peer("torch-compile", torch.__version__, run, label, "inductor, weights frozen")
 
 
-def ncnn_peer(program: Program, threads: int, feeds: Mapping[str, Array]) -> Peer:
+_TRANSLATED = "isoform's graph ops, each by torch's function"
+
+
+def _module(model: PeerModel) -> Any:
+    """The original's own module where its library is installed."""
+    if model.original is None:
+        return None
+    from .zoo.originals import torch_module
+
+    try:
+        return torch_module(model.program, model.original)
+    except ImportError:
+        return None
+
+
+def _module_label(model: PeerModel) -> str:
+    assert model.original is not None
+    return f"{model.original.library}'s {model.original.function}, the module itself"
+
+
+def ncnn_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
     """ncnn in float32, Winograd on as it is by default, converted by pnnx; batch 1 only.
 
     ncnn knows no batch: inputs and outputs are without their first dim.
     """
+    program = model.program
     shapes = [type_.get_shape() for type_ in program.inputs.values()]
     if any(shape[:1] != (1,) for shape in shapes):
-        raise UserError("ncnn is measured at batch 1 only", found=str([*map(list, shapes)]))
+        raise Refused("ncnn is measured at batch 1 only", found=str([*map(list, shapes)]))
     import ncnn  # pyright: ignore[reportMissingImports]
 
     net = ncnn.Net()
@@ -115,9 +159,9 @@ def ncnn_peer(program: Program, threads: int, feeds: Mapping[str, Array]) -> Pee
     for half in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage"):
         setattr(net.opt, f"use_{half}", False)
     with TemporaryDirectory() as folder:
-        model = _convert_for_ncnn(program, Path(folder))
-        if net.load_param(f"{model}.param") or net.load_model(f"{model}.bin"):
-            raise UserError("ncnn refuses the model")
+        converted = _convert_for_ncnn(model, Path(folder))
+        if net.load_param(f"{converted}.param") or net.load_model(f"{converted}.bin"):
+            raise Refused("ncnn refuses the model")
     named = [feeds[name][0] for name in program.input_names]  # ncnn.Mat does not own its memory
     wanted = list(program.outputs.values())
 
@@ -129,21 +173,21 @@ def ncnn_peer(program: Program, threads: int, feeds: Mapping[str, Array]) -> Pee
         return [np.array(x).reshape(t.get_shape()) for x, t in zip(found, wanted, strict=True)]
 
     _refusing("ncnn", run)
-    return Peer("ncnn", ncnn.__version__, run)
+    return Peer("ncnn", ncnn.__version__, run, model.label, "float32, converted by pnnx")
 
 
-def _convert_for_ncnn(program: Program, folder: Path) -> Path:
+def _convert_for_ncnn(model: PeerModel, folder: Path) -> Path:
     """Write the model as `PATH.param` and `PATH.bin`, weights in float32; give that path."""
     found = find_spec("pnnx")  # its own module would import torch
     if found is None or not found.submodule_search_locations:
         raise ImportError("pnnx")
     program_file = Path(found.submodule_search_locations[0]) / "pnnx"
     source = folder / "model.onnx"
-    source.write_bytes(onnx_bytes(program))
-    command = [str(program_file), source.name, _input_shapes(program), "fp16=0"]
+    shutil.copyfile(model.path, source)  # it writes beside what it reads
+    command = [str(program_file), source.name, _input_shapes(model.program), "fp16=0"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode or not (folder / "model.ncnn.param").exists():
-        raise UserError(f"pnnx refuses the model: {one_line(done.stderr)[-200:]}")
+        raise Refused(f"pnnx refuses the model: {one_line(done.stderr)[-200:]}")
     return folder / "model.ncnn"
 
 
@@ -161,10 +205,12 @@ def _refusing(name: str, call: Callable[..., Any], *args: Any) -> Any:
     """Call into a runtime; its refusal of the model is the user's business, in one line."""
     try:
         return call(*args)
-    except (ImportError, UserError):
+    except ImportError:
         raise
+    except UserError as error:
+        raise Refused(f"{name} does not take the model: {error}") from error
     except Exception as error:
-        raise UserError(f"{name} refuses the model: {one_line(str(error))[:300]}") from error
+        raise Refused(f"{name} refuses the model: {one_line(str(error))[:300]}") from error
 
 
 PEERS: dict[str, Open] = {

@@ -59,6 +59,55 @@ def compiled(program: Program, feeds: Mapping[str, Array]) -> Callable[[], list[
     return run
 
 
+def eager_module(
+    module: Any, program: Program, feeds: Mapping[str, Array]
+) -> Callable[[], list[Array]]:
+    """A function that runs a library's module, which has the program's inputs and outputs."""
+    import torch  # pyright: ignore[reportMissingImports]
+
+    call = _module_call(torch, module, program, feeds)
+
+    def run() -> list[Array]:
+        with torch.inference_mode():
+            return [value.numpy() for value in call(module)]
+
+    return run
+
+
+def compiled_module(
+    module: Any, program: Program, feeds: Mapping[str, Array]
+) -> Callable[[], list[Array]]:
+    """As `eager_module`, through torch.compile (inductor) with weights frozen, compiled at once."""
+    import torch  # pyright: ignore[reportMissingImports]
+    import torch._inductor.config as inductor  # pyright: ignore[reportMissingImports]
+
+    call = _module_call(torch, module, program, feeds)
+    with torch.no_grad(), inductor.patch(freezing=True):
+        function = torch.compile(module)
+        call(function)
+
+    def run() -> list[Array]:
+        with torch.no_grad():
+            return [value.numpy() for value in call(function)]
+
+    return run
+
+
+def _module_call(
+    torch: Torch, module: Any, program: Program, feeds: Mapping[str, Array]
+) -> Callable[[Any], list[Any]]:
+    """What calls the module (or its compiled form): transformers' take and return names."""
+    tensors = {name: torch.from_numpy(feeds[name].copy()) for name in program.input_names}
+    if not hasattr(module, "config"):
+        return lambda function: [function(*tensors.values())]
+
+    def call(function: Any) -> list[Any]:
+        found = function(**tensors)
+        return [found[name] for name in program.output_names]
+
+    return call
+
+
 def torch_function(program: Program) -> Callable[..., list[Any]]:
     """The program as a function of tensors, its weights parameters that need no gradient.
 

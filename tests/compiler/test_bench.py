@@ -9,6 +9,7 @@ import pytest
 from isoform.compiler import bench, peers
 from isoform.compiler.cli import main
 from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.peer_model import peer_model
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
@@ -46,6 +47,15 @@ def test_differences_are_relative_to_the_peers_magnitude() -> None:
     assert bench.difference([np.zeros(0)], [np.zeros(0)]) == 0.0
 
 
+def test_what_is_not_finite_must_stand_at_the_same_places() -> None:
+    nan, inf = float("nan"), float("inf")
+    assert bench.difference([np.array([nan, inf, 1.0])], [np.array([nan, inf, 1.0])]) == 0.0
+    for other in ([1.0, inf, 1.0], [nan, -inf, 1.0], [nan, 1.0, 1.0]):
+        assert bench.difference([np.array([nan, inf, 1.0])], [np.array(other)]) == inf
+        assert bench.difference([np.array(other)], [np.array([nan, inf, 1.0])]) == inf
+    assert bench.difference([np.zeros((2, 1))], [np.zeros(2)]) == inf
+
+
 def test_a_peer_that_is_not_installed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> peers.Peer:
         raise ImportError("no")
@@ -72,9 +82,21 @@ def test_onnxruntime_is_measured_and_agrees() -> None:
     assert found["differences"]["onnxruntime"] < 1e-5
 
 
+def test_a_peer_that_refuses_the_model_is_left_out_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refusing(*_: object) -> peers.Peer:
+        raise peers.Refused("openvino refuses the model: no")
+
+    monkeypatch.setitem(peers.PEERS, "openvino", refusing)
+    found = bench.bench(small(), ["openvino"], threads=1, seconds=0.05)
+    assert found["refused"] == {"openvino": "openvino refuses the model: no"}
+    assert "openvino was left out: openvino refuses the model: no" in bench.format_bench(found)
+
+
 def test_ncnn_is_measured_at_batch_1_only() -> None:
-    with pytest.raises(UserError, match="batch 1 only"):
-        peers.ncnn_peer(small(), 1, {"x": np.ones((4, 8), np.float32)})
+    with peer_model(small()) as model, pytest.raises(UserError, match="batch 1 only"):
+        peers.ncnn_peer(model, 1, {"x": np.ones((4, 8), np.float32)})
 
 
 def convolution() -> Program:
@@ -89,11 +111,12 @@ def convolution() -> Program:
 def test_every_peer_that_is_installed_computes_the_same(name: str) -> None:
     program = convolution()
     feeds = draw_inputs(program)
-    opened, absent = bench.open_peers(program, [name], 1, feeds)
-    if absent:
-        pytest.skip(f"{name} is not installed")
-    exact = [np.asarray(reference.run(program, feeds)["y"])]
-    assert bench.difference(opened[0].run(), exact) < 1e-5
+    with peer_model(program) as model:
+        opened = bench.open_peers(model, [name], 1, feeds)
+        if opened.absent:
+            pytest.skip(f"{name} is not installed")
+        exact = [np.asarray(reference.run(program, feeds)["y"])]
+        assert bench.difference(opened.peers[0].run(), exact) < 1e-5
 
 
 def test_bench_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:

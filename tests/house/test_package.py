@@ -65,5 +65,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     code = [path for folder in package_folders() for path in (ROOT / folder).glob("*.py")]
     rules = (ROOT / "passes").rglob("*.rules")
     shim = (ROOT / "lowering" / "kernel_to_cuda" / "shim").iterdir()
-    expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *rules, *shim)}
+    exports = (ROOT / "compiler" / "zoo" / "exports").iterdir()
+    data = (*rules, *shim, *exports)
+    expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *data)}
     assert shipped == {*expected, "isoform/py.typed"}
