@@ -19,7 +19,6 @@ from ..passes.verify_equivalence import without_time
 from .bisect import Culprit, bisect
 from .commands import print_json
 from .pass_manager import make_passes
-from .plugin import extend, load_plugin
 from .registry import make_context, multiverse
 from .verify_command import load
 
@@ -38,7 +37,7 @@ def bisect_command(arguments: Namespace) -> int:
     pipeline = arguments.passes
     if pipeline is None:
         pipeline = _pipeline(arguments.result, result)
-    universe = _universe(arguments.plugin)
+    universe = multiverse()
     passes = make_passes(pipeline, universe.all_passes)
     context = _context(universe, program)
     culprit = bisect(program, passes, context, arguments.seed, arguments.budget)
@@ -77,13 +76,6 @@ def _recorded(path: str) -> str:
     if not isinstance(steps, list) or not all(isinstance(s, dict) and "name" in s for s in steps):
         raise UserError("this is no certificate, and no report of isoform optimize", where=path)
     return ",".join(str(step["name"]) for step in steps)
-
-
-def _universe(plugins: list[str]) -> Universe:
-    universe = multiverse()
-    for path in plugins:
-        universe = extend(universe, load_plugin(path))
-    return universe
 
 
 def _context(universe: Universe, program: Program) -> WeightContext:

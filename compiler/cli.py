@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         parsed = parse_arguments(arguments)
-        status = _command(parsed.command)(parsed)
+        status = _run(parsed)
         sys.stdout.flush()
         return status
     except UserError as error:
@@ -41,6 +41,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - the last stop: a bug of ours is still one line
         crash = one_line(f"{type(error).__name__}: {error}")
         return _fail(f"crash, {crash} (a bug; --traceback shows where)", arguments, 1)
+
+
+def _run(parsed: Arguments) -> int:
+    plugins: list[str] = getattr(parsed, "plugin", [])
+    if not plugins:
+        return _command(parsed.command)(parsed)
+    from .plugin import using
+
+    with using(plugins):
+        return _command(parsed.command)(parsed)
 
 
 def _fail(text: str, arguments: Sequence[str], status: int) -> int:
@@ -141,6 +151,8 @@ def _binding(parser: ArgumentParser, seed: bool = True) -> None:
     name = "--seed" if seed else "--zoo-seed"
     text = "of drawn weights and inputs (0)" if seed else "of a zoo model's weights (0)"
     parser.add_argument(name, type=_whole, default=0, metavar="N", help=text)
+    text = "a file that adds dialects and passes (repeatable)"
+    parser.add_argument("--plugin", action="append", default=[], metavar="FILE.py", help=text)
 
 
 def _json(parser: ArgumentParser) -> None:
@@ -335,7 +347,6 @@ def _add_bisect(subparsers: Any, name: str) -> ArgumentParser:
         help="what optimize made of MODEL (or its report or certificate): its passes are run again",
     )
     add("-p", "--passes", metavar="PIPELINE", help="the passes to run")
-    add("--plugin", action="append", default=[], metavar="FILE.py", help="adds passes (repeatable)")
     add(
         "--budget", type=_seconds, default=20.0, metavar="S", help="seconds for one comparison (20)"
     )

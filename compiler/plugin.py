@@ -4,8 +4,11 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar, cast
@@ -47,6 +50,31 @@ def load_plugin(path: str) -> Plugin:
         _classes(module, "PASSES", ModulePass, path),
         _classes(module, "TARGETS", Target, path),
     )
+
+
+_IN_USE: ContextVar[tuple[Plugin, ...]] = ContextVar("plugins", default=())
+
+
+@contextmanager
+def using(paths: Sequence[str]) -> Generator[None]:
+    """Know what these files add to every context that is made in the block.
+
+    Raises: UserError as `load_plugin`.
+    """
+    added = tuple(load_plugin(path) for path in paths)
+    token = _IN_USE.set((*_IN_USE.get(), *added))
+    try:
+        yield
+    finally:
+        _IN_USE.reset(token)
+
+
+def extended(universe: Universe) -> Universe:
+    """Return `universe` with what the plug-ins in use add.
+
+    Raises: UserError where a name is taken.
+    """
+    return reduce(extend, _IN_USE.get(), universe)
 
 
 def extend(universe: Universe, plugin: Plugin) -> Universe:

@@ -7,6 +7,7 @@ sympy.
 
 from collections.abc import Callable
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import cast
 
 from xdsl.context import Context
@@ -15,7 +16,8 @@ from xdsl.passes import ModulePass
 from xdsl.universe import Universe
 from xdsl.utils.target import Target
 
-from ..dialects.errors import UserError
+from ..dialects.errors import UserError, one_line
+from .plugin import extended
 
 PACKAGE = __name__.rpartition(".compiler")[0]
 
@@ -106,22 +108,36 @@ UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES), all_ta
 def multiverse() -> Universe:
     """Join isoform's dialects and passes with those of xDSL and of every installed plug-in package.
 
+    Those of the files that are in use (plugin.py) are among them.
+
     Raises: UserError where an installed plug-in cannot be imported or takes a name twice.
     """
     try:
         found = Universe.get_multiverse()
-    except (ImportError, AttributeError, ValueError) as error:
+    except (Exception, SystemExit) as error:
         raise UserError(
-            f"an installed plug-in cannot be used: {error}",
-            where="entry points xdsl.universe",
+            f"an installed plug-in cannot be used: {one_line(f'{type(error).__name__}: {error}')}",
+            where=_broken_plugin(),
             hint="uninstall it or repair it",
         ) from error
-    return Universe(
+    joined = Universe(
         all_dialects=found.all_dialects | UNIVERSE.all_dialects,
         all_passes=found.all_passes | UNIVERSE.all_passes,
         all_targets=found.all_targets | UNIVERSE.all_targets,
         all_frontends=found.all_frontends,
     )
+    return extended(joined)
+
+
+def _broken_plugin() -> str:
+    """Which package cannot be used, as far as loading each alone tells."""
+    for entry in entry_points(group="xdsl.universe"):
+        try:
+            entry.load()
+        except (Exception, SystemExit):  # noqa: BLE001 - the same again
+            package = f" of {entry.dist.name}" if entry.dist is not None else ""
+            return f"entry point '{entry.name} = {entry.value}'{package}"
+    return "entry points xdsl.universe"
 
 
 def make_context(universe: Universe | None = None) -> Context:

@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from .algebra import ExternOp, OnesOp, ScopeOp
 from .errors import UserError
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
+from .graph.base import defined_classes
 from .index import grid
 from .program import Program, where
 from .scalars import Call, Const, Expr, Read, evaluate, reads_of
@@ -127,9 +128,10 @@ def rebuild_extern(op: Operation) -> Operation:
     """
     callee, config = op.properties["callee"], op.properties["config"]
     assert isinstance(callee, StringAttr) and isinstance(config, DictionaryAttr)
-    cls = next((c for c in OPS if c.name == callee.data), None)
+    cls = next((c for c in (*OPS, *defined_classes()) if c.name == callee.data), None)
     if cls is None:
-        raise UserError(f"no op named '{callee.data}' is known", where=where(op))
+        hint = "a plug-in that defines it must be loaded"
+        raise UserError(f"no op named '{callee.data}' is known", where=where(op), hint=hint)
     types = [r.type for r in op.results]
     return cls.create(operands=op.operands, result_types=types, properties=config.data)
 

@@ -10,14 +10,14 @@ meet no input are guarded away, so its work is counted in scatter form, one tap 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from xdsl.ir import Attribute, Block, Operation
 
 from ..dialects.algebra import OnesOp, ScopeOp
-from ..dialects.graph import OPS, GraphOp
+from ..dialects.graph import GraphOp
 from ..dialects.graph.contraction import ConvTransposeOp
 from ..dialects.program import Program
 from ..dialects.scalars import Call, Cast, Const, Expr, Read, children
@@ -66,22 +66,19 @@ def work_of(op: Operation) -> Work:
         return Work()
     types = tuple(v.type for v in op.operands)
     properties = tuple(sorted(op.properties.items()))
-    return _graph_work(op.name, types, properties, tuple(r.type for r in op.results))
-
-
-_CLASSES: Mapping[str, type[GraphOp]] = {cls.name: cls for cls in OPS if issubclass(cls, GraphOp)}
+    return _graph_work(type(op), types, properties, tuple(r.type for r in op.results))
 
 
 @lru_cache(maxsize=1 << 14)
 def _graph_work(
-    name: str,
+    cls: type[GraphOp],
     types: Sequence[Attribute],
     properties: Sequence[tuple[str, Attribute]],
     results: Sequence[Attribute],
 ) -> Work:
     """Work of the op of these types and properties, on stand-in operands."""
     operands = Block(arg_types=types).args
-    op = _CLASSES[name].create_checked(operands, dict(properties), results)
+    op = cls.create_checked(operands, dict(properties), results)
     build = ScopeBuilder()
     op.as_scopes(build, *(Source(v) for v in operands))
     scopes = [step for step in build.ops if isinstance(step, ScopeOp)]

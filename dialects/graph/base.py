@@ -8,7 +8,7 @@ meaning: `as_scopes` (a tensor expression) or, for the few that are none, `refer
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
@@ -258,6 +258,16 @@ class GraphOp(IRDLOperation, ABC):
             result_types=_arrange_results(types, definition.results),
         )
         return op
+
+
+def defined_classes() -> Iterator[type[GraphOp]]:
+    """Every class of a graph op, those of plug-ins too: the last one defined first."""
+    waiting = [GraphOp]
+    while waiting:
+        cls = waiting.pop()
+        if "name" in cls.__dict__:
+            yield cls
+        waiting += cls.__subclasses__()
 
 
 def _complete(cls: type[GraphOp], given: Mapping[str, Attribute]) -> dict[str, Attribute]:

@@ -150,7 +150,9 @@ class ConvOp(ConvolutionOp):
         c, *tap = iterators(spatial + 1, spatial + 2)
         stride, dilation, pad = self.ints("strides"), self.ints("dilations"), self.ints("pads")
         at = [place[k] * stride[k] + tap[k] * dilation[k] - pad[k] for k in range(spatial)]
-        channel = c if groups == 1 else (f // (f_count // groups)) * per_group + c
+        # Of no filters none is computed, but the expression must be one.
+        per_filter_group = max(1, f_count // groups)
+        channel = c if groups == 1 else (f // per_filter_group) * per_group + c
         names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
         expr = x[[n, channel, *at]] * w[[f, c, *tap]]
         y = build.scope(self.type, expr, [per_group, *kernel], names=names)
@@ -196,6 +198,7 @@ class ConvTransposeOp(ConvolutionOp):
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         x, w = operands[:2]
         c_count, f_per_group, *kernel = w.shape
+        f_per_group = max(1, f_per_group)  # of no filters none is computed
         spatial, groups = len(kernel), self.value("groups")
         n, f, *place = iterators(spatial + 2)
         c, *tap = iterators(spatial + 1, spatial + 2)

@@ -172,7 +172,7 @@ class _Plan:
         kinds = [self._types(place) for place in operands]
         if any(len(kind) != 1 for kind in kinds):
             raise _Refused(f"{op} takes single results")
-        sample = table.build(head, tuple(kind[0] for kind in kinds))
+        sample = table.by_rule(head, tuple(kind[0] for kind in kinds))
         if sample is None:
             raise _Refused(f"{op} does not take these operands")
         return head, operands, tuple(r.type for r in sample.results)

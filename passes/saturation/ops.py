@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, OpDef, OptionalDef, VariadicDef, VerificationContext
 from xdsl.traits import is_side_effect_free
@@ -67,6 +67,7 @@ class OpTable:
     context: Context | None = None
     classes: dict[str, type[Operation]] = field(default_factory=lambda: {op.name: op for op in OPS})
     _built: dict[tuple[Head, Types], Operation | None] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
+    _sound: dict[tuple[Head, Types], bool] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
     def learn(self, ops: Iterable[Operation]) -> None:
         """Know the ops of a program."""
@@ -139,6 +140,17 @@ class OpTable:
             self._built[key] = self.make(head, [create_ssa_value(t) for t in types], None)
         return self._built[key]
 
+    def by_rule(self, head: Head, types: Types) -> Operation | None:
+        """As `build`, of an op that a rule makes: None where its verifier refuses it.
+
+        Nor is any made of or with an empty tensor: rules are checked on tensors with elements.
+        """
+        key = (head, types)
+        if key not in self._sound:
+            sample = self.build(head, types)
+            self._sound[key] = sample is not None and _is_sound(sample)
+        return self._built[key] if self._sound[key] else None
+
     def make(
         self, head: Head, operands: Sequence[SSAValue], results: Sequence[Attribute] | None
     ) -> Operation | None:
@@ -159,6 +171,18 @@ class OpTable:
         if results is None:
             results = _inferred(cls, [v.type for v in operands])
         return None if results is None else _created(cls, operands, results, given)
+
+
+def _is_sound(op: Operation) -> bool:
+    """Whether an op verifies and has no empty operand or result."""
+    types = [value.type for value in (*op.operands, *op.results)]
+    if any(isinstance(type_, TensorType) and 0 in type_.get_shape() for type_ in types):
+        return False
+    try:
+        op.verify(verify_nested_ops=False)
+    except (VerifyException, UserError):
+        return False
+    return True
 
 
 def _defaults(cls: type[Operation]) -> dict[str, Attribute]:

@@ -91,7 +91,7 @@ class Applier:
         given = {n: attribute_of(table, name, n, value) for n, value in attributes}
         full = table.complete(name, given)
         head = Head(name, full, table.results(name, dict(full)))
-        sample = table.build(head, tuple(self.tables.types[t] for t in types))
+        sample = table.by_rule(head, tuple(self.tables.types[t] for t in types))
         if sample is None:
             return None
         return self.tables.head(head), tuple(self.tables.type(r.type) for r in sample.results)
