@@ -109,6 +109,14 @@ def reference_dtype(element: Attribute) -> np.dtype[Any]:
     return np.dtype(np.uint64 if is_unsigned(element) else np.int64)
 
 
+def finite_range(element: Attribute) -> tuple[float, float]:
+    """The lowest and greatest finite number of a float type; the infinities for any other."""
+    if not is_float(element):
+        return -math.inf, math.inf
+    info = ml_dtypes.finfo(to_numpy(element))
+    return float(info.min), float(info.max)
+
+
 def byte_width(element: Attribute) -> int:
     """Bytes of one element."""
     return to_numpy(element).itemsize

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.graph import GraphOp
-from ..dialects.types import is_float, shape_of
+from ..dialects.types import finite_range, is_float, shape_of
 from .graph_to_onnx import Exporter, Writer
 from .graph_to_onnx_operands import batched, expand, together
 from .onnx_to_graph.elements import number_of_element
@@ -28,12 +28,12 @@ def cast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> Non
 
 
 def clip(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """Infinite bounds are left out."""
+    """A bound that cuts nothing is left out: to ONNX the greatest finite number is the default."""
     bounds = [op.value("min"), op.value("max")]
     element = op.type.element_type
     names = [
-        "" if abs(v) == float("inf") else e.scalar(v, element, role)
-        for v, role in zip(bounds, ("min", "max"), strict=True)
+        "" if v == default else e.scalar(v, element, role)
+        for v, default, role in zip(bounds, finite_range(element), ("min", "max"), strict=True)
     ]
     while names and not names[-1]:
         names.pop()

@@ -11,7 +11,15 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.types import element_of, is_bool, is_float, is_signed_int, is_unsigned, shape_of
+from ...dialects.types import (
+    element_of,
+    finite_range,
+    is_bool,
+    is_float,
+    is_signed_int,
+    is_unsigned,
+    shape_of,
+)
 from .elements import element_of_number
 from .node import Node
 from .values import NotNative
@@ -172,13 +180,18 @@ def is_inf(node: Node) -> list[SSAValue]:
 
 
 def clip(node: Node) -> list[SSAValue]:
-    """Literal bounds where they are constants, else min and max ops."""
+    """Literal bounds where they are constants, else min and max ops.
+
+    A bound that is not given is the lowest or greatest finite number, as ONNX has it: infinities
+    are clipped to it.
+    """
     build, x = node.build, node[0]
+    lowest, greatest = finite_range(element_of(x))
     if node.version < 11:
-        low, high = np.asarray(node.float("min", -np.inf)), np.asarray(node.float("max", np.inf))
+        low, high = (np.asarray(node.float(k, v)) for k, v in (("min", lowest), ("max", greatest)))
     else:
-        low = node.known(1) if node.has(1) else np.asarray(-np.inf)
-        high = node.known(2) if node.has(2) else np.asarray(np.inf)
+        low = node.known(1) if node.has(1) else np.asarray(lowest)
+        high = node.known(2) if node.has(2) else np.asarray(greatest)
     for bound in (low, high):
         if bound is not None and bound.size != 1:
             raise UserError("a bound is no single number", found=list(bound.shape))

@@ -10,6 +10,7 @@ import pytest
 from xdsl.dialects.builtin import f16, f64, i32, i64
 from xdsl.ir import SSAValue
 
+import isoform
 from isoform.dialects import reference
 from isoform.dialects.algebra import OnesOp
 from isoform.dialects.builder import GraphBuilder
@@ -252,3 +253,31 @@ def test_the_file_is_written_whole_and_always_the_same(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.onnx", "b.onnx"]
     with pytest.raises(UserError, match="cannot write"):
         export_onnx(big_program(), tmp_path / "none" / "a.onnx")
+
+
+def test_clips_without_a_bound_clip_infinities_as_the_specification_says(tmp_path: Path) -> None:
+    """A bound's default is the lowest or greatest finite number; what is written keeps that."""
+    b = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Clip", ["x", "zero"], ["y"]),
+            onnx.helper.make_node("Clip", ["x", "", "zero"], ["z"]),
+            onnx.helper.make_node("Relu", ["x"], ["r"]),
+        ],
+        "clips",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [4])],
+        [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [4]) for n in "yzr"],
+        [onnx.helper.make_tensor("zero", onnx.TensorProto.FLOAT, [], [0.0])],
+    )
+    model = onnx.helper.make_model(b, opset_imports=[onnx.helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    onnx.save(model, tmp_path / "a.onnx")
+    x = np.asarray([np.inf, -np.inf, 1.0, -1.0], np.float32)
+    program = isoform.load(tmp_path / "a.onnx")
+    found = isoform.compile(program, effort="quick")(x=x)
+    most = np.finfo(np.float32).max
+    assert found["y"].tolist() == [most, 0, 1, 0]
+    assert found["z"].tolist() == [0, -most, 0, -1]
+    assert found["r"].tolist() == [np.inf, 0, 1, 0]
+    isoform.save(program, tmp_path / "b.onnx")
+    again = isoform.compile(isoform.load(tmp_path / "b.onnx"), effort="quick")(x=x)
+    assert all(np.array_equal(found[k], again[k]) for k in found)

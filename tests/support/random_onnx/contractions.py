@@ -231,7 +231,7 @@ def _activations(g: Grower, kind: str, ways: int) -> dict[str, object]:
 
 def quantise(g: Grower) -> None:
     """QuantizeLinear, and often back."""
-    x = g.pick(lambda v: v.dtype == np.float32)
+    x = g.pick(lambda v: v.dtype == np.float32 and is_finite(v))
     if x is None:
         return
     dtype = np.dtype(g.rng.choice(("int8", "uint8")))

@@ -70,17 +70,22 @@ class Grower:
         return tuple(kept[self.rng.randint(0, len(kept)) if self.chance(0.4) else 0 :])
 
     def data(self, shape: Sequence[int], dtype: np.dtype) -> Array:
-        """Data as inputs have them: normal floats, small integers; sometimes specials."""
+        """Data as weights and inputs have them: normal floats, small integers."""
         if dtype == BOOL:
             return np.asarray(self.numpy.integers(0, 2, shape) > 0)
         if not is_float(dtype):
             low = 0 if dtype.kind == "u" else -6
             return np.asarray(self.numpy.integers(low, 7, shape)).astype(dtype)
-        drawn = np.asarray(self.numpy.normal(size=shape))
-        if self.special:
-            odd = self.numpy.random(shape) < self.special
-            drawn = np.where(odd, self.numpy.choice([np.inf, -np.inf, np.nan, 0.0], shape), drawn)
-        return drawn.astype(dtype)
+        return np.asarray(self.numpy.normal(size=shape)).astype(dtype)
+
+    def odd_data(self, shape: Sequence[int], dtype: np.dtype) -> Array:
+        """Data of the model's first inputs: sometimes infinite, NaN or zero."""
+        drawn = self.data(shape, dtype)
+        if not self.special or not is_float(dtype):
+            return drawn
+        odd = self.numpy.random(shape) < self.special
+        special = self.numpy.choice([np.inf, -np.inf, np.nan, 0.0], shape)
+        return np.where(odd, special, drawn).astype(dtype)
 
     # --- sources ---
 

@@ -40,7 +40,7 @@ def _draw(seed: int, attempt: int, nodes: int | None, special: float | None) -> 
     count = g.rng.randint(10, 70) if nodes is None else nodes
     for k in range(g.rng.randint(1, 3)):
         dtype = FLOATS[0] if k == 0 or g.chance(0.5) else g.rng.choice((*FLOATS, *INTEGERS, BOOL))
-        g.input(g.data(g.shape(), dtype))
+        g.input(g.odd_data(g.shape(), dtype))
     families, weights = list(FAMILIES), list(FAMILIES.values())
     tries = 0
     while len(g.nodes) < count and tries < 8 * count:

@@ -57,7 +57,7 @@ def arg(g: Grower) -> None:
 
 
 def softmax(g: Grower) -> None:
-    x = g.pick(lambda v: v.rank >= 1 and v.is_float)
+    x = g.pick(lambda v: v.rank >= 1 and v.is_float and is_finite(v))
     if x is not None:
         g.add(g.rng.choice(("Softmax", "Softmax", "LogSoftmax", "Hardmax")), [x], axis=_axis(g, x))
 
