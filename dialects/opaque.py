@@ -13,6 +13,7 @@ import numpy as np
 
 from .errors import UserError
 from .graph import OpaqueOp
+from .opaque_control import control_operators
 from .opaque_kernels import KERNELS, Call
 from .program import where
 from .types import Array, Tensor, shape_of, to_numpy
@@ -60,17 +61,21 @@ def evaluate_node(
     Raises:
         Exception: whatever an implementation raises.
     """
+    names = [*(name for name in node.input if name), *outer_names(node)]
+    feeds = dict(zip(names, arrays, strict=True))
+    return list(evaluator(node_model(node, opsets)).run(None, feeds))
+
+
+def node_model(node: onnx.NodeProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
+    """A model of one node; what its subgraphs read from outside are inputs too."""
     import onnx
 
-    names = [*dict.fromkeys(name for name in node.input if name), *outer_names(node)]
-    given = [name for name in node.input if name] + outer_names(node)
-    feeds = dict(zip(given, arrays, strict=True))
+    names = dict.fromkeys([*(name for name in node.input if name), *outer_names(node)])
     inputs = [onnx.ValueInfoProto(name=name) for name in names]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
     graph = onnx.helper.make_graph([node], "opaque", inputs, outputs)
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    model = onnx.helper.make_model(graph, opset_imports=imports)
-    return list(evaluator(model).run(None, feeds))
+    return onnx.helper.make_model(graph, opset_imports=imports)
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
@@ -96,12 +101,13 @@ def operators() -> Mapping[str, type[OpRun]]:
         )
         return tuple(np.asarray(result) for result in type(self).kernel(call))
 
-    return {
+    ours = {
         op_type: type(
             op_type, (OpRun,), {"op_domain": "", "_run": run, "kernel": staticmethod(kernel)}
         )
         for op_type, kernel in KERNELS.items()
     }
+    return {**ours, **control_operators()}
 
 
 def _opset(entry: str) -> tuple[str, int]:
@@ -136,3 +142,17 @@ def captured(graph: onnx.GraphProto) -> list[str]:
     wanted = [name for node in graph.node for name in reads(node)]
     wanted += [o.name for o in graph.output if o.name]
     return [name for name in dict.fromkeys(wanted) if name not in inside]
+
+
+def rename_outer(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
+    """Give what the node's subgraphs read from outside other names, in place."""
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            free = {name: names[name] for name in captured(graph) if name in names}
+            if not free:
+                continue
+            for inner in graph.node:
+                inner.input[:] = [free.get(name, name) for name in inner.input]
+                rename_outer(inner, free)
+            for info in graph.output:
+                info.name = free.get(info.name, info.name)

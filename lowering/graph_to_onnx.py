@@ -30,6 +30,7 @@ from ..dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ..dialects.graph.contraction import MatmulOp
 from ..dialects.graph.pooling import AvgPoolOp, PoolOp
 from ..dialects.graph.shaping import BroadcastOp, TransposeOp
+from ..dialects.opaque import outer_names, rename_outer
 from ..dialects.program import Program, expression_of, pipeline_of, return_of, where
 from ..dialects.types import Array, shape_of, tensor_type, to_numpy
 from ..dialects.weights import Weights
@@ -344,10 +345,16 @@ class Exporter:
         """The node as it was read, with the names that its values have now."""
         node = _opaque_node(op)
         self._check_version(op, node)
-        operands = iter([self.name(v) for v in op.inputs])
+        read = [*(name for name in node.input if name), *outer_names(node)]
+        names = dict(zip(read, [self.name(v) for v in op.inputs], strict=True))
         results = iter([self.name(r) for r in op.outputs])
-        node.input[:] = [next(operands) if name else "" for name in node.input]
-        node.output[:] = [next(results) if name else "" for name in node.output]
+        node.input[:] = [names[name] if name else "" for name in node.input]
+        # onnxruntime crashes where a loop's result has no name.
+        nameless = "unread" if any(a.HasField("g") for a in node.attribute) else ""
+        node.output[:] = [
+            next(results) if name else nameless and self.fresh(nameless) for name in node.output
+        ]
+        rename_outer(node, names)
         node.name = self._node_name(node.op_type)
         self.nodes.append(node)
 

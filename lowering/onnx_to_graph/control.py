@@ -1,7 +1,12 @@
-"""Control flow that is decided at import time: `If` by a constant, loops with a constant count."""
+"""Control flow that is decided at import time: `If` by a constant, loops with a constant count.
+
+undecided.py has what depends on data. No loop runs more than MAX_ITERATIONS times at import, none
+makes many more nodes than MAX_UNROLLED.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,25 +14,29 @@ import numpy as np
 import onnx
 
 from ...dialects.errors import UserError
-from ...dialects.opaque import captured
+from ...dialects.opaque import outer_names
 from ...dialects.types import element_of, shape_of
+from . import undecided
 from .loading import in_order, needed
 from .node import Node
-from .values import NotConstant, Value
+from .sequences import sequence_map
+from .values import Value
 
 if TYPE_CHECKING:
     from .importer import Env, Importer, Scope
 
 MAX_ITERATIONS = 4096
+# A loop that makes more nodes than this is not unrolled further: it stays a loop.
+MAX_UNROLLED = 20_000
 
 
-def branch(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None] | None:
-    """`If` with a constant condition takes its branch; None where it depends on data."""
+def branch(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+    """`If` with a constant condition takes its branch; else both are computed, or it is opaque."""
+    if math.prod(node.shape(0)) != 1:
+        raise UserError("the condition is no single boolean", found=list(node.shape(0)))
     condition = node.known(0)
     if condition is None:
-        return None
-    if condition.size != 1:
-        raise UserError("the condition is no single boolean", found=list(condition.shape))
+        return undecided.branch(importer, node, env, scope)
     taken = node.graph("then_branch" if condition.ravel()[0] else "else_branch")
     results = run_graph(importer, taken, {}, env, scope)
     importer.record(node, "folded")
@@ -53,7 +62,7 @@ def run_graph(
     return found
 
 
-def _bound(body: onnx.GraphProto, values: Sequence[Value]) -> Env:
+def bound(body: onnx.GraphProto, values: Sequence[Value]) -> Env:
     """A subgraph's inputs with their values. Raises UserError where the numbers differ."""
     if len(body.input) != len(values):
         raise UserError(
@@ -62,50 +71,65 @@ def _bound(body: onnx.GraphProto, values: Sequence[Value]) -> Env:
     return {info.name: value for info, value in zip(body.input, values, strict=True)}
 
 
-def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None] | None:
-    """Unroll `Loop` where count and conditions are constants; None where they depend on data."""
-    count = node.known(0) if node.has(0) else np.asarray(MAX_ITERATIONS + 1)
+def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+    """Unroll `Loop` where count and conditions are constants, else keep it as an opaque node."""
+    count = node.known(0) if node.has(0) else None
     going = node.known(1) if node.has(1) else np.asarray(True)
     body = node.graph("body")
-    if count is None or going is None:
-        if captured(body):  # it cannot stand alone as an opaque node
-            raise NotConstant(
-                node.value(0 if count is None else 1).name, "the loop's count", node.where
-            )
-        return None
-    if count.size != 1 or going.size != 1:
-        raise UserError("count and condition are single numbers")
-    trips = int(count.ravel()[0])
+    for given in (count, going):
+        if given is not None and given.size != 1:
+            raise UserError("count and condition are single numbers", found=list(given.shape))
+    if going is None or (node.has(0) and count is None):
+        return undecided.loop(importer, node, body, env, scope)
+    trips = None if count is None else int(count.ravel()[0])
+    if trips is not None and trips > MAX_ITERATIONS:
+        return undecided.loop(importer, node, body, env, scope)
+    if _key(node, body, env) in importer.undecided:
+        return undecided.loop(importer, node, body, env, scope)
+    (mark, recorded), visited = importer.mark(), importer.visited[0]
     carried: list[Value] = [node.value(k) for k in range(2, len(node.inputs))]
     rows: list[list[Value]] = []
-    k = 0
-    while k < trips and bool(going.ravel()[0]):
-        if k > MAX_ITERATIONS:
-            raise UserError(f"it has more than {MAX_ITERATIONS} iterations")
+    while (trips is None or len(rows) < trips) and bool(going.ravel()[0]):
+        if len(rows) >= MAX_ITERATIONS:
+            raise _endless(len(rows))
         iteration = [
-            Value.of_array(f"{k}", np.asarray(k, np.int64)),
+            Value.of_array(f"{len(rows)}", np.asarray(len(rows), np.int64)),
             Value.of_array("", np.asarray(True)),
         ]
-        actual = _bound(body, [*iteration, *carried])
-        results = run_graph(importer, body, actual, env, scope)
+        results = run_graph(importer, body, bound(body, [*iteration, *carried]), env, scope)
         if len(results) < 1 + len(carried):
             raise UserError("the subgraph has too few outputs", found=len(results))
-        if not results[0].is_known:
-            return None
+        too_large = importer.visited[0] - visited > MAX_UNROLLED
+        if too_large and trips is None and results[0].is_known:
+            raise _endless(len(rows) + 1)
+        if not results[0].is_known or too_large:  # whether it goes on depends on data
+            importer.undo(mark, recorded)
+            importer.undecided.add(_key(node, body, env))
+            return undecided.loop(importer, node, body, env, scope)
         going = results[0].array()
         carried, row = results[1 : len(carried) + 1], results[len(carried) + 1 :]
         rows.append(row)
-        k += 1
-    if not rows and len(body.output) > len(carried) + 1:
-        return None
     importer.record(node, "composed")
-    return [*carried, *_stacked(importer, node, rows, [0] * (len(body.output) - 1 - len(carried)))]
+    outs = len(body.output) - 1 - len(carried)
+    if not rows:
+        return [*carried, *undecided.empty_rows(importer, node, body, env, scope)]
+    return [*carried, *_stacked(node, rows, [0] * outs)]
 
 
-def scan(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None] | None:
-    """Unroll `Scan` (opset 9 on): its count is a static dim."""
+def _endless(iterations: int) -> UserError:
+    return UserError(f"it has no count, and has not ended after {iterations} iterations")
+
+
+def _key(node: Node, body: onnx.GraphProto, env: Env) -> tuple[bytes, tuple[bool, ...]]:
+    """A loop and what is known of its operands: one that data decide is not tried again."""
+    values = [*node.inputs, *(env.get(name) for name in outer_names(node.proto))]
+    return body.SerializeToString(), tuple(v is not None and v.is_known for v in values)
+
+
+def scan(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+    """Unroll `Scan`: its count is a static dim."""
     if node.version < 9:
-        return None
+        raise UserError("Scan of opset 8 is not supported", hint="export with opset 9 or later")
     body, scanned = node.graph("body"), node.int("num_scan_inputs", 1)
     states = len(node.inputs) - scanned
     if not 0 < scanned <= len(node.inputs) or len(body.output) < states:
@@ -123,14 +147,16 @@ def scan(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
         raise UserError("the scan inputs have different lengths", found=sorted(counts))
     (trips,) = counts
     rows: list[list[Value]] = []
-    if trips > MAX_ITERATIONS or trips == 0:
-        return None
+    if not 0 < trips <= MAX_ITERATIONS:
+        raise UserError(
+            "the number of steps is out of range", expected=f"1 to {MAX_ITERATIONS}", found=trips
+        )
     for k in range(trips):
         slices = [
             _row(node, x, axis, trips - 1 - k if backward else k)
             for x, axis, backward in zip(sources, in_axes, in_directions, strict=True)
         ]
-        actual = _bound(body, [*carried, *slices])
+        actual = bound(body, [*carried, *slices])
         results = run_graph(importer, body, actual, env, scope)
         carried = results[:states]
         rows.append(results[states:])
@@ -142,7 +168,7 @@ def scan(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value |
     columns = [c[::-1] if directions[j] else c for j, c in enumerate(columns)]
     importer.record(node, "composed")
     rows = [list(row) for row in zip(*columns, strict=True)]
-    return [*carried, *_stacked(importer, node, rows, out_axes)]
+    return [*carried, *_stacked(node, rows, out_axes)]
 
 
 def _row(node: Node, x: object, axis: int, position: int) -> Value:
@@ -157,9 +183,7 @@ def _row(node: Node, x: object, axis: int, position: int) -> Value:
     return Value.of_ssa("", node.reshape(part, [n for k, n in enumerate(shape) if k != axis]))
 
 
-def _stacked(
-    importer: Importer, node: Node, rows: Sequence[Sequence[Value]], axes: Sequence[int]
-) -> list[Value]:
+def _stacked(node: Node, rows: Sequence[Sequence[Value]], axes: Sequence[int]) -> list[Value]:
     """Scan outputs: the values of all iterations along a new axis."""
     found: list[Value] = []
     for j, column in enumerate(zip(*rows, strict=True)):
@@ -173,5 +197,10 @@ def _stacked(
     return found
 
 
-Control = Callable[["Importer", Node, "Env", "Scope"], "list[Value | None] | None"]
-CONTROL: dict[str, Control] = {"If": branch, "Loop": loop, "Scan": scan}
+Control = Callable[["Importer", Node, "Env", "Scope"], "list[Value | None]"]
+CONTROL: dict[str, Control] = {
+    "If": branch,
+    "Loop": loop,
+    "Scan": scan,
+    "SequenceMap": sequence_map,
+}

@@ -20,7 +20,7 @@ from ...dialects.errors import UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.types import is_unsigned
-from . import control, folding, functions, opaque
+from . import control, folding, functions, opaque, sequences
 from .binding import bind, declared_dims, declared_inputs, fits, shown
 from .defaults import deciding, overridable, tell
 from .elements import element_of_number, reader, tensor_shape
@@ -100,13 +100,16 @@ class Importer:
 
     def __init__(self, model: Model, fixed: Collection[str] = ()):
         self.model = model
+        self.fixed = fixed
         self.optional = {n: p for n, p in overridable(model).items() if n not in fixed}
         self.build = GraphBuilder()
         self.functions = functions.local_functions(model.proto)
         self.outcomes: list[Outcome] = []
         self._weight_names: dict[str, int] = {}
         self._origin = read_origin(model.proto)
-        self._visited = 0
+        # Shared with the importers that find the types of loops:
+        self.visited = [0]
+        self.undecided: set[tuple[bytes, tuple[bool, ...]]] = set()
 
     # --- the whole program ---
 
@@ -203,8 +206,8 @@ class Importer:
     def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
         """Convert nodes in order, reading and extending `env`."""
         for proto in nodes:
-            self._visited += 1
-            if self._visited > MAX_NODES:
+            self.visited[0] += 1
+            if self.visited[0] > MAX_NODES:
                 raise UserError(
                     f"the model expands to more than {MAX_NODES} nodes", where=describe(proto)
                 )
@@ -251,9 +254,10 @@ class Importer:
             return functions.call(self, called, node, scope)
         functions.require_schema(node, domain)
         if domain == "" and node.op_type in control.CONTROL:
-            decided = control.CONTROL[node.op_type](self, node, env, scope)
-            if decided is not None:
-                return decided
+            return control.CONTROL[node.op_type](self, node, env, scope)
+        if domain == "" and (listed := sequences.resolve(node)) is not None:
+            self.record(node, "folded")
+            return listed
         folded = folding.fold(node, domain)
         if folded is not None:
             self.record(node, "folded")
@@ -262,9 +266,9 @@ class Importer:
             return found
         if (found := self._expand(node, domain, scope)) is not None:
             return found
-        values = opaque.keep(node, domain, env, scope.opsets)
+        values = opaque.keep(node, domain, scope.opsets)
         self.record(node, "opaque", (OpaqueOp.name,))
-        return self._named(node, values)
+        return self.named(node, values)
 
     def _convert(self, node: Node) -> list[Value] | None:
         """By the node's converter; None (and nothing built) where it has none that fits."""
@@ -285,31 +289,47 @@ class Importer:
             op for op in made if op not in ("graph.reshape", "graph.broadcast", "graph.constant")
         ]
         self.record(node, "native" if len(working) <= 1 else "composed", tuple(made))
-        return self._named(node, results)
+        return self.named(node, results)
 
     def _expand(self, node: Node, domain: str, scope: Scope) -> Sequence[Value | None] | None:
         """By the op's function body; None (and nothing built) where it has none that works."""
         body = functions.schema_body(node, domain)
         if body is None or functions.key(node.proto) in scope.calls:
             return None
-        mark, recorded = self.build.block.last_op, len(self.outcomes)
+        mark, recorded = self.mark()
         try:
             results = functions.call(self, body, node, scope)
         except NotConstant:
             raise
         except UserError:  # a body that this use does not fit: the op itself may still run opaque
-            self._undo(mark)
-            del self.outcomes[recorded:]
+            self.undo(mark, recorded)
             return None
         opaque_inside = any(o.kind == "opaque" for o in self.outcomes[recorded:])
         if opaque_inside and opaque.can_run(node, domain, scope.opsets):
             # One node that is opaque as a whole says more than its body with opaque parts.
-            self._undo(mark)
-            del self.outcomes[recorded:]
+            self.undo(mark, recorded)
             return None
         del self.outcomes[recorded:]
         self.record(node, "composed", tuple(self._since(mark)))
         return results
+
+    def mark(self) -> tuple[Operation | None, int]:
+        """Where the program and the outcomes end now, for `undo`."""
+        return self.build.block.last_op, len(self.outcomes)
+
+    def undo(self, mark: Operation | None, recorded: int) -> None:
+        """Take back what was added and noted since `mark`."""
+        self._undo(mark)
+        del self.outcomes[recorded:]
+
+    def holds_since(self, mark: Operation | None, *kinds: type[Operation]) -> bool:
+        """Whether an op of these kinds was added after `mark`."""
+        op = self.build.block.last_op
+        while op is not mark and op is not None:
+            if isinstance(op, kinds):
+                return True
+            op = op.prev_op
+        return False
 
     def record(self, node: Node, kind: str, ops: tuple[str, ...] = (), reason: str = "") -> None:
         """Note what became of a node, for `isoform check`."""
@@ -317,7 +337,7 @@ class Importer:
             Outcome(node.op_type, domain_of(node.proto.domain), node.proto.name, kind, ops, reason)
         )
 
-    def _named(self, node: Node, results: Sequence[SSAValue]) -> list[Value]:
+    def named(self, node: Node, results: Sequence[SSAValue]) -> list[Value]:
         values: list[Value] = []
         for name, ssa in zip(node.proto.output, results, strict=False):
             if name and ssa.name_hint is None:

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.graph import OpaqueOp
-from ...dialects.opaque import captured, evaluate_node, evaluator
+from ...dialects.opaque import evaluate_node, evaluator, node_model, outer_names
 from ...dialects.opaque_kernels import KERNELS
 from ...dialects.types import Array, Tensor, tensor, to_numpy
 from .elements import element_of_number, number_of_element, to_proto
@@ -29,9 +29,7 @@ _DATA_DEPENDENT = frozenset(
 _MISINFERRED = frozenset({"AveragePool", "LpPool", "MaxPool", "STFT"})
 
 
-def keep(
-    node: Node, domain: str, env: Mapping[str, object], opsets: Mapping[str, int]
-) -> Sequence[SSAValue]:
+def keep(node: Node, domain: str, opsets: Mapping[str, int]) -> Sequence[SSAValue]:
     """Add the node as an opaque op and return one value per output, in order.
 
     Raises:
@@ -48,26 +46,50 @@ def keep(
             where=node.where,
         )
     types = result_types(node, domain, opsets)
+    return add(node, opsets, (), [t for t, n in zip(types, node.proto.output, strict=True) if n])
+
+
+def add(
+    node: Node, opsets: Mapping[str, int], captured: Sequence[Value], types: Sequence[Tensor]
+) -> list[SSAValue]:
+    """Add the node as an opaque op; one value per output, whatever one for those without a name.
+
+    Args:
+        captured: what its subgraphs read from outside, in the order of `outer_names`.
+        types: of the results that have a name.
+
+    Raises:
+        UserError: an operand is no tensor, there is no result, or something inside cannot be run.
+    """
+    _require_runnable(node, opsets)
     operands = [node[k] for k, value in enumerate(node.inputs) if value is not None]
+    operands += [value.ssa(node.build, node.fresh, node.where) for value in captured]
     entries = [f"{name}={version}" for name, version in sorted(opsets.items())]
-    wanted = [k for k, name in enumerate(node.proto.output) if name]
-    op = OpaqueOp(
-        node.op_type, operands, node.proto.SerializeToString(), entries, [types[k] for k in wanted]
-    )
+    op = OpaqueOp(node.op_type, operands, node.proto.SerializeToString(), entries, types)
     if not op.results:
         raise UserError("it has no result", where=node.where)
     node.build.append(op)
-    by_position = dict(zip(wanted, op.results, strict=True))
-    return [by_position.get(k, op.results[0]) for k in range(len(node.proto.output))]
+    named = iter(op.results)
+    return [next(named) if name else op.results[0] for name in node.proto.output]
+
+
+def _require_runnable(node: Node, opsets: Mapping[str, int]) -> None:
+    """Set up the evaluator of a node with subgraphs. Raises UserError where an op is missing."""
+    if not any(a.g.node or a.graphs for a in node.attributes.values()):
+        return
+    try:
+        evaluator(node_model(node.proto, opsets))
+    except Exception as error:  # whatever a reference implementation raises, the user sees the node
+        raise UserError(
+            f"what it does depends on data, and its subgraph cannot be run ({error})"[:300],
+            where=node.where,
+        ) from error
 
 
 def _check_operands(node: Node) -> None:
-    for name in (
-        n for a in node.attributes.values() for g in (a.g, *a.graphs) for n in captured(g)
-    ):
+    for name in outer_names(node.proto):
         raise UserError(
-            f"it depends on data and its subgraph reads '{name}' from outside: not supported",
-            where=node.where,
+            f"its subgraph reads '{name}' from outside: not supported", where=node.where
         )
     for value in node.inputs:
         if value is not None and value.element is None:

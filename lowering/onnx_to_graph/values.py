@@ -93,6 +93,17 @@ class Value:
             return self
         return Value(name, self.shape, self.element, load=self._load)
 
+    def apart(self) -> Value:
+        """The same data for another program, where they have no place yet."""
+        return Value(
+            self.name,
+            self.shape,
+            self.element,
+            load=self._load,
+            weight=self._weight,
+            traced=self._traced,
+        )
+
     @property
     def is_known(self) -> bool:
         """Whether the data may be computed with now."""

@@ -392,7 +392,8 @@ def test_a_branch_by_data_that_reads_outer_values() -> None:
         y = If <then_branch = a () => (float[2] p) { p = Neg(x) },
                 else_branch = b () => (float[2] q) { q = Relu(x) }> (c)
     }"""
-    assert "reads 'x' from outside" in refusal(model(text))
+    assert output(model(text), c=True, x=[-1, 1]).tolist() == [1, -1]
+    assert output(model(text), c=False, x=[-1, 1]).tolist() == [0, 1]
 
 
 def test_a_loop_with_a_constant_count_is_unrolled() -> None:

@@ -1,0 +1,192 @@
+"""Sequences and optionals: lists that exist at import time only, none is left in the program.
+
+A sequence's length and the positions in it must be known; what is in it are tensors of the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects.builder import GraphBuilder
+from ...dialects.errors import UserError
+from ...dialects.types import shape_of
+from .node import Node
+from .shaping import sliced
+from .values import Value
+
+if TYPE_CHECKING:
+    from .importer import Env, Importer, Scope
+
+
+class SequenceValue(Value):
+    """A list of tensors; `present` is false for an optional that holds nothing."""
+
+    def __init__(self, name: str, items: Sequence[Value], present: bool = True):
+        super().__init__(name, (), None)
+        self.items = list(items)
+        self.present = present
+
+    def ssa(self, build: GraphBuilder, fresh: Callable[[str], str], where: str) -> SSAValue:
+        """Raises UserError: it is no tensor."""
+        raise UserError(f"'{self.name}' is a sequence, a tensor is needed", where=where)
+
+
+def items_of(node: Node, k: int) -> list[Value]:
+    """The tensors of operand `k`. Raises UserError where it is no sequence."""
+    value = node.value(k)
+    if not isinstance(value, SequenceValue):
+        raise UserError(f"operand {k} is no sequence", where=node.where)
+    return value.items
+
+
+def _position(node: Node, k: int, length: int, beyond: int = 0) -> int:
+    """A position in [-length, length + beyond), counted from the front."""
+    place = node.constant_int(k, "the position")
+    if not -length <= place < length + beyond:
+        raise UserError(
+            "the position is outside the sequence", expected=f"{length} entries", found=place
+        )
+    return place + length if place < 0 else place
+
+
+def _construct(node: Node) -> list[Value]:
+    return [SequenceValue("", [node.value(k) for k in range(len(node))])]
+
+
+def _empty(node: Node) -> list[Value]:
+    return [SequenceValue("", [])]
+
+
+def _at(node: Node) -> list[Value]:
+    items = items_of(node, 0)
+    return [items[_position(node, 1, len(items))]]
+
+
+def _insert(node: Node) -> list[Value]:
+    items = list(items_of(node, 0))
+    place = _position(node, 2, len(items), 1) if node.has(2) else len(items)
+    items.insert(place, node.value(1))
+    return [SequenceValue("", items)]
+
+
+def _erase(node: Node) -> list[Value]:
+    items = list(items_of(node, 0))
+    del items[_position(node, 1, len(items)) if node.has(1) else len(items) - 1]
+    return [SequenceValue("", items)]
+
+
+def _length(node: Node) -> list[Value]:
+    return [Value.of_array("", np.asarray(len(items_of(node, 0)), np.int64))]
+
+
+def _concat(node: Node) -> list[Value]:
+    """Joined along an axis, or stacked along a new one."""
+    parts = [v.ssa(node.build, node.fresh, node.where) for v in items_of(node, 0)]
+    if not parts:
+        raise UserError("the sequence is empty")
+    rank = len(shape_of(parts[0]))
+    if "axis" not in node.attributes:
+        raise UserError("attribute 'axis' is missing")
+    new = node.flag("new_axis")
+    axis = node.axis(node.int("axis", 0), rank + 1 if new else rank)
+    if new:
+        parts = [node.reshape(p, [*shape_of(p)[:axis], 1, *shape_of(p)[axis:]]) for p in parts]
+    joined = parts[0] if len(parts) == 1 else node.build.concat(*parts, axis=axis)
+    return [Value.of_ssa("", joined)]
+
+
+def _split(node: Node) -> list[Value]:
+    """Parts of one size (the last may be smaller), of given sizes, or of 1 without the dim."""
+    x, shape = node[0], node.shape(0)
+    axis = node.axis(node.int("axis", 0), len(shape))
+    n = shape[axis]
+    if not node.has(1):
+        sizes = [1] * n
+    else:
+        given = node.constant(1, "the split")
+        each = int(given.ravel()[0]) if given.size else 0
+        if given.ndim == 0 and each < 1:
+            raise UserError("a part is not positive", found=each)
+        sizes = given.tolist() if given.ndim else [min(each, n - k) for k in range(0, n, each)]
+    if sum(sizes) != n or any(s < 0 for s in sizes):
+        raise UserError("the parts do not add up to the dim", expected=n, found=sizes)
+    items: list[Value] = []
+    start = 0
+    for size in sizes:
+        starts = [start if k == axis else 0 for k in range(len(shape))]
+        full = [size if k == axis else m for k, m in enumerate(shape)]
+        part = sliced(node, x, starts, full, [1] * len(shape))
+        if not node.has(1) and not node.flag("keepdims", True):
+            part = node.reshape(part, [m for k, m in enumerate(full) if k != axis])
+        items.append(Value.of_ssa("", part))
+        start += size
+    return [SequenceValue("", items)]
+
+
+def _optional(node: Node) -> list[Value]:
+    """An optional that holds something is that; one that holds nothing is an absent sequence."""
+    return [node.value(0) if node.has(0) else SequenceValue("", [], present=False)]
+
+
+def _present(node: Node) -> bool:
+    value = node.value(0) if node.has(0) else None
+    return value is not None and not (isinstance(value, SequenceValue) and not value.present)
+
+
+def _has_element(node: Node) -> list[Value]:
+    return [Value.of_array("", np.asarray(_present(node)))]
+
+
+def _get_element(node: Node) -> list[Value]:
+    if not _present(node):
+        raise UserError("the optional holds nothing")
+    return [node.value(0)]
+
+
+_OPS: dict[str, Callable[[Node], list[Value]]] = {
+    "ConcatFromSequence": _concat,
+    "Optional": _optional,
+    "OptionalGetElement": _get_element,
+    "OptionalHasElement": _has_element,
+    "SequenceAt": _at,
+    "SequenceConstruct": _construct,
+    "SequenceEmpty": _empty,
+    "SequenceErase": _erase,
+    "SequenceInsert": _insert,
+    "SequenceLength": _length,
+    "SplitToSequence": _split,
+}
+
+
+def resolve(node: Node) -> list[Value] | None:
+    """The results of an op on sequences, None where it is another op."""
+    if node.op_type == "Identity" and isinstance(node.value(0), SequenceValue):
+        return [node.value(0)]
+    handler = _OPS.get(node.op_type)
+    return None if handler is None else handler(node)
+
+
+def sequence_map(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+    """The body on every entry of the first sequence; other sequences go along, tensors stay."""
+    from .control import bound, run_graph
+
+    body, first = node.graph("body"), items_of(node, 0)
+    rows: list[list[Value]] = []
+    for k in range(len(first)):
+        actual: list[Value] = []
+        for value in (node.value(j) for j in range(len(node.inputs))):
+            if isinstance(value, SequenceValue) and len(value.items) != len(first):
+                raise UserError(
+                    "the sequences differ in length",
+                    expected=len(first),
+                    found=len(value.items),
+                )
+            actual.append(value.items[k] if isinstance(value, SequenceValue) else value)
+        rows.append(run_graph(importer, body, bound(body, actual), env, scope))
+    importer.record(node, "composed")
+    outs = range(len(node.proto.output))
+    return [SequenceValue("", [row[j] for row in rows]) for j in outs]

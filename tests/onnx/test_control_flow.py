@@ -1,0 +1,300 @@
+"""If, Loop and Scan agree with onnxruntime, decided by constants or by data; none is endless."""
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.agreement import opaque_ops
+from support.random_nodes.control import boolean, random_model, scalar, vector
+from support.random_nodes.judge import difference, run_plain
+
+import isoform
+from isoform.compiler.program_file import read_program, save_mlir
+from isoform.dialects import reference
+from isoform.dialects.errors import UserError
+from isoform.lowering.graph_to_onnx import to_model
+from isoform.lowering.onnx_to_graph import import_onnx
+from isoform.lowering.onnx_to_graph.control import MAX_ITERATIONS, MAX_UNROLLED
+from isoform.lowering.onnx_to_graph.importer import Importer
+from isoform.lowering.onnx_to_graph.loading import load_model
+from isoform.lowering.onnx_to_graph.values import NotConstant
+
+X = np.array([0.5, 1.0, 2.0, -1.0], np.float32)
+
+
+def wrong(model: onnx.ModelProto, feeds: dict[str, Any], compiled: bool = False) -> str:
+    """How the imported model differs from onnxruntime, empty where it does not."""
+    program = import_onnx(model)
+    given = {k: v for k, v in feeds.items() if k in program.inputs}
+    wanted = run_plain(model, feeds)
+    if compiled:
+        found = isoform.compile(program, threads=1, effort="quick")(**given)
+    else:
+        found = reference.run(program, given)
+    way = "compiled" if compiled else "reference"
+    faults = [difference(np.asarray(found[k]), wanted[k], 1e-4, way) for k in wanted]
+    return "; ".join(filter(None, faults))
+
+
+def model(text: str) -> onnx.ModelProto:
+    return onnx.parser.parse_model('<ir_version: 10, opset_import: ["" : 21]>\n' + text)
+
+
+# --- random models ---
+
+
+def test_random_control_flow_means_what_onnxruntime_computes() -> None:
+    kinds: set[bool] = set()
+    for seed in range(30):
+        proto, feeds = random_model(seed)
+        assert wrong(proto, feeds) == "", f"seed {seed}"
+        kinds.add(bool(opaque_ops(import_onnx(proto))))
+    assert kinds == {False, True}
+
+
+def test_compiled_control_flow_computes_what_onnxruntime_does() -> None:
+    for seed in (40, 44):
+        assert wrong(*random_model(seed), compiled=True) == "", f"seed {seed}"
+
+
+@pytest.mark.slow
+def test_many_models_of_control_flow_agree() -> None:
+    for seed in range(1000):
+        assert wrong(*random_model(seed)) == "", f"seed {seed}"
+    for seed in range(1000, 1060):
+        assert wrong(*random_model(seed), compiled=True) == "", f"seed {seed}"
+
+
+def test_opaque_control_flow_comes_back_from_onnx_and_from_text(tmp_path: Any) -> None:
+    """With what its subgraphs read from outside, whatever those values are called by then."""
+    tried = 0
+    for seed in range(30):
+        proto, feeds = random_model(seed)
+        program = import_onnx(proto)
+        if not opaque_ops(program):
+            continue
+        tried += 1
+        written = to_model(program)
+        onnx.checker.check_model(written)
+        given = {k: v for k, v in feeds.items() if k in program.inputs}
+        wanted = next(iter(run_plain(proto, feeds).values()))
+        found = next(iter(run_plain(written, given).values()))
+        assert difference(found, wanted, 1e-4) == "", f"seed {seed}"
+        save_mlir(program, tmp_path / "p.mlir")
+        again = reference.run(read_program(tmp_path / "p.mlir"), given)
+        assert difference(next(iter(again.values())), wanted, 1e-4, "reference") == ""
+    assert tried >= 4
+
+
+# --- If ---
+
+
+def test_pure_branches_are_both_computed_and_selected() -> None:
+    proto = model("""g (float[4] x, bool c) => (float[4] y) {
+        y = If (c) <then_branch = t () => (float[4] a) { a = Add(x, x) },
+                    else_branch = e () => (float[4] b) { b = Log(x) }>
+    }""")
+    assert opaque_ops(import_onnx(proto)) == []
+    for c in (True, False):  # the other branch's NaN does not come through
+        assert wrong(proto, {"x": X, "c": np.asarray(c)}) == ""
+
+
+def test_a_branch_that_may_fail_runs_only_where_it_is_taken() -> None:
+    """The position is out of range whenever the branch is not taken."""
+    proto = model("""g (float[4] x, int64[2] k, bool c) => (float[2] y) {
+        y = If (c) <then_branch = t () => (float[2] a) { a = Gather(x, k) },
+                    else_branch = e () => (float[2] b) { b = Cast<to = 1>(k) }>
+    }""")
+    assert opaque_ops(import_onnx(proto)) == ["If"]
+    assert wrong(proto, {"x": X, "k": np.array([3, 0]), "c": np.asarray(True)}) == ""
+    assert wrong(proto, {"x": X, "k": np.array([7, 9]), "c": np.asarray(False)}, True) == ""
+
+
+def test_branches_of_other_shapes_need_a_constant_condition() -> None:
+    proto = model("""g (float[4] x, bool c) => (float[n] y) {
+        y = If (c) <then_branch = t () => (float[4] a) { a = Neg(x) },
+                    else_branch = e () => (float[8] b) { b = Concat<axis = 0>(x, x) }>
+    }""")
+    with pytest.raises(NotConstant, match=r"branches give other .*'c' must be a constant"):
+        import_onnx(proto)
+
+
+# --- Loop ---
+
+
+def loop(nodes: str, count: str, first: str, outputs: str = "float[4] r") -> onnx.ModelProto:
+    named = ", ".join(f"y{k}" for k in range(outputs.count("float")))
+    declared = ", ".join(f"float[n{k}] y{k}" for k in range(outputs.count("float")))
+    return model(f"""g (float[4] x) => ({declared})
+        <int64 four = {{4}}, int64 zero = {{0}}, int64 far = {{1000000}}, bool yes = {{1}},
+         float bound = {{100.0}}> {{
+        {named} = Loop({count}, {first}, x) <body = b (int64 i, bool on, float[4] s) =>
+            (bool go, {outputs}) {{ {nodes} }}>
+    }}""")
+
+
+UNTIL = "r = Add(s, s) q = ReduceSum<keepdims = 0>(r) go = Less(q, bound)"
+
+
+@pytest.mark.parametrize(("count", "first"), [('""', '""'), ('""', "yes"), ("far", '""')])
+def test_a_loop_that_data_end_runs_until_they_do(count: str, first: str) -> None:
+    """Importing runs none of it: on zeros it would not end."""
+    proto = loop(UNTIL, count, first)
+    assert opaque_ops(import_onnx(proto)) == ["Loop"]
+    assert wrong(proto, {"x": X}) == ""
+    assert wrong(proto, {"x": X}, compiled=True) == ""
+
+
+def test_a_loop_of_no_iterations_gives_empty_scan_outputs() -> None:
+    proto = loop("go = Identity(on) r = Neg(s) t = Abs(s)", "zero", '""', "float[4] r, float[4] t")
+    assert wrong(proto, {"x": X}) == ""
+
+
+def test_a_scan_output_whose_length_data_decide_is_refused() -> None:
+    with pytest.raises(UserError, match=r"node 'y0' \(Loop\): a scan output has as many rows"):
+        import_onnx(loop(UNTIL + " t = Abs(r)", "four", '""', "float[4] r, float[4] t"))
+
+
+def test_a_value_whose_shape_the_iterations_change_is_refused() -> None:
+    nodes = "r = Concat<axis = 0>(s, s) q = ReduceSum<keepdims = 0>(r) go = Less(q, bound)"
+    with pytest.raises(UserError, match="'s' has another type after an iteration"):
+        import_onnx(loop(nodes, "four", '""', "float[8] r"))
+
+
+@pytest.mark.parametrize(
+    "nodes", ["go = Identity(on) r = Neg(s)", "go = Constant<value = bool {1}>() r = Neg(s)"]
+)
+def test_a_loop_that_cannot_end_is_refused_after_a_bounded_number_of_steps(nodes: str) -> None:
+    importer = Importer(load_model(loop(nodes, '""', '""')))
+    with pytest.raises(UserError, match="has not ended after 4096 iterations") as error:
+        importer.program({})
+    assert "\n" not in str(error.value)
+    assert importer.visited[0] <= 2 * MAX_ITERATIONS + 2
+
+
+def nested(depth: int) -> onnx.ModelProto:
+    """Loops within loops, each ended by data."""
+
+    def body(level: int) -> onnx.GraphProto:
+        state = f"s{level}"
+        inner = helper.make_node("Add", [state, state], [f"r{level}"])
+        if level:
+            names = ["n", "", state]
+            inner = helper.make_node("Loop", names, [f"r{level}"], body=body(level - 1))
+        nodes = [
+            inner,
+            helper.make_node("ReduceSum", [f"r{level}"], [f"q{level}"], keepdims=0),
+            helper.make_node("Less", [f"q{level}", "bound"], [f"c{level}"]),
+        ]
+        inputs = [scalar(f"i{level}"), boolean(f"g{level}"), vector(state)]
+        return helper.make_graph(nodes, "b", inputs, [boolean(f"c{level}"), vector(f"r{level}")])
+
+    weights = [
+        numpy_helper.from_array(np.asarray(3, np.int64), "n"),
+        numpy_helper.from_array(np.asarray(100, np.float32), "bound"),
+    ]
+    node = helper.make_node("Loop", ["n", "", "x"], ["y"], body=body(depth))
+    graph = helper.make_graph([node], "g", [vector("x")], [vector("y")], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_importing_loops_within_loops_does_not_double_with_each() -> None:
+    counts: list[int] = []
+    for depth in (4, 8):
+        importer = Importer(load_model(nested(depth)))
+        importer.program({})
+        counts.append(importer.visited[0])
+    assert counts[1] < 5 * counts[0], "quadratic, not exponential"
+    assert wrong(nested(4), {"x": X}) == ""
+
+
+def test_a_loop_that_would_make_too_many_nodes_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from isoform.lowering.onnx_to_graph import control
+
+    monkeypatch.setattr(control, "MAX_UNROLLED", 20)
+    proto = loop("go = Identity(on) r = Neg(s) t = Abs(s)", "four", "yes", "float[4] r, float[4] t")
+    assert opaque_ops(import_onnx(proto)) == []
+    monkeypatch.setattr(control, "MAX_UNROLLED", 5)
+    assert opaque_ops(import_onnx(proto)) == ["Loop"]
+    assert wrong(proto, {"x": X}) == ""
+    assert MAX_UNROLLED > 1000
+
+
+def test_a_loop_that_calls_what_cannot_be_run_is_refused_in_one_line() -> None:
+    proto = loop(UNTIL.replace("Add(s, s)", "com.microsoft.BiasGelu(s, s)"), "four", '""')
+    proto.opset_import.add(domain="com.microsoft", version=1)
+    with pytest.raises(UserError, match="its subgraph cannot be run") as error:
+        import_onnx(proto)
+    assert "\n" not in str(error.value)
+
+
+# --- sequences ---
+
+SEQUENCES = {
+    "construct": "s = SequenceConstruct(x, z) y = ConcatFromSequence<axis = 0>(s)",
+    "stack": "s = SequenceConstruct(x, z, x) y = ConcatFromSequence<axis = 1, new_axis = 1>(s)",
+    "at": "s = SequenceConstruct(x, z) y = SequenceAt(s, one)",
+    "at the end": "s = SequenceConstruct(x, z) y = SequenceAt(s, minus)",
+    "insert": """s = SequenceConstruct(x) t = SequenceInsert(s, z, zero)
+        y = ConcatFromSequence<axis = 0>(t)""",
+    "append to empty": """e = SequenceEmpty<dtype = 1>() s = SequenceInsert(e, z)
+        t = SequenceInsert(s, x) y = ConcatFromSequence<axis = 0>(t)""",
+    "erase": """s = SequenceConstruct(x, z, x) t = SequenceErase(s, zero) u = SequenceErase(t)
+        y = ConcatFromSequence<axis = 0>(u)""",
+    "length": "s = SequenceConstruct(x, z) y = SequenceLength(s)",
+    "split in ones": """s = SplitToSequence<axis = 1, keepdims = 0>(x)
+        y = ConcatFromSequence<axis = 0>(s)""",
+    "split evenly": "s = SplitToSequence<axis = 1>(x, two) y = SequenceAt(s, one)",
+    "split unevenly": "s = SplitToSequence<axis = 1>(x, parts) y = SequenceAt(s, minus)",
+    "hand on": "s = SequenceConstruct(x, z) t = Identity(s) y = SequenceAt(t, zero)",
+    "by a loop": """e = SequenceEmpty<dtype = 1>()
+        s = Loop(two, "", e) <body = b (int64 i, bool on, seq(float[4, 3]) q) =>
+            (bool go, seq(float[4, 3]) r) { go = Identity(on) r = SequenceInsert(q, x) }>
+        y = ConcatFromSequence<axis = 0>(s)""",
+    "map": """s = SequenceConstruct(x, z)
+        t = SequenceMap(s, x) <body = b (float[4, 3] p, float[4, 3] q) => (float[4, 3] r)
+            { r = Sub(p, q) }>
+        y = ConcatFromSequence<axis = 0>(t)""",
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_sequences_are_resolved_at_import(name: str) -> None:
+    ranks = {"stack": "a, b, c", "split in ones": "a"}
+    kind = "int64" if name == "length" else f"float[{ranks.get(name, 'a, b')}]"
+    proto = model(f"""g (float[4, 3] x, float[4, 3] z) => ({kind} y)
+        <int64 zero = {{0}}, int64 one = {{1}}, int64 two = {{2}}, int64 minus = {{-1}},
+         int64[2] parts = {{1, 2}}> {{ {SEQUENCES[name]} }}""")
+    program = import_onnx(proto)
+    assert opaque_ops(program) == []
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    assert wrong(proto, {"x": x, "z": -x}) == ""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ("y = SequenceConstruct(x, x)", "'.*' is a sequence, a tensor is needed"),
+        ("s = SequenceConstruct(x) y = SequenceAt(s, k)", "position 'k' must be a constant"),
+        ("s = SequenceConstruct(x) y = SequenceAt(s, two)", "position is outside the sequence"),
+        ("s = SequenceConstruct(x) y = Neg(s)", "is a sequence, a tensor is needed"),
+        ("y = SequenceLength(x)", "operand 0 is no sequence"),
+    ],
+)
+def test_sequences_that_data_decide_are_refused(nodes: str, message: str) -> None:
+    proto = model(f"g (float[4] x, int64 k) => (float[n] y) <int64 two = {{2}}> {{ {nodes} }}")
+    with pytest.raises(UserError, match=message) as error:
+        import_onnx(proto)
+    assert "\n" not in str(error.value)
+
+
+def test_optionals_are_decided_at_import() -> None:
+    proto = model("""g (float[4] x) => (float[4] y, bool has, bool none) {
+        o = Optional(x) has = OptionalHasElement(o) y = OptionalGetElement(o)
+        e = Optional<type = float[4]>() none = OptionalHasElement(e)
+    }""")
+    found = reference.run(import_onnx(proto), {"x": X})
+    np.testing.assert_array_equal(found["y"], X)
+    assert (found["has"], found["none"]) == (True, False)
