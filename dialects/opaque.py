@@ -13,6 +13,7 @@ import numpy as np
 
 from .errors import UserError
 from .graph import OpaqueOp
+from .index_range import check_node, ints_of
 from .opaque_control import control_operators
 from .opaque_kernels import KERNELS, Call
 from .program import where
@@ -38,6 +39,9 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
     arrays = [
         np.asarray(a).astype(to_numpy(t.element_type)) for a, t in zip(operands, types, strict=True)
     ]
+    by_place = iter(arrays)
+    placed = [next(by_place, None) if name else None for name in node.input]
+    check_node(node.op_type, ints_of(node), placed, where(op))
     try:
         results = evaluate_node(node, opsets, arrays)
     except Exception as error:  # whatever a reference implementation raises, the user sees the node

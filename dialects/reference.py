@@ -133,7 +133,9 @@ def rebuild_extern(op: Operation) -> Operation:
         hint = "a plug-in that defines it must be loaded"
         raise UserError(f"no op named '{callee.data}' is known", where=where(op), hint=hint)
     types = [r.type for r in op.results]
-    return cls.create(operands=op.operands, result_types=types, properties=config.data)
+    found = cls.create(operands=op.operands, result_types=types, properties=config.data)
+    found.location = op.location
+    return found
 
 
 def run_opaque(op: OpaqueOp, operands: Sequence[Array]) -> list[Array]:

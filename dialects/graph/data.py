@@ -31,6 +31,8 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure
 from xdsl.utils.exceptions import VerifyException
 
+from ..index_range import check_range
+from ..program import where
 from ..types import Array, Tensor, is_float, tensor, tensor_type, to_numpy
 from ..xdsl_repairs import install as repair_dense_literals
 from .base import GraphOp
@@ -117,7 +119,8 @@ class ConstantOp(IRDLOperation):
 class GatherOp(GraphOp):
     """Slices of `x` along `axis` at integer positions: x[.., indices, ..]. ONNX Gather.
 
-    Indices count from the end where negative. Not a tensor expression: reads depend on data.
+    Indices count from the end where negative; one outside [-size, size) is an error when the
+    program runs. Not a tensor expression: reads depend on data.
     """
 
     name = "graph.gather"
@@ -139,8 +142,7 @@ class GatherOp(GraphOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices = operands
         size, axis = x.shape[self.value("axis")], self.value("axis")
-        if indices.size and (indices.min() < -size or indices.max() >= size):
-            raise self.fail(f"an index leaves [-{size}, {size})", found=int(indices.max()))
+        check_range(indices, size, where(self))
         return [np.take(x, indices % size if size else indices, axis=axis)]
 
 

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.kernel import ConvOp, GemmOp, KernelOp, physical
+from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, physical
 from ...dialects.program import where
 from ...dialects.types import Array, shape_of, tensor_type
 from ..algebra_to_kernel.match import (
@@ -40,12 +40,14 @@ from .types import Index, Value
 class Argument:
     """What stands in a kernel's argument table: a value's buffer, or data made at compile time.
 
-    `offset` counts elements from the start of the buffer.
+    `offset` counts elements from the start of the buffer. An `alarm` is an i64 that is 0 before
+    each run and that the kernel sets where an index of this gather is out of range.
     """
 
     value: SSAValue | None = None
     data: Array | None = None
     offset: int = 0
+    alarm: CallOp | None = None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.errors import UserError
+from ...dialects.index_range import check_range, out_of_range
 from ...dialects.types import Array
 from .runner import Pool, Runner, Table
 
@@ -64,6 +65,20 @@ class View:
         return np.lib.stride_tricks.as_strided(flat, self.shape, self.strides)
 
 
+@dataclass(frozen=True)
+class Alarm:
+    """What a gather's alarm says: `row` of table number `step` met an index that is outside.
+
+    The alarm itself is an i64 in the session's memory, in the order of the gathers.
+    """
+
+    step: int
+    row: int
+    indices: View
+    size: int
+    where: str
+
+
 Step = Table | Callable[[], None]
 
 
@@ -74,6 +89,8 @@ class Execution:
         self.inputs = inputs
         self.steps: list[Step] = []
         self.outputs: dict[str, View] = {}
+        self.alarms: Sequence[Alarm] = ()
+        self.alarmed: Array = np.zeros(0, np.int64)
         self.pool = Pool(threads)
         self._patches = patches
         self._runner = Runner(self.pool)
@@ -90,7 +107,8 @@ class Execution:
         """Run once. Inputs by name, of the exact shapes and dtypes.
 
         Raises:
-            UserError: an input is missing or has another shape or dtype.
+            UserError: an input is missing or has another shape or dtype, or an index that is data
+                is out of range.
         """
         arrays = [checked(wanted, inputs) for wanted in self.inputs]
         with self._lock:
@@ -98,12 +116,35 @@ class Execution:
             self._bound = arrays
             for patch in self._patches:
                 patch.table[patch.position] = arrays[patch.input].ctypes.data + patch.shift
+            self.alarmed[...] = 0
             for step in self.steps:
                 if isinstance(step, Table):
                     self._runner.run(step)
+                    if self.alarmed.any():
+                        raise self._out_of_range()
                 else:
                     step()
             return {name: self.read(view).copy() for name, view in self.outputs.items()}
+
+    def _out_of_range(self) -> UserError:
+        """Say which index is outside: the first of the first gather that has one.
+
+        What it read may have been overwritten since, so the program is run again up to there.
+        """
+        alarm = self.alarms[int(np.flatnonzero(self.alarmed)[0])]
+        for step in self.steps[: alarm.step]:
+            if isinstance(step, Table):
+                self._runner.run(step)
+            else:
+                step()
+        last = self.steps[alarm.step]
+        assert isinstance(last, Table)
+        self._runner.run(Table(last.rows[: alarm.row]))
+        try:
+            check_range(self.read(alarm.indices), alarm.size, alarm.where)
+        except UserError as error:
+            return error
+        return out_of_range("(drawn at random)", alarm.size, alarm.where)
 
     def read(self, view: View) -> Array:
         """A value's elements as they are now."""
@@ -171,6 +212,11 @@ def aligned(array: Array) -> Array:
     target = room(flat.nbytes).view(flat.dtype).reshape(flat.shape)
     target[...] = flat
     return target
+
+
+def alarms_in(arena: Array, count: int) -> Array:
+    """The alarms of so many gathers: an i64 each, at the end of an arena made for them too."""
+    return arena[arena.nbytes - 8 * count :].view(np.int64)
 
 
 def room(size: int) -> Array:

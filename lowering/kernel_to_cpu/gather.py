@@ -7,6 +7,7 @@ import math
 from xdsl.dialects.builtin import IntegerAttr
 
 from ...dialects.kernel import CallOp
+from ...dialects.program import where
 from ...dialects.types import shape_of, tensor_type
 from .access import memory_type
 from .contraction import Argument, Call
@@ -16,16 +17,30 @@ from .module import Module, kernel
 from .types import I64, Index, Value
 
 
+def gathered_size(op: CallOp) -> int:
+    """The size of the dim that indices of a gather select from."""
+    return shape_of(op.inputs[0])[_axis(op)]
+
+
+def place_of(op: CallOp) -> str:
+    """How to name a gather to a user: as the graph's op that it was."""
+    return where(op).replace(op.name, op.callee.data, 1)
+
+
+def _axis(op: CallOp) -> int:
+    axis = op.config.data["axis"]
+    assert isinstance(axis, IntegerAttr)
+    return axis.value.data
+
+
 def lower_gather(op: CallOp, isa: Isa) -> list[Call]:
     """The call that copies one slice per (outer place, index).
 
-    Indices count from the end where negative. One outside the table reads its nearest row: native
-    code cannot raise; `isoform run --reference` reports it.
+    Indices count from the end where negative. One outside the table reads its nearest row and sets
+    the alarm: the session raises once the native call is over.
     """
     x, indices = op.inputs
-    axis_attr = op.config.data["axis"]
-    assert isinstance(axis_attr, IntegerAttr)
-    axis = axis_attr.value.data
+    axis = _axis(op)
     shape = shape_of(x)
     outer, size, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     count = math.prod(shape_of(indices))
@@ -34,13 +49,17 @@ def lower_gather(op: CallOp, isa: Isa) -> list[Call]:
     lanes = isa.lanes(dtype)
 
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
-        table, positions, out = pointers
+        table, positions, alarm, out = pointers
+        if size == 0:  # every index is outside, and there is no row to read
+            b.store(b.value(1, I64), alarm)
+            return
         with b.loop(low, high) as item:
             before, number = b.split(item, count)
-            position = b.cast(b.load(index_type, positions, number), I64)
-            wrapped = b.add(position, size)
-            position = b.select(b.compare("lt", position, 0), wrapped, position)
-            position = b.minimum(b.maximum(position, 0), size - 1)
+            given = b.cast(b.load(index_type, positions, number), I64)
+            wrapped = b.select(b.compare("lt", given, 0), b.add(given, size), given)
+            position = b.minimum(b.maximum(wrapped, 0), size - 1)
+            with b.when(b.compare("ne", wrapped, position)):
+                b.store(b.value(1, I64), alarm)
             source = b.mul(b.add(b.mul(before, size), position), inner)
             target = b.mul(item, inner)
             whole = inner - inner % lanes
@@ -53,5 +72,6 @@ def lower_gather(op: CallOp, isa: Isa) -> list[Call]:
                 value = b.load(dtype.vector(lanes), table, b.add(source, whole), mask=mask)
                 b.store(value, out, b.add(target, whole), mask=mask)
 
-    code = kernel(Module(), 3, outer * count, body)
-    return [Call(code, (Argument(x), Argument(indices), Argument(op.outputs[0])))]
+    code = kernel(Module(), 4, outer * count, body)
+    arguments = Argument(x), Argument(indices), Argument(alarm=op), Argument(op.outputs[0])
+    return [Call(code, arguments)]

@@ -47,8 +47,8 @@ from ...dialects.types import (
 from .attention import emit_attention
 from .constants import Constants
 from .contraction import Argument, Call, lower_conv, lower_gemm
-from .execute import Execution, Input, Patch, View, aligned, room
-from .gather import lower_gather
+from .execute import Alarm, Execution, Input, Patch, View, alarms_in, aligned, room
+from .gather import gathered_size, lower_gather, place_of
 from .halo import lower_halo
 from .isa import Isa
 from .jit import Library, ObjectCache
@@ -85,6 +85,7 @@ class CpuSession:
         arena, kept: intermediate buffers; constants and packed weights by the hash of their bytes.
         segments: native tables and host work, in order.
         tables, places: argument tables by address, and what stands at a position of one.
+        gathers: the ops whose alarms, one i64 each, are `alarmed`.
         objects: compiled kernels.
         notes: what the compiler says of its choices.
     """
@@ -119,10 +120,11 @@ class CpuSession:
         """Lower everything but what needs the kernels' objects."""
         self.isa = isa
         self._program = program
-        self.arena = self._allocate_arena()
+        self.constants = Constants(program)
+        self.gathers = self._gathers()
+        self.arena, self.alarmed = self._allocate_arena()
         self.kept: dict[bytes, Array] = {}
         self._digests: dict[int, bytes] = {}
-        self.constants = Constants(program)
         self._places: dict[SSAValue, Place] = {}
         for k, arg in enumerate(program.main.body.block.args):
             self._places[arg] = Place(input=k)
@@ -186,11 +188,19 @@ class CpuSession:
 
     # --- building ---
 
-    def _allocate_arena(self) -> Array:
+    def _gathers(self) -> list[CallOp]:
+        """The gathers that run, in order."""
+        calls = [op for op in self._program.main.body.block.ops if isinstance(op, CallOp)]
+        return [c for c in calls if _is_gather(c) and c.outputs[0] not in self.constants.known]
+
+    def _allocate_arena(self) -> tuple[Array, Array]:
+        """Room for intermediate buffers, and behind them an i64 for each gather's alarm."""
         size = self._program.module.attributes.get(ARENA)
         if not isinstance(size, IntegerAttr):
             raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
-        return room(max(1, size.value.data))
+        count, words = len(self.gathers), -(-size.value.data // 8)
+        arena = room(max(1, 8 * (words + count)))
+        return arena, alarms_in(arena, count)
 
     def _keep(self, array: Array) -> Place:
         """Place of a constant that lives as long as the session; equal ones are kept once."""
@@ -245,7 +255,7 @@ class CpuSession:
             offsets = op.properties.get("offsets")
             for result, offset in zip(op.outputs, offsets, strict=True):  # pyright: ignore
                 self._places[result] = self._arena_place(offset, op)
-            return lower_gather(op, self.isa) if op.callee.data == "graph.gather" else None
+            return lower_gather(op, self.isa) if _is_gather(op) else None
         raise UserError("this op has no CPU code", where=where(op), hint="lower to kernel first")
 
     def _kernel_calls(self, op: KernelOp) -> list[Call]:
@@ -288,10 +298,26 @@ class CpuSession:
                 continue
             segment.table = Table(self._rows(segment.calls))
             self.execution.steps.append(segment.table)
+        self.execution.alarms, self.execution.alarmed = self._alarms(), self.alarmed
         self.outputs = self._outputs()
         self.execution.outputs = {name: self._view(value) for name, value in self.outputs.items()}
         self.constants.clear()
         _return_memory()
+
+    def _alarms(self) -> list[Alarm]:
+        """What each gather's alarm means, in order."""
+        found: dict[CallOp, Alarm] = {}
+        for step, segment in enumerate(self.segments):
+            for row, call in enumerate(segment.calls):
+                for op in (argument.alarm for argument in call.arguments):
+                    if op is not None:
+                        indices, size, name = (
+                            self._view(op.inputs[1]),
+                            gathered_size(op),
+                            place_of(op),
+                        )
+                        found[op] = Alarm(step, row, indices, size, name)
+        return [found[op] for op in self.gathers]
 
     def _rows(self, calls: Sequence[Call]) -> Any:
         rows = np.zeros(len(calls), ROW)
@@ -306,7 +332,10 @@ class CpuSession:
         return rows
 
     def _fill(self, table: Array, position: int, argument: Argument) -> None:
-        if argument.data is not None:
+        if argument.alarm is not None:
+            number = self.gathers.index(argument.alarm)
+            place, shift = Place(self.alarmed.ctypes.data), 8 * number
+        elif argument.data is not None:
             place, shift = self._keep(argument.data), 0
         else:
             value = argument.value
@@ -349,6 +378,10 @@ class CpuSession:
         steps = tuple(s * dtype.itemsize for s in strides)
         width = dtype.itemsize
         return View(dtype, shape, steps, place.address, offset * width, count * width)
+
+
+def _is_gather(op: CallOp) -> bool:
+    return op.callee.data == "graph.gather"
 
 
 def _return_memory() -> None:

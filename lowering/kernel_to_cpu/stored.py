@@ -20,11 +20,13 @@ from ...dialects.errors import UserError
 from ...dialects.files import atomic_write
 from ...dialects.types import Array
 from .cache_folder import CacheFolder
-from .execute import ALIGNMENT, Execution, Input, Patch, View, room
+from .execute import ALIGNMENT, Alarm, Execution, Input, Patch, View, alarms_in, room
 from .jit import Library
 from .runner import ROW, Pool, Table
 
 if TYPE_CHECKING:  # what compiles is not imported to run what was compiled
+    from xdsl.ir import SSAValue
+
     from .session import CpuSession, Place
 
 MAGIC = b"isoform\x01"
@@ -57,6 +59,11 @@ class StoredSession:
         self.execution = Execution(inputs, self._patches, threads)
         self.execution.steps.append(self._table(header["rows"]))
         self.execution.outputs = {name: self._view(view) for name, *view in header["outputs"]}
+        self.execution.alarms = [
+            Alarm(0, row, self._view(view), size, where)
+            for row, size, where, *view in header["alarms"]
+        ]
+        self.execution.alarmed = alarms_in(self._arena, len(header["alarms"]))
 
     @property
     def native_calls(self) -> int:
@@ -178,12 +185,21 @@ def _pair(session: CpuSession, place: Place, shift: int = 0) -> Pair:
 
 
 def _outputs(session: CpuSession) -> list[tuple[Any, ...]]:
+    views = session.execution.outputs
+    return [(n, *_saved(session, session.outputs[n], view)) for n, view in views.items()]
+
+
+def _alarms(session: CpuSession) -> list[tuple[Any, ...]]:
     found: list[tuple[Any, ...]] = []
-    for name, view in session.execution.outputs.items():
-        pair = _pair(session, session.place(session.outputs[name]))
-        layout = (view.shape, view.strides, pair, view.offset, view.size)
-        found.append((name, view.dtype.name, *layout))
+    for op, alarm in zip(session.gathers, session.execution.alarms, strict=True):
+        indices = _saved(session, op.inputs[1], alarm.indices)
+        found.append((alarm.row, alarm.size, alarm.where, *indices))
     return found
+
+
+def _saved(session: CpuSession, value: SSAValue, view: View) -> tuple[Any, ...]:
+    pair = _pair(session, session.place(value))
+    return view.dtype.name, view.shape, view.strides, pair, view.offset, view.size
 
 
 # --- the file -----------------------------------------------------------------------------------
@@ -205,6 +221,7 @@ def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) ->
             "arena": session.arena.nbytes,
             "inputs": [(i.name, i.dtype.name, i.shape) for i in session.execution.inputs],
             "outputs": _outputs(session),
+            "alarms": _alarms(session),
             "rows": lines,
             "constants": places[: len(constants)],
             "objects": places[len(constants) :],

@@ -19,8 +19,8 @@ THREADS = 256
 def print_gather(op: CallOp, name: str) -> CudaKernel:
     """One thread an element of the result.
 
-    Positions count from the end where negative. One outside the table reads its nearest row, as on
-    the CPU: a kernel cannot raise.
+    Positions count from the end where negative. One outside the table reads its nearest row: a
+    kernel cannot raise. The CPU target and the reference do.
     """
     x, indices = op.inputs
     axis = op.config.data["axis"]

@@ -15,6 +15,7 @@ import onnx
 from onnx.reference.ops._op_list import load_op
 
 from ...dialects.errors import UserError
+from ...dialects.index_range import check_node, ints_of
 from ...dialects.opaque import operators
 from ...dialects.types import Array, is_float
 from .elements import element_of_number, is_supported, reader, tensor_shape
@@ -120,6 +121,7 @@ def run_reference(node: Node, arrays: Sequence[Array | None]) -> Sequence[Any] |
     Raises:
         UserError: the kernel fails on these values.
     """
+    check_node(node.op_type, ints_of(node.proto), arrays, node.where)
     try:
         kernel = operators().get(node.op_type) or load_op("", node.op_type, node.version)
         return kernel(node.proto, {**_RUN, "opsets": {"": node.version}}).run(*arrays)

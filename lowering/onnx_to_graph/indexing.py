@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
+from ...dialects.index_range import check_range
 from ...dialects.types import element_of, is_signed_int, shape_of
 from .node import Node
 from .shaping import MAX_CONSTANT, sliced, taken
@@ -22,8 +23,7 @@ def gather(node: Node) -> list[SSAValue]:
     places = node.known(1)
     if places is not None and places.size == 1 and places.dtype.kind == "i":
         position = int(places.ravel()[0])
-        if not -shape[axis] <= position < shape[axis]:
-            raise UserError(f"index {position} leaves dim {axis}", found=list(shape))
+        check_range(places, shape[axis], node.where)
         starts = [position % shape[axis] if k == axis else 0 for k in range(len(shape))]
         sizes = [1 if k == axis else n for k, n in enumerate(shape)]
         one = sliced(node, x, starts, sizes, [1] * len(shape))
@@ -49,16 +49,27 @@ def _from_end(node: Node, indices: SSAValue, size: SSAValue) -> SSAValue:
     return build.where(negative, build.add(indices, size), indices)
 
 
+def _steps(node: Node, indices: SSAValue, size: int, stride: int) -> SSAValue:
+    """How far the elements at these indices are from the first: index times stride.
+
+    Read from a table by graph.gather, which counts negative ones from the end and raises for one
+    outside; arithmetic would make it an element of another row.
+    """
+    table = np.arange(size, dtype=np.int64) * stride
+    return node.build.gather(node.data(table, f"steps{size}x{stride}"), indices, axis=0)
+
+
 def gather_elements(node: Node) -> list[SSAValue]:
     """Gather from the flat operand at row-major positions made from the indices."""
-    x, indices, build = node[0], node.cast(_positions(node, 1), i64), node.build
+    x, indices, build = node[0], _positions(node, 1), node.build
     shape, out = shape_of(x), shape_of(indices)
     axis = node.axis(node.int("axis", 0), len(shape))
     if len(out) != len(shape):
         raise UserError("indices need the operand's rank", expected=len(shape), found=len(out))
-    indices = _from_end(node, indices, node.scalar(shape[axis], i64))
+    if any(n > size for k, (n, size) in enumerate(zip(out, shape, strict=True)) if k != axis):
+        raise UserError("there are more indices than rows", expected=list(shape), found=list(out))
     strides = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
-    flat = build.mul(indices, node.literal(strides[axis], indices))
+    flat = _steps(node, indices, shape[axis], strides[axis])
     for k, n in enumerate(out):
         if k == axis or n == 1 or strides[k] == 0:
             continue
@@ -69,18 +80,22 @@ def gather_elements(node: Node) -> list[SSAValue]:
 
 def gather_nd(node: Node) -> list[SSAValue]:
     """Gather rows of the operand, its indexed dims flattened to one."""
-    x, indices, build = node[0], node.cast(_positions(node, 1), i64), node.build
+    x, indices, build = node[0], _positions(node, 1), node.build
     shape, places, batch = shape_of(x), shape_of(indices), node.int("batch_dims", 0)
     depth = places[-1] if places else 0
     if not places or batch + depth > len(shape) or not 0 <= batch < len(places):
         raise UserError("indices do not fit the operand", found=f"{list(shape)} at {list(places)}")
+    if shape[:batch] != places[:batch]:
+        raise UserError("the batch dims differ", expected=shape[:batch], found=places[:batch])
     dims = shape[batch : batch + depth]
     if depth == 0:
         raise NotNative
-    indices = _from_end(node, indices, node.data(np.asarray(dims, np.int64), "sizes"))
-    strides = np.asarray([math.prod(dims[k + 1 :]) for k in range(depth)], np.int64)
-    scaled = build.mul(indices, build.expand(node.data(strides, "strides"), places))
-    flat = build.reduce_sum(scaled, axes=[len(places) - 1], keep_dims=False)
+    parts = build.split(indices, axis=len(places) - 1, sizes=[1] * depth)
+    flat: SSAValue | None = None
+    for k, part in enumerate(parts):
+        step = _steps(node, node.reshape(part, places[:-1]), dims[k], math.prod(dims[k + 1 :]))
+        flat = step if flat is None else build.add(flat, step)
+    assert flat is not None
     rows = math.prod(shape[:batch]) * math.prod(dims)
     if batch:
         count = math.prod(shape[:batch])
