@@ -220,7 +220,8 @@ def from_torch(module: Any, args: Any) -> Program:
         args: example inputs, a tensor or a tuple; their shapes are the program's.
 
     Raises:
-        UserError: torch is not installed, or cannot export the module.
+        UserError: torch is not installed or cannot export the module; the module's Python depends
+            on a tensor's value, changes its inputs, is random or keeps state.
     """
     from .torch_export import export_module
 
