@@ -12,7 +12,6 @@ A group is written whole where nothing outside reads what is inside it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -88,16 +87,11 @@ def _with_bias(op: GraphOp) -> Iterator[Whole]:
         before = value.owner
         if not value.has_one_use() or not isinstance(bias.owner, BroadcastOp):
             continue
-        if isinstance(before, MatmulOp) and _is_row(bias) and is_float(element_of(value)):
+        matrix = len(shape_of(value)) == 2 and is_float(element_of(value))
+        if isinstance(before, MatmulOp) and matrix:
             yield Whole(op, (before,), _gemm(before, bias))
         if isinstance(before, ConvolutionOp) and before.bias is None and _is_channels(bias):
             yield Whole(op, (before,), _convolution(before, bias))
-
-
-def _is_row(bias: SSAValue) -> bool:
-    """One number per column of a matrix."""
-    shape = small(bias).shape
-    return len(shape_of(bias)) == 2 and math.prod(shape) == math.prod(shape[-1:])
 
 
 def _gemm(product: MatmulOp, bias: SSAValue) -> Write:

@@ -74,7 +74,10 @@ def main() -> None:
     better = optimise(program, arguments.seconds)
     print(table(["level", "ops", "most frequent"], ops_by_level(program, better)))
     print(f"== isoform bench {arguments.model} --against onnxruntime")
-    print(format_bench(bench(program, ["onnxruntime"], threads=1, seconds=arguments.seconds)))
+    found = bench(
+        program, ["onnxruntime"], threads=1, seconds=arguments.seconds, name=arguments.model
+    )
+    print(format_bench(found))
     print(f"greatest error against float64: {greatest_error(program):.1e} of the greatest output")
     print(f"done in {time.perf_counter() - started:.0f} s")
 
