@@ -140,7 +140,7 @@ def _module(model: PeerModel) -> Any:
 
 def _module_label(model: PeerModel) -> str:
     assert model.original is not None
-    return f"{model.original.library}'s {model.original.function}, the module itself"
+    return f"{model.original.function} of {model.original.library}, the module itself"
 
 
 def ncnn_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:

@@ -33,7 +33,7 @@ class Original:
 
     @property
     def label(self) -> str:
-        return f"{self.library}'s {self.function}, exported by torch.onnx"
+        return f"{self.function} of {self.library}, exported by torch.onnx"
 
 
 ORIGINALS: dict[str, Original] = {
