@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean
 from ..dialects.program import Program
 from ..dialects.types import Array
@@ -36,22 +37,30 @@ AGREE = 1e-2
 
 
 def interleave(
-    runs: Mapping[str, Run], seconds: float, least: int = 5, most: int = 2000, settle: float = 0.0
+    runs: Mapping[str, Run],
+    seconds: float,
+    least: int = 5,
+    most: int = 2000,
+    settle: float = 0.0,
+    warm_up: int = WARM_UP,
 ) -> dict[str, list[float]]:
     """Time each run in turn until `seconds` are spent, `least` rounds at least; in seconds.
 
     Args:
         settle: seconds of untimed runs before each timed one. The threads of the runtime that ran
             before may spin for a while on a core that this one needs, and its data fill caches.
+        warm_up: untimed runs of each at the beginning.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
     order = list(runs)
-    for name in order * WARM_UP:
+    for name in order * warm_up:
+        check_time()
         runs[name]()
     end = time.perf_counter() + seconds
     rounds = 0
     while rounds < least or (time.perf_counter() < end and rounds < most):
         for name in order[rounds % len(order) :] + order[: rounds % len(order)]:
+            check_time()
             _settle(runs[name], settle)
             started = time.perf_counter()
             runs[name]()

@@ -18,6 +18,7 @@ from ..dialects.program import Program, add_pipeline, pipeline_of
 from ..dialects.types import Array
 from . import api
 from .inputs import draw_inputs, read_inputs, shapes_in, write_outputs
+from .interrupts import STATUS, Interrupts, interrupts
 from .levels import lower_to, tuned
 from .session import Session
 
@@ -159,6 +160,13 @@ def optimize_command(arguments: Namespace) -> int:
     if arguments.certificate is not None and arguments.output is None:
         raise UsageError("a certificate is of a written result", hint="say where with -o OUT")
     program = load_model(arguments)
+    with interrupts("what was found is compared and written; Ctrl-C again stops") as seen:
+        _optimize(arguments, program, emit, seen)
+    return STATUS if seen.count else 0
+
+
+def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupts) -> None:
+    """Search, and write what is asked for; after Ctrl-C what was found by then."""
     better = api.optimize(
         program,
         target=arguments.target,
@@ -172,19 +180,31 @@ def optimize_command(arguments: Namespace) -> int:
         level=emit,
     )
     if arguments.output is not None:
-        written = _to_write(arguments, better, emit)
+        with seen.writing():
+            written = _to_write(arguments, better, emit)
         if Path(arguments.output).suffix.lower() == ".onnx":
             _compare_there(arguments, program, better, written)
-        api.save(written, arguments.output)
+        with seen.writing():
+            api.save(written, arguments.output)
         if arguments.certificate is not None:
-            _certify(arguments, better, written)
-    if arguments.report is not None:
-        write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
-    if arguments.json:
-        print_json(better.report)
-    else:
-        print(explain(better.report))
-    return 0
+            _certify_unless_interrupted(arguments, better, written)
+    with seen.writing():
+        if arguments.report is not None:
+            write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
+        if arguments.json:
+            print_json(better.report)
+        else:
+            print(explain(better.report))
+
+
+def _certify_unless_interrupted(
+    arguments: Namespace, better: api.Optimized, written: Program
+) -> None:
+    try:
+        _certify(arguments, better, written)
+    except KeyboardInterrupt:
+        text = "interrupted: no certificate was written"
+        better.report["message"] = "; ".join(x for x in (better.report["message"], text) if x)
 
 
 def _compare_there(

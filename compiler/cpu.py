@@ -17,6 +17,7 @@ from typing import Any
 import llvmlite
 from xdsl.printer import Printer
 
+from ..dialects.deadline import check_time
 from ..dialects.errors import UserError
 from ..dialects.program import Program
 from ..lowering.kernel_to_cpu.isa import Isa
@@ -100,13 +101,18 @@ def algorithms(program: Program) -> list[dict[str, Any]]:
 def program_key(program: Program, options: CpuOptions) -> str:
     """The name under which a compiled program is stored."""
     digest = hashlib.sha256()
+
+    def identity(name: str) -> str:
+        check_time()
+        return program.weights.identity(name)
+
     parts = [
         f"{options.effort} {options.tolerance!r}",  # kernels are the same on any number of threads
         repr(Isa.host()),
         llvmlite.__version__,
         _package_state(),
         _text(program),
-        *(program.weights.identity(name) for name in used_weights(program.module)),
+        *(identity(name) for name in used_weights(program.module)),
     ]
     for part in parts:
         digest.update(f"{part}\0".encode())

@@ -9,7 +9,8 @@ the reason.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,15 +19,27 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from ..dialects.deadline import TimeIsUpError, apart, check_time, until
 from ..dialects.program import Program, add_pipeline, provenance, where
 from ..lowering.targets import Target, target_named
 from ..passes.cost import Costs, load_costs
+from ..passes.search_result import StopReason
 from .cpu import CpuOptions
 from .levels import level_of, lower_to, run_passes
 from .pass_manager import PassRun
 from .program_file import without_weights
 from .rewrite_recorder import Rewrite, RewriteRecorder, named
-from .search_stage import MOST_SECONDS, Question, Searched, run_searches
+from .search_stage import (
+    LEAST_ROUNDS,
+    LONG,
+    LONG_ROUNDS,
+    MOST_ROUNDS,
+    MOST_SECONDS,
+    SEARCHING,
+    Question,
+    Searched,
+    run_searches,
+)
 from .strategies import chosen
 
 # canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
@@ -86,6 +99,8 @@ class Trial:
     Attributes:
         before, rival: the input with direct kernels, and as well tuned as the result.
         algorithms: where the kernels of the faster one are not the direct ones, for a report.
+        compiling: seconds that one compilation of the result took, which no budget counts.
+        missed: what ended the comparison before it was one: the result cannot be returned.
     """
 
     before: float
@@ -94,6 +109,8 @@ class Trial:
     kind: str
     note: str = ""
     algorithms: tuple[dict[str, Any], ...] = ()
+    compiling: float = 0.0
+    missed: StopReason | None = None
 
 
 def improve(program: Program) -> Program:
@@ -147,13 +164,19 @@ def optimize(
     rejected += searched.rejected
     changed = not program.module.is_structurally_equivalent(better.module)
     compared = time.perf_counter()
-    trial = _compare(program, better if changed else program, question)
-    slower = trial.after > trial.rival
+    trial = _compare(program, better if changed else program, question, budget, searched)
+    slower = trial.after > trial.rival or (trial.missed is not None and changed)
     if slower:
         better = program.clone()
-        rejected.append({"rule": "all", "place": "main", "reason": f"{trial.kind} slower"})
+        reason = trial.note if trial.missed is not None else f"{trial.kind} slower"
+        rejected.append({"rule": "all", "place": "main", "reason": reason})
     ended = time.perf_counter()
-    stages = {"rewrite": rewritten - started, **searched.seconds, "compare": ended - compared}
+    stages = {
+        "rewrite": rewritten - started,
+        **searched.seconds,
+        "compare": ended - compared - trial.compiling,
+        "compile": trial.compiling,
+    }
     report = {
         "source": program.source,
         "target": described.name,
@@ -176,9 +199,10 @@ def optimize(
 
 
 def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
-    """What ended the searches early, else whether there is a gain."""
-    if searched.stop_reason in ("time", "interrupted"):
-        return searched.stop_reason
+    """What ended searches or comparison early, else whether there is a gain."""
+    for reason in ("interrupted", "time"):
+        if reason in (trial.missed, searched.stop_reason):
+            return reason
     gained = trial.after <= trial.rival and (changed or bool(trial.algorithms))
     return FINISHED if gained else NO_GAIN
 
@@ -245,12 +269,35 @@ def _skipped(program: Program) -> list[dict[str, Any]]:
 # --- deciding -----------------------------------------------------------------------------------
 
 
-def _compare(before: Program, after: Program, question: Question) -> Trial:
-    """Measure both interleaved where the target runs here, else ask the model."""
-    if question.unmeasured is None:
-        return measure_pair(before, after, question.seed, question.options, question.left)
-    first, second = _modelled(before, after, question.costs)
-    return Trial(first, second, first, "modelled", question.unmeasured)
+def _compare(
+    before: Program, after: Program, question: Question, budget: float, searched: Searched
+) -> Trial:
+    """Measure both interleaved where the target runs here, else ask the model.
+
+    Who interrupted the search waits no longer for it than its part of the budget.
+
+    Raises:
+        KeyboardInterrupt: the second.
+    """
+    interrupted, end = searched.stop_reason == "interrupted", question.end
+    if interrupted:
+        end = min(end, time.perf_counter() + budget * (1.0 - SEARCHING))
+    if question.unmeasured is not None:
+        first, second = _modelled(before, after, question.costs)
+        return Trial(first, second, first, "modelled", question.unmeasured)
+    missed: StopReason = "time"
+    try:
+        with until(end):
+            left = max(end - time.perf_counter(), 0.0)
+            return measure_pair(before, after, question.seed, question.options, left)
+    except TimeIsUpError:
+        note = "the budget was spent before it was compared with the input"
+    except KeyboardInterrupt:
+        if interrupted:
+            raise
+        missed, note = "interrupted", "interrupted before it was compared with the input"
+    seconds = question.costs.program(before).seconds
+    return Trial(seconds, seconds, seconds, "modelled", note, missed=missed)
 
 
 def _modelled(before: Program, after: Program, costs: Costs) -> tuple[float, float]:
@@ -271,36 +318,62 @@ def _why_not_measured(program: Program, target: Target) -> str | None:
 def measure_pair(
     before: Program, after: Program, seed: int, options: CpuOptions, seconds: float
 ) -> Trial:
-    """Median seconds of a run of each, run in turn; at least five times each.
+    """Median seconds of a run of each, run in turn; at least three times each.
 
     The input is measured twice: with direct kernels, and with those that were measured fastest.
+    One compilation of the result may take the time that it takes.
+
+    Raises:
+        TimeIsUpError: the time for the rest was not enough.
     """
-    from .bench import interleave, median
     from .cpu import compile_cpu
     from .inputs import draw_inputs
     from .session import Session
 
+    check_time()
     feeds = draw_inputs(before, seed)
-    sessions = {
-        "before": Session(before, compile_cpu(before, replace(options, effort="quick"))),
-        "input": Session(before, compile_cpu(before, options)),
-        "after": Session(after, compile_cpu(after, options)),
-    }
-    chosen = {name: tuple(session.algorithms) for name, session in sessions.items()}
-    if after is before:
-        sessions.pop("after").close()
-    if not chosen["input"]:
-        sessions.pop("input").close()
-    runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
-    times = interleave(runs, min(max(seconds, 0.5), MOST_SECONDS), least=5)
-    for session in sessions.values():
-        session.close()
-    found = {name: median(taken) for name, taken in times.items()}
+    with ExitStack() as closing:
+
+        def opened(program: Program, options: CpuOptions) -> Session:
+            session = Session(program, compile_cpu(program, options))
+            closing.callback(session.close)
+            return session
+
+        sessions = {"before": opened(before, replace(options, effort="quick"))}
+        if after is not before:
+            sessions["input"] = opened(before, options)
+        started = time.perf_counter()
+        with apart():
+            result = opened(after, options)
+        compiling = time.perf_counter() - started
+        sessions["input" if after is before else "after"] = result
+        chosen = {name: tuple(session.algorithms) for name, session in sessions.items()}
+        if not chosen["input"]:
+            del sessions["input"]
+        runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
+        found = _in_turn(runs, min(max(seconds, 0.5), MOST_SECONDS))
     direct = found["before"]
     rival = found.get("input", direct)
-    result = found.get("after", rival)
-    kept = chosen["after"] if result <= rival else chosen["input"]
-    return Trial(direct, result, rival, "measured", algorithms=kept)
+    after_seconds = found.get("after", rival)
+    kept = chosen.get("after", chosen["input"]) if after_seconds <= rival else chosen["input"]
+    return Trial(direct, after_seconds, rival, "measured", algorithms=kept, compiling=compiling)
+
+
+def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+    """Median seconds of each; of long runs fewer are enough.
+
+    Raises:
+        TimeIsUpError: there was no time for them.
+    """
+    from .bench import interleave, median
+
+    started = time.perf_counter()
+    for run in runs.values():
+        check_time()
+        run()
+    least = LONG_ROUNDS if time.perf_counter() - started > LONG else LEAST_ROUNDS
+    times = interleave(runs, seconds, least, MOST_ROUNDS, warm_up=0 if least == LONG_ROUNDS else 1)
+    return {name: median(taken) for name, taken in times.items()}
 
 
 def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
@@ -315,6 +388,8 @@ def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
 
 def _message(trial: Trial, slower: bool, changed: bool) -> str:
     """What the user should know beside the numbers."""
+    if trial.missed is not None:
+        return f"{'rewrites not kept' if changed else 'not measured'}: {trial.note}"
     if slower:
         ratio = trial.after / trial.rival
         kernels = ", both with the kernels chosen for them" if trial.kind == "measured" else ""

@@ -18,6 +18,7 @@ from xdsl.utils.arg_spec import ArgSpec, ParameterListType, ParameterType, parse
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException
 from xdsl.utils.hints import isa, type_repr
 
+from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
 from .registry import PassFactory, multiverse
 from .rewrite_limit import Observer, rewrite_limit
@@ -73,6 +74,7 @@ def run_pipeline(
         if verify:
             verify_module(module, place_of, verified)
         for pass_ in pipeline:
+            check_time()
             runs.append(
                 apply_pass(module, pass_, context, max_rewrites=max_rewrites, observer=observer)
             )

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnknownLoc
 from xdsl.ir import Operation
 from xdsl.printer import Printer
 
+from ..dialects.deadline import check_time
 from ..dialects.errors import UserError
 from ..dialects.files import read_whole, write_whole
 from ..dialects.graph import WeightOp
@@ -133,6 +134,7 @@ def check_weights(program: Program) -> None:
     wanted = [(key, types[name]) for name, key in program.defaults.items()]
     wanted += [(op.key, op.type) for op in program.module.walk() if isinstance(op, WeightOp)]
     for key, type_ in wanted:
+        check_time()
         array, dtype = program.weights[key], to_numpy(type_.element_type)
         if array.shape != type_.get_shape() or array.dtype != dtype:
             raise UserError(

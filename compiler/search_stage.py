@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ..dialects.deadline import TimeIsUpError, until
 from ..dialects.program import Program, provenance, where
 from ..dialects.types import Array
 from ..lowering.targets import Target
@@ -41,8 +42,8 @@ LONG, LONG_ROUNDS = 0.25, 3
 GLANCE, HOPELESS = 0.1, 1.25
 # Nobody wants a program that needs more than so many bytes and so many times as many as before.
 ROOM, MORE_ROOM = 1 << 30, 8
-# Part of the budget that searches may take; the rest is for measuring the result.
-SEARCHING = 0.8
+# Part of the budget that searches may take; the rest is for comparing the result with the input.
+SEARCHING = 2 / 3
 
 
 @dataclass(frozen=True)
@@ -83,13 +84,21 @@ class Searched:
 
     @property
     def stop_reason(self) -> str:
-        """Why the first search that did not finish stopped; "finished" where all did."""
+        """Why the first search that did not finish stopped, "finished" where all did.
+
+        "interrupted" where Ctrl-C ended one: no other began.
+        """
         reasons = [search["stop_reason"] for search in self.searches]
+        if "interrupted" in reasons:
+            return "interrupted"
         return next((r for r in reasons if r != "finished"), "finished")
 
 
 def run_searches(program: Program, strategies: Sequence[Strategy], question: Question) -> Searched:
-    """Give each strategy its share of the time and the best program so far."""
+    """Give each strategy its share of the time and the best program so far.
+
+    None begins after one that was interrupted.
+    """
     found = Searched(program)
     end = time.perf_counter() + question.left * SEARCHING
     for number, strategy in enumerate(strategies):
@@ -98,30 +107,66 @@ def run_searches(program: Program, strategies: Sequence[Strategy], question: Que
             found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
             continue
         started = time.perf_counter()
+        if number and started >= end:
+            reason = "the time was spent"
+            found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
+            continue
         parts = [s.share for s in strategies[number:]]
         share = max(end - started, 0.0) * parts[0] / sum(parts)
         measure = partial(measure_programs, question) if question.unmeasured is None else None
         limits = Limits(share, seed=question.seed)
-        result = strategy.search(found.program, question.costs, limits, measure)
-        _keep(found, strategy, result, question)
+        try:
+            with until(question.end):
+                result = strategy.search(found.program, question.costs, limits, measure)
+            with until(end):
+                _keep(found, strategy, result, question)
+        except (KeyboardInterrupt, TimeIsUpError) as error:
+            stop = "time" if isinstance(error, TimeIsUpError) else "interrupted"
+            if not found.searches or found.searches[-1]["strategy"] != strategy.name:
+                found.searches.append(_entry(strategy, SearchResult(program, stop), 0))
+            found.searches[-1] |= {"stop_reason": stop, "reason": _UNMEASURED[stop]}
         found.seconds[strategy.name] = time.perf_counter() - started
+        if found.stop_reason == "interrupted":
+            break
     return found
 
 
-def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Question) -> None:
-    """Take the fastest of what a search returned, if it is faster than what there was."""
-    candidates = _candidates(found.program, result)
-    entry: dict[str, Any] = {
+# Why what a search found was not measured against what there was.
+_UNMEASURED = {"time": "the time was spent before it was measured", "interrupted": "interrupted"}
+
+
+def _entry(strategy: Strategy, result: SearchResult, candidates: int) -> dict[str, Any]:
+    """What a report says of a search, as long as nothing of it is kept."""
+    return {
         "strategy": strategy.name,
         "stop_reason": result.stop_reason,
         "looked_at": result.looked_at,
-        "candidates": len(candidates),
+        "candidates": candidates,
         "kept": False,
         "reason": "it found nothing better",
     }
+
+
+def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Question) -> None:
+    """Take the fastest of what a search returned, if it is faster than what there was.
+
+    What an interrupted search prefers is taken as it is where nothing was kept before: whether it
+    is faster, the comparison with the input shows.
+
+    Raises:
+        TimeIsUpError: before all of them were measured.
+    """
+    candidates = _candidates(found.program, result)
+    entry = _entry(strategy, result, len(candidates))
     found.searches.append(entry)
     found.rejected += [vars(rejected) for rejected in result.rejected]
     if not candidates:
+        return
+    if result.stop_reason == "interrupted":
+        entry["reason"] = _UNMEASURED["interrupted"]
+        if not any(search["kept"] for search in found.searches):
+            entry["kept"] = True
+            _take(found, candidates[0], result)
         return
     kind = "modelled" if question.unmeasured is not None else "measured"
     if strategy.level == "graph" and kind == "measured":
@@ -135,12 +180,13 @@ def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Q
     entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
     entry["kept"] = ratio < (MARGIN if kind == "measured" else MODELLED_MARGIN)
     if entry["kept"]:
-        chosen = candidates[best - 1]
-        first = chosen is result.program
-        found.rewrites += (
-            [vars(a) for a in result.applied] if first else _of_ops(chosen, found.program)
-        )
-        found.program = chosen
+        _take(found, candidates[best - 1], result)
+
+
+def _take(found: Searched, chosen: Program, result: SearchResult) -> None:
+    first = chosen is result.program
+    found.rewrites += [vars(a) for a in result.applied] if first else _of_ops(chosen, found.program)
+    found.program = chosen
 
 
 def first_of_the_fastest(seconds: Sequence[float], noise: float) -> int:

@@ -3,11 +3,14 @@
 import os
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from .errors import UserError
+
+# Files aside that are being written.
+_UNFINISHED: set[Path] = set()
 
 
 @contextmanager
@@ -32,10 +35,19 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
             yield stream
         if aside is not None:
             aside.replace(destination)
+            _UNFINISHED.discard(aside)
     except BaseException:
         if aside is not None:
             aside.unlink(missing_ok=True)
+            _UNFINISHED.discard(aside)
         raise
+
+
+def remove_unfinished() -> None:
+    """Remove the files aside that are being written: the process is about to end at once."""
+    for aside in list(_UNFINISHED):
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
@@ -75,4 +87,5 @@ def _open_aside(destination: Path) -> tuple[Path, IO[bytes]]:
     mask = os.umask(0)
     os.umask(mask)
     os.fchmod(handle, 0o666 & ~mask)
+    _UNFINISHED.add(Path(name))
     return Path(name), os.fdopen(handle, "wb")

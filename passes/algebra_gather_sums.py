@@ -75,9 +75,11 @@ def gather(module: ModuleOp, op: ScopeOp) -> ScopeOp | None:
         return None
     if summands(op):
         return op
-    known = weights_only(main_of(module).body.block.ops)
     biased = [inner for read in op.reads() if (inner := _biased(read, op)) is not None]
     whole = scalars.map_reads(op.expr(), lambda read: _through(read, biased))
+    if all(len(_parts(addend, op, set())) < 2 for addend in _sums(whole)):
+        return None
+    known = weights_only(main_of(module).body.block.ops)
     addends = next((a for a in _sums(whole) if len(_parts(a, op, known)) > 1), None)
     if addends is None:
         return None

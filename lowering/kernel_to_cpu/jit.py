@@ -9,6 +9,7 @@ from pathlib import Path
 import llvmlite
 import llvmlite.binding as llvm
 
+from ...dialects.deadline import check_time
 from . import half
 from .cache_folder import CacheFolder
 from .isa import Isa
@@ -114,6 +115,7 @@ class ObjectCache:
             file = files[missing[number]]
             if file:
                 self._folder.write(file, hashlib.sha256(data).digest() + data)
+            check_time()
 
         made = compile_objects([ir_texts[k] for k in missing], isa, keep) if missing else []
         for k, data in zip(missing, made, strict=True):

@@ -17,6 +17,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.deadline import check_time
 from ...dialects.errors import UserError
 from ...dialects.kernel import (
     AttentionOp,
@@ -219,6 +220,7 @@ class CpuSession:
         for op in main_of(self._program.module).body.block.ops:
             if not op.results or op.results[0] in self.constants.known:
                 continue
+            check_time()
             calls = self._calls(op)
             if calls is None:
                 segments += [Segment(host=self._host(op)), Segment()]

@@ -49,7 +49,6 @@ class Stop(Enum):
     DEPTH = "depth"
     STATES = "states"
     TIME = "time"
-    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True)
@@ -361,18 +360,15 @@ class _Run:
         stop = Stop.EXHAUSTED
         if self.watch(self.first):
             frontier, stop = [], Stop.FOUND
-        try:
-            while frontier:
-                if len(self.per_depth) > self.settings.depth:
-                    stop = Stop.DEPTH
-                    break
-                frontier, reason = self._level(frontier)
-                self.per_depth.append(len(frontier))
-                if reason is not None:
-                    stop = reason
-                    break
-        except KeyboardInterrupt:
-            stop = Stop.INTERRUPTED
+        while frontier:
+            if len(self.per_depth) > self.settings.depth:
+                stop = Stop.DEPTH
+                break
+            frontier, reason = self._level(frontier)
+            self.per_depth.append(len(frontier))
+            if reason is not None:
+                stop = reason
+                break
         kept = [found for plan in self.plans.values() for found in plan]
         best = sorted(kept, key=lambda f: (f.priced.seconds, f.state.depth))[: self.settings.keep]
         seconds = time.process_time() - self.started

@@ -182,11 +182,11 @@ class _Whole:
         subs = [*singles, *self._groups(), *self._sums(singles)]
         least = LEAST_SHARE * priced(singles)
         until = self.end - (1.0 - MEASURING_ALL) * self.seconds
-        for sub in singles:
-            if weight(sub) >= least and time.perf_counter() < until:
-                self.alone.seconds(sub)
         decided: list[tuple[Subprogram, Decision]] = []
         try:
+            for sub in singles:
+                if weight(sub) >= least and time.perf_counter() < until:
+                    self.alone.seconds(sub)
             for sub in subs:
                 small = weight(sub) < least
                 decision = self._left_alone(sub, singles, small) or self._decision(sub)
@@ -197,7 +197,7 @@ class _Whole:
             self.stop = "interrupted"
         gains = chosen_places(decided, self.parts)
         made = [self._rewritten(gains)] if gains else []
-        if gains and (longer := self._continued(gains, singles)):
+        if gains and self.stop != "interrupted" and (longer := self._continued(gains, singles)):
             # First the one that the model prefers.
             made.append(self._rewritten([*gains, *longer]))
             made.sort(key=lambda one: rounds.priced(one.program, self.costs))

@@ -186,6 +186,8 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     problem = problem_of(graph, graph.roots, prices)
     lap("price")
     until = min(begun + settings.caps.seconds, time.perf_counter() + settings.extract_seconds)
+    if saturation.stop_reason == "interrupted":
+        until = 0.0
     spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
     known = [graph.index.get((n.head, tuple(map(graph.find, n.operands))), n) for n in known]
     extracted = extract(problem, settings.method, settings.cycles, until, spare, known)

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from ...dialects.deadline import check_time
 from ...dialects.errors import UserError
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import main_of
@@ -77,14 +78,17 @@ class Tune(ModulePass):
             and chosen_algorithm(kernel) is None
         ]
         known, new = self._known(), CostFile(TARGET)
-        with kept_workers():
-            for text, group in _by_signature(kernels, constants).items():
-                choice = self._choose(text, group[0], constants, known, new)
-                for kernel in group:
-                    _apply(choice, kernel)
-        for path in (self.cost_file, self.database):
-            if path is not None and new.ops:
-                self._keep(Path(path), new)
+        try:
+            with kept_workers():
+                for text, group in _by_signature(kernels, constants).items():
+                    check_time()
+                    choice = self._choose(text, group[0], constants, known, new)
+                    for kernel in group:
+                        _apply(choice, kernel)
+        finally:  # what was measured before an interruption need not be measured again
+            for path in (self.cost_file, self.database):
+                if path is not None and new.ops:
+                    self._keep(Path(path), new)
 
     def _known(self) -> CostFile:
         """What was measured before; the cost file's word counts more than the database's."""

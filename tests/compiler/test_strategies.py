@@ -135,8 +135,8 @@ def test_an_equal_program_is_not_measured(seconds: dict[int, float]) -> None:
 def test_time_is_shared_among_those_still_to_run(seconds: dict[int, float], stopped: None) -> None:
     log: list[Limits] = []
     run_searches(program(), [gives(1, log=log), gives(2, log=log)], question(10.0))
-    assert log[0].seconds == pytest.approx(4.0)
-    assert log[1].seconds == pytest.approx(8.0), "the first took nothing"
+    assert log[0].seconds == pytest.approx(10.0 / 3)
+    assert log[1].seconds == pytest.approx(20.0 / 3), "the first took nothing"
 
 
 def test_the_first_reason_to_stop_is_told(seconds: dict[int, float]) -> None:
