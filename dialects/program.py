@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 
@@ -24,7 +24,7 @@ from xdsl.dialects.builtin import (
     UnknownLoc,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.printer import Printer
 
 from .errors import UserError
@@ -181,7 +181,8 @@ def printed_names(module: ModuleOp, values: Sequence[SSAValue]) -> dict[SSAValue
 
     A hint that several values have is numbered (`y`, `y_1`), and so are values without one.
     """
-    times = Counter(value.name_hint for value in _values(module))
+    times: Counter[str | None] = Counter()
+    _count_hints(main_of(module).body.block, times)
     hints = {value: value.name_hint or "" for value in values}
     if all(name and times[name] == 1 for name in hints.values()):
         return hints
@@ -190,11 +191,15 @@ def printed_names(module: ModuleOp, values: Sequence[SSAValue]) -> dict[SSAValue
     return {value: printer._ssa_values[value] for value in values}  # pyright: ignore[reportPrivateUsage]
 
 
-def _values(module: ModuleOp) -> Iterator[SSAValue]:
-    for op in module.walk():
-        yield from op.results
-        for block in (b for region in op.regions for b in region.blocks):
-            yield from block.args
+def _count_hints(block: Block, times: Counter[str | None]) -> None:
+    times.update([value.name_hint for value in block.args])
+    for op in block.ops:
+        for result in op.results:
+            times[result.name_hint] += 1
+        # A scope's body is printed as an expression: it has no names.
+        for region in op.regions if op.name != "algebra.scope" else ():
+            for inner in region.blocks:
+                _count_hints(inner, times)
 
 
 def location(name: str) -> LocationAttr:

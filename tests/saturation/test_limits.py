@@ -118,7 +118,7 @@ def test_unguarded_merges_on_inception_stop_within_their_limits(seconds: float) 
 
 
 # On these the shipped rules make more nodes in every round.
-@pytest.mark.parametrize("seed", [200, 205, 207])
+@pytest.mark.parametrize("seed", [200, 207, 210])
 def test_a_random_program_that_grows_stops_and_keeps_its_meaning(seed: int) -> None:
     program, caps = random_graph(seed), Caps(nodes=85, seconds=600.0)
     better = program.clone()
