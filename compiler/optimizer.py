@@ -112,6 +112,11 @@ class Trial:
     compiling: float = 0.0
     missed: StopReason | None = None
 
+    @property
+    def refused(self) -> str:
+        """Why the result is not returned, where it is not."""
+        return self.note if self.missed is not None else f"{self.kind} slower"
+
 
 def improve(program: Program) -> Program:
     """Apply the rewrites that never hurt, without measuring; a copy.
@@ -168,15 +173,10 @@ def optimize(
     slower = trial.after > trial.rival or (trial.missed is not None and changed)
     if slower:
         better = program.clone()
-        reason = trial.note if trial.missed is not None else f"{trial.kind} slower"
-        rejected.append({"rule": "all", "place": "main", "reason": reason})
+        rejected.append({"rule": "all", "place": "main", "reason": trial.refused})
     ended = time.perf_counter()
-    stages = {
-        "rewrite": rewritten - started,
-        **searched.seconds,
-        "compare": ended - compared - trial.compiling,
-        "compile": trial.compiling,
-    }
+    comparing = {"compare": ended - compared - trial.compiling, "compile": trial.compiling}
+    stages = {"rewrite": rewritten - started, **searched.seconds, **comparing}
     report = {
         "source": program.source,
         "target": described.name,

@@ -183,7 +183,7 @@ def test_optimize_folds_and_reports() -> None:
 
 
 def test_optimize_measures_on_the_cpu() -> None:
-    better = isoform.optimize(conv_net(), target="cpu", strategy="derive", budget=3)
+    better = isoform.optimize(conv_net(), target="cpu", strategy="derive", budget=60)
     assert better.report["cost"]["kind"] == "measured"
     agree(conv_net(), better)
 
