@@ -58,6 +58,17 @@ class UserError(Exception):
         return self.one_line()
 
 
+class ElementError(UserError):
+    """An op does not take elements of this type.
+
+    Cause: a graph op on booleans, unsigned integers or integers that it has no meaning for.
+
+    Example: `graph.erf` of tensor<4xi32>.
+
+    Fix: cast the operand; importers fall back to the ONNX op where ONNX allows the type.
+    """
+
+
 class UsageError(UserError):
     """Say that the command line itself is wrong; commands exit 2 instead of 1.
 

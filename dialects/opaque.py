@@ -15,7 +15,7 @@ from .errors import UserError
 from .graph import OpaqueOp
 from .index_range import check_node, ints_of
 from .opaque_control import control_operators
-from .opaque_kernels import KERNELS, Call
+from .opaque_kernels import DOMAINS, Call
 from .program import where
 from .types import Array, Tensor, shape_of, to_numpy
 
@@ -67,7 +67,15 @@ def evaluate_node(
     """
     names = [*(name for name in node.input if name), *outer_names(node)]
     feeds = dict(zip(names, arrays, strict=True))
-    return list(evaluator(node_model(node, opsets)).run(None, feeds))
+    return list(_evaluator_of(node.SerializeToString(), tuple(opsets.items())).run(None, feeds))
+
+
+@lru_cache(maxsize=256)
+def _evaluator_of(node: bytes, opsets: tuple[tuple[str, int], ...]) -> ReferenceEvaluator:
+    """Set up once for a node that is run many times."""
+    import onnx
+
+    return evaluator(node_model(onnx.NodeProto.FromString(node), dict(opsets)))
 
 
 def node_model(node: onnx.NodeProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
@@ -107,9 +115,10 @@ def operators() -> Mapping[str, type[OpRun]]:
 
     ours = {
         op_type: type(
-            op_type, (OpRun,), {"op_domain": "", "_run": run, "kernel": staticmethod(kernel)}
+            op_type, (OpRun,), {"op_domain": domain, "_run": run, "kernel": staticmethod(kernel)}
         )
-        for op_type, kernel in KERNELS.items()
+        for domain, kernels in DOMAINS.items()
+        for op_type, kernel in kernels.items()
     }
     return {**ours, **control_operators()}
 

@@ -39,7 +39,7 @@ from xdsl.printer import Printer
 from xdsl.traits import HasCanonicalizationPatternsTrait, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from ..errors import UserError, did_you_mean
+from ..errors import ElementError, UserError, did_you_mean
 from ..scope_builder import ScopeBuilder, Source
 from ..scope_text import defined_operand, literal_text
 from ..types import Array, Tensor, is_static, tensor_type
@@ -174,6 +174,10 @@ class GraphOp(IRDLOperation, ABC):
     def fail(self, message: str, **details: Any) -> UserError:
         """The error to raise for bad operands or properties of this op."""
         return UserError(message, where=self.name, **details)
+
+    def fail_element(self, message: str, found: object) -> ElementError:
+        """The error to raise for operands of an element type that this op does not take."""
+        return ElementError(message, where=self.name, found=found)
 
     # --- verification and text, the same for all ---
 

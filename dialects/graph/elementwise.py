@@ -62,11 +62,11 @@ class ElementwiseOp(GraphOp):
             )
         element = elements[0]
         if self.BOOL_ONLY and not is_bool(element):
-            raise self.fail("operands must be i1", found=element)
+            raise self.fail_element("operands must be i1", element)
         if self.FLOAT_ONLY and not is_float(element):
-            raise self.fail("operands must be floats", found=element)
+            raise self.fail_element("operands must be floats", element)
         if not self.BOOL_ONLY and (is_unsigned(element) or is_bool(element)):
-            raise self.fail("operands must be floats or signed integers", found=element)
+            raise self.fail_element("operands must be floats or signed integers", element)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         return build.pointwise(self.type, self.scalar(*(x.here() for x in operands)))
@@ -288,7 +288,7 @@ class CastOp(ElementwiseOp):
         source, target = self.operand_type(0), self.value("to")
         to_numpy(target)  # raises where the target is no element type
         if is_unsigned(target) or is_unsigned(source.element_type):
-            raise self.fail("unsigned integers are not converted", found=source)
+            raise self.fail_element("unsigned integers are not converted", source)
         return tensor(source.get_shape(), target)
 
     def scalar(self, *args: Expr) -> Expr:

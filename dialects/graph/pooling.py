@@ -32,7 +32,7 @@ class PoolOp(GraphOp):
         if spatial < 1:
             raise self.fail("an operand of rank at least 3 is needed", found=x)
         if is_unsigned(x.element_type) or is_bool(x.element_type):
-            raise self.fail("operands must be floats or signed integers", found=x)
+            raise self.fail_element("operands must be floats or signed integers", x)
         self._check_window(spatial)
         n, c, *size = x.get_shape()
         return tensor(

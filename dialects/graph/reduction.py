@@ -71,7 +71,7 @@ class ReduceOp(GraphOp):
         if sorted(set(axes)) != list(axes) or any(not 0 <= a < rank for a in axes):
             raise self.fail(f"axes must be sorted, distinct and in [0, {rank})", found=list(axes))
         if is_unsigned(x.element_type) or is_bool(x.element_type):
-            raise self.fail("operands must be floats or signed integers", found=x)
+            raise self.fail_element("operands must be floats or signed integers", x)
         keep = self.value("keep_dims")
         shape = [
             1 if k in axes else n for k, n in enumerate(x.get_shape()) if keep or k not in axes

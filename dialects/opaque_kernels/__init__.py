@@ -10,12 +10,14 @@ from collections.abc import Mapping
 
 from .call import Call, Kernel
 from .indexing import KERNELS as INDEXING
+from .learners import KERNELS as LEARNERS
 from .moves import KERNELS as MOVES
 from .numbers import KERNELS as NUMBERS
 from .pools import KERNELS as POOLS
 from .quantised import KERNELS as QUANTISED
 from .recurrent import KERNELS as RECURRENT
 from .sampling import KERNELS as SAMPLING
+from .words import KERNELS as WORDS
 
 KERNELS: Mapping[str, Kernel] = {
     **INDEXING,
@@ -25,6 +27,9 @@ KERNELS: Mapping[str, Kernel] = {
     **QUANTISED,
     **RECURRENT,
     **SAMPLING,
+    **WORDS,
 }
 
-__all__ = ["KERNELS", "Call", "Kernel"]
+DOMAINS: Mapping[str, Mapping[str, Kernel]] = {"": KERNELS, "ai.onnx.ml": LEARNERS}
+
+__all__ = ["DOMAINS", "KERNELS", "Call", "Kernel"]

@@ -1,10 +1,11 @@
 """Reductions and normalisations of exponentials.
 
 onnx.reference changes the dtype of integer sums of squares, fails on integers under a logarithm,
-takes today's meaning of Softmax for that before opset 13, and adds up signed values for a 1-norm.
+takes today's meaning of Softmax for that before opset 13, adds up signed values for a 1-norm, and
+fails on float16 in Det and on scalars in Softsign.
 
 Source: ONNX operators ReduceSumSquare, ReduceLogSum, ReduceLogSumExp, ReduceL2, Softmax (11, 13),
-LogSoftmax, Hardmax, LpNormalization.
+LogSoftmax, Hardmax, LpNormalization, Det, Softsign.
 """
 
 from __future__ import annotations
@@ -107,11 +108,17 @@ def _lp_normalization(call: Call) -> list[Array]:
     return [np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype)]
 
 
+def _determinant(call: Call) -> list[Array]:
+    wide = call[0].astype(np.result_type(call[0].dtype, np.float32))
+    return [np.asarray(np.linalg.det(wide)).astype(call[0].dtype)]
+
+
 def _softsign(call: Call) -> list[Array]:
     return [(call[0] / (1 + np.abs(call[0]))).astype(call[0].dtype)]
 
 
 KERNELS: dict[str, Kernel] = {
+    "Det": _determinant,
     "Hardmax": _along(_hardmax),
     "LogSoftmax": _along(_half_as_single(_log_softmax)),
     "LpNormalization": _lp_normalization,

@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto, FunctionProto
 
 from ...dialects.errors import UserError, did_you_mean
-from .elements import number_of_element
+from .elements import number_of_element, type_name
 from .fused import DOMAIN as FUSED
 from .loading import OLDEST, domain_of, in_order, needed, opsets_of
 from .node import Node
@@ -45,7 +45,8 @@ def require_schema(node: Node, domain: str) -> None:
         schema = onnx.defs.get_schema(node.op_type, node.version, domain)
     except onnx.defs.SchemaError as error:
         raise _unknown(node, domain) from error
-    if node.version < OLDEST and schema.since_version != _since(node.op_type, domain):
+    old = domain == "" and node.version < OLDEST  # other domains count from 1
+    if old and schema.since_version != _since(node.op_type, domain):
         raise UserError(
             f"opset {node.version} is too old for this op",
             expected=f"at least {OLDEST}",
@@ -64,6 +65,20 @@ def require_schema(node: Node, domain: str) -> None:
             expected=_range(schema.min_output, schema.max_output),
             found=outputs,
         )
+
+
+def allows(node: Node) -> bool:
+    """Whether the op of the main domain may have operands of these types."""
+    schema = onnx.defs.get_schema(node.op_type, node.version, "")
+    allowed = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
+    for k, value in enumerate(node.inputs):
+        if value is None or value.element is None:
+            continue
+        declared = schema.inputs[min(k, len(schema.inputs) - 1)].type_str
+        number = number_of_element(value.element)
+        if f"tensor({type_name(number).lower()})" not in allowed.get(declared, {declared}):
+            return False
+    return True
 
 
 def _since(op_type: str, domain: str) -> int:

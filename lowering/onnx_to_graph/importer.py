@@ -16,7 +16,7 @@ import onnx
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.builder import GraphBuilder
-from ...dialects.errors import UserError, warn
+from ...dialects.errors import ElementError, UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.types import is_unsigned
@@ -279,6 +279,11 @@ class Importer:
         try:
             results = converter(node)
         except NotNative:
+            self._undo(mark)
+            return None
+        except ElementError:  # ONNX may allow what the graph's ops do not
+            if not functions.allows(node):
+                raise
             self._undo(mark)
             return None
         if any(node.wants(k) for k in range(len(results), len(node.proto.output))):

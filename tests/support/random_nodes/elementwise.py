@@ -152,6 +152,11 @@ def with_numbers(op_type: str, *names: str, dtypes: tuple[str, ...] = ("float32"
     return draw
 
 
+def swish(d: Draw) -> Sample:
+    given = {"alpha": d.float(0.3, 1.5)} if d.flag() else {}
+    return Sample("Swish", [d.array("float32", d.shape())], given, 24)
+
+
 _ARITHMETIC = (*FLOATS, *INTEGERS)
 _ORDERED = (*FLOATS, *INTEGERS)
 GENERATORS: dict[str, Generator] = {
@@ -198,6 +203,10 @@ GENERATORS: dict[str, Generator] = {
     **{op: unary(op, ("float32",), low=0.1, high=3) for op in ("Sqrt", "Reciprocal", "Log")},
     "Not": unary("Not", ("bool",)),
     "Identity": unary("Identity", (*NUMBERS, "bool")),
+    **{op: unary(op, ("float32",), low=-1, high=1) for op in ("Acos", "Asin", "Atan", "Atanh")},
+    **{op: unary(op, ("float32",)) for op in ("Asinh", "Cosh", "Sinh", "Tan")},
+    "Acosh": unary("Acosh", ("float32",), low=1, high=3),
+    "Swish": swish,
     "Elu": with_numbers("Elu", "alpha"),
     "Celu": with_numbers("Celu", "alpha"),
     "Selu": with_numbers("Selu", "alpha", "gamma"),

@@ -152,6 +152,18 @@ def reverse_sequence(d: Draw) -> Sample:
     return Sample("ReverseSequence", [d.array(d.pick(ANY), shape), lengths], given, d.int(10, 23))
 
 
+def tensor_scatter(d: Draw) -> Sample:
+    """A cache of [batch, heads, length, size] written at one place a batch entry."""
+    b, h, length, size = d.int(1, 2), d.int(1, 2), d.int(2, 5), d.int(1, 3)
+    n = d.int(1, length)
+    circular = d.flag()
+    at = d.ints(0, length - 1 if circular else length - n, b)
+    given = {"mode": "circular"} if circular else {}
+    shapes = [[b, h, length, size], [b, h, n, size]]
+    inputs = [*(d.array("float32", s) for s in shapes), np.asarray(at, np.int64)]
+    return Sample("TensorScatter", inputs, given, 24)
+
+
 GENERATORS: dict[str, Generator] = {
     "Gather": gather,
     "GatherElements": gather_elements,
@@ -160,6 +172,7 @@ GENERATORS: dict[str, Generator] = {
     "Scatter": scatter_elements("Scatter"),
     "ScatterND": scatter_nd,
     "OneHot": one_hot,
+    "TensorScatter": tensor_scatter,
     "Compress": compress,
     "ReverseSequence": reverse_sequence,
 }

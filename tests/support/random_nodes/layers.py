@@ -57,6 +57,35 @@ def layer_norm(d: Draw) -> Sample:
     )
 
 
+def rms_norm(d: Draw) -> Sample:
+    shape = d.shape(1, 3)
+    axis = d.int(-len(shape), len(shape) - 1)
+    wide = shape[axis % len(shape) :]
+    given = {"axis": axis, "epsilon": 1e-3}
+    inputs = [d.array("float32", shape), d.array("float32", wide)]
+    return Sample("RMSNormalization", inputs, given, 23)
+
+
+def tf_idf(d: Draw) -> Sample:
+    """Counts of single words and pairs of words, with skips between."""
+    words = d.array("int32", d.pick([[8], [2, 8]]), 0, 5)
+    singles = [int(v) for v in d.rng.permutation(6)[:3]]
+    pairs = [d.ints(0, 5, 2) for _ in range(3)]
+    pairs = [list(p) for p in dict.fromkeys(map(tuple, pairs))]
+    given: dict[str, Any] = {
+        "mode": d.pick(["TF", "IDF", "TFIDF"]),
+        "min_gram_length": 1,
+        "max_gram_length": 2,
+        "max_skip_count": d.int(0, 3),
+        "ngram_counts": [0, len(singles)],
+        "ngram_indexes": list(range(len(singles) + len(pairs))),
+        "pool_int64s": [*singles, *(v for pair in pairs for v in pair)],
+    }
+    if d.flag():
+        given["weights"] = [d.float(0.5, 2) for _ in given["ngram_indexes"]]
+    return Sample("TfIdfVectorizer", [words], given, d.int(9, 23))
+
+
 def group_norm(d: Draw) -> Sample:
     groups = d.int(1, 3)
     c = groups * d.int(1, 2)
@@ -358,6 +387,8 @@ GENERATORS: dict[str, Generator] = {
     "InstanceNormalization": instance_norm,
     "BatchNormalization": batch_norm,
     "LRN": lrn,
+    "RMSNormalization": rms_norm,
+    "TfIdfVectorizer": tf_idf,
     "MeanVarianceNormalization": mvn,
     "NegativeLogLikelihoodLoss": loss("NegativeLogLikelihoodLoss"),
     "SoftmaxCrossEntropyLoss": loss("SoftmaxCrossEntropyLoss"),

@@ -68,6 +68,13 @@ def cumulative(op_type: str) -> Generator:
     return draw
 
 
+def cum_prod(d: Draw) -> Sample:
+    shape = d.shape(1, 3)
+    axis = np.asarray(d.int(-len(shape), len(shape) - 1), np.int64)
+    given = {k: d.int(0, 1) for k in ("exclusive", "reverse") if d.flag()}
+    return Sample("CumProd", [d.array("float32", shape), axis], given, 26, constants=[1])
+
+
 def top_k(d: Draw) -> Sample:
     shape, opset = d.shape(1, 3, 6), d.opset("TopK")
     opset = max(opset, 10)
@@ -121,6 +128,7 @@ GENERATORS: dict[str, Generator] = {
     "ArgMax": extremum("ArgMax"),
     "ArgMin": extremum("ArgMin"),
     "CumSum": cumulative("CumSum"),
+    "CumProd": cum_prod,
     "TopK": top_k,
     "LpNormalization": l2_norm,
     **{op: softmax(op) for op in ("Softmax", "LogSoftmax", "Hardmax")},

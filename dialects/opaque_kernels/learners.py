@@ -1,0 +1,42 @@
+"""Two ops of ai.onnx.ml that onnx.reference gets wrong.
+
+It gives NaN for a linear model without intercepts, and divides by the greatest magnitude where
+Normalizer's MAX is the greatest value.
+
+Source: ONNX-ML operators LinearRegressor, Normalizer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..types import Array
+from .call import Call, Kernel
+
+
+def _linear_regressor(call: Call) -> list[Array]:
+    if str(call.get("post_transform", "NONE")) != "NONE":
+        raise ValueError(f"post_transform {call.get('post_transform')} is not known")
+    targets = call.get("targets", 1)
+    weights = np.asarray(call.get("coefficients"), np.float32).reshape(targets, -1)
+    y = call[0].astype(np.float32) @ weights.T
+    intercepts = call.get("intercepts")
+    return [y if not intercepts else y + np.asarray(intercepts, np.float32)]
+
+
+def _normalizer(call: Call) -> list[Array]:
+    """Rows divided by their greatest value, sum of magnitudes or length; 0 divides nothing."""
+    x = call[0].astype(np.float32)
+    match str(call.get("norm", "MAX")):
+        case "MAX":
+            by = x.max(axis=-1, keepdims=True)
+        case "L1":
+            by = np.abs(x).sum(axis=-1, keepdims=True)
+        case "L2":
+            by = np.sqrt((x * x).sum(axis=-1, keepdims=True))
+        case other:
+            raise ValueError(f"norm {other} is not known")
+    return [x / np.where(by == 0, 1, by)]
+
+
+KERNELS: dict[str, Kernel] = {"LinearRegressor": _linear_regressor, "Normalizer": _normalizer}
