@@ -1,4 +1,7 @@
-"""What isoform makes of a model: `isoform check`. Never fails on unknown ops or unbound dims.
+"""What isoform makes of a model, and whether it runs: `isoform check`.
+
+The table never fails on unknown ops or unbound dims; whether the model runs is found by what `run`
+does itself: import, compilation, and a run where something may still fail then.
 
 Every node of the model is native (one graph op), composed (several), folded (a shape computation,
 no op left), opaque (kept, run by onnx.reference, no optimisation crosses it) or unsupported.
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block
 
+from ..dialects.errors import UserError
 from ..dialects.graph import OpaqueOp
+from ..dialects.graph.data import GatherOp
 from ..dialects.program import Program, where
 from ..dialects.types import tensor_type
 
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     import onnx
 
     from ..lowering.onnx_to_graph.importer import Outcome
+    from ..lowering.onnx_to_graph.loading import Model
     from ..lowering.onnx_to_graph.survey import Survey
 
 KINDS = ("native", "composed", "folded", "opaque", "unsupported")
@@ -59,7 +65,7 @@ class DynamicInput:
 
 @dataclass(frozen=True)
 class Check:
-    """The answer of `isoform check`."""
+    """The answer of `isoform check`; where it was `tried`, with the error that a run ends in."""
 
     model: str
     opsets: dict[str, int]
@@ -69,6 +75,8 @@ class Check:
     flags: tuple[str, ...] = ()
     blockers: tuple[Blocker, ...] = ()
     problems: tuple[str, ...] = field(default=())
+    tried: bool = False
+    failure: str | None = None
 
     @property
     def totals(self) -> dict[str, int]:
@@ -77,7 +85,9 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether the model can be imported, once its dims are bound."""
+        """Whether the model runs; where that was not tried, whether each of its nodes can."""
+        if self.tried:
+            return self.failure is None
         return not self.problems and self.totals["unsupported"] == 0
 
     def as_json(self) -> dict[str, Any]:
@@ -112,6 +122,8 @@ class Check:
         lines += [f"problem: {text}" for text in self.problems]
         if not self.blockers and not self.problems:
             lines.append("nothing blocks optimisation")
+        if self.tried:
+            lines.append("it runs" if self.ok else f"it does not run: {self.failure}")
         return "\n".join(lines)
 
 
@@ -133,9 +145,40 @@ def check_model(
     from ..lowering.onnx_to_graph.loading import load_model
     from ..lowering.onnx_to_graph.survey import Survey
 
-    survey = Survey(load_model(model))
+    loaded = load_model(model)
+    survey = Survey(loaded, _fixed(loaded, shapes or {}))
     survey.survey(shapes or {})
     return _check_survey(survey)
+
+
+def _fixed(model: Model, shapes: Mapping[str, Sequence[int]]) -> Collection[str]:
+    """The initialisers that an import makes constants though they are inputs too."""
+    from ..lowering.onnx_to_graph.defaults import overridable
+    from ..lowering.onnx_to_graph.importer import imported
+
+    try:
+        return imported(model, shapes)[1] if overridable(model) else ()
+    except UserError:
+        return ()
+
+
+def run_failure(load: Callable[[], Program], seed: int = 0) -> str | None:
+    """The error that `isoform run` ends in, None where it ends well.
+
+    Nothing is measured. The program runs once, on inputs drawn from the seed, where that may still
+    fail: opaque nodes refuse some values, and an index may be out of range.
+    """
+    from . import api
+    from .inputs import draw_inputs
+
+    try:
+        program = api.improve(load())
+        with api.compile(program, effort="quick") as session:
+            if any(isinstance(op, OpaqueOp | GatherOp) for op in program.main.body.block.ops):
+                session.run(None, draw_inputs(session.program, seed))
+    except UserError as error:
+        return str(error)
+    return None
 
 
 def format_check(check: Check) -> str:

@@ -7,12 +7,13 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..dialects.errors import UsageError, UserError
+from ..dialects.errors import UsageError, UserError, one_line
 from ..dialects.files import read_whole, write_whole
 from ..dialects.program import Program, add_pipeline, pipeline_of
 from ..dialects.types import Array
@@ -21,6 +22,9 @@ from .inputs import draw_inputs, read_inputs, shapes_in, write_outputs
 from .interrupts import STATUS, Interrupts, interrupts
 from .levels import lower_to, tuned
 from .session import Session
+
+# Ops without native code that `run` names.
+_NAMED = 8
 
 
 def load_model(arguments: Namespace) -> Program:
@@ -61,19 +65,22 @@ def import_command(arguments: Namespace) -> int:
 
 
 def check_command(arguments: Namespace) -> int:
-    """`isoform check MODEL`; of an ONNX file, dims need not be bound and ops need not be known."""
-    from .check import check_model, format_check
+    """`isoform check MODEL`: exit status 1 where `isoform run MODEL` gives 1."""
+    from .check import check_model, format_check, run_failure
 
     path = Path(arguments.model)
     if path.suffix.lower() == ".onnx" and path.exists():
         found = check_model(path, dict(arguments.shape))
+        failure = run_failure(lambda: load_model(arguments), arguments.seed)
     else:
-        found = check_model(load_model(arguments))
+        program = load_model(arguments)
+        found, failure = check_model(program), run_failure(program.clone, arguments.seed)
+    found = replace(found, tried=True, failure=failure)
     if arguments.json:
         print_json(found.as_json())
     else:
         print(format_check(found))
-    return 0
+    return 0 if found.ok else 1
 
 
 # --- run ----------------------------------------------------------------------------------------
@@ -121,10 +128,33 @@ def _report_run(
     rows = [summary(name, array) for name, array in outputs.items()]
     if arguments.json:
         calls = getattr(session.runner, "native_calls", None)
-        print_json({"outputs": rows, "seconds": seconds, "native_calls": calls})
+        host = [{"op": n, "seconds": s} for n, s in _on_host(session).items()]
+        report = {"outputs": rows, "seconds": seconds, "native_calls": calls, "opaque": host}
+        print_json(report)
     elif arguments.output is None:
         cells = [[_cell(value) for value in row.values()] for row in rows]
         print(table(["output", "shape", "dtype", "min", "max", "mean"], cells))
+    _tell_opaque(_on_host(session), seconds)
+
+
+def _on_host(session: Session) -> dict[str, float]:
+    """Ops without native code, and the seconds that each took."""
+    return dict(getattr(session.runner, "host_seconds", {}))
+
+
+def _tell_opaque(host: Mapping[str, float], seconds: float) -> None:
+    """Say on stderr which ops have no native code, the slowest first, and their share."""
+    if not host:
+        return
+    slowest = sorted(host.items(), key=lambda entry: -entry[1])
+    named = [f"{name} {100 * part / seconds:.0f} %" for name, part in slowest[:_NAMED]]
+    more = f" and {len(host) - _NAMED} more" if len(host) > _NAMED else ""
+    share = 100 * sum(host.values()) / seconds
+    print(
+        f"isoform: {share:.0f} % of the time went to ops without native code: "
+        + one_line(", ".join(named) + more),
+        file=sys.stderr,
+    )
 
 
 def summary(name: str, array: Array) -> dict[str, Any]:

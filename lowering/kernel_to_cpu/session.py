@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.deadline import check_time
@@ -87,6 +88,7 @@ class CpuSession:
         segments: native tables and host work, in order.
         tables, places: argument tables by address, and what stands at a position of one.
         gathers: the ops whose alarms, one i64 each, are `alarmed`.
+        host_seconds: what each op without native code took in the last run.
         objects: compiled kernels.
         notes: what the compiler says of its choices.
     """
@@ -125,6 +127,7 @@ class CpuSession:
         self.gathers = self._gathers()
         self.arena, self.alarmed = self._allocate_arena()
         self.kept: dict[bytes, Array] = {}
+        self.host_seconds: dict[str, float] = {}
         self._digests: dict[int, bytes] = {}
         self._places: dict[SSAValue, Place] = {}
         for k, arg in enumerate(program.main.body.block.args):
@@ -352,16 +355,22 @@ class CpuSession:
 
     def _host(self, op: Operation) -> Callable[[], None]:
         """Run an op by its reference meaning, between native segments."""
+        name = _host_name(op)
+        if name in self.host_seconds:
+            name += f" #{len(self.host_seconds)}"
+        self.host_seconds[name] = 0.0
         reads = [self._view(value) for value in op.operands]
         writes = [self._view(value) for value in op.results]
 
         def run() -> None:
+            started = time.perf_counter()
             operands = [
                 self.execution.read(view).astype(reference_dtype(tensor_type(v).element_type))
                 for view, v in zip(reads, op.operands, strict=True)
             ]
             for view, array in zip(writes, evaluate_op(op, operands, {}), strict=True):
                 self.execution.read(view)[...] = array
+            self.host_seconds[name] = time.perf_counter() - started
 
         return run
 
@@ -380,6 +389,16 @@ class CpuSession:
         steps = tuple(s * dtype.itemsize for s in strides)
         width = dtype.itemsize
         return View(dtype, shape, steps, place.address, offset * width, count * width)
+
+
+def _host_name(op: Operation) -> str:
+    """`TopK 'node'` for an opaque node, `graph.arg_max 'node'` for an op of ours."""
+    if not isinstance(op, CallOp):
+        return where(op)
+    kind = op.config.data.get("op_type")
+    return where(op).replace(
+        op.name, kind.data if isinstance(kind, StringAttr) else op.callee.data, 1
+    )
 
 
 def _is_gather(op: CallOp) -> bool:

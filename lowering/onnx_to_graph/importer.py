@@ -74,21 +74,29 @@ def import_onnx(
             unknown or its shapes depend on data; `where` is the ONNX node.
     """
     loaded = load_model(model)
-    optional = overridable(loaded)
+    program, fixed = imported(loaded, shapes or {})
+    tell(loaded, program.defaults, fixed)
+    return program
+
+
+def imported(model: Model, shapes: Mapping[str, Sequence[int]]) -> tuple[Program, Collection[str]]:
+    """The program, and the initialisers that are constants though they are inputs too.
+
+    Raises:
+        UserError: as `import_onnx`.
+    """
+    optional = overridable(model)
     fixed: set[str] = set()
     while True:
         try:
-            program = Importer(loaded, fixed).program(shapes or {})
+            return Importer(model, fixed).program(shapes), fixed
         except UserError as error:
             left = optional.keys() - fixed
             if not left:
                 raise
             # What shapes depend on must be a constant; where that is not said, all are tried.
             value = error.value if isinstance(error, NotConstant) else ""
-            fixed |= deciding(loaded.proto.graph, value, left) or left
-        else:
-            tell(loaded, program.defaults, fixed)
-            return program
+            fixed |= deciding(model.proto.graph, value, left) or left
 
 
 class Importer:

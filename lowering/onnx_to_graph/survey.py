@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NoReturn
 
 import onnx
@@ -30,8 +30,8 @@ class Unknown(Value):
 class Survey(Importer):
     """An import that notes failures in `outcomes` and `problems` and goes on."""
 
-    def __init__(self, model: Model):
-        super().__init__(model)
+    def __init__(self, model: Model, fixed: Collection[str] = ()):
+        super().__init__(model, fixed)
         self.problems: list[str] = []
         self.inputs: list[Input] = []
         self.flags: list[str] = []
