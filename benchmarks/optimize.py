@@ -2,13 +2,16 @@
 
     python benchmarks/optimize.py resnet18 dcgan --out ROWS.json       a first and a second run each
     python benchmarks/optimize.py bert-base --budget 30 --out ROWS.json
+    python benchmarks/optimize.py squeezenet --onnx --out ROWS.json    also OUT.onnx, in onnxruntime
     python benchmarks/optimize.py --table ROWS.json                    the rows as a table
 
 Each run is a process of its own; the first has an empty cache folder, the second what that left.
 Gains are the report's: medians of runs of input and result in turn. `tuned` is the input with the
 kernels that were measured fastest, so `tuned / result` is what rewrites and searches gained, and
 `direct / tuned` what the choice of kernels did. The certificate is checked again by `isoform
-verify`. Rows are added to the file as they are done.
+verify`. With --onnx a third run writes OUT.onnx, and the last column is what its report says:
+onnxruntime's time on the source's own file over its time on the written one. Rows are added to the
+file as they are done.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ HEAD = (
     "gained by",
     "stopped by a limit",
     "certificate",
+    "own file / OUT.onnx in onnxruntime",
 )
 
 
@@ -46,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add = parser.add_argument
     add("models", nargs="*", metavar="NAME")
     add("--budget", type=float, default=60.0, metavar="S")
+    add("--onnx", action="store_true", help="also write OUT.onnx, compared in onnxruntime")
     add("--out", metavar="ROWS.json", help="where rows are added")
     add("--table", metavar="ROWS.json", help="print the rows of a file, and measure nothing")
     parsed = parser.parse_args(arguments)
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(format_rows(json.loads(Path(parsed.table).read_text())))
         return
     for name in parsed.models:
-        row = measure(name, parsed.budget)
+        row = measure(name, parsed.budget, parsed.onnx)
         print(format_rows([row]), flush=True)
         if parsed.out is not None:
             append(Path(parsed.out), row)
@@ -66,12 +71,13 @@ def append(path: Path, row: Mapping[str, Any]) -> None:
     path.write_text(json.dumps([*rows, row], indent=1) + "\n")
 
 
-def measure(name: str, budget: float) -> dict[str, Any]:
-    """One model: optimise it twice, verify the certificate of the first."""
+def measure(name: str, budget: float, onnx: bool = False) -> dict[str, Any]:
+    """One model: optimise it twice, verify the certificate of the first; a third time for ONNX."""
     with tempfile.TemporaryDirectory() as folder:
         first = optimize(name, budget, folder, "first")
         verified = run(folder, "verify", f"{folder}/first.json", "--budget", "120")
         again = optimize(name, budget, folder, "again")
+        there = optimize(name, budget, folder, "onnx")["onnxruntime"] if onnx else {}
     return {
         "model": name,
         "budget_s": budget,
@@ -80,6 +86,7 @@ def measure(name: str, budget: float) -> dict[str, Any]:
         "threads": 1,
         "first": first,
         "again": again,
+        "onnxruntime": there,
         "certificate": "holds" if verified.returncode == 0 else verified.stderr.strip(),
         "verdict": verified.stdout.strip(),
     }
@@ -87,7 +94,8 @@ def measure(name: str, budget: float) -> dict[str, Any]:
 
 def optimize(name: str, budget: float, folder: str, label: str) -> dict[str, Any]:
     """What the report says, without its long lists, and seconds of the process."""
-    files = ["-o", f"{folder}/{label}.mlir", "--report", f"{folder}/{label}-report.json"]
+    suffix = "onnx" if label == "onnx" else "mlir"
+    files = ["-o", f"{folder}/{label}.{suffix}", "--report", f"{folder}/{label}-report.json"]
     certificate = ["--certificate", f"{folder}/{label}.json"] if label == "first" else []
     flags = ["--budget", str(budget), "--threads", "1"]
     started = time.perf_counter()
@@ -96,8 +104,8 @@ def optimize(name: str, budget: float, folder: str, label: str) -> dict[str, Any
     if done.returncode:
         sys.exit(done.stderr)
     report = json.loads(Path(folder, f"{label}-report.json").read_text())
-    kept = ("elapsed_s", "stages_s", "stop_reason", "cost", "searches", "message")
-    return {**{key: report[key] for key in kept}, "process_s": seconds}
+    kept = ("elapsed_s", "stages_s", "stop_reason", "cost", "searches", "message", "onnxruntime")
+    return {**{key: report[key] for key in kept if key in report}, "process_s": seconds}
 
 
 def run(folder: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -132,7 +140,16 @@ def cells(row: Mapping[str, Any]) -> list[str]:
         ", ".join(gained) or "-",
         ", ".join(limits) or "-",
         row["certificate"],
+        _there(row.get("onnxruntime", {})),
     ]
+
+
+def _there(found: Mapping[str, Any]) -> str:
+    """Both times and their ratio, as the report has them."""
+    if "ratio" not in found:
+        return found.get("note", "-")
+    before, after = (found[key] * 1e3 for key in ("source_s", "result_s"))
+    return f"{before:.2f} / {after:.2f} ms, {found['ratio']:.2f}x"
 
 
 __all__ = ["format_rows", "measure"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 from dataclasses import dataclass
 from importlib.resources import files
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ ORIGINALS: dict[str, Original] = {
     "squeezenet": Original("torchvision", "squeezenet1_1"),
     "vgg19": Original("torchvision", "vgg19"),
     "mobilenet-v2": Original("torchvision", "mobilenet_v2"),
+    "resnet3d18": Original("torchvision", "video.r3d_18"),
     "bert-base": Original("transformers", "BertModel"),
 }
 
@@ -120,7 +122,7 @@ def make_module(original: Original) -> Any:
     from torchvision import models  # pyright: ignore[reportMissingImports]
 
     more = {"aux_logits": True} if original.function == "inception_v3" else {}
-    return getattr(models, original.function)(weights=None, **more)
+    return attrgetter(original.function)(models)(weights=None, **more)
 
 
 __all__ = ["ORIGINALS", "Original", "original_of", "torch_module", "write_original"]
