@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import UserError, did_you_mean
+from ..dialects.floats import Allowed
 from ..dialects.program import Program
 from ..dialects.weights import Weights
 from .optimizer import Optimized, improve
@@ -143,6 +144,8 @@ def optimize(
     effort: str = "default",
     tolerance: float = 1e-5,
     level: str = "kernel",
+    fast_math: bool = False,
+    strict_nan: bool = False,
 ) -> Optimized:
     """Return a faster program that computes the same, or the same program and why.
 
@@ -155,6 +158,7 @@ def optimize(
         threads: for the measurement.
         effort, tolerance: as `compile` takes them; the result is measured as it will run.
         level: the lowest that the result may be at: "graph" leaves out searches that go below.
+        fast_math, strict_nan: as `compile` takes them.
 
     Returns:
         A program with `.report`, as docs/commands.md lists it.
@@ -162,7 +166,7 @@ def optimize(
     Raises:
         UserError: unknown target or strategy, broken cost file.
     """
-    more = (threads, effort, tolerance, level)
+    more = (threads, effort, tolerance, level, Allowed(fast_math, strict_nan))
     return _optimize(program, target, strategy, budget, seed, cost_file, *more)
 
 
@@ -173,6 +177,8 @@ def compile(
     effort: str = "default",
     tolerance: float = 1e-5,
     cost_file: str | Path | None = None,
+    fast_math: bool = False,
+    strict_nan: bool = False,
 ) -> Session:
     """Make a program ready to run. What was compiled before comes from the cache folder.
 
@@ -184,6 +190,9 @@ def compile(
             (direct convolution or Winograd), `max` also register blocks.
         tolerance: relative error that an inexact algorithm (Winograd) may add; 0 admits none.
         cost_file: measured choices to use and to add to, instead of the cache folder's.
+        fast_math: let elementwise arithmetic be reassociated and cancelled; without it is computed
+            as it is written (docs/trust.md). Of the cpu target.
+        strict_nan: use no algorithm that changes infinities or NaN.
 
     Raises:
         UserError: the target cannot run here, weights are missing, an option is wrong.
@@ -194,7 +203,9 @@ def compile(
 
     threads = usable_cores() if threads is None else threads
     chosen = None if cost_file is None else str(cost_file)
-    return Session(program, compile_cpu(program, CpuOptions(threads, effort, tolerance, chosen)))
+    floats = Allowed(fast_math, strict_nan)
+    options = CpuOptions(threads, effort, tolerance, chosen, floats)
+    return Session(program, compile_cpu(program, options))
 
 
 def _other_runner(program: Program, target: str) -> Runner:

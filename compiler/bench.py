@@ -23,10 +23,13 @@ import numpy as np
 
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean
+from ..dialects.floats import Allowed
 from ..dialects.program import Program
 from ..dialects.types import Array
+from .cpu import CpuOptions, compile_cpu
 from .peer_model import PeerModel, peer_model
 from .peers import PEERS, Outputs, Peer, Refused
+from .session import Session
 
 Run = Callable[[], object]
 WARM_UP = 2
@@ -127,6 +130,7 @@ def bench(
     effort: str = "default",
     tolerance: float = 1e-5,
     name: str | Path | None = None,
+    floats: Allowed | None = None,
 ) -> dict[str, Any]:
     """Time a program, and the same model in other runtimes.
 
@@ -135,6 +139,7 @@ def bench(
         name: what the program was loaded from: an `.onnx` is given to the other runtimes itself.
         seconds: for the timed runs of all together.
         effort, tolerance: as `api.compile` takes them.
+        floats: what rewrites may do to floats.
         improve: whether the rewrites that never hurt are applied first.
 
     Raises:
@@ -142,18 +147,17 @@ def bench(
     """
     _check_names(against)
     with peer_model(program, name) as model:
-        return _bench(model, against, threads, seconds, seed, improve, effort, tolerance)
+        options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
+        return _bench(model, against, seconds, seed, improve, options)
 
 
 def _bench(
     model: PeerModel,
     against: Sequence[str],
-    threads: int,
     seconds: float,
     seed: int,
     improve: bool,
-    effort: str,
-    tolerance: float,
+    options: CpuOptions,
 ) -> dict[str, Any]:
     from . import api
     from .inputs import draw_inputs
@@ -163,9 +167,13 @@ def _bench(
         os.environ.pop(name, None)
     program = model.program
     feeds = draw_inputs(program, seed)
-    better = api.improve(program) if improve else program
-    session = api.compile(better, "cpu", threads, effort, tolerance)
-    run, settings = partial(session.run, None, feeds), f"effort {effort}, tolerance {tolerance:g}"
+    strict, threads = options.floats.strict_nan, options.threads
+    better = api.improve(program, strict_nan=strict) if improve else program
+    session = Session(better, compile_cpu(better, options))
+    run = partial(session.run, None, feeds)
+    settings = (
+        f"effort {options.effort}, tolerance {options.tolerance:g} {options.floats.key}".strip()
+    )
     ours = Peer("isoform", package_version("isoform"), run, program.source, settings)
     opened = open_peers(model, against, threads, feeds)
     everyone = [ours, *opened.peers]
@@ -275,6 +283,7 @@ def bench_command(arguments: Namespace) -> int:
         arguments.effort,
         arguments.tolerance,
         arguments.model,
+        Allowed(arguments.fast_math, arguments.strict_nan),
     )
     if arguments.json:
         print_json(found)

@@ -119,6 +119,9 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+FAST_MATH_HELP = "allow rewrites that may change values: terms combined and cancelled"
+STRICT_NAN_HELP = "leave out rewrites that change infinities or NaN"
+
 # --- flags --------------------------------------------------------------------------------------
 
 
@@ -177,6 +180,8 @@ def _measuring(parser: ArgumentParser) -> None:
         metavar="E",
         help="relative error that an inexact algorithm may add (1e-5); 0 admits none",
     )
+    parser.add_argument("--fast-math", action="store_true", help=FAST_MATH_HELP)
+    parser.add_argument("--strict-nan", action="store_true", help=STRICT_NAN_HELP)
 
 
 def _target(parser: ArgumentParser) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..dialects.errors import UsageError, UserError, one_line
 from ..dialects.files import read_whole, write_whole
+from ..dialects.floats import Allowed
 from ..dialects.program import Program, add_pipeline, pipeline_of
 from ..dialects.types import Array
 from . import api
@@ -91,10 +92,11 @@ def run_command(arguments: Namespace) -> int:
     check_folders(arguments.output)
     program = api.load(arguments.model, _shapes(arguments), arguments.batch, arguments.seed)
     if not arguments.reference and not arguments.no_optimize:
-        program = api.improve(program)
+        program = api.improve(program, strict_nan=arguments.strict_nan)
     target = "reference" if arguments.reference else arguments.target
     how = (arguments.threads, arguments.effort, arguments.tolerance)
-    session = api.compile(program, target, *how)
+    flags = {"fast_math": arguments.fast_math, "strict_nan": arguments.strict_nan}
+    session = api.compile(program, target, *how, **flags)
     feeds = _feeds(arguments, session)
     started = time.perf_counter()
     outputs = dict(zip([o.name for o in session.outputs], session.run(None, feeds), strict=True))
@@ -208,6 +210,8 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
         effort=arguments.effort,
         tolerance=arguments.tolerance,
         level=emit,
+        fast_math=arguments.fast_math,
+        strict_nan=arguments.strict_nan,
     )
     if arguments.output is not None:
         with seen.writing():
@@ -265,7 +269,8 @@ def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program
         return lower_to(better, emit)
     from .cpu import CpuOptions
 
-    options = CpuOptions(arguments.threads, arguments.effort, arguments.tolerance)
+    floats = Allowed(arguments.fast_math, arguments.strict_nan)
+    options = CpuOptions(arguments.threads, arguments.effort, arguments.tolerance, floats=floats)
     written = tuned(better, options)
     add_pipeline(written.module, f"tune{{effort={options.effort} tolerance={options.tolerance}}}")
     return written
@@ -405,6 +410,7 @@ def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
         f"{entry['rule']} for {entry['place']}: {_milliseconds(entry['delta'])} measured, "
         f"relative error {entry['error']:.1e}"
         for entry in found
+        if entry["error"] is not None
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from xdsl.printer import Printer
 
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError
+from ..dialects.floats import VALUES, Allowed
 from ..dialects.program import Program
 from ..lowering.kernel_to_cpu.isa import Isa
 from ..lowering.kernel_to_cpu.stored import ProgramStore
@@ -37,12 +38,14 @@ class CpuOptions:
         effort: how much is measured: nothing, algorithms, or algorithms and register blocks.
         tolerance: relative error that an inexact algorithm (Winograd) may add.
         cost_file: measured choices to use and to add to, in place of the cache folder's.
+        floats: what rewrites may do to floats.
     """
 
     threads: int
     effort: str = "default"
     tolerance: float = TOLERANCE
     cost_file: str | None = None
+    floats: Allowed = field(default_factory=Allowed)
 
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
@@ -76,6 +79,8 @@ def compile_cpu(program: Program, options: CpuOptions) -> Runner:
     placed = place(program, options)
     session = CpuSession(placed, options.threads)
     session.notes = algorithms(placed)
+    if options.floats.fast_math:
+        session.notes.append(reassociated())
     if key is not None:
         store.save(key, session, session.notes)
     return session
@@ -95,6 +100,18 @@ def algorithms(program: Program) -> list[dict[str, Any]]:
     return [note for note in found if note is not None]
 
 
+def reassociated() -> dict[str, Any]:
+    """What `--fast-math` does to kernels, as an entry of a report."""
+    return {
+        "rule": "fast-math",
+        "place": "main",
+        "proof": "exact",
+        "delta": 0.0,
+        "error": None,
+        **VALUES.entry(),
+    }
+
+
 # --- keys ---------------------------------------------------------------------------------------
 
 
@@ -107,7 +124,8 @@ def program_key(program: Program, options: CpuOptions) -> str:
         return program.weights.identity(name)
 
     parts = [
-        f"{options.effort} {options.tolerance!r}",  # kernels are the same on any number of threads
+        # Kernels are the same on any number of threads.
+        f"{options.effort} {options.tolerance!r} {options.floats.key}",
         repr(Isa.host()),
         llvmlite.__version__,
         _package_state(),

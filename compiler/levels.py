@@ -90,11 +90,13 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
         options: how its kernels are tuned; None measures nothing.
         target: what will run it; "cpu" has kernels that others have not.
     """
-    from .pipelines import FOR_CPU, PLACE
+    from .pipelines import FAST_MATH, FOR_CPU, PLACE
 
     placed = tuned(program, options)
     placed = placed.clone() if placed is program else placed
-    run_passes(placed, ",".join((*FOR_CPU, *PLACE) if target == "cpu" else PLACE))
+    passes = (*FOR_CPU, *PLACE) if target == "cpu" else PLACE
+    fast = FAST_MATH if options is not None and options.floats.fast_math else ()
+    run_passes(placed, ",".join((*passes, *fast)))
     return placed
 
 
@@ -111,6 +113,7 @@ def tuned(program: Program, options: CpuOptions | None) -> Program:
     choose = Tune(
         effort=options.effort,
         tolerance=options.tolerance,
+        strict_nan=options.floats.strict_nan,
         cost_file=options.cost_file,
         database=None if shared is None else str(shared),
     )

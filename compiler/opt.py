@@ -30,8 +30,10 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from ..dialects.errors import UsageError, UserError, did_you_mean, one_line
 from ..dialects.files import cannot, write_whole
+from ..dialects.floats import Allowed
 from .expected import Expectation, expectations, mismatches
 from .explain import Explainer
+from .float_policy import permitted
 from .opt_arguments import ArgumentParser, add_isoform_flags
 from .pass_help import help_pass, list_passes
 from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
@@ -94,7 +96,8 @@ class IsoformOpt(xDSLOptMain):
         self.ctx = make_context(universe)
         self.ctx.allow_unregistered = self.args.allow_unregistered_dialect
         self.target = _choice("-t", self.args.target, self.available_targets)
-        self.passes = make_passes(self.args.passes, self.available_passes)
+        allowed = Allowed(self.args.fast_math, self.args.strict_nan)
+        self.passes = permitted(make_passes(self.args.passes, self.available_passes), allowed)
         self.recorder = RewriteRecorder()
 
     def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:

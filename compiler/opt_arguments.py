@@ -55,6 +55,8 @@ def add_isoform_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="pattern rewrites allowed in one pass (default: 100 per operation, at least 100000)",
     )
+    add("--fast-math", action="store_true", help="allow passes that may change values")
+    add("--strict-nan", action="store_true", help="refuse passes that change infinities or NaN")
     add("--traceback", action="store_true", help="where something crashes, show Python's traceback")
 
 

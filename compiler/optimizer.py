@@ -20,11 +20,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..dialects.deadline import TimeIsUpError, apart, check_time, until
+from ..dialects.floats import Allowed
 from ..dialects.program import Program, add_pipeline, provenance, where
 from ..lowering.targets import Target, target_named
 from ..passes.cost import Costs, load_costs
 from ..passes.search_result import StopReason
-from .cpu import CpuOptions
+from .cpu import CpuOptions, reassociated
+from .float_policy import entry_of, floats_named, floats_of
 from .levels import level_of, lower_to, run_passes
 from .pass_manager import PassRun
 from .program_file import without_weights
@@ -40,6 +42,7 @@ from .search_stage import (
     Searched,
     run_searches,
 )
+from .session import Session
 from .strategies import chosen
 
 # canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
@@ -118,22 +121,33 @@ class Trial:
         return self.note if self.missed is not None else f"{self.kind} slower"
 
 
-def improve(program: Program) -> Program:
+def improve(program: Program, *, strict_nan: bool = False) -> Program:
     """Apply the rewrites that never hurt, without measuring; a copy.
 
     A program below the graph level comes back as it is.
+
+    Args:
+        strict_nan: leave out those that change infinities or NaN.
     """
     better = program.clone()
     if level_of(program) == "graph":
-        run_passes(better, ",".join(_applicable(program)))
+        run_passes(better, ",".join(_applicable(program, Allowed(strict_nan=strict_nan))))
     return better
 
 
-def _applicable(program: Program) -> tuple[str, ...]:
-    """The rewrites for a program: folding constants needs the weights' data."""
+def _applicable(program: Program, allowed: Allowed) -> tuple[str, ...]:
+    """The rewrites for a program: allowed ones; folding constants needs the weights' data."""
+    names = tuple(name for name in GRAPH_REWRITES if not _why_left_out(name, allowed))
     if without_weights(program):
-        return tuple(name for name in GRAPH_REWRITES if name != "fold-constants")
-    return GRAPH_REWRITES
+        return tuple(name for name in names if name != "fold-constants")
+    return names
+
+
+def _why_left_out(name: str, allowed: Allowed) -> str:
+    """Why the user does not allow a pass; empty where they do."""
+    floats = floats_named(name)
+    assert floats is not None, f"pass {name} has no label"
+    return "" if allowed.allows(floats) else allowed.why_not(floats)
 
 
 def optimize(
@@ -147,20 +161,21 @@ def optimize(
     effort: str,
     tolerance: float,
     level: str = "kernel",
+    floats: Allowed | None = None,
 ) -> Optimized:
     """Search, then decide; see `api.optimize`."""
     started = time.perf_counter()
     strategies = chosen(strategy, level)
-    options = CpuOptions(threads, effort, tolerance)
+    options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
     described = target_named(target)
     costs = load_costs(
         described.with_units(threads) if described.runs_here else described, cost_file
     )
     better = program.clone()
-    steps, rewrites = _rewrite(better, costs)
-    rejected = _skipped(program)
+    steps, rewrites = _rewrite(better, costs, options.floats)
+    rejected = _skipped(program, options.floats)
     if not program.module.is_structurally_equivalent(better.module):
-        add_pipeline(better.module, ",".join(_applicable(program)))
+        add_pipeline(better.module, ",".join(_applicable(program, options.floats)))
     why = _why_not_measured(program, described)
     question = Question(described, costs, seed, options, started + budget, why)
     rewritten = time.perf_counter()
@@ -189,13 +204,18 @@ def optimize(
         "stop_reason": _stop_reason(searched, trial, changed),
         "cost": _cost(trial, slower),
         "passes": [vars(step) for step in steps],
-        "rewrites": [*([] if slower else rewrites), *trial.algorithms],
+        "rewrites": [*([] if slower else rewrites), *_of_kernels(trial, options)],
         "rejected": rejected,
         "searches": searched.searches,
         "verdict": {},
         "message": _message(trial, slower, changed or bool(trial.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
+
+
+def _of_kernels(trial: Trial, options: CpuOptions) -> list[dict[str, Any]]:
+    """What is done to kernels, where the result runs, as entries of a report."""
+    return [*trial.algorithms, *([reassociated()] if options.floats.fast_math else [])]
 
 
 def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
@@ -210,7 +230,9 @@ def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
 # --- rewriting ----------------------------------------------------------------------------------
 
 
-def _rewrite(program: Program, costs: Costs) -> tuple[list[Step], list[dict[str, Any]]]:
+def _rewrite(
+    program: Program, costs: Costs, allowed: Allowed
+) -> tuple[list[Step], list[dict[str, Any]]]:
     """Apply the rewrites in place; the passes that ran and the rewrite instances."""
     if level_of(program) != "graph":
         return [], []
@@ -224,10 +246,11 @@ def _rewrite(program: Program, costs: Costs) -> tuple[list[Step], list[dict[str,
         before, cost = cost, costs.program(program).seconds
         steps.append(Step(run.name, run.rewrites, cost - before))
         done = recorder.take()
-        rewrites.extend(_instances(program, known, steps[-1]) or _of_step(steps[-1], done))
+        made = _instances(program, known, steps[-1]) or _of_step(steps[-1], done)
+        rewrites.extend({**entry, **entry_of(floats_of(run.pass_))} for entry in made)
         known = _rules(program)
 
-    run_passes(program, ",".join(_applicable(program)), record, recorder)
+    run_passes(program, ",".join(_applicable(program, allowed)), record, recorder)
     return steps, rewrites
 
 
@@ -255,15 +278,15 @@ def _of_step(step: Step, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
     ]
 
 
-def _skipped(program: Program) -> list[dict[str, Any]]:
-    """Rewrites that could not be tried, with the reason."""
+def _skipped(program: Program, allowed: Allowed) -> list[dict[str, Any]]:
+    """Rewrites that could not be tried, or are not allowed, with the reason."""
     if level_of(program) != "graph":
         reason = f"the program is at the {level_of(program)} level already"
         return [{"rule": "graph rewrites", "place": "main", "reason": reason}]
+    reasons = {name: _why_left_out(name, allowed) for name in GRAPH_REWRITES}
     if without_weights(program):
-        reason = "the weights file is absent"
-        return [{"rule": "fold-constants", "place": "main", "reason": reason}]
-    return []
+        reasons["fold-constants"] = "the weights file is absent"
+    return [{"rule": n, "place": "main", "reason": why} for n, why in reasons.items() if why]
 
 
 # --- deciding -----------------------------------------------------------------------------------
@@ -328,7 +351,6 @@ def measure_pair(
     """
     from .cpu import compile_cpu
     from .inputs import draw_inputs
-    from .session import Session
 
     check_time()
     feeds = draw_inputs(before, seed)
@@ -347,7 +369,7 @@ def measure_pair(
             result = opened(after, options)
         compiling = time.perf_counter() - started
         sessions["input" if after is before else "after"] = result
-        chosen = {name: tuple(session.algorithms) for name, session in sessions.items()}
+        chosen = {name: _chosen(session) for name, session in sessions.items()}
         if not chosen["input"]:
             del sessions["input"]
         runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
@@ -374,6 +396,11 @@ def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[s
     least = LONG_ROUNDS if time.perf_counter() - started > LONG else LEAST_ROUNDS
     times = interleave(runs, seconds, least, MOST_ROUNDS, warm_up=0 if least == LONG_ROUNDS else 1)
     return {name: median(taken) for name, taken in times.items()}
+
+
+def _chosen(session: Session) -> tuple[dict[str, Any], ...]:
+    """Where the kernels of a session are not the direct ones."""
+    return tuple(note for note in session.algorithms if note["rule"] != reassociated()["rule"])
 
 
 def _cost(trial: Trial, slower: bool) -> dict[str, Any]:

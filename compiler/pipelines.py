@@ -22,3 +22,6 @@ PLACE: tuple[str, ...] = (
 
 # What only the CPU has a kernel for: after tuning, for that looks at products one by one.
 FOR_CPU: tuple[str, ...] = ("fuse-attention", "fuse-tiles")
+
+# With `--fast-math`, last of all: it marks the kernels that there are then.
+FAST_MATH: tuple[str, ...] = ("fast-math",)

@@ -89,6 +89,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-match", _pass(f"{_SEVERAL}:AlgebraMatch")),
     ("algebra-to-kernel", _pass("lowering.algebra_to_kernel:AlgebraToKernel")),
     ("fuse-kernels", _pass("passes.fuse_kernels:FuseKernels")),
+    ("fast-math", _pass("passes.fast_math:FastMath")),
     ("fuse-attention", _pass("passes.fuse_attention:FuseAttention")),
     ("fuse-tiles", _pass("passes.fuse_tiles:FuseTiles")),
     ("assign-layouts", _pass("passes.assign_layouts:AssignLayouts")),

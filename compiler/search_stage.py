@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from ..dialects.deadline import TimeIsUpError, until
+from ..dialects.floats import Floats
 from ..dialects.program import Program, provenance, where
 from ..dialects.types import Array
 from ..lowering.targets import Target
@@ -106,6 +107,10 @@ def run_searches(program: Program, strategies: Sequence[Strategy], question: Que
             reason = f"the program is at the {level_of(found.program)} level already"
             found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
             continue
+        if not question.options.floats.allows(strategy.floats):
+            reason = question.options.floats.why_not(strategy.floats)
+            found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
+            continue
         started = time.perf_counter()
         if number and started >= end:
             reason = "the time was spent"
@@ -114,7 +119,7 @@ def run_searches(program: Program, strategies: Sequence[Strategy], question: Que
         parts = [s.share for s in strategies[number:]]
         share = max(end - started, 0.0) * parts[0] / sum(parts)
         measure = partial(measure_programs, question) if question.unmeasured is None else None
-        limits = Limits(share, seed=question.seed)
+        limits = Limits(share, seed=question.seed, floats=question.options.floats)
         try:
             with until(question.end):
                 result = strategy.search(found.program, question.costs, limits, measure)
@@ -166,7 +171,7 @@ def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Q
         entry["reason"] = _UNMEASURED["interrupted"]
         if not any(search["kept"] for search in found.searches):
             entry["kept"] = True
-            _take(found, candidates[0], result)
+            _take(found, strategy, candidates[0], result)
         return
     kind = "modelled" if question.unmeasured is not None else "measured"
     if strategy.level == "graph" and kind == "measured":
@@ -180,12 +185,16 @@ def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Q
     entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
     entry["kept"] = ratio < (MARGIN if kind == "measured" else MODELLED_MARGIN)
     if entry["kept"]:
-        _take(found, candidates[best - 1], result)
+        _take(found, strategy, candidates[best - 1], result)
 
 
-def _take(found: Searched, chosen: Program, result: SearchResult) -> None:
+def _take(found: Searched, strategy: Strategy, chosen: Program, result: SearchResult) -> None:
+    labels = dict.fromkeys(_rules_of(chosen), strategy.floats)
+    labels |= {a.rule: a.floats for a in result.applied}
     first = chosen is result.program
-    found.rewrites += [vars(a) for a in result.applied] if first else _of_ops(chosen, found.program)
+    found.rewrites += (
+        [a.entry() for a in result.applied] if first else _of_ops(chosen, found.program, labels)
+    )
     found.program = chosen
 
 
@@ -214,14 +223,20 @@ def _modelled_ratio(before: Program, after: Program, costs: Costs) -> float:
     return costs.program(after).seconds / seconds if seconds else 1.0
 
 
-def _of_ops(program: Program, before: Program) -> list[dict[str, Any]]:
+def _rules_of(program: Program) -> list[str]:
+    return [rule for op in program.main.body.block.ops for rule in provenance(op)]
+
+
+def _of_ops(
+    program: Program, before: Program, floats: Mapping[str, Floats]
+) -> list[dict[str, Any]]:
     """The rewrites that a program's ops remember and that no op of the one before does."""
     known = {(where(op), rule) for op in before.main.body.block.ops for rule in provenance(op)}
     new: dict[tuple[str, str], None] = {}
     for op in program.main.body.block.ops:
         new |= {(where(op), rule): None for rule in provenance(op)}
     return [
-        {"rule": rule, "place": place, "proof": "checked", "delta": 0.0}
+        {"rule": rule, "place": place, "proof": "checked", "delta": 0.0, **floats[rule].entry()}
         for place, rule in new
         if (place, rule) not in known
     ]

@@ -3,7 +3,7 @@
 To add one: write `search(program, costs, limits) -> SearchResult` (passes/search_result.py) in a
 folder of passes/, and add its line to `STRATEGIES` below, at its place in the order:
 
-    Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search")),
+    Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search"), GUARDED),
 
 That is all: `optimize` gives it the best program so far and its share of the budget, measures what
 it returns against that program where the target runs here, keeps what is faster, and reports. A
@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from ..dialects.errors import UserError, did_you_mean
+from ..dialects.floats import GUARDED, ROUNDING, Floats
 from ..dialects.program import Program
 from ..passes.cost import Costs
 from ..passes.search_result import Limits, SearchResult
@@ -40,6 +41,8 @@ class Strategy:
         level: the lowest level of what it returns; a search of a lower level is left out where the
             result must stay above it, and a graph search needs a graph-level program.
         share: of the budget, in relation to the shares of those that run as well.
+        floats: what its rewrites do to floats at most, beyond those that it leaves out itself where
+            `Limits.floats` does not allow them.
         by_default: whether it is part of `optimize`, or runs only where it is named.
     """
 
@@ -47,6 +50,7 @@ class Strategy:
     level: str
     share: float
     search: Search
+    floats: Floats
     by_default: bool = True
 
 
@@ -81,10 +85,12 @@ def _load(reference: str) -> Any:
 STRATEGIES: tuple[Strategy, ...] = (
     # Named only: on no zoo model did it find a program that costs the cpu less than saturation's,
     # and it takes longer where nothing gains (docs/commands.md has the table).
-    Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search"), False),
-    Strategy("saturate", "graph", 1.0, plain("passes.saturation.whole:search")),
-    Strategy("derive", "algebra", 2.0, measuring("passes.derivation.whole:search")),
-    Strategy("mutate", "algebra", 2.0, measuring("passes.partial.whole:search")),
+    Strategy(
+        "substitute", "graph", 1.0, plain("passes.substitution.search:search"), ROUNDING, False
+    ),
+    Strategy("saturate", "graph", 1.0, plain("passes.saturation.whole:search"), ROUNDING),
+    Strategy("derive", "algebra", 2.0, measuring("passes.derivation.whole:search"), GUARDED),
+    Strategy("mutate", "algebra", 2.0, measuring("passes.partial.whole:search"), GUARDED),
 )
 
 

@@ -201,6 +201,10 @@ class YieldOp(IRDLOperation):
         super().__init__(operands=[value])
 
 
+# On a kernel whose elementwise arithmetic may be reassociated (passes/fast_math.py).
+FAST_MATH = "isoform.fast_math"
+
+
 class KernelOp(IRDLOperation):
     """What all generated kernels share: operands, region, one result, schedule, arena offset.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
@@ -11,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ..dialects.algebra import ExternOp
+from ..dialects.floats import BITS, Floats
 from ..dialects.graph import GraphOp, OpaqueOp
 from ..dialects.program import main_of
 from ..dialects.scope_builder import ScopeBuilder, Source
@@ -34,6 +36,7 @@ class GraphToAlgebra(ModulePass):
     """
 
     name = "graph-to-algebra"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for graph_op in list(main_of(op).body.block.ops):

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -16,6 +17,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from ..dialects import scalars
 from ..dialects.algebra import ScopeOp
 from ..dialects.errors import UserError
+from ..dialects.floats import ROUNDING, Floats
 from ..dialects.index import iterators
 from ..dialects.program import add_provenance, main_of
 from ..dialects.types import shape_of, tensor_type
@@ -51,6 +53,7 @@ class AlgebraGatherSums(ModulePass):
     """
 
     name = "algebra-gather-sums"
+    floats: ClassVar[Floats] = ROUNDING
     at: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

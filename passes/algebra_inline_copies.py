@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ..dialects.algebra import ScopeOp
+from ..dialects.floats import BITS, Floats
 from ..dialects.index import iterators, normalise
 from ..dialects.program import main_of
 from ..dialects.scalars import Read, map_reads
@@ -39,6 +41,7 @@ class AlgebraInlineCopies(ModulePass):
     """
 
     name = "algebra-inline-copies"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         copies: dict[SSAValue, Read] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.algebra import ScopeOp
+from ..dialects.floats import BITS, Floats
 from ..dialects.index import Index, iterators
 from ..dialects.program import add_provenance, main_of
 from ..dialects.scalars import Read, map_reads
@@ -42,6 +44,7 @@ class AlgebraPullCopies(ModulePass):
     """
 
     name = "algebra-pull-copies"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Pull, the last first: what reads an op has its order by then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -10,6 +11,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.algebra import ScopeOp
+from ..dialects.floats import BITS, Floats
 from ..dialects.index import Index, iterators
 from ..dialects.program import add_provenance, main_of
 from ..dialects.scalars import Read, map_reads
@@ -41,6 +43,7 @@ class AlgebraSinkCopies(ModulePass):
     """
 
     name = "algebra-sink-copies"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Sink."""

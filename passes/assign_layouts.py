@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -10,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..dialects.floats import BITS, Floats
 from ..dialects.index import range_of
 from ..dialects.kernel import (
     ConvOp,
@@ -51,6 +53,7 @@ class AssignLayouts(ModulePass):
     """
 
     name = "assign-layouts"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         _Assigner(constant_values(op)).run(main_of(op).body.block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
@@ -17,6 +18,7 @@ from xdsl.pattern_rewriter import (
     op_type_rewrite_pattern,
 )
 
+from ..dialects.floats import Floats, Label
 from ..dialects.graph import ConstantOp, GraphOp
 from ..dialects.graph.contraction import ConvOp, ConvTransposeOp, MatmulOp
 from ..dialects.graph.elementwise import AddOp, DivOp, MulOp, SqrtOp, SubOp
@@ -51,6 +53,9 @@ class FoldBatchNorm(ModulePass):
     """
 
     name = "fold-batch-norm"
+    floats: ClassVar[Floats] = Floats(
+        Label.ROUNDING, "a weight that the scale makes 0 (underflow): inf times it is NaN"
+    )
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold wherever it applies."""

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
+from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
@@ -19,6 +20,7 @@ from xdsl.rewriter import InsertPoint
 
 from ..dialects.context import weights_of
 from ..dialects.errors import UserError
+from ..dialects.floats import ROUNDING, Floats
 from ..dialects.graph import ConstantOp, WeightOp
 from ..dialects.graph.shaping import BroadcastOp
 from ..dialects.program import (
@@ -61,6 +63,7 @@ class FoldConstants(ModulePass):
     """
 
     name = "fold-constants"
+    floats: ClassVar[Floats] = ROUNDING
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Fold the largest such values, then drop what only they used."""

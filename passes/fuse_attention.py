@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -12,6 +13,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from ..dialects.floats import ROUNDING, Floats
 from ..dialects.kernel import AttentionOp, GemmOp, KernelOp, LoopsOp, physical
 from ..dialects.program import main_of
 from ..dialects.types import tensor_type
@@ -51,6 +53,7 @@ class FuseAttention(ModulePass):
     """
 
     name = "fuse-attention"
+    floats: ClassVar[Floats] = ROUNDING
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         constants = constant_values(op)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnknownLoc, f32
@@ -11,6 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from ..dialects.floats import BITS, Floats
 from ..dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ..dialects.program import add_provenance, main_of, provenance
 from ..dialects.types import byte_size, shape_of, tensor_type
@@ -59,6 +61,7 @@ class FuseKernels(ModulePass):
     """
 
     name = "fuse-kernels"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in reversed(list(main_of(op).body.block.ops)):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
 from xdsl.passes import ModulePass
 
+from ..dialects.floats import BITS, Floats
 from ..dialects.kernel import GemmOp, KernelOp, LoopsOp, TiledProductOp
 from ..dialects.program import main_of
 from ..lowering.kernel_to_cpu.tiled_product import TILES
@@ -36,6 +38,7 @@ class FuseTiles(ModulePass):
     """
 
     name = "fuse-tiles"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in list(main_of(op).body.block.ops):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp, TensorType
@@ -11,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import PatternRewriter
 
 from ..dialects.errors import UserError
+from ..dialects.floats import BITS, Floats
 from ..dialects.graph import GraphOp
 from ..dialects.program import main_of, return_of, where
 from ..dialects.types import Tensor
@@ -40,6 +42,7 @@ class InferShapes(ModulePass):
     """
 
     name = "infer-shapes"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Infer op by op, in order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +12,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ..dialects.algebra import OnesOp, ScopeOp
+from ..dialects.floats import BITS, Floats
 from ..dialects.index import Index
 from ..dialects.kernel import (
     ConvOp,
@@ -45,6 +47,7 @@ class JoinBuffers(ModulePass):
     """
 
     name = "join-buffers"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         constants = constant_values(op)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, i64
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 
+from ..dialects.floats import BITS, Floats
 from ..dialects.kernel import CallOp, JoinOp, KernelOp, ViewOp, physical
 from ..dialects.program import main_of
 from ..dialects.types import byte_width, tensor_type
@@ -46,6 +48,7 @@ class PlanMemory(ModulePass):
     """
 
     name = "plan-memory"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         offsets, total = place(lifetimes(op))

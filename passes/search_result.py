@@ -8,8 +8,9 @@ modelled seconds; `optimize` measures the programs where the target runs.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
+from ..dialects.floats import Allowed, Floats
 from ..dialects.program import Program
 
 StopReason = Literal["finished", "time", "steps", "nodes", "memory", "interrupted"]
@@ -18,7 +19,7 @@ Proof = Literal["proved-by-z3", "proved-by-e-graph", "exact", "checked"]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a search may spend.
+    """What a search may spend, and what its rewrites may do to floats.
 
     Units:
         seconds: of wall-clock time; steps: programs (or states) looked at.
@@ -27,6 +28,7 @@ class Limits:
     seconds: float = 60.0
     steps: int = 100_000
     seed: int = 0
+    floats: Allowed = field(default_factory=Allowed)
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,12 @@ class Applied:
     place: str
     proof: Proof
     delta: float
+    floats: Floats
+
+    def entry(self) -> dict[str, Any]:
+        """As an entry of a report."""
+        found = {"rule": self.rule, "place": self.place, "proof": self.proof, "delta": self.delta}
+        return {**found, **self.floats.entry()}
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ y[n, f, h, w] = sum over the taps that land on h and w of p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -15,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.algebra import OnesOp
+from ..dialects.floats import ROUNDING, Floats
 from ..dialects.index import iterators
 from ..dialects.kernel import (
     ConvOp,
@@ -55,6 +57,7 @@ class TransposedProduct(ModulePass):
     """
 
     name = "transposed-product"
+    floats: ClassVar[Floats] = ROUNDING
     only: str | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -14,6 +15,7 @@ from xdsl.utils.exceptions import ParseError
 from ..dialects.context import WeightContext
 from ..dialects.errors import UserError, one_line
 from ..dialects.files import read_whole
+from ..dialects.floats import BITS, Floats
 from ..dialects.program import Program
 from ..dialects.weights import Weights, load_safetensors
 from .equivalence import Verdict, compare
@@ -34,6 +36,7 @@ class VerifyEquivalence(ModulePass):
     """
 
     name = "verify-equivalence"
+    floats: ClassVar[Floats] = BITS
     against: str
     seed: int = 0
     budget: float = 60.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -24,6 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..dialects.floats import MIXED, Floats
 from ..dialects.graph import ConstantOp
 from ..dialects.index import Index, iterators
 from ..dialects.kernel import (
@@ -117,6 +119,7 @@ class Winograd(ModulePass):
     """
 
     name = "winograd"
+    floats: ClassVar[Floats] = MIXED
     m: int = 2
     taps: int | None = None
     only: str | None = None

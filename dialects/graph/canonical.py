@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import copysign
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter, RewritePattern
@@ -110,7 +111,11 @@ def _is_splat(value: SSAValue, number: float) -> bool:
     owner = value.owner
     while isinstance(owner, BroadcastOp):
         owner = owner.x.owner
-    return isinstance(owner, ConstantOp) and all(v == number for v in owner.data.get_values())
+    if not isinstance(owner, ConstantOp):
+        return False
+    # x - -0.0 is no identity: it makes 0.0 of -0.0.
+    values = [float(v) for v in owner.data.get_values() if not isinstance(v, tuple)]
+    return all(v == number and copysign(1, v) == copysign(1, number) for v in values)
 
 
 def commuted_one(op: GraphOp) -> SSAValue | None:

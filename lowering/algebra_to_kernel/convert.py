@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -12,6 +13,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from ...dialects.algebra import ExternOp, OnesOp, ScopeOp
+from ...dialects.floats import ROUNDING, Floats
 from ...dialects.index import flatten, iterators, normalise, row_major_strides
 from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, LoopsOp, ViewOp, YieldOp, logical
 from ...dialects.program import main_of
@@ -86,6 +88,7 @@ class AlgebraToKernel(ModulePass):
     """
 
     name = "algebra-to-kernel"
+    floats: ClassVar[Floats] = ROUNDING
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         constants = constant_values(op)

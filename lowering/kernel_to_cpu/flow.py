@@ -9,7 +9,7 @@ from .types import I64, PTR, Index, Operand, Type, Value, constant
 if TYPE_CHECKING:
     from .module import Module
 
-_SAFE_FLAGS = frozenset(("nsz", "contract"))
+_SAFE_FLAGS = frozenset(("nsz", "contract", "reassoc"))
 
 
 class Fold:

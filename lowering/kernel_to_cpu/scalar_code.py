@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.errors import UserError
+from ...dialects.kernel import FAST_MATH
 from ...dialects.scalars import function_of
 from . import mathlib
 from .access import compute_type
@@ -25,6 +26,8 @@ Emit = Callable[[Emitter, Sequence[Value]], Value]
 # Of a sum's additions, and of the product that each adds. LLVM contracts where both allow it. No
 # `reassoc`: the generator orders the additions, and LLVM would cancel what bodies put in.
 CONTRACTION = "nsz contract"
+# Of everything in a kernel that `fast-math` marked.
+FAST = "nsz contract reassoc"
 # Which of two zeros of either sign is greater, IEEE 754 leaves open: it costs instructions to say.
 _EXTREME = "nsz"
 
@@ -124,11 +127,19 @@ def emit_body(
     last = block.last_op
     assert last is not None
     result = last.operands[0]
+    written = FAST if _is_fast(block) else ""
     for op in block.ops:
         if op.results:
-            with b.flags(CONTRACTION if summed and op.results[0] is result else ""):
+            with b.flags(written or CONTRACTION if summed and op.results[0] is result else written):
                 values[op.results[0]] = _emit(b, op, values, lanes)
     return values[result]
+
+
+def _is_fast(block: Block) -> bool:
+    """Whether the body is of a kernel that the `fast-math` pass marked."""
+    scope = block.parent_op()
+    kernel = None if scope is None else scope.parent_op()
+    return kernel is not None and FAST_MATH in kernel.attributes
 
 
 def _emit(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: int) -> Value:

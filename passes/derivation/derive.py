@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -12,6 +13,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
+from ...dialects.floats import GUARDED, Floats
 from ...dialects.program import main_of
 from ...dialects.types import byte_size, element_of, tensor_type
 from ...lowering.algebra_to_kernel.match import match_conv
@@ -93,6 +95,7 @@ class AlgebraDerive(ModulePass):
     """
 
     name = "algebra-derive"
+    floats: ClassVar[Floats] = GUARDED
     depth: int = 4
     budget: float = 10.0
     states: int = 4000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +12,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, Floats
 from ...dialects.index import Index, range_of
 from . import rules, sums, traversals
 from .body import Body, body_of
@@ -58,6 +60,7 @@ class AlgebraSumSplit(ModulePass):
     """
 
     name = "algebra-sum-split"
+    floats: ClassVar[Floats] = DISTRIBUTED
     sums: tuple[str, ...]
     at: str = ""
 
@@ -89,6 +92,7 @@ class AlgebraReindex(ModulePass):
     """
 
     name = "algebra-reindex"
+    floats: ClassVar[Floats] = GUARDED
     phi: tuple[str, ...]
     at: str = ""
 
@@ -119,6 +123,7 @@ class AlgebraSplitSum(ModulePass):
     """
 
     name = "algebra-split-sum"
+    floats: ClassVar[Floats] = GUARDED
     sums: tuple[str, ...]
     by: int
     at: str = ""
@@ -149,6 +154,7 @@ class AlgebraShearSum(ModulePass):
     """
 
     name = "algebra-shear-sum"
+    floats: ClassVar[Floats] = GUARDED
     sum: str
     along: str
     at: str = ""
@@ -181,6 +187,7 @@ class AlgebraSplitTraversal(ModulePass):
     """
 
     name = "algebra-split-traversal"
+    floats: ClassVar[Floats] = GUARDED
     traversal: str
     by: int
     at: str = ""
@@ -214,6 +221,7 @@ class AlgebraTighten(ModulePass):
     """
 
     name = "algebra-tighten"
+    floats: ClassVar[Floats] = DROPPED
     at: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -236,6 +244,7 @@ class AlgebraTightenSums(ModulePass):
     """
 
     name = "algebra-tighten-sums"
+    floats: ClassVar[Floats] = DROPPED
     at: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -260,6 +269,7 @@ class AlgebraDropDead(ModulePass):
     """
 
     name = "algebra-drop-dead"
+    floats: ClassVar[Floats] = BITS
     at: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -285,6 +295,7 @@ class AlgebraDeltaIntro(ModulePass):
     """
 
     name = "algebra-delta-intro"
+    floats: ClassVar[Floats] = GUARDED
     guard: int = 0
     at: str = ""
 
@@ -314,6 +325,7 @@ class AlgebraDeltaElim(ModulePass):
     """
 
     name = "algebra-delta-elim"
+    floats: ClassVar[Floats] = DROPPED
     sum: str
     guard: int = 0
     at: str = ""
@@ -345,6 +357,7 @@ class AlgebraRestrict(ModulePass):
     """
 
     name = "algebra-restrict"
+    floats: ClassVar[Floats] = BITS
     traversal: str
     low: int
     high: int

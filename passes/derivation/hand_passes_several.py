@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import ClassVar, TypeGuard
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -11,9 +11,11 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ...dialects import scalars
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
 from ...dialects.errors import UserError
+from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING, Floats
 from ...lowering.algebra_to_kernel.iterator_table import TABLE, matches
 from . import merges, rules, side_by_side, traversals
 from .body import Body, body_of
@@ -30,7 +32,8 @@ class AlgebraNormalise(ModulePass):
     """Write a scope in its canonical form: iterators i0, i1, ... and k0, k1, ... in a fixed order.
 
     Sums that a guard pins are substituted, extents of 1 and sums that nothing reads vanish, guards
-    that reads imply are dropped.
+    that reads imply are dropped. An elementwise scope whose terms would combine or cancel is
+    refused: its floats would change.
 
     Before:
 
@@ -42,13 +45,49 @@ class AlgebraNormalise(ModulePass):
     """
 
     name = "algebra-normalise"
+    floats: ClassVar[Floats] = DROPPED
     at: str
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite. Raises UserError if there is no such scope."""
+        """Rewrite. Raises UserError if there is no such scope, or its floats would change."""
         scope = find_scope(op, self.at)
         lift = Lift(op, family(scope))
-        replace_op(op, scope, Step("normalise", lift.scope(scope)), lift.values)
+        new = lift.scope(scope)
+        _require_terms(scope, new)
+        replace_op(op, scope, Step("normalise", new), lift.values)
+
+
+def _require_terms(op: ScopeOp, new: Scope) -> None:
+    """Refuse to combine terms of an elementwise scope.
+
+    Raises:
+        UserError: the canonical form has fewer of them, and literals or equal reads met.
+    """
+    expr = op.expr()
+    reads = [node for node in _leaves(expr) if isinstance(node, scalars.Read)]
+    met = len(set(reads)) < len(reads) or any(isinstance(x, scalars.Const) for x in _leaves(expr))
+    if op.is_pointwise and met and len(new.expr.terms) < _terms(expr):
+        hint = "x + c - c is not x in floats: isoform-opt -p fast-math lets generated code do it"
+        raise UserError("its terms would be combined", where=f"%{op.result.name_hint}", hint=hint)
+
+
+def _leaves(expr: scalars.Expr) -> list[scalars.Expr]:
+    """Reads and literals, as often as they are written."""
+    parts = scalars.children(expr)
+    return [leaf for part in parts for leaf in _leaves(part)] if parts else [expr]
+
+
+def _terms(expr: scalars.Expr) -> int:
+    """Terms of an expression multiplied out, none combined."""
+    match expr:
+        case scalars.Call("add" | "sub", (left, right)):
+            return _terms(left) + _terms(right)
+        case scalars.Call("mul", (left, right)):
+            return _terms(left) * _terms(right)
+        case scalars.Call("neg", (inner,)) | scalars.Cast(_, inner):
+            return _terms(inner)
+        case _:
+            return 1
 
 
 def _is_copy(op: object) -> TypeGuard[ScopeOp]:
@@ -72,6 +111,7 @@ class AlgebraMergeCopies(ModulePass):
     """
 
     name = "algebra-merge-copies"
+    floats: ClassVar[Floats] = GUARDED
     at: str
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -84,6 +124,7 @@ class AlgebraMergeCopies(ModulePass):
         chosen = [c for c in copies if own(c)] or copies
         lift = Lift(op, lambda o: o in chosen or own(o))
         new = lift.scope(scope)
+        _require_terms(scope, new)
         replace_op(op, scope, Step("merge-copies", new), lift.values)
 
 
@@ -103,6 +144,7 @@ class AlgebraTraversalMerge(ModulePass):
     """
 
     name = "algebra-traversal-merge"
+    floats: ClassVar[Floats] = DISTRIBUTED
     at: str
     read: str
 
@@ -134,6 +176,7 @@ class AlgebraExpressionSplit(ModulePass):
     """
 
     name = "algebra-expression-split"
+    floats: ClassVar[Floats] = BITS
     traversal: str
     position: int
     at: str = ""
@@ -166,6 +209,7 @@ class AlgebraExpressionFuse(ModulePass):
     """
 
     name = "algebra-expression-fuse"
+    floats: ClassVar[Floats] = BITS
     at: str
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -195,6 +239,7 @@ class AlgebraMergeSharedOperand(ModulePass):
     """
 
     name = "algebra-merge-shared-operand"
+    floats: ClassVar[Floats] = GUARDED
     first: str
     second: str
 
@@ -219,6 +264,7 @@ class AlgebraMergeBatch(ModulePass):
     """
 
     name = "algebra-merge-batch"
+    floats: ClassVar[Floats] = ROUNDING
     first: str
     second: str
 
@@ -292,6 +338,7 @@ class AlgebraMatch(ModulePass):
     """
 
     name = "algebra-match"
+    floats: ClassVar[Floats] = GUARDED
     kernel: str
     number: int = -1
     at: str = ""

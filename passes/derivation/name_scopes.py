@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
@@ -11,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.floats import BITS, Floats
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program, keep_names, location, main_of
 
@@ -38,6 +40,7 @@ class AlgebraNameScopes(ModulePass):
     """
 
     name = "algebra-name-scopes"
+    floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Name them."""

@@ -46,21 +46,22 @@ class Decision:
 
 
 class Remembered:
-    """Decisions by subprogram, in a folder of files.
+    """Decisions by subprogram, in a folder of files, `under` what the user allows (`Allowed.key`).
 
     It is one of their own below the cache folder: compiled models, which are large, push out what
     stands beside them.
     """
 
-    def __init__(self, folder: CacheFolder | None = None) -> None:
+    def __init__(self, folder: CacheFolder | None = None, under: str = "") -> None:
         if folder is None:
             shared = CacheFolder()
             folder = shared if shared.path is None else CacheFolder(shared.path / "decisions")
         self.folder = folder
+        self.under = under
 
     def load(self, key: Sequence[str]) -> Decision | None:
         """The decision that was saved under a key."""
-        file = self.folder.file(_name(key))
+        file = self.folder.file(_name([*key, self.under]))
         if file is None:
             return None
         try:
@@ -73,7 +74,7 @@ class Remembered:
 
     def save(self, key: Sequence[str], decision: Decision) -> None:
         """Keep a decision; where that is impossible it is made again next time."""
-        file = self.folder.file(_name(key))
+        file = self.folder.file(_name([*key, self.under]))
         if file is not None:
             self.folder.write(file, json.dumps(asdict(decision)).encode())
 

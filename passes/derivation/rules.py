@@ -6,6 +6,7 @@ functions check before they give a step.
 
 from __future__ import annotations
 
+from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING
 from .merges import every_traversal_merge
 from .step import Rule, nothing
 from .sums import (
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
         every_sum_split,
         "the inner sums are some of the sums, not all: products distribute over sums",
         EINNET,
+        DISTRIBUTED,
         limit=1,
     ),
     Rule(
@@ -39,12 +41,14 @@ RULES: tuple[Rule, ...] = (
         every_reindex,
         "each index's traversal part is an integer combination of the new coordinates",
         f"{EINNET}: variable substitution, boundary relaxing",
+        GUARDED,
     ),
     Rule(
         "split-sum",
         every_split_sum,
         "the digit is less than the extent; places past the extent get a guard",
         f"{EINNET}: variable substitution",
+        GUARDED,
         limit=2,
     ),
     Rule(
@@ -52,6 +56,7 @@ RULES: tuple[Rule, ...] = (
         every_split_traversal,
         "the digit is less than the extent",
         f"{EINNET}: variable substitution",
+        GUARDED,
         limit=2,
     ),
     Rule(
@@ -59,6 +64,7 @@ RULES: tuple[Rule, ...] = (
         every_shear_sum,
         "for each place of the traversal it is a bijection of the sum's; a guard keeps its range",
         f"{EINNET}: variable substitution",
+        GUARDED,
         limit=1,
     ),
     Rule(
@@ -66,6 +72,7 @@ RULES: tuple[Rule, ...] = (
         every_delta_intro,
         "a guard says that the division is whole",
         "EinNet, section 4",
+        GUARDED,
         limit=1,
     ),
     Rule(
@@ -73,6 +80,7 @@ RULES: tuple[Rule, ...] = (
         every_delta_elim,
         "the guard e == 0 has coefficient 1 or -1 at the sum; the solution gets a guard",
         "EinNet, section 4",
+        DROPPED,
     ),
 )
 
@@ -82,6 +90,7 @@ EAGER: tuple[Rule, ...] = (
         every_tighten_sums,
         "at the places left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
+        DROPPED,
         eager=True,
     ),
     Rule(
@@ -89,6 +98,7 @@ EAGER: tuple[Rule, ...] = (
         every_tighten,
         "at the places left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
+        DROPPED,
         eager=True,
     ),
     Rule(
@@ -96,6 +106,7 @@ EAGER: tuple[Rule, ...] = (
         every_drop_dead,
         "no index uses the traversals left out",
         f"{EINNET}: variable substitution",
+        BITS,
         eager=True,
     ),
 )
@@ -109,18 +120,21 @@ BY_HAND: tuple[Rule, ...] = (
         "a bijection of their iterators makes the indices the same, and the extents but the "
         "stacked one, whose iterator indexes one dim of their own operands alone",
         f"{EINNET}: expression merging; TASO's concat",
+        GUARDED,
     ),
     Rule(
         "merge-batch",
         nothing,
         "a bijection of their iterators makes the indices the same, and all extents agree",
         "EinNet, section 5: expressions with different inputs batched; PET's batched products",
+        ROUNDING,
     ),
     Rule(
         "merge-copies",
         nothing,
         "what is read is one read of something else; guards keep the read inside it",
         f"{EINNET}: traversal merging",
+        GUARDED,
         eager=True,
     ),
     Rule(
@@ -128,24 +142,28 @@ BY_HAND: tuple[Rule, ...] = (
         every_traversal_merge,
         "what is read is one sum of products; guards keep the read inside it",
         f"{EINNET}: traversal merging",
+        DISTRIBUTED,
     ),
     Rule(
         "expression-split",
         every_expression_split,
         "the position lies inside the traversal: each piece is 0 outside its own places",
         f"{EINNET}: expression splitting",
+        BITS,
     ),
     Rule(
         "expression-fuse",
         nothing,
         "the two pieces are what expression-split makes of the whole",
         f"{EINNET}: expression fusion",
+        BITS,
     ),
     Rule(
         "restrict",
         nothing,
         "no reader reads the places left out",
         "EinNet, section 4: boundary tightening",
+        BITS,
     ),
 )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ...dialects.canonical_types import Scope
+from ...dialects.floats import Floats
 from .body import Body, Images
 
 # Options of the pass that does the step by hand; iterators by their names in generated text.
@@ -65,6 +66,7 @@ class Rule:
         propose: every way a search wants to apply it to a scope; each already checked.
         condition: the side condition, and why it suffices.
         source: where it comes from.
+        floats: what it does to floats, of the products and of what is not read for being 0.
         eager: applied at once wherever it applies: it never makes anything worse.
         limit: most applications on one path, None for no limit.
     """
@@ -73,6 +75,7 @@ class Rule:
     propose: Propose
     condition: str
     source: str
+    floats: Floats
     eager: bool = False
     limit: int | None = field(default=None)
 

@@ -22,6 +22,7 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 from ...dialects.context import WeightContext
 from ...dialects.errors import UserError
+from ...dialects.floats import GUARDED
 from ...dialects.program import Program, add_pipeline, keep_names, where
 from ...lowering.graph_to_algebra import GraphToAlgebra
 from ..algebra_inline_copies import AlgebraInlineCopies
@@ -36,6 +37,7 @@ from .derive import Done, apply_rules
 from .name_scopes import AlgebraNameScopes
 from .price import Prices
 from .remembered import Decision, Remembered
+from .rules import named
 from .search import Searcher, Stop
 from .subprograms import Subprogram, groups, priced, split, weight
 
@@ -115,7 +117,7 @@ class _Whole:
         self.started = time.perf_counter()
         self.seconds = limits.seconds
         self.settings = replace(SETTINGS, states=min(SETTINGS.states, limits.steps))
-        self.remembered = Remembered()
+        self.remembered = Remembered(under=limits.floats.key)
         self.alone = Alone(self.work, self.costs, measure, self.remembered)
         self.chooser = Chooser(self.work, self.costs, measure, self.alone)
         self.reasons: list[StopReason] = []
@@ -277,9 +279,12 @@ class _Whole:
         """Write down what was applied, each rule on its own; the library's forms as one."""
         place = self._place(done.names)
         rules = [*done.found.state.rules(), "match"]
+        floats = {rule: GUARDED if rule == "match" else named(rule).floats for rule in rules}
         proof = proof_of(done)
         delta = (decision.after - decision.before) / len(rules)
-        self.applied += [Applied(f"derive {rule}", place, proof, delta) for rule in rules]
+        self.applied += [
+            Applied(f"derive {rule}", place, proof, delta, floats[rule]) for rule in rules
+        ]
 
 
 def chosen_places(decided: Sequence[tuple[Subprogram, Decision]]) -> list[Gain]:

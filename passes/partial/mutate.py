@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +15,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.context import WeightContext
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.floats import GUARDED, Floats
 from ...dialects.program import Program, main_of
 from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel import AlgebraToKernel
@@ -80,6 +82,7 @@ class AlgebraMutate(ModulePass):
     """
 
     name = PASS
+    floats: ClassVar[Floats] = GUARDED
     depth: int = DEPTH
     rounds: int = 1
     budget: float = 20.0

@@ -23,6 +23,7 @@ from xdsl.dialects.builtin import ModuleOp
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.errors import UserError
+from ...dialects.floats import GUARDED
 from ...dialects.program import Program, add_pipeline, where
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
 from ..algebra_gather_sums import AlgebraGatherSums, summands
@@ -158,7 +159,7 @@ class _Whole:
         self.end = time.perf_counter() + limits.seconds
         self.seconds = limits.seconds
         self.seed = limits.seed
-        self.alone = Alone(self.work, costs, measure, Remembered())
+        self.alone = Alone(self.work, costs, measure, Remembered(under=limits.floats.key))
         self.seen: Counter[str] = Counter()
         self.stop: StopReason = "finished"
         self.rejected: list[Rejected] = []
@@ -449,7 +450,7 @@ class _Whole:
             proof: Proof = "checked" if "checked" in proofs else "exact"
             rule = ", ".join(step.way.rule for step in steps)
             delta = decision.after - decision.before
-            result.applied.append(Applied(rule, self._place(names), proof, delta))
+            result.applied.append(Applied(rule, self._place(names), proof, delta, GUARDED))
         run(made, FINISH)
         made.module.verify()
         result.program = made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,8 +15,10 @@ from xdsl.printer import Printer
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import write_whole
+from ...dialects.floats import DISTRIBUTED, Allowed, Floats
 from ...lowering.targets import target_named
 from ..cost import load_costs
+from ..substitution.floats import allowed_rules
 from ..substitution.rule_set import rules_named
 from .extract import METHODS, Method
 from .limits import Caps
@@ -54,6 +57,7 @@ class GraphSaturate(ModulePass):
     """
 
     name = "graph-saturate"
+    floats: ClassVar[Floats] = DISTRIBUTED
     rules: str = "default"
     target: str = "cpu"
     k_multi: int = 1
@@ -69,6 +73,7 @@ class GraphSaturate(ModulePass):
     cost_file: str | None = None
     check: bool = False
     e_graph: str | None = None
+    fast_math: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Saturate the body of every function.
@@ -110,7 +115,7 @@ class GraphSaturate(ModulePass):
             self.match_limit,
         )
         return Settings(
-            rules=rules_named(self.rules),
+            rules=allowed_rules(rules_named(self.rules), Allowed(self.fast_math))[0],
             caps=caps,
             cycles=cycles,
             method=method,

@@ -13,8 +13,9 @@ from xdsl.ir import Block, Operation
 from ...dialects.errors import UserError
 from ...dialects.program import Program, where
 from ..cost import Costs
-from ..search_result import Applied, Limits, Proof, Rejected, SearchResult
+from ..search_result import Applied, Limits, Rejected, SearchResult
 from ..substitution.constants import steps_taken
+from ..substitution.floats import allowed_rules, floats_of
 from ..substitution.rule import CONSTANTS, Node, Rule, Term, Var, subterms
 from ..substitution.rule_set import reported_proof, rules_named
 from .apply import Builder
@@ -260,12 +261,13 @@ def search(
         settings: everything but rules and seconds, which `limits` gives.
     """
     chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
+    chosen, refused = allowed_rules(chosen, limits.floats)
     given = settings or Settings()
     settled = replace(given, rules=chosen, caps=replace(given.caps, seconds=limits.seconds))
     better, table = program.clone(), OpTable(context)
     outcome = saturate_block(better.main.body.block, table, Prices(table, costs), settled)
     before, after = costs.program(program).seconds, costs.program(better).seconds
-    rejected, stop = _rejected(outcome), outcome.saturation.stop_reason
+    rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
     if not outcome.changed or after >= before:
         return SearchResult(program.clone(), stop, [], rejected)
     return SearchResult(better, stop, _applied(outcome, chosen, after - before), rejected)
@@ -293,8 +295,10 @@ def _some(names: Sequence[str]) -> str:
 
 def _applied(outcome: Outcome, rules: Sequence[Rule], delta: float) -> list[Applied]:
     """One entry for each op that a rule made; the gain is shared equally."""
-    proofs: dict[str, Proof] = {r.name: reported_proof(r) for r in rules}
+    known = {r.name: r for r in rules}
     share = delta / len(outcome.made) if outcome.made else 0.0
     return [
-        Applied(node.made_by, where(op), proofs[node.made_by], share) for op, node in outcome.made
+        Applied(rule.name, where(op), reported_proof(rule), share, floats_of(rule))
+        for op, node in outcome.made
+        for rule in (known[node.made_by],)
     ]

@@ -15,6 +15,7 @@ from ...lowering.kernel_to_cpu.version import hash_of_sources
 from ..cost import Costs
 from ..derivation.remembered import Decision, Remembered
 from ..search_result import Limits, Rejected, SearchResult, StopReason
+from ..substitution.floats import allowed_rules
 from ..substitution.graph_form import Tables, encode
 from ..substitution.match import Matcher, unusable
 from ..substitution.rule import Rule
@@ -26,7 +27,7 @@ _REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", 
 
 def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     """The cheapest program that the proved rules lead to by modelled cost, with proofs."""
-    rules = rules_named("default")
+    rules, _ = allowed_rules(rules_named("default"), limits.floats)
     count = sum(1 for _ in program.main.body.block.ops)
     seen = f"{count} ops, {len(rules)} rules"
     key, memory = _key(program, costs, rules), Remembered()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -12,11 +13,13 @@ from xdsl.ir import Block
 from xdsl.passes import ModulePass
 
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.floats import DISTRIBUTED, Allowed, Floats
 from ...lowering.targets import target_named
 from ..cost import load_costs
 from ..saturation.ops import OpTable
 from ..search_result import Limits
 from .apply import Applier, RefusedError
+from .floats import allowed_rules, floats_of
 from .graph_form import Graph, Tables, encode
 from .layouts import fold, unfold
 from .match import Matcher, unusable
@@ -47,12 +50,14 @@ class GraphSubstitute(ModulePass):
     """
 
     name = "graph-substitute"
+    floats: ClassVar[Floats] = DISTRIBUTED
     rules: str = "default"
     target: str = "cpu"
     alpha: float = 1.05
     programs: int = 1000
     budget: float = 60.0
     cost_file: str | None = None
+    fast_math: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the body of every function.
@@ -63,7 +68,8 @@ class GraphSubstitute(ModulePass):
         if self.alpha < 1 or self.programs < 1:
             raise UserError("alpha and programs are at least 1", where="graph-substitute")
         costs = load_costs(target_named(self.target), self.cost_file)
-        settings = Settings(both_ways(rules_named(self.rules)), self.alpha, self.programs)
+        rules, _ = allowed_rules(rules_named(self.rules), Allowed(self.fast_math))
+        settings = Settings(both_ways(rules), self.alpha, self.programs)
         for block in _bodies(op):
             unfold(block)
             found, _, _ = search_block(block, costs, Limits(self.budget), settings, ctx)
@@ -91,10 +97,12 @@ class GraphApplyRule(ModulePass):
     """
 
     name = "graph-apply-rule"
+    floats: ClassVar[Floats] = DISTRIBUTED
     rule: str
     rules: str = "default"
     back: bool = False
     times: int = 1
+    fast_math: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Rewrite the body of every function.
@@ -124,6 +132,10 @@ class GraphApplyRule(ModulePass):
         if rule is None:
             hint = did_you_mean(self.rule, known)
             raise UserError(f"no rule '{self.rule}' in '{self.rules}'", hint=hint)
+        allowed = Allowed(self.fast_math)
+        if not allowed.allows(floats_of(rule)):
+            why = allowed.why_not(floats_of(rule))
+            raise UserError(f"rule '{rule.name}': {why}", hint="fast-math=true")
         return rule.reversed() if self.back else rule
 
 

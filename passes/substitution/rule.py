@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from ...dialects.floats import Floats
+
 Proof = Literal["proved-by-z3", "proved-by-e-graph", "checked-only", "refuted"]
 PROOFS: tuple[Proof, ...] = ("proved-by-z3", "proved-by-e-graph", "checked-only", "refuted")
 
@@ -91,6 +93,8 @@ class Rule:
         where: conditions over `x.shape[i]`, `x.rank` and attribute variables (conditions.py).
         proof: how far the rule is known to hold.
         source: where it comes from, in words.
+        floats: what it does to floats; None where running it is to say (floats.py). The same in
+            both directions: each side differs from the other.
     """
 
     name: str
@@ -99,6 +103,7 @@ class Rule:
     where: tuple[str, ...] = ()
     proof: Proof = "checked-only"
     source: str = ""
+    floats: Floats | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -109,7 +114,7 @@ class Rule:
         """The same law read from right to left, under a name that says so."""
         back = self.name.endswith("-back")
         name = self.name.removesuffix("-back") if back else f"{self.name}-back"
-        return Rule(name, self.right, self.left, self.where, self.proof, self.source)
+        return Rule(name, self.right, self.left, self.where, self.proof, self.source, self.floats)
 
 
 def subterms(terms: tuple[Term, ...]) -> Iterator[Term]:

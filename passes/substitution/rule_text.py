@@ -3,6 +3,7 @@
     # comment, to the end of the line
     rule matmul-merge-right
       proof proved-by-z3
+      floats rounding
       source generated (2 -> 4 operators)
       where a.rank == 2
       matmul(?a, ?b), matmul(?a, ?c) =>
@@ -22,6 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ...dialects.errors import UserError, did_you_mean
+from ...dialects.floats import Floats, Label
 from .conditions import compiled
 from .rule import (
     PROOFS,
@@ -43,7 +45,7 @@ from .rule import (
 _SIGNS = r"=>|==|!=|<=|>=|//|[-+*%<>()\[\],.=?]"
 _TOKEN = re.compile(rf'\s*("[^"]*"|\d+\.\d+|\d+|[A-Za-z_]\w*|{_SIGNS})')
 _NAME = re.compile(r"(?<![.\w])(?!(?:min|max|not|and|or)\b)([A-Za-z_]\w*)")
-_KEYS = ("proof", "source", "where")
+_KEYS = ("proof", "floats", "source", "where")
 _WIDTH = 100
 
 
@@ -54,11 +56,28 @@ def print_rules(rules: Sequence[Rule]) -> str:
 
 def print_rule(rule: Rule) -> str:
     """One rule's block, ended by a newline."""
-    head = [f"rule {rule.name}", f"  proof {rule.proof}", f"  source {rule.source}"]
-    if not rule.source:
-        head.pop()
+    head = [f"rule {rule.name}", f"  proof {rule.proof}"]
+    head += [f"  floats {_floats_text(rule.floats)}"] if rule.floats is not None else []
+    head += [f"  source {rule.source}"] if rule.source else []
     head += [f"  where {text}" for text in rule.where]
     return "\n".join([*head, *_law_lines(rule)]) + "\n"
+
+
+def _floats_text(floats: Floats) -> str:
+    """The label, and what becomes of infinities where they are not kept."""
+    return floats.label.value + (f", {floats.infinities}" if floats.infinities else "")
+
+
+def _floats(text: str, place: str) -> Floats:
+    """Read a label back. Raises UserError where it is none."""
+    name, _, infinities = text.partition(",")
+    label = next((known for known in Label if known.value == name.strip()), None)
+    if label is None:
+        hint = did_you_mean(name, [known.value for known in Label])
+        raise UserError(
+            f"unknown label '{name}'", where=place, expected=", ".join(Label), hint=hint
+        )
+    return Floats(label, infinities.strip())
 
 
 def _law_lines(rule: Rule) -> list[str]:
@@ -176,7 +195,8 @@ def _rule(block: _Block, place: str) -> Rule:
         left, right = _Parser(" ".join(block.law)).law()
     except UserError as error:
         raise UserError(error.one_line(), where=f"{place}: rule {block.name}") from error
-    rule = Rule(block.name, left, right, conditions, proof, values.get("source", ""))
+    floats = _floats(values["floats"], place) if "floats" in values else None
+    rule = Rule(block.name, left, right, conditions, proof, values.get("source", ""), floats)
     _check(rule, place)
     return rule
 

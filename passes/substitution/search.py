@@ -23,12 +23,14 @@ from typing import NamedTuple, TypeAlias
 from xdsl.context import Context
 from xdsl.ir import Block
 
+from ...dialects.floats import ROUNDING
 from ...dialects.program import Program
 from ..cost import Costs
 from ..saturation.ops import OpTable
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
 from .apply import Applier, RefusedError
 from .conditions import names_in
+from .floats import allowed_rules, floats_of
 from .graph_form import Change, Graph, Tables, encode, node_of
 from .layouts import fold, unfold, unfolded
 from .match import Match, Matcher, renamed, sizes_in, unusable
@@ -329,12 +331,14 @@ def search(
         settings: everything but the rules.
     """
     chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
+    chosen, refused = allowed_rules(chosen, limits.floats)
     given = settings or Settings()
     settled = replace(given, rules=both_ways(chosen))
     start = program.clone()
     if given.layouts:
         unfold(start.main.body.block)
     found, usable, rejected = search_block(start.main.body.block, costs, limits, settled, context)
+    rejected += refused
     before = costs.program(program).seconds
     programs = [_written(start, state, given) for state in (found.best, *found.others)]
     seconds = [costs.program(p).seconds for p in programs]
@@ -344,7 +348,7 @@ def search(
     applied = applied_by(found.best, usable)
     gained = found.best.path()[0].graph.seconds - before
     if gained < -_SLACK * before:
-        applied.insert(0, Applied(FOLDED, "main", "exact", gained))
+        applied.insert(0, Applied(FOLDED, "main", "exact", gained, ROUNDING))
     stop, after = found.stop_reason, found.best_after
     return SearchResult(programs[0], stop, applied, rejected, others, after)
 
@@ -389,9 +393,9 @@ def applied_by(state: State, rules: Sequence[Rule]) -> list[Applied]:
         assert after.move is not None
         delta = after.graph.seconds - before.graph.seconds
         match = after.move.match
-        name = rules[match.rule].name
-        place = before.graph.nodes[node_of(match.roots[0])].place
-        steps.append(Applied(name, tables.places[place], proofs[name], delta))
+        rule = rules[match.rule]
+        place = tables.places[before.graph.nodes[node_of(match.roots[0])].place]
+        steps.append(Applied(rule.name, place, proofs[rule.name], delta, floats_of(rule)))
     return steps
 
 

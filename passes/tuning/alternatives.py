@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Operation
 
+from ...dialects.floats import BITS, Floats, Label
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...lowering.kernel_to_cpu.contraction import conv_schedules, gemm_schedules
 from ...lowering.kernel_to_cpu.isa import Isa
 from ...lowering.kernel_to_cpu.tiled_product import block_tiles
 from ...lowering.kernel_to_cpu.types import F32
-from ..transposed_product import RULE, as_product, is_transposed
-from ..winograd import Form, applies, is_square, longest_window, rewrite, sizes_of
+from ..transposed_product import RULE, TransposedProduct, as_product, is_transposed
+from ..winograd import Form, Winograd, applies, is_square, longest_window, rewrite, sizes_of
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
@@ -32,14 +33,19 @@ BY_FOUR = (Form(4, 4),)
 class Alternative:
     """One way to run a kernel.
 
-    `exact` says that it rounds no differently from the direct way; `spare` that it is measured only
-    where the inexact ways that are not spare err too much.
+    `floats` is in relation to the direct way; `spare` says that it is measured only where the
+    inexact ways that are not spare err too much.
     """
 
     name: str
     apply: Callable[[KernelOp], Sequence[Operation]]
-    exact: bool = True
+    floats: Floats
     spare: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether it rounds no differently from the direct way."""
+        return self.floats.label is Label.BITS
 
 
 def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
@@ -48,15 +54,17 @@ def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
     Args:
         effort: "quick" compares nothing, "default" algorithms, "max" algorithms and schedules.
     """
-    found = [Alternative(DIRECT, lambda op: [op])]
+    found = [Alternative(DIRECT, lambda op: [op], BITS)]
     if effort == "quick":
         return found
     if isinstance(op, ConvOp) and work_of(op) >= LEAST_MACS:
         found += _winograd(op, effort)
     if isinstance(op, ConvOp) and _few_features(op, isa) and work_of(op) >= LEAST_MACS:
-        found.append(Alternative(RULE, _as_product, exact=False))
+        found.append(Alternative(RULE, _as_product, TransposedProduct.floats))
     if effort == "max":
-        found += [Alternative(name, _schedule(values)) for name, values in _schedules(op, isa)]
+        found += [
+            Alternative(name, _schedule(values), BITS) for name, values in _schedules(op, isa)
+        ]
     return found
 
 
@@ -85,7 +93,7 @@ def _form(form: Form, tiles: int | None, *, spare: bool = False) -> Alternative:
         return rewrite(op, form, tiles)
 
     name = form.name + ("" if tiles is None else "-blocks")
-    return Alternative(name, apply, exact=False, spare=spare)
+    return Alternative(name, apply, Winograd.floats, spare)
 
 
 def _few_features(op: ConvOp, isa: Isa) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, StringAttr, f64
 from xdsl.ir import Operation
 
+from ...dialects.floats import Floats
 from ...dialects.kernel import KernelOp
 from ...dialects.program import where
 
@@ -14,11 +15,11 @@ NOTE = "isoform.tuned"
 ALGORITHM = "algorithm"
 
 
-def add_note(op: Operation, rule: str, delta: float, error: float) -> None:
+def add_note(op: Operation, rule: str, floats: Floats, delta: float, error: float) -> None:
     """Note the rule that made an op, the measured change of seconds, and the measured error."""
-    op.attributes[NOTE] = DictionaryAttr(
-        {"rule": StringAttr(rule), "delta": FloatAttr(delta, f64), "error": FloatAttr(error, f64)}
-    )
+    words = {name: StringAttr(text) for name, text in floats.entry().items()}
+    numbers = {"delta": FloatAttr(delta, f64), "error": FloatAttr(error, f64)}
+    op.attributes[NOTE] = DictionaryAttr({"rule": StringAttr(rule), **numbers, **words})
 
 
 def note_of(op: Operation) -> dict[str, Any] | None:
@@ -30,7 +31,9 @@ def note_of(op: Operation) -> dict[str, Any] | None:
     assert isinstance(rule, StringAttr)
     assert isinstance(delta, FloatAttr)
     assert isinstance(error, FloatAttr)
+    words = {n: v.data for n, v in note.data.items() if isinstance(v, StringAttr)}
     return {
+        **words,
         "rule": rule.data,
         "place": where(op),
         "proof": "exact",

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from ...dialects.deadline import check_time
 from ...dialects.errors import UserError
+from ...dialects.floats import MIXED, Allowed, Floats
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import main_of
 from ...lowering.algebra_to_kernel.constant import constant_values
@@ -39,7 +41,8 @@ class Tune(ModulePass):
     Options: `effort` quick (measure nothing), default (direct against Winograd) or max (register
     blocks too); `tolerance` bounds the error, relative to the largest magnitude on random data,
     that an inexact algorithm may add; `cost-file` holds what was measured before, and receives what
-    is measured now: with it, the same choices are made again. `database` is the same for all
+    is measured now: with it, the same choices are made again; with `strict-nan` no algorithm that
+    changes infinities or NaN is used. `database` is the same for all
     programs of a user: one that is broken, or cannot be written, is as good as none.
 
     One thread is measured, by its own clock: a busy machine changes no choice, and a program gives
@@ -57,11 +60,13 @@ class Tune(ModulePass):
     """
 
     name = "tune"
+    floats: ClassVar[Floats] = MIXED
     effort: str = "default"
     tolerance: float = 1e-5
     seed: int = 0
     cost_file: str | None = None
     database: str | None = None
+    strict_nan: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Choose for each contraction once, and rewrite every kernel that computes it."""
@@ -114,10 +119,12 @@ class Tune(ModulePass):
         """The alternative to use: what was measured before, else what is measured now."""
         isa = Isa.host()
         label = f"tune {GENERATION} {isa.name} tolerance={self.tolerance:g} {self.effort}"
+        label += " strict-nan" if self.strict_nan else ""
         entry = known.ops.get(key(f"{label}: {text}"))
         if entry is not None and (old := named(entry.algorithm, op, isa)) is not None:
             return _Choice(old, entry)
-        choices = alternatives(op, isa, self.effort)
+        allowed = Allowed(strict_nan=self.strict_nan)
+        choices = [c for c in alternatives(op, isa, self.effort) if allowed.allows(c.floats)]
         if len(choices) == 1:
             return _Choice(choices[0], None)
         results = self._measure(op, constants, choices)
@@ -186,4 +193,5 @@ def _apply(choice: _Choice, kernel: KernelOp) -> None:
         return
     direct = entry.us if entry.direct_us is None else entry.direct_us
     delta = (entry.us - direct) * 1e-6
-    add_note(made[-1], choice.alternative.name, delta, entry.error or 0.0)
+    floats = choice.alternative.floats
+    add_note(made[-1], choice.alternative.name, floats, delta, entry.error or 0.0)

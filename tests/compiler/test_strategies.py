@@ -16,6 +16,7 @@ from isoform.compiler.session import Runner, Session
 from isoform.compiler.strategies import STRATEGIES, Measure, Strategy, chosen
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
+from isoform.dialects.floats import BITS
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
@@ -57,11 +58,11 @@ def gives(
         if log is not None:
             log.append(limits)
         made = [marked(base, n) if n else base.clone() for n in numbers]
-        applied = [Applied(f"rule-{numbers[0]}", f"on {number_of(base)}", "exact", -1.0)]
+        applied = [Applied(f"rule-{numbers[0]}", f"on {number_of(base)}", "exact", -1.0, BITS)]
         rejected = [Rejected("other", "main", "no")]
         return SearchResult(made[0], stop, applied, rejected, made[1:])
 
-    return Strategy(f"fake{numbers[0]}", level, 1.0, search)
+    return Strategy(f"fake{numbers[0]}", level, 1.0, search, BITS)
 
 
 @pytest.fixture

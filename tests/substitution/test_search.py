@@ -26,6 +26,7 @@ BY_HAND = rules_named(str(Path(__file__).parent / "by_hand.rules"))
 SMALL_BERT: dict[str, Any] = {"sequence": 16, "layers": 1, "hidden": 64, "heads": 4}
 SWAPPED = """
 rule outputs-swapped
+  floats rounding
   matmul(?a, ?b, transpose_b=true), matmul(?a, ?c, transpose_b=true) =>
     split(matmul(?a, concat(?b, ?c, axis=0), transpose_b=true), axis=1,
       sizes=[?b.shape[0], ?c.shape[0]]).1,

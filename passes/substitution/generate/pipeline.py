@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ....dialects.files import write_whole
+from ..floats import classified
 from ..prove.verdicts import verify_rule
 from ..rule import (
     CONSTANTS,
@@ -218,7 +219,7 @@ def canonical(rule: Rule) -> Rule:
 
 
 def named(rules: Sequence[Rule]) -> list[Rule]:
-    """Give each rule a name from its operators and say how many these are; smaller ones first."""
+    """Give each rule a name, its size in words and its label for floats; smaller ones first."""
     taken: dict[str, int] = {}
     found = list[Rule]()
     for rule in sorted(rules, key=_order):
@@ -227,7 +228,8 @@ def named(rules: Sequence[Rule]) -> list[Rule]:
         full = name if taken[name] == 1 else f"{name}-{taken[name]}"
         before, after = operator_count(rule.left), operator_count(rule.right)
         text = f"generated ({before} -> {after} operators)"
-        found.append(replace(rule, name=full, source=text))
+        made = replace(rule, name=full, source=text)
+        found.append(replace(made, floats=classified(made)))
     return found
 
 
