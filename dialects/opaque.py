@@ -82,12 +82,24 @@ def node_model(node: onnx.NodeProto, opsets: Mapping[str, int]) -> onnx.ModelPro
     """A model of one node; what its subgraphs read from outside are inputs too."""
     import onnx
 
+    node = onnx.NodeProto.FromString(node.SerializeToString())
+    _use_plain_domain(node)
     names = dict.fromkeys([*(name for name in node.input if name), *outer_names(node)])
     inputs = [onnx.ValueInfoProto(name=name) for name in names]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output if name]
     graph = onnx.helper.make_graph([node], "opaque", inputs, outputs)
     imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
     return onnx.helper.make_model(graph, opset_imports=imports)
+
+
+def _use_plain_domain(node: onnx.NodeProto) -> None:
+    """Call the main domain by its empty name, which is all that onnx.reference knows."""
+    if node.domain == "ai.onnx":
+        node.domain = ""
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                _use_plain_domain(inner)
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:

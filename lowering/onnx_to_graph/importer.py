@@ -225,6 +225,12 @@ class Importer:
         """Convert one node. Raises UserError, whose `where` is the node."""
         name = scope.prefix + (proto.name or next((o for o in proto.output if o), ""))
         domain = domain_of(proto.domain)
+        if domain == "" and domain not in scope.opsets:
+            raise UserError(
+                "the model names no opset of the ONNX domain",
+                where=describe(proto),
+                hint="add one to its opset_import",
+            )
         node = Node(
             proto, scope.opsets.get(domain, 1), self._operands(proto, env), self.build, self.fresh
         )

@@ -387,6 +387,23 @@ def test_a_branch_by_a_constant_is_taken() -> None:
     assert output(model(text % 0), x=[-1, 1]).tolist() == [0, 1]
 
 
+def test_the_main_domain_has_two_names_and_its_own_opset() -> None:
+    text = """g (float[2] x, float s) => (uint8[2] y) { y = QuantizeLinear(x, s) }"""
+    proto = model(text)
+    proto.graph.node[0].domain = "ai.onnx"
+    assert output(proto, x=[3, 1], s=0.5).tolist() == [6, 2]
+    del proto.opset_import[:]
+    proto.opset_import.add(domain="ai.onnx.ml", version=3)
+    assert "names no opset of the ONNX domain" in refusal(proto)
+
+
+def test_learners_have_opsets_of_their_own() -> None:
+    text = "g (float[1,2] x) => (float[1,2] y) { y = ai.onnx.ml.Binarizer<threshold = 1.5>(x) }"
+    proto = model(text)
+    proto.opset_import.add(domain="ai.onnx.ml", version=1)
+    assert output(proto, x=[[1, 2]]).tolist() == [[0, 1]]
+
+
 def test_a_branch_by_data_that_reads_outer_values() -> None:
     text = """g (bool c, float[2] x) => (float[2] y) {
         y = If <then_branch = a () => (float[2] p) { p = Neg(x) },
