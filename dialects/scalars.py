@@ -49,7 +49,8 @@ def _truncated_division(a: Any, b: Any) -> Any:
     if np.result_type(a, b).kind == "f":
         return np.divide(a, b)
     safe = np.where(b == 0, 1, b)
-    return np.where(b == 0, 0, np.sign(a) * np.sign(safe) * (np.abs(a) // np.abs(safe)))
+    down = a // safe  # no magnitudes: the least integer has none
+    return np.where(b == 0, 0, down + ((down * safe != a) & ((a < 0) != (safe < 0))))
 
 
 def _remainder(a: Any, b: Any) -> Any:
