@@ -9,67 +9,19 @@ Source: onnxruntime docs/ContribOperators.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
+from onnx import AttributeProto, FunctionProto
 
-from ...dialects.errors import UserError, did_you_mean
+from ...dialects.errors import UserError
+from .fused_attention import attention, embed_layer_normalization
+from .fused_body import ACTIVATIONS, DOMAIN, Body
 from .node import Node
-
-DOMAIN = "com.microsoft"
-OPSET = 20  # of the bodies: the first with Gelu
-
-# Attributes of an activation, in the order of FusedConv's `activation_params`.
-_ACTIVATIONS: dict[str, tuple[str, ...]] = {
-    "Relu": (),
-    "Tanh": (),
-    "Sigmoid": (),
-    "LeakyRelu": ("alpha",),
-    "HardSigmoid": ("alpha", "beta"),
-    "Clip": ("min", "max"),
-}
-
-
-class _Body:
-    """The nodes of one body; operands beyond those given are named ''."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.nodes: list[NodeProto] = []
-
-    def operand(self, k: int) -> str:
-        return f"x{k}" if self.node.has(k) else ""
-
-    def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        result = f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op_type, inputs, [result], **attributes))
-        return result
-
-    def number(self, value: float, like: str) -> str:
-        """A scalar of the element type of another value."""
-        scalar = helper.make_tensor("", TensorProto.FLOAT, [], [value])
-        return self.add("CastLike", self.add("Constant", value=scalar), like)
-
-    def activate(self, value: str, name: str, parameters: Sequence[float]) -> str:
-        """An activation by its ONNX name. Raises UserError where it is unknown."""
-        if name not in _ACTIVATIONS:
-            hint = did_you_mean(name, _ACTIVATIONS) or f"known: {', '.join(_ACTIVATIONS)}"
-            raise UserError(f"activation '{name}' is unknown", where=self.node.where, hint=hint)
-        if name == "Clip":
-            return self.add("Clip", value, *(self.number(p, value) for p in parameters))
-        return self.add(name, value, **dict(zip(_ACTIVATIONS[name], parameters, strict=False)))
-
-    def function(self, *results: str) -> FunctionProto:
-        inputs = [f"x{k}" for k in range(len(self.node.inputs))]
-        opsets = [helper.make_opsetid("", OPSET)]
-        name = self.node.op_type
-        return helper.make_function(DOMAIN, name, inputs, list(results), self.nodes, opsets)
 
 
 def _fused_conv(node: Node) -> FunctionProto:
     """activation(Conv(x, w, bias) + z)."""
-    body = _Body(node)
+    body = Body(node)
     y = body.add("Conv", body.operand(0), body.operand(1), body.operand(2))
     ours = ("activation", "activation_params")
     body.nodes[-1].attribute.extend(a for a in node.proto.attribute if a.name not in ours)
@@ -81,27 +33,33 @@ def _fused_conv(node: Node) -> FunctionProto:
 
 def _fused_gemm(node: Node) -> FunctionProto:
     """activation(Gemm(a, b, c))."""
-    body = _Body(node)
+    body = Body(node)
     y = body.add("Gemm", *(body.operand(k) for k in range(len(node.inputs))))
     gemm = ("alpha", "beta", "transA", "transB")
     body.nodes[-1].attribute.extend(a for a in node.proto.attribute if a.name in gemm)
     name = node.string("activation", "Relu")
-    given = (node.attributes.get(f"activation_{p}") for p in _ACTIVATIONS.get(name, ()))
+    given = (node.attributes.get(f"activation_{p}") for p in ACTIVATIONS.get(name, ()))
     return body.function(body.activate(y, name, [a.f for a in given if a is not None]))
 
 
 def _fused_matmul(node: Node) -> FunctionProto:
-    """alpha * matmul of the operands, each with its last two dims swapped where asked."""
-    body = _Body(node)
-    if node.flag("transBatchA") or node.flag("transBatchB"):
-        raise UserError("transBatchA and transBatchB are not supported", where=node.where)
+    """alpha * matmul of the operands, each with its dims moved as asked.
+
+    A batch is moved where it stands after the rows: [m, b.., k] is [b.., m, k]; a transpose then
+    swaps the last two dims.
+    """
+    body = Body(node)
     operands: list[str] = []
-    for k, flag in enumerate(("transA", "transB")):
+    for k, side in enumerate("AB"):
         rank = len(node.value(k).shape)
-        order = [*range(rank - 2), rank - 1, rank - 2]
-        swap = node.flag(flag) and rank > 1
+        order = list(range(rank))
+        if node.flag(f"transBatch{side}") and rank > 2:
+            order = [*range(1, rank - 1), 0, rank - 1]
+        if node.flag(f"trans{side}") and rank > 1:
+            order[-2:] = order[:-3:-1]
         x = body.operand(k)
-        operands.append(body.add("Transpose", x, perm=order) if swap else x)
+        moved = order != list(range(rank))
+        operands.append(body.add("Transpose", x, perm=order) if moved else x)
     y = body.add("MatMul", *operands)
     return body.function(body.add("Mul", y, body.number(node.float("alpha", 1.0), y)))
 
@@ -110,7 +68,7 @@ def _gelu(approximate: str) -> Callable[[Node], FunctionProto]:
     """Gelu of the first operand, or of its sum with the second."""
 
     def make(node: Node) -> FunctionProto:
-        body = _Body(node)
+        body = Body(node)
         x = body.add("Add", "x0", "x1") if node.has(1) else "x0"
         return body.function(body.add("Gelu", x, approximate=approximate))
 
@@ -119,14 +77,14 @@ def _gelu(approximate: str) -> Callable[[Node], FunctionProto]:
 
 def _quick_gelu(node: Node) -> FunctionProto:
     """x * sigmoid(alpha * x)."""
-    body = _Body(node)
+    body = Body(node)
     scaled = body.add("Mul", "x0", body.number(node.float("alpha", 1.702), "x0"))
     return body.function(body.add("Mul", "x0", body.add("Sigmoid", scaled)))
 
 
 def _skip_layer_normalization(node: Node) -> FunctionProto:
     """LayerNormalization(x + skip + bias, gamma, beta); the sum is the fourth result."""
-    body = _Body(node)
+    body = Body(node)
     if node.wants(1) or node.wants(2):
         raise UserError("mean and inverse deviation are not supported", where=node.where)
     total = body.add("Add", "x0", "x1")
@@ -138,16 +96,51 @@ def _skip_layer_normalization(node: Node) -> FunctionProto:
     return body.function(y, y, y, total)
 
 
+def _root_mean_square(body: Body, x: str, scale: str, axis: int) -> str:
+    """x / sqrt(mean(x * x) + epsilon) * scale, over the dims from an axis on."""
+    rank = len(body.node.value(0).shape)
+    axes = body.integers(*range(axis % rank, rank))
+    mean = body.add("ReduceMean", body.add("Mul", x, x), axes, keepdims=1)
+    shifted = body.add("Add", mean, body.number(body.node.float("epsilon", 1e-5), x))
+    return body.add("Mul", body.add("Div", x, body.add("Sqrt", shifted)), scale)
+
+
+def _simplified_layer_normalization(node: Node) -> FunctionProto:
+    """LayerNormalization without mean and bias."""
+    body = Body(node)
+    if node.wants(1):
+        raise UserError("the inverse deviation is not supported", where=node.where)
+    return body.function(_root_mean_square(body, "x0", "x1", node.int("axis", -1)))
+
+
+def _skip_simplified_layer_normalization(node: Node) -> FunctionProto:
+    """SimplifiedLayerNormalization(x + skip + bias, gamma); the sum is the fourth result."""
+    body = Body(node)
+    if node.wants(1) or node.wants(2):
+        raise UserError("mean and inverse deviation are not supported", where=node.where)
+    total = body.add("Add", "x0", "x1")
+    if node.has(3):
+        total = body.add("Add", total, body.operand(3))
+    y = _root_mean_square(body, total, "x2", -1)
+    return body.function(y, y, y, total)
+
+
 _FUSED: dict[str, Callable[[Node], FunctionProto]] = {
+    "Attention": attention,
     "BiasGelu": _gelu("none"),
+    "EmbedLayerNormalization": embed_layer_normalization,
     "FastGelu": _gelu("tanh"),
     "FusedConv": _fused_conv,
     "FusedGemm": _fused_gemm,
     "FusedMatMul": _fused_matmul,
     "Gelu": _gelu("none"),
     "QuickGelu": _quick_gelu,
+    "SimplifiedLayerNormalization": _simplified_layer_normalization,
     "SkipLayerNormalization": _skip_layer_normalization,
+    "SkipSimplifiedLayerNormalization": _skip_simplified_layer_normalization,
 }
+# Written without the domain.
+_PLAIN = frozenset({"SimplifiedLayerNormalization"})
 
 
 def fused_body(node: Node, domain: str) -> FunctionProto | None:
@@ -156,5 +149,6 @@ def fused_body(node: Node, domain: str) -> FunctionProto | None:
     Raises:
         UserError: it has an activation or a result that has no body here.
     """
-    make = _FUSED.get(node.op_type) if domain == DOMAIN else None
+    ours = domain == DOMAIN or (domain == "" and node.op_type in _PLAIN)
+    make = _FUSED.get(node.op_type) if ours else None
     return None if make is None else make(node)

@@ -30,6 +30,11 @@ CASES = [
         [(4, 3), (4, 5), (5,)],
         {"activation": "LeakyRelu", "activation_alpha": 0.3, "transA": 1, "alpha": 2.0},
     ),
+    ("Attention", [(2, 5, 8), (8, 24), (24,)], {"num_heads": 2}),
+    ("Attention", [(1, 5, 8), (8, 24), (24,)], {"num_heads": 4, "scale": 0.3}),
+    ("Attention", [(2, 5, 8), (8, 24), (24,)], {"num_heads": 2, "unidirectional": 1}),
+    ("SkipSimplifiedLayerNormalization", [(2, 3, 8), (2, 3, 8), (8,)], {"epsilon": 1e-3}),
+    ("SkipSimplifiedLayerNormalization", [(2, 3, 8), (2, 3, 8), (8,), (8,)], {}),
     ("SkipLayerNormalization", [(2, 3, 8), (2, 3, 8), (8,), (8,), (8,)], {"epsilon": 1e-3}),
     ("SkipLayerNormalization", [(2, 3, 8), (2, 3, 8), (8,)], {"epsilon": 1e-3}),
     *(
@@ -85,6 +90,69 @@ def test_a_fused_op_is_what_onnxruntime_computes(
     expected, found = both(tmp_path / "m.onnx")
     # FastGelu of onnxruntime approximates tanh.
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_fused_product_moves_dims_as_onnxruntime_does(seed: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(seed)
+    m, k, n, *batch = (int(v) for v in rng.permutation([2, 3, 4, 5, 6])[: rng.integers(3, 6)])
+    attributes: dict[str, Any] = {"alpha": 0.5}
+    shapes: Shapes = []
+    for side, (rows, columns) in (("A", (m, k)), ("B", (k, n))):
+        swapped, moved = (int(v) for v in rng.integers(0, 2, 2))
+        moved = moved if batch else 0
+        attributes |= {f"trans{side}": swapped, f"transBatch{side}": moved}
+        rows, columns = (columns, rows) if swapped else (rows, columns)
+        shapes.append((rows, *batch, columns) if moved else (*batch, rows, columns))
+    save(tmp_path / "m.onnx", "FusedMatMul", shapes, attributes)
+    expected, found = both(tmp_path / "m.onnx")
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+def test_a_norm_without_a_mean_stands_in_the_onnx_domain(tmp_path: Path) -> None:
+    save(tmp_path / "m.onnx", "SimplifiedLayerNormalization", [(2, 3, 8), (8,)], {"epsilon": 1e-3})
+    model = onnx.load(tmp_path / "m.onnx")
+    model.graph.node[0].domain = ""
+    onnx.save(model, tmp_path / "m.onnx")
+    expected, found = both(tmp_path / "m.onnx")
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_embeddings_and_masks_are_what_onnxruntime_computes(masked: bool, tmp_path: Path) -> None:
+    """EmbedLayerNormalization, then Attention, with a mask or without."""
+    rng = np.random.default_rng(2)
+    table = {"words": (9, 8), "places": (6, 8), "kinds": (2, 8), "g": (8,), "b": (8,)}
+    table |= {"w": (8, 24), "wb": (24,)}
+    given = ["ids", "segments", "words", "places", "kinds", "g", "b"]
+    read = ["e", "w", "wb", *(["mask"] if masked else [])]
+    nodes = [
+        helper.make_node("EmbedLayerNormalization", given, ["e", ""], domain="com.microsoft"),
+        helper.make_node("Attention", read, ["y"], domain="com.microsoft", num_heads=2),
+    ]
+    names = ["ids", "segments", *(["mask"] if masked else [])]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info(name, TensorProto.INT32, (2, 5)) for name in names],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [
+            onnx.numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+            for name, shape in table.items()
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), tmp_path / "m.onnx")
+    feeds = {
+        "ids": rng.integers(0, 9, (2, 5)).astype(np.int32),
+        "segments": rng.integers(0, 2, (2, 5)).astype(np.int32),
+    }
+    if masked:
+        feeds["mask"] = np.array([[1, 1, 1, 0, 0], [1, 0, 1, 1, 1]], np.int32)
+    session = ort.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    expected = np.asarray(session.run(None, feeds)[0])
+    found = reference.run(import_onnx(tmp_path / "m.onnx"), feeds)["y"]
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_sum_is_the_fourth_result(tmp_path: Path) -> None:

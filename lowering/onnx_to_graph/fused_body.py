@@ -1,0 +1,67 @@
+"""The nodes of one fused op's body, written down one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onnx import FunctionProto, NodeProto, TensorProto, helper
+
+from ...dialects.errors import UserError, did_you_mean
+from .node import Node
+
+DOMAIN = "com.microsoft"
+OPSET = 20  # of the bodies: the first with Gelu
+
+# Attributes of an activation, in the order of FusedConv's `activation_params`.
+ACTIVATIONS: dict[str, tuple[str, ...]] = {
+    "Relu": (),
+    "Tanh": (),
+    "Sigmoid": (),
+    "LeakyRelu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"),
+    "Clip": ("min", "max"),
+}
+
+
+class Body:
+    """The nodes of one body; operands beyond those given are named ''."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.nodes: list[NodeProto] = []
+
+    def operand(self, k: int) -> str:
+        return f"x{k}" if self.node.has(k) else ""
+
+    def add(self, op_type: str, *inputs: str, **attributes: Any) -> str:
+        result = f"t{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op_type, inputs, [result], **attributes))
+        return result
+
+    def integers(self, *values: int) -> str:
+        """A list of integers: a shape, axes."""
+        return self.add("Constant", value_ints=list(values))
+
+    def number(self, value: float, like: str) -> str:
+        """A scalar of the element type of another value."""
+        scalar = helper.make_tensor("", TensorProto.FLOAT, [], [value])
+        return self.add("CastLike", self.add("Constant", value=scalar), like)
+
+    def activate(self, value: str, name: str, parameters: Sequence[float]) -> str:
+        """An activation by its ONNX name. Raises UserError where it is unknown."""
+        if name not in ACTIVATIONS:
+            hint = did_you_mean(name, ACTIVATIONS) or f"known: {', '.join(ACTIVATIONS)}"
+            raise UserError(f"activation '{name}' is unknown", where=self.node.where, hint=hint)
+        if name == "Clip":
+            return self.add("Clip", value, *(self.number(p, value) for p in parameters))
+        return self.add(name, value, **dict(zip(ACTIVATIONS[name], parameters, strict=False)))
+
+    def function(self, *results: str) -> FunctionProto:
+        inputs = [f"x{k}" for k in range(len(self.node.inputs))]
+        opsets = [helper.make_opsetid("", OPSET)]
+        name = self.node.op_type
+        return helper.make_function(DOMAIN, name, inputs, list(results), self.nodes, opsets)
+
+
+__all__ = ["ACTIVATIONS", "DOMAIN", "Body"]
