@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from ...dialects.canonical_scope import Source
+from ...dialects.canonical_scope import Source, leaf
 from ...dialects.errors import UserError
-from ...dialects.graph import WeightOp
 from ...dialects.program import Program
-from ...dialects.types import Tensor
+from ...dialects.types import Array, Tensor
 from . import constants, witness
 from .differences import (
     Pairs,
@@ -21,10 +21,12 @@ from .differences import (
     depends_on,
     first_lost,
     foreign_constants,
+    narrower,
 )
 from .identities import STATEMENTS
 from .match import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
+from .sample import Sampler
 from .translate import Translator
 from .verdict import (
     DIFFERENT,
@@ -42,7 +44,7 @@ from .verdict import (
 )
 from .weights import Weights
 
-# With constants of unknown origin, differences below this may be their rounding.
+# Differences below this may be the rounding of literals, or of constants of unknown origin.
 _LOOSE = 1e-4
 # Multiplications of one field check: before a witness was looked for, and after.
 _LIGHT, _HEAVY = 3e9, 6e10
@@ -137,6 +139,7 @@ class _Comparison:
     def run(self) -> Verdict:
         self.weights = Weights(self.a, self.b)
         self.prover = Prover(self.seed, self.deadline, most_work=_LIGHT)
+        self.sampler = Sampler(self._inputs(), self.weights.data, self.prover.check)
         found: list[Verdict] = []
         for more in (False, True):
             try:
@@ -148,15 +151,15 @@ class _Comparison:
                 return verdict
             found.append(verdict)
         try:
-            different = self._by_residues()
+            different = self._by_a_little() or self._by_residues()
         except OutOfTimeError:
             different = None
         return found[0] if different is None else different
 
     def _match(self, more: bool) -> Verdict:
         """Match all values; `more` allows identities of functions, and constants by their value."""
-        matcher = Matcher(self.prover, functions=more)
-        if more and any(self.foreign):
+        matcher = Matcher(self.prover, self.sampler, functions=more)
+        if more:
             matcher.constants = self.weights.data
         first = self._translator("a", self.a, matcher).program(self.a, self.a.input_names)
         other = self._translator("b", self.b, matcher)
@@ -177,11 +180,25 @@ class _Comparison:
             ]
         return self._verdict(matcher, proofs)
 
+    def _inputs(self) -> dict[str, Callable[[], Array]]:
+        """The data of weights, and of inputs one draw."""
+        drawn = {
+            leaf(f"input {name}", t.get_shape(), t.element_type).token: (name, t)
+            for name, t in self.a.inputs.items()
+        }
+        ours = {
+            token: partial(witness.draw, name, type_, self.seed - self.seed % 3, 1.0)
+            for token, (name, type_) in drawn.items()
+        }
+        return ours
+
     def _translator(self, side: str, program: Program, matcher: Matcher) -> Translator:
         translator = Translator(
             weight=lambda op: self.weights.source(op, program),
             merge=matcher.add if side == "a" else matcher.merge,
             side=side,
+            data=lambda op: program.weights.get(op.key),
+            called=self.sampler.called,
         )
         translator.literal_expression = lambda op: self.weights.literal(op, program)
         return translator
@@ -190,6 +207,8 @@ class _Comparison:
         known = matcher.matched.get(b.token)
         if a is b:
             return Proof(True, "structural") if known is None else known
+        if not matcher.agree(a, b) or matcher.is_out_of_reach(b):
+            return Proof(None)
         try:
             proof = matcher.compare(a, b)
         except OutOfTimeError:
@@ -297,10 +316,23 @@ class _Comparison:
         return self._base(UNKNOWN, outputs, reason=reason)
 
     def _different(self, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> Verdict | None:
-        """The verdict "different", where a concrete input shows it."""
-        tolerance = _LOOSE if self._foreign_constants() else witness.TOLERANCE
+        """The verdict "different", where a concrete input shows more than any rounding makes."""
         wanted = self._decidable(pairs, proofs)
-        found = by_witness(self.a, self.b, self.order, pairs, wanted, self.prover, tolerance)
+        found = by_witness(self.a, self.b, self.order, pairs, wanted, self.prover, _LOOSE)
+        return None if found is None else self._differing(found, matcher, pairs, proofs)
+
+    def _by_a_little(self) -> Verdict | None:
+        """The same by a small difference, which literals and constants, if rounded, explain not.
+
+        Literals are no longer in doubt: rounded ones were tried and are not all that differs.
+        """
+        if self.state is None:
+            return None
+        matcher, pairs, proofs = self.state
+        wanted = self._decidable(pairs, proofs)
+        foreign = frozenset(name for names in self.foreign for name in names)
+        small = witness.TOLERANCE
+        found = by_witness(self.a, self.b, self.order, pairs, wanted, self.prover, small, foreign)
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:
@@ -323,7 +355,8 @@ class _Comparison:
     def _differing(
         self, found: Difference, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]
     ) -> Verdict:
-        found = replace(found, inside=first_lost(matcher, pairs, proofs))
+        inside, why = first_lost(matcher, pairs, proofs), narrower(self.a, self.b)
+        found = replace(found, inside=inside, why=why)
         method = "reference" if found.witness else FIELD
         outputs = tuple(
             OutputVerdict(name, EQUAL if p.equal else UNKNOWN, (p.method,) if p.equal else ())
@@ -332,18 +365,6 @@ class _Comparison:
             for name, p in zip(self.a.output_names, proofs, strict=True)
         )
         return self._base(DIFFERENT, outputs, matcher=matcher, difference=found)
-
-    def _foreign_constants(self) -> bool:
-        """Whether a program holds data that the other one does not: it may be folded."""
-        names = [
-            {
-                self.weights.identity(op, p)
-                for op in p.main.body.block.ops
-                if isinstance(op, WeightOp)
-            }
-            for p in (self.a, self.b)
-        ]
-        return names[0] != names[1]
 
 
 __all__ = ["compare", "correspondence", "fresh_seed"]

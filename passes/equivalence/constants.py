@@ -24,6 +24,7 @@ from ...dialects.canonical_scope import (
     Extents,
     Factor,
     Guard,
+    Leaf,
     Read,
     Reduce,
     Scope,
@@ -119,10 +120,21 @@ def _tokens(factors: Sequence[Factor], first: int, order: Sequence[int], count: 
 def _is_constant(f: Factor, data: Data) -> bool:
     """Whether a factor is computed from constants alone."""
     if isinstance(f, Read):
-        return f.source.token in data and f.outside == 0.0
+        return _is_data(f.source, data) and f.outside == 0.0
     if isinstance(f, Apply):
-        return all(s.token in data for a in f.args for s in sources_of(a))
+        return all(_is_data(s, data) for a in f.args for s in sources_of(a))
     return False
+
+
+def _is_data(source: Source, data: Data) -> bool:
+    return source.token in data or (isinstance(source, Leaf) and source.data is not None)
+
+
+def _array(source: Source, data: Data) -> Array:
+    if source.token in data:
+        return data[source.token]()
+    assert isinstance(source, Leaf) and source.data is not None
+    return np.array([float(v) for v in source.data]).reshape(source.shape)
 
 
 def _coefficient(
@@ -158,7 +170,7 @@ def _evaluate_factor(f: Factor, wide: Extents, its: Sequence[int], data: Data) -
     shape = [wide[k] for k in its]
     match f:
         case Read(source, index, _):
-            array = data[source.token]()
+            array = _array(source, data)
             at = [np.asarray(e.evaluate(points)) for e in index]
             inside: Any = True
             for position, size in zip(at, array.shape, strict=True):
@@ -221,6 +233,8 @@ def _apart(group: _Group, dtype: np.dtype[Any]) -> float:
             size = np.maximum(size, np.abs(part))
         totals.append(total)
     wrong = np.abs(totals[0] - totals[1])
-    unit = np.spacing(size.astype(dtype)).astype(np.float64)
-    apart = wrong / unit
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = np.spacing(size.astype(dtype)).astype(np.float64)
+        beside = 4 * np.spacing((size / 4).astype(dtype)).astype(np.float64)
+        apart = wrong / np.where(np.isfinite(unit), unit, beside)  # none is above the largest
     return float(apart.max()) if np.isfinite(apart).all() else float("inf")

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ...dialects.canonical_scope import Apply, Leaf, Read, Reduce, Scope, Source, Symbol
 from ...dialects.errors import UserError
 from ...dialects.program import Program, where
-from ...dialects.types import is_float
+from ...dialects.types import element_of, is_float
 from . import witness
 from .field import Evaluator, TooLargeError, schedule
 from .match import Matcher
@@ -17,6 +17,8 @@ from .prove import Proof, Prover
 from .residues import BadPrimeError, Residues, draw_primes
 from .verdict import Difference
 
+# Floats that round so coarsely that it shows, as they are called in print.
+_NARROW = {"f16": "float16", "bf16": "bfloat16"}
 # For each output the source of either program.
 Pairs: TypeAlias = "Sequence[tuple[Source, Source]]"
 
@@ -29,8 +31,13 @@ def by_witness(
     wanted: Sequence[bool],
     prover: Prover,
     tolerance: float,
+    foreign: frozenset[str] = frozenset(),
 ) -> Difference | None:
-    """A difference of float64 values on drawn inputs, of an output that is `wanted`."""
+    """A difference of float64 values on drawn inputs, of an output that is `wanted`.
+
+    Args:
+        tolerance, foreign: see `witness.find`.
+    """
     if not any(wanted):
         return None
     scales, names = _scales(pairs), a.output_names
@@ -42,7 +49,7 @@ def by_witness(
             return None
         seed, scale = prover.seed + k, scales[k % len(scales)]
         try:
-            found = witness.find(a, b, list(order), seed, scale, tolerance)
+            found = witness.find(a, b, list(order), seed, scale, tolerance, foreign)
         except UserError:  # these inputs suit it not, or the reference cannot run it at all
             continue
         for d in found:
@@ -163,6 +170,21 @@ def foreign_constants(matcher: Matcher, pairs: Pairs) -> list[list[str]]:
         return sorted(labels[token] for token in only)
 
     return [apart(pair) for pair in pairs]
+
+
+def narrower(a: Program, b: Program) -> str:
+    """In words, which narrow floats one of two programs computes in and the other does not."""
+    used = [
+        {str(element_of(v)) for op in p.main.body.block.ops for v in op.results} for p in (a, b)
+    ]
+    for mine, theirs, which in ((*used, "first"), (*used[::-1], "second")):
+        found = sorted(_NARROW[name] for name in _NARROW.keys() & mine - theirs)
+        if found:
+            return (
+                f"the {which} program computes in {' and '.join(found)}, which rounds; "
+                "the other does not"
+            )
+    return ""
 
 
 def first_lost(matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> str:

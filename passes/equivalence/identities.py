@@ -24,6 +24,7 @@ from ...dialects.canonical_scope import (
     Reduce,
     Scope,
     Source,
+    Symbol,
     Term,
     add,
     apply,
@@ -53,6 +54,7 @@ STATEMENTS: dict[str, str] = {
     "even-function": "f(-x) = f(x) for abs, cos, cosh",
     "power-of-half": "pow(x, 1/2) = sqrt(x), pow(x, -1/2) = 1 / sqrt(x)",
     "square-of-root": "sqrt(x) sqrt(x) = x",
+    "infinite-mask": "x + inf = inf and x - inf = -inf for finite x",
     "rounded-literal": "a literal that is a rational p/q or sqrt(p/q) rounded stands for it",
 }
 _ODD = frozenset({"erf", "sin", "tan", "asin", "atan", "sinh", "asinh", "atanh"})
@@ -96,7 +98,7 @@ class Rewriter:
             total.append(bind(value, extents, term.sums) if term.sums else value)
             if sum(len(e.terms) for e in total) > 256:
                 raise TooManyTermsError
-        return add(*total)
+        return self._masked(add(*total), extents)
 
     def _factor(self, f: Factor, extents: Extents) -> Expr:
         match f:
@@ -200,6 +202,29 @@ class Rewriter:
             root if exponent is not None and exponent > 0 else self.call("recip", [root], extents)
         )
 
+    def _masked(self, total: Expr, extents: Extents) -> Expr:
+        """A sum with a choice that has an infinite side: the choice of the sums with each side."""
+        for term in total.terms:
+            f = term.factors[0] if len(term.factors) == 1 and not term.sums else None
+            if not isinstance(f, Apply) or f.function != "raw.select" or term.coefficient != 1:
+                continue
+            rest = Expr(tuple(t for t in total.terms if t is not term))
+            if not rest.terms or rest.symbolic:
+                continue
+            self.used.add("infinite-mask")
+            condition, *sides = f.args
+            sums = [s if _is_infinite(s) else self._masked(add(rest, s), extents) for s in sides]
+            return self.call("raw.select", [condition, *sums], extents)
+        return total
+
+    def choice(self, args: Sequence[Expr], extents: Extents) -> Expr | None:
+        """A choice by a condition or by its opposite, whichever is written first."""
+        condition, then, otherwise = args
+        opposite = add(constant(1), scale(condition, -1))
+        if opposite.token < condition.token:
+            return apply("raw.select", [opposite, otherwise, then], extents)
+        return None
+
     # --- products and literals ---
 
     def _products(self, value: Expr, extents: Extents) -> Expr:
@@ -277,6 +302,7 @@ _RULES: dict[str, Rule] = {
     "exp": Rewriter.exp,
     "recip": Rewriter.recip,
     "pow": Rewriter.power,
+    "raw.select": Rewriter.choice,
     **{name: _symmetric(name) for name in sorted(_ODD | _EVEN)},
 }
 
@@ -286,6 +312,11 @@ def _product(factors: Iterable[Factor], extents: Extents) -> Expr:
     for f in factors:
         value = multiply(value, factor(f, extents), extents)
     return value
+
+
+def _is_infinite(value: Expr) -> bool:
+    inner = single_factor(value)
+    return isinstance(inner, Symbol) and inner.value != "nan"
 
 
 def _inverse(f: Factor) -> str:

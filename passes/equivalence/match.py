@@ -9,6 +9,8 @@ arbitrary: what is equal for all of them is equal.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
@@ -16,16 +18,26 @@ from xdsl.ir import Operation
 from ...dialects.canonical_body import moves_data
 from ...dialects.canonical_scope import Scope, Source
 from .constants import Data, prove_up_to_constants
-from .field import schedule
+from .field import schedule, sources_of
 from .identities import prove_up_to_functions
 from .needed import Needed
 from .prove import STRUCTURAL, Proof, Prover
+from .relate import layout, through
+from .sample import Sampler
 
 # Candidates tried for one scope, and times that a proof is repeated over an earlier cut.
-MOST_CANDIDATES, FEW_CANDIDATES = 6, 3
-MOST_WIDENINGS = 4
+MOST_CANDIDATES = 4
+MOST_WIDENINGS = 3
+# Proofs tried of what is computed from a value whose proof failed.
+MOST_AFTER = 2
+# Drawn values nearer than this, relative to the largest, may be equal; with constants that were
+# rounded on the way, this.
+_EXACT, _ROUNDED = 3e-12, 1e-5
 # Scopes between a value and the cut, past which a value is not compared on the way.
 MOST_BETWEEN = 32
+# Of them so many may be values that the first program has nowhere: past them, that two values are
+# the same is chance (a softmax that is 0 or 1), or too far to see.
+MOST_APART = 10
 
 
 @dataclass
@@ -33,19 +45,23 @@ class Matcher:
     """The values of the first program, and which of them the second one is known to compute.
 
     Attributes:
+        sampler: values on drawn inputs, by which candidates are chosen.
         functions: whether identities of functions may be used.
         constants: the data of weights, where coefficients may be compared by value; `apart` is how
             many ulps those taken as equal are apart.
     """
 
     prover: Prover
+    sampler: Sampler
     first: dict[str, Source] = field(default_factory=dict[str, Source])
     origin: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    order: dict[str, int] = field(default_factory=dict[str, int])
     matched: dict[str, Proof] = field(default_factory=dict[str, Proof])
     proofs: list[Proof] = field(default_factory=list[Proof])
     unmatched: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    stuck: dict[str, int] = field(default_factory=dict[str, int])
     leaves: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    by_shape: dict[object, list[Scope]] = field(default_factory=dict[object, list[Scope]])
+    by_size: dict[object, list[Scope]] = field(default_factory=dict[object, list[Scope]])
     needed: Needed = field(default_factory=Needed)
     functions: bool = False
     constants: Data | None = None
@@ -56,82 +72,141 @@ class Matcher:
         if isinstance(source, Scope) and source.token not in self.first:
             self.first[source.token] = source
             self.origin[source.token] = op
-            key = self._key(source)
-            self.by_shape.setdefault(key, []).append(source)
+            self.order[source.token] = len(self.order)
+            self.by_size.setdefault(_size(source), []).append(source)
         return source
 
     def merge(self, source: Source, op: Operation) -> Source:
         """Take a scope of the second program and return what stands for it."""
-        if not isinstance(source, Scope) or moves_data(source.expr):
+        if not isinstance(source, Scope):
+            return source
+        moves = moves_data(source.expr)
+        if moves and not self._reads_unmatched(source):
             return source
         if source.token in self.first:
             if source.token not in self.matched:
                 self._note(source, Proof(True, STRUCTURAL))
             return source
-        for candidate in self._candidates(source):
-            proof = self.compare(candidate, source)
-            if proof.equal:
-                self._note(candidate, proof)
-                return candidate
-        self.unmatched[source.token] = op
+        if not self.is_hopeless(source):
+            for candidate, value in self._candidates(source):
+                proof = self.compare(value, source)
+                if proof.equal:
+                    self._note(candidate, proof)
+                    return value
+                self.stuck.setdefault(source.token, 0)
+            self._count_stuck(source)
+        if not moves:
+            self.unmatched[source.token] = op
         return source
 
+    def is_hopeless(self, source: Source) -> bool:
+        """Whether a value that could not be proved, with what reads it, lies on the way here."""
+        nodes = schedule(source, frozenset(self.matched)) if self.stuck else []
+        return any(self.stuck.get(node.token, 0) >= MOST_AFTER for node in nodes)
+
+    def is_out_of_reach(self, source: Source) -> bool:
+        """Whether it is hopeless, and far from all that is matched."""
+        nodes = schedule(source, frozenset(self.matched))
+        return len(nodes) > MOST_BETWEEN and self.is_hopeless(source)
+
+    def _count_stuck(self, source: Source) -> None:
+        """A proof failed: so many may, after the first one that did."""
+        if source.token not in self.stuck:
+            return
+        for node in schedule(source, frozenset(self.matched)):
+            if node.token in self.stuck and node is not source:
+                self.stuck[node.token] += 1
+
+    def _reads_unmatched(self, source: Scope) -> bool:
+        """Whether a scope reads a part of one that has no counterpart."""
+        read = sources_of(source.expr)
+        return any(isinstance(s, Scope) and s.token not in self.first for s in read)
+
     def _note(self, source: Source, proof: Proof) -> None:
-        self.matched[source.token] = proof
+        """What reads a scope that only moves data reads what it moves."""
         self.proofs.append(proof)
+        self.matched.setdefault(source.token, proof)
+        if isinstance(source, Scope) and moves_data(source.expr):
+            for inner in sources_of(source.expr):
+                if isinstance(inner, Scope):
+                    self.matched.setdefault(inner.token, proof)
 
-    def _candidates(self, source: Scope) -> list[Scope]:
-        """Scopes of the first program to compare with, those over the same values first."""
+    def _candidates(self, source: Scope) -> Iterator[tuple[Scope, Source]]:
+        """Scopes of the first program with the same value on drawn inputs, in what layout.
+
+        Those of the same shape come first, and those without a counterpart.
+        """
         cut = frozenset(self.matched)
-        if len(schedule(source, cut)) > MOST_BETWEEN:
-            return []
-        wanted = self._below(source, cut)
-        alike: list[Scope] = []
-        others: list[Scope] = []
-        for candidate in self.by_shape.get(self._key(source), ()):
-            if candidate.token not in self.matched:
-                same = self._below(candidate, cut) == wanted
-                (alike if same else others).append(candidate)
-        if self.constants is not None:
-            return alike[:MOST_CANDIDATES]
-        return [*alike, *others][: MOST_CANDIDATES if alike else FEW_CANDIDATES]
+        between = schedule(source, cut)
+        apart = [n for n in between if n.token in self.unmatched and n.token not in self.stuck]
+        if len(between) > MOST_BETWEEN or len(apart) > MOST_APART:
+            return
+        among = self.by_size.get(_size(source), [])
+        value = self.sampler.value(source) if among else None
+        if value is None:
+            return
+        ranked = sorted(
+            (c.shape != source.shape, c.token in self.matched, moves_data(c.expr), k)
+            for k, c in enumerate(among)
+        )
+        tried = 0
+        for *_, k in ranked:
+            other = self.sampler.value(among[k])
+            digits = None if other is None else layout(value, other, self.tolerance)
+            if digits is None:
+                continue
+            yield among[k], through(among[k], digits, source)
+            tried += 1
+            if tried == MOST_CANDIDATES:
+                return
 
-    def _below(self, source: Source, cut: frozenset[str]) -> frozenset[str]:
-        """What a source is computed from: matched values and leaves, but for constants."""
-        found = Needed(cut).of(source)
-        return found if self.constants is None else found - self.constants.keys()
+    def agree(self, a: Source, b: Source) -> bool:
+        """Whether two sources have one value on drawn inputs, or it is not known."""
+        mine, theirs = self.sampler.value(a), self.sampler.value(b)
+        if mine is None or theirs is None or not mine.size:
+            return True
+        return layout(mine, theirs, self.tolerance) == ((mine.size, 1),)
 
-    def _key(self, source: Source) -> object:
-        """What candidates share: shape, type, leaves (constants aside where these may differ)."""
-        leaves = self.leaves_of(source)
-        if self.constants is not None:
-            leaves = frozenset(token for token in leaves if token not in self.constants)
-        return source.shape, source.element, leaves
+    @property
+    def tolerance(self) -> float:
+        return _ROUNDED if self.functions else _EXACT
 
     def compare(self, a: Source, b: Source) -> Proof:
-        """Prove a pair over the matched values, then over earlier ones where that fails."""
+        """Prove a pair over the matched values, then over earlier ones where that fails.
+
+        Values that only one of the two is computed from are opened before anything is tried: what
+        holds for all of them is seldom needed, and an attempt that fails takes the longest.
+        """
         cut = frozenset(self.matched)
         proof = Proof(None)
         for _ in range(MOST_WIDENINGS):
+            cut = self._common(a, b, cut)
             proof = self._prove(a, b, cut)
             if proof.equal:
                 return proof
-            only = self._frontier(a, cut) ^ self._frontier(b, cut)
-            if not only:
+            shared = self._frontier(a, cut) & self.order.keys()
+            if not shared:
                 return proof
-            cut -= only
+            cut -= {max(shared, key=self.order.__getitem__)}
         return proof
 
+    def _common(self, a: Source, b: Source, cut: frozenset[str]) -> frozenset[str]:
+        """The cut without values that only one of the two reads, the last of them first."""
+        while only := (self._frontier(a, cut) ^ self._frontier(b, cut)) & self.order.keys():
+            cut -= {max(only, key=self.order.__getitem__)}
+        return cut
+
     def _prove(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
-        if self.constants is not None and self.leaves_of(a) != self.leaves_of(b):
-            proof, apart = prove_up_to_constants(self.prover, a, b, cut, self.constants)
-            self.apart = max(self.apart, apart) if proof.equal else self.apart
-            return proof
         proof = self.prover.prove(a, b, cut)
-        if proof.equal or not self.functions:
-            return proof
-        found = prove_up_to_functions(self.prover, a, b, cut)
-        return found if found.equal else proof
+        if not proof.equal and self.functions:
+            found = prove_up_to_functions(self.prover, a, b, cut)
+            proof = found if found.equal else proof
+        if not proof.equal and self.constants is not None:
+            found, apart = prove_up_to_constants(self.prover, a, b, cut, self.constants)
+            if found.equal:
+                self.apart = max(self.apart, apart)
+                return found
+        return proof
 
     def _frontier(self, source: Source, cut: frozenset[str]) -> frozenset[str]:
         nodes = schedule(source, cut - {source.token})
@@ -143,3 +218,7 @@ class Matcher:
             if node.token not in self.leaves:
                 self.leaves[node.token] = self.needed.of(node)
         return self.leaves[source.token]
+
+
+def _size(source: Scope) -> object:
+    return math.prod(source.shape), source.element

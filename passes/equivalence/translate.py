@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin, DictionaryAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import Builtin, DictionaryAttr, ModuleOp, StringAttr, i1
 from xdsl.dialects.func import Func, ReturnOp
 from xdsl.dialects.math import Math
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -22,9 +22,11 @@ from ...dialects.algebra import ALGEBRA, ExternOp, OnesOp, ScopeOp
 from ...dialects.canonical_body import from_op, literal_value
 from ...dialects.canonical_body import read as read_through
 from ...dialects.canonical_scope import (
+    Leaf,
     Read,
     Scope,
     Source,
+    apply,
     constant,
     factor,
     leaf,
@@ -34,12 +36,15 @@ from ...dialects.canonical_scope import (
 )
 from ...dialects.errors import UserError
 from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
+from ...dialects.graph.data import GatherOp
 from ...dialects.index import Index, flatten, iterators, normalise, row_major_strides, unflatten
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
 from ...dialects.program import Program, main_of, return_of, where
+from ...dialects.reference import rebuild_extern
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.scope_builder import Source as Operand
-from ...dialects.types import element_of, is_float, is_static, shape_of, tensor_type
+from ...dialects.types import Array, element_of, is_float, is_static, shape_of, tensor_type
+from .static_gather import DataOf, static_gather
 
 Merge = Callable[[Source, Operation], Source]
 
@@ -67,6 +72,14 @@ def _keep(source: Source, op: Operation) -> Source:
     return source
 
 
+def _no_data(op: WeightOp) -> Array | None:
+    return None
+
+
+def _no_call(source: Leaf, op: Operation, number: int) -> None:
+    pass
+
+
 @dataclass
 class Translator:
     """Turn ops into sources, in order.
@@ -76,11 +89,15 @@ class Translator:
         literal_expression: what a literal that keeps its expression stands for.
         merge: told of each scope with the op it comes from; returns what stands for it from now on.
         side: distinguishes the programs where nothing else may (random nodes).
+        data: the numbers of a weight, where they are at hand.
+        called: told of each result of an op that no scope expresses, and which one it is.
     """
 
     weight: Callable[[WeightOp], Source]
     merge: Merge = _keep
     side: str = ""
+    data: DataOf = _no_data
+    called: Callable[[Leaf, Operation, int], None] = _no_call
     literal_expression: Callable[[ConstantOp], Source | None] = _no_expression
     values: dict[SSAValue, Source] = field(default_factory=dict[SSAValue, Source])
     random: int = 0
@@ -120,14 +137,29 @@ class Translator:
                 self._region(op)
             case ViewOp():
                 self.values[op.result] = self._view(op)
-            case ExternOp() | CallOp():
-                self._extern(op, op.callee.data, op.config)
             case GraphOp() if type(op).has_scopes():
                 self._graph_op(op)
+            case GatherOp() | ExternOp() | CallOp() if (found := self._gathered(op)) is not None:
+                same = copied(found)
+                self.values[op.results[0]] = self.merge(found, owner) if same is None else same
+            case ExternOp() | CallOp():
+                self._extern(op, op.callee.data, op.config)
             case GraphOp() | OpaqueOp():
                 self._extern(op, op.name, DictionaryAttr(dict(op.properties)))
             case _:
                 raise UserError("this op has no meaning for equivalence", where=where(op))
+
+    def _gathered(self, op: GatherOp | ExternOp | CallOp) -> Scope | None:
+        """A gather at known places, also where a later level calls it by name."""
+        if isinstance(op, GatherOp):
+            return static_gather(op, self.values[op.x], self.data)
+        if op.callee.data != GatherOp.name:
+            return None
+        named = rebuild_extern(op)
+        assert isinstance(named, GatherOp)
+        found = static_gather(named, self.values[named.x], self.data)
+        named.drop_all_references()
+        return found
 
     def _graph_op(self, op: GraphOp) -> None:
         build = ScopeBuilder()
@@ -173,7 +205,9 @@ class Translator:
         for k, result in enumerate(op.results):
             made = f"call {identity} result {k}"
             shape, element = shape_of(result), element_of(result)
-            self.values[result] = leaf(made, shape, element, operands, label=where(op))
+            found = leaf(made, shape, element, operands, label=where(op))
+            self.called(found, op, k)
+            self.values[result] = found
 
 
 def copied(made: Scope) -> Source | None:
@@ -242,6 +276,15 @@ def literal(op: ConstantOp) -> Source:
     A large one stands for any tensor, as weights do.
     """
     array, element = op.array(), op.type.element_type
+    known = known_numbers(array, element)
+    if known is not None:
+        return known
+    name = f"literal {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
+    return leaf(name, array.shape, element, label="literal")
+
+
+def known_numbers(array: Array, element: Attribute) -> Source | None:
+    """Data as the numbers it holds; None where it is large, or has several with an infinite one."""
     if array.size and (array == array.flat[0]).all():
         number = array.flat[0]
         value = float(number) if is_float(element) else int(number)
@@ -249,8 +292,24 @@ def literal(op: ConstantOp) -> Source:
     if array.size <= MOST_KNOWN and np.isfinite(array.astype(np.float64)).all():
         kind = float if is_float(element) else int
         return numbers([Fraction(kind(v)) for v in array.flat], array.shape, element)
-    name = f"literal {hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()}"
-    return leaf(name, array.shape, element, label="literal")
+    return _mask(array, element) if array.size <= MOST_KNOWN and is_float(element) else None
+
+
+def _mask(array: Array, element: Attribute) -> Source | None:
+    """Data with one infinite number in places: a choice between it and the others."""
+    values = array.astype(np.float64)
+    infinite = np.isinf(values)
+    kinds = np.unique(values[infinite])
+    if np.isnan(values).any() or len(kinds) != 1:
+        return None
+    here = tuple(iterators(array.ndim))
+    places = numbers([Fraction(int(v)) for v in infinite.flat], array.shape, i1)
+    others = np.where(infinite, 0.0, values)
+    rest = numbers([Fraction(float(v)) for v in others.flat], array.shape, element)
+    parts = [factor(Read(source, here), array.shape) for source in (places, rest)]
+    then = parts[1] if others.any() else constant(0)
+    choice = [parts[0], literal_value(float(kinds[0])), then]
+    return scope(array.shape, element, apply("raw.select", choice, array.shape))
 
 
 # --- expressions of folded constants ------------------------------------------------------------

@@ -65,6 +65,7 @@ class Difference:
         positions: how many positions of this output differ, of `elements`.
         seed, scale: draw the inputs of the witness (`witness.inputs_of`).
         inside: where the difference begins, as the user knows it, if that is not the output.
+        why: what explains it, where that is known.
     """
 
     output: str
@@ -76,6 +77,7 @@ class Difference:
     seed: int = 0
     scale: float = 1.0
     inside: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -214,6 +216,7 @@ def _difference(found: Difference) -> dict[str, Any]:
         "seed": found.seed,
         "scale": found.scale,
         "inside": found.inside,
+        "why": found.why,
     }
 
 
@@ -228,6 +231,7 @@ def _difference_text(found: Difference | None) -> str:
     a, b = found.values
     kind = "" if found.witness else " (modulo a prime)"
     inside = f"; it begins at {found.inside}" if found.inside else ""
+    inside += f": {found.why}" if found.why else ""
     return (
         f"output '{found.output}' at {list(found.position)} is {a:.9g} against {b:.9g}{kind}, "
         f"{found.positions} of {found.elements} positions differ{inside}."

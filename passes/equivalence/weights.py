@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,8 +22,12 @@ from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.program import Program, expression_of, main_of, return_of
 from ...dialects.reference import run_block
 from ...dialects.types import Array, is_float, tensor_type
-from .translate import Translator, literal, parse_expression
+from .pieces import Other, expressed
+from .translate import MOST_KNOWN, Translator, known_numbers, literal, parse_expression
 from .verdict import MOST_ULPS, FoldedConstant
+
+# A small weight of so few distinct numbers is a mask, a scale or a table: it stands for them.
+_FEW_NUMBERS = 16
 
 
 @dataclass
@@ -50,6 +55,8 @@ class Weights:
         default_factory=dict[tuple[bool, str, str], bool]
     )
     _hashes: dict[tuple[int, str], str] = field(default_factory=dict[tuple[int, str], str])
+    _contents: dict[tuple[int, str], Source] = field(default_factory=dict[tuple[int, str], Source])
+    _others: list[Other] | None = None
     _expressions: dict[tuple[str, str], Source] = field(
         default_factory=dict[tuple[str, str], Source]
     )
@@ -92,11 +99,48 @@ class Weights:
             made = self._substituted(op, text, program)
             if made is not None:
                 return made
+        made = self._leaf(op, program)
+        if self.shared or op.key in self.absent:
+            return made
+        if (id(program), op.key) not in self._contents:
+            self._contents[(id(program), op.key)] = self._content(op, program, made, other)
+        return self._contents[(id(program), op.key)]
+
+    def _leaf(self, op: WeightOp, program: Program) -> Source:
         shape, element = op.type.get_shape(), op.type.element_type
-        made = leaf(f"weight {identity}", shape, element, label=op.key)
+        made = leaf(f"weight {self.identity(op, program)}", shape, element, label=op.key)
         if op.key in program.weights:
             self.data[made.token] = lambda: program.weights[op.key]
         return made
+
+    def _content(
+        self, op: WeightOp, program: Program, made: Source, other: AbstractSet[str]
+    ) -> Source:
+        """What a weight that the other program has not is made of, as far as its numbers say."""
+        array, element = program.weights[op.key], op.type.element_type
+        if array.size != 1 and self.identity(op, program) in other:
+            return made
+        few = array.size <= MOST_KNOWN and (
+            not is_float(element)
+            or len(np.unique(array)) <= min(_FEW_NUMBERS, max(1, array.size // 4))
+        )
+        known = known_numbers(array, element) if few else None
+        if known is not None:
+            self.data.setdefault(known.token, lambda: array)
+            return known
+        if program is self.a or not is_float(element):
+            return made
+        mine = self._all[1]
+        if self._others is None:
+            self._others = [
+                Other(self._leaf(w, self.a), self.a.weights[w.key])
+                for w in _weights(self.a)
+                if w.key not in self.absent
+                and self.identity(w, self.a) not in mine
+                and is_float(w.type.element_type)
+            ]
+        found = expressed(array, self._others, made)
+        return made if found is None else found
 
     def literal(self, op: ConstantOp, program: Program) -> Source | None:
         """The expression of a literal that fold-constants made, if it keeps one."""

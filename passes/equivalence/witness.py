@@ -6,6 +6,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ TOLERANCE = 1e-7
 # At one place, a difference counts where it is larger than this part of the values there, and so
 # many times what small changes of all data do there in some runs; never below the last, at scale 1.
 _LOCAL, _NOISY_TIMES, _NOISY_RUNS, _LEAST = 1e-3, 64.0, 2, 1e-9
+# Constants of unknown origin may have been rounded on the way: by so many units of their last
+# place. What that does in a run bounds what it does in another by so many times.
+_MOST_UNITS, _ROUNDED_TIMES = 16.0, 8.0
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,21 @@ def _ends(info: np.iinfo[Any]) -> Array:
 
 
 def find(
-    a: Program, b: Program, order: list[int], seed: int, scale: float, tolerance: float
+    a: Program,
+    b: Program,
+    order: list[int],
+    seed: int,
+    scale: float,
+    tolerance: float,
+    foreign: frozenset[str] = frozenset(),
 ) -> list[Found]:
     """The differences on one draw; `order[k]` is the output of `b` for output k of `a`.
 
     A difference counts if it is more than `tolerance` times the output's largest value, or more
     than rounding can make at its own place (`_beyond_noise`).
+
+    Args:
+        foreign: names of weights that may stand for others, rounded: what that explains counts not.
 
     Raises:
         UserError: the reference cannot run one of them.
@@ -93,6 +106,8 @@ def find(
         wrong = differing(x, y, tolerance, unbounded=scale <= 1.0)
         if not wrong.any() and suspicious(x, y).any():
             wrong = suspicious(x, y) & pair.beyond_noise(k, x, y)
+        if wrong.any() and foreign:
+            wrong &= pair.beyond_folding(k, x, y, foreign)
         if wrong.any():
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
             values = (float(x[place]), float(y[place]))
@@ -112,14 +127,20 @@ class Pair:
     noise: list[tuple[list[Array], list[Array]]] = field(
         default_factory=list[tuple[list[Array], list[Array]]]
     )
+    folded: list[tuple[list[Array], list[Array]]] = field(
+        default_factory=list[tuple[list[Array], list[Array]]]
+    )
 
     def values(self) -> tuple[list[Array], list[Array]]:
         """The outputs of both, those of the second in the order of the first."""
         return self._run(lambda array, _: array)
 
-    def _run(self, change: Callable[[Array, int], Array]) -> tuple[list[Array], list[Array]]:
+    def _run(
+        self, change: Callable[[Array, int], Array], only: frozenset[str] | None = None
+    ) -> tuple[list[Array], list[Array]]:
+        """Run both with inputs and weights changed, or weights of some names alone."""
         inputs = {
-            name: change(array, k)
+            name: change(array, k) if only is None else array
             for k, (name, array) in enumerate(inputs_of(self.a, self.seed, self.scale).items())
         }
         names = dict(zip(self.a.input_names, self.b.input_names, strict=False))
@@ -128,8 +149,8 @@ class Pair:
             renamed = inputs
         first = with_weights(self.a, self.seed, self.b.weights)
         second = with_weights(self.b, self.seed, self.a.weights)
-        one = list(run(_changed(first, change), inputs).values())
-        two = list(run(_changed(second, change), renamed).values())
+        one = list(run(_changed(first, change, only), inputs).values())
+        two = list(run(_changed(second, change, only), renamed).values())
         return one, [two[k] for k in self.order]
 
     def beyond_noise(self, number: int, x: Array, y: Array) -> Array:
@@ -149,6 +170,27 @@ class Pair:
                 spread = np.maximum(spread, moved)
             far = np.abs(x - y) > np.maximum(_NOISY_TIMES * spread, _LEAST * self.scale)
         return far & np.isfinite(spread)
+
+    def beyond_folding(self, number: int, x: Array, y: Array, foreign: frozenset[str]) -> Array:
+        """Where two values of an output differ by more than rounded constants explain.
+
+        The constants are moved by up to 16 units of their last place; the largest change that this
+        makes anywhere in the output counts, eight times.
+        """
+        if x.dtype.kind != "f":
+            return np.ones(x.shape, bool)
+        if not self.folded:
+            for k in range(_NOISY_RUNS):
+                moved = partial(_rounded, seed=(self.seed, k))
+                self.folded.append(self._run(moved, foreign))
+        spread = 0.0
+        with np.errstate(all="ignore"):
+            for one, two in self.folded:
+                for moved_, value in ((one[number], x), (two[number], y)):
+                    change = np.abs(moved_ - value)
+                    spread = max(spread, float(change[np.isfinite(change)].max(initial=0.0)))
+            near = np.abs(x - y) <= _ROUNDED_TIMES * spread
+        return ~near
 
 
 def differing(x: Array, y: Array, tolerance: float, unbounded: bool = True) -> Array:
@@ -180,11 +222,15 @@ def suspicious(x: Array, y: Array) -> Array:
     return far & np.isfinite(x) & np.isfinite(y)
 
 
-def _changed(program: Program, change: Callable[[Array, int], Array]) -> Program:
+def _changed(
+    program: Program, change: Callable[[Array, int], Array], only: frozenset[str] | None
+) -> Program:
     """The program with each weight changed, numbered by its content: equal ones stay equal."""
 
     def changed(name: str) -> Array:
         array = program.weights[name]
+        if only is not None and name not in only:
+            return array
         return change(array, zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data))
 
     names = {op.key for op in program.main.body.block.ops if isinstance(op, WeightOp)}
@@ -197,7 +243,16 @@ def _moved(array: Array, seed: tuple[int, ...]) -> Array:
     if array.dtype.kind in "iub":
         return array
     factor = 1.0 + np.random.default_rng(seed).uniform(-1.0, 1.0, array.shape) * 2.0**-20
-    return array.astype(np.float64) * factor
+    return np.asarray(array.astype(np.float64) * factor)
+
+
+def _rounded(array: Array, number: int, seed: tuple[int, ...]) -> Array:
+    """Floats moved by a few units of float32's last place, or of their own if that is less."""
+    if array.dtype.kind != "f":
+        return array
+    unit = min(float(np.finfo(array.dtype).eps), 2.0**-23) * _MOST_UNITS
+    part = np.random.default_rng((*seed, number)).uniform(-unit, unit, array.shape)
+    return np.asarray(array.astype(np.float64) * (1.0 + part))
 
 
 def with_weights(program: Program, seed: int, other: Weights | None = None) -> Program:

@@ -115,7 +115,7 @@ def test_half_of_a_product_needs_one_of_two_weights() -> None:
     a, b = halves(side_by_side=False), halves(side_by_side=True)
     comparison = _Comparison(a, b, correspondence(a, b), 0, float("inf"))
     assert comparison.run().kind == "equal"
-    matcher = Matcher(Prover())
+    matcher = Matcher(Prover(), comparison.sampler)
     comparison._translator("a", a, matcher).program(a, a.input_names)
     comparison._translator("b", b, matcher).program(b, b.input_names)
     assert not [op.name for op in matcher.unmatched.values() if op.name == "graph.relu"]

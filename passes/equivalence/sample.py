@@ -1,0 +1,219 @@
+"""Values of canonical scopes in float64 on drawn inputs: which pairs of values are worth a proof.
+
+Nothing is claimed by them. Two programs that compute one function agree on every input but for
+rounding, so a pair of values that differ here is not tried; a pair that agrees may be equal, and is
+proved or not. Infinite literals stand for a large number: they are compared, never added up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerType
+from xdsl.ir import Operation
+
+from ...dialects.canonical_scope import Extents, Factor, Leaf, Scope, Source
+from ...dialects.errors import UserError
+from ...dialects.reference import evaluate_op
+from ...dialects.scalars import FUNCTIONS
+from ...dialects.types import Array, element_of, is_bool, is_float, is_unsigned
+from .field import Evaluator, Part, TooLargeError, schedule, sources_of
+from .residues import Lanes, Residues
+
+# Elements of all values kept, and of one scope's points: past them no value is known.
+MOST_KEPT = 1 << 27
+_HUGE = 1e30
+_EXACT = 2.0**53  # whole numbers below are exact
+_INFINITE = {"inf": _HUGE, "-inf": -_HUGE, "nan": math.nan}
+
+
+class _Floats(Residues):
+    """The interface of residues, for one lane of float64."""
+
+    def reduce(self, x: Lanes) -> Lanes:
+        return x
+
+    def literal(self, value: Fraction) -> Lanes:
+        return np.array([_number(value)])
+
+    def scale(self, x: Lanes, by: Fraction) -> Lanes:
+        return x if by == 1 else x * _number(by)
+
+    def matmul(self, a: Lanes, b: Lanes) -> Lanes:
+        return a @ b
+
+    def draw(self, name: str, shape: Sequence[int]) -> Lanes:
+        symbol = name.removeprefix("symbol ")
+        if symbol in _INFINITE:
+            return np.full((1, *shape), _INFINITE[symbol])
+        rng = np.random.default_rng((self.seed, *name.encode()))
+        return rng.normal(size=(1, *shape))
+
+
+def _number(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(_HUGE, value)
+
+
+class _FloatEvaluator(Evaluator):
+    """Scopes in float64: functions are what they are."""
+
+    def one(self, source: Source) -> Lanes:
+        """The value of a source; what it reads is in `memo`."""
+        return self._compute(source)
+
+    def _factor(self, factor: Factor, extents: Extents) -> Part:
+        value, used = super()._factor(factor, extents)
+        return value.astype(np.float64, copy=False), used  # weights are kept in their own type
+
+    def apply(self, function: str, args: Sequence[Lanes], shape: Sequence[int]) -> Lanes:
+        full = (1, *shape)
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(_call(function, args), np.float64), full)
+
+    def _of_a_set(self, kind: str, values: Lanes) -> Lanes:
+        reductions: dict[str, Callable[..., Any]] = {
+            "max": np.max,
+            "min": np.min,
+            "prod": np.prod,
+            "or": np.max,
+            "raw": np.sum,
+        }
+        if kind not in reductions:
+            raise UserError(f"no reduction '{kind}'")
+        return np.asarray(reductions[kind](values, axis=1))
+
+
+def _call(function: str, args: Sequence[Lanes]) -> Any:
+    name = function.removeprefix("raw.")
+    if name == "recip":
+        return 1.0 / args[0]
+    if name == "mul":
+        return math.prod(args[1:], start=args[0])
+    if name.startswith("cast."):
+        return np.trunc(args[0]) if ".i" in name or ".ui" in name else args[0]
+    name = name[1:] if name[:1] in "ib" and name not in FUNCTIONS else name
+    known = FUNCTIONS.get(name)
+    if known is None or known.arity > len(args):
+        raise UserError(f"no function '{function}'")
+    whole = function.startswith("i") and name in ("div", "rem")
+    given: list[Any] = [np.rint(a).astype(np.int64) if whole else a for a in args]
+    value = known.numpy(*given[: known.arity])
+    for arg in given[known.arity :]:
+        value = known.numpy(value, arg)
+    return value
+
+
+@dataclass
+class Sampler:
+    """Values of sources of both programs on one draw of the inputs.
+
+    Attributes:
+        inputs, data: by token, what inputs are drawn, and the weights and literals at hand.
+        calls: by token, ops that no scope expresses, and which of their results a leaf is.
+        check: called now and then; raises to stop.
+    """
+
+    inputs: Mapping[str, Callable[[], Array]]
+    data: dict[str, Callable[[], Array]]
+    check: Callable[[], None] = lambda: None
+    seed: int = 0
+    calls: dict[str, tuple[Operation, int]] = field(
+        default_factory=dict[str, tuple[Operation, int]]
+    )
+    kept: int = 0
+    evaluator: _FloatEvaluator = field(init=False)
+    unknown: set[str] = field(default_factory=set[str])
+
+    def __post_init__(self) -> None:
+        self.evaluator = _FloatEvaluator(_Floats((2,), self.seed), check=self.check)
+
+    def value(self, source: Source) -> Array | None:
+        """The array of a source, None where it cannot be known."""
+        known = self.evaluator.memo
+        for node in schedule(source, frozenset(known)):
+            if node.token in known:
+                continue
+            below = _below(node)
+            if self.unknown.intersection(below) or not self._compute(node):
+                self.unknown.add(node.token)
+        return None if source.token in self.unknown else known[source.token][0]
+
+    def called(self, made: Leaf, op: Operation, number: int) -> None:
+        """Take the result of an op that no scope expresses; of constants alone it is one."""
+        self.calls[made.token] = op, number
+        random = " random " in made.identity
+        if not random and all(self._is_constant(s) for s in made.operands):
+            self.data[made.token] = lambda: self._call(made)[0]
+
+    def _is_constant(self, source: Source) -> bool:
+        leaves = [node for node in schedule(source) if isinstance(node, Leaf)]
+        return all(s.token in self.data or s.data is not None for s in leaves)
+
+    def _compute(self, node: Source) -> bool:
+        size = 0 if node.token in self.data else math.prod(node.shape)
+        if self.kept + size > MOST_KEPT:
+            return False
+        try:
+            self.check()
+            made = self._leaf(node) if isinstance(node, Leaf) else None
+            if made is None:
+                made = self.evaluator.one(node)
+        except (UserError, TooLargeError, MemoryError, ValueError, TypeError, IndexError):
+            return False
+        if np.isnan(made).any():
+            return False
+        if isinstance(node.element, IntegerType) and not is_bool(node.element):
+            if np.abs(made).max(initial=0.0) >= _EXACT:
+                return False
+            made = _wrapped(made, node.element)
+        self.evaluator.memo[node.token] = made
+        self.kept += size
+        return True
+
+    def _leaf(self, node: Leaf) -> Lanes | None:
+        given = self.inputs.get(node.token) or self.data.get(node.token)
+        if given is not None:
+            array = np.asarray(given())
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                array = np.nan_to_num(array, nan=math.nan, posinf=_HUGE, neginf=-_HUGE)
+            return array[None]
+        return self._call(node) if node.token in self.calls else None
+
+    def _call(self, node: Leaf) -> Lanes:
+        """The result of an op. Raises UserError where an operand is not known."""
+        op, number = self.calls[node.token]
+        operands: list[Array] = []
+        for operand, source in zip(op.operands, node.operands, strict=True):
+            array = self.value(source)
+            if array is None:
+                raise UserError("an operand is not known")
+            element = element_of(operand)
+            whole = not is_float(element)
+            kind = np.bool_ if is_bool(element) else np.int64 if whole else np.float64
+            operands.append(np.rint(array).astype(kind) if whole else array)
+        return np.asarray(evaluate_op(op, operands, {})[number], np.float64)[None]
+
+
+def _wrapped(values: Lanes, element: IntegerType) -> Lanes:
+    """Whole numbers in the range of a type, which wraps around."""
+    size = 2.0**element.width.data
+    low = 0.0 if is_unsigned(element) else -size / 2
+    return values if size > _EXACT else (values - low) % size + low
+
+
+def _below(node: Source) -> set[str]:
+    if isinstance(node, Leaf):
+        return {s.token for s in node.operands}
+    assert isinstance(node, Scope)
+    return {s.token for s in sources_of(node.expr)}
+
+
+__all__ = ["Sampler"]

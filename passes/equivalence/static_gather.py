@@ -1,0 +1,110 @@
+"""Gathers whose places are known: a slice, a part or a row, read by an index expression.
+
+Exporters write `x[:, 0]` and the like as a gather by a constant. Where the constant is affine in
+its own place, the result is a read like any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.canonical_body import read
+from ...dialects.canonical_scope import Scope, Source, scope
+from ...dialects.errors import UserError
+from ...dialects.graph import ConstantOp, GraphOp, WeightOp
+from ...dialects.graph.data import GatherOp
+from ...dialects.index import Index, iterators, normalise
+from ...dialects.reference import evaluate_op
+from ...dialects.types import Array, element_of, is_float, shape_of
+
+DataOf: TypeAlias = "Callable[[WeightOp], Array | None]"
+
+# Ops and elements that places may be computed with.
+_MOST_STEPS, _MOST_PLACES = 64, 1 << 16
+
+
+def static_gather(op: GatherOp, x: Source, data: DataOf) -> Scope | None:
+    """What a gather reads, None where its places depend on inputs or follow no such rule.
+
+    Args:
+        data: the numbers of a weight, None where they are not at hand.
+    """
+    places = constant_array(op.indices, data)
+    axis = op.value("axis")
+    if places is None or not places.size:
+        return None
+    size = x.shape[axis]
+    if places.min() < -size or places.max() >= size:
+        return None
+    shape = shape_of(op.result)
+    here = iterators(len(shape))
+    at = _affine(places % size, here[axis : axis + places.ndim])
+    if at is None:
+        return None
+    index = [*here[:axis], at, *here[axis + places.ndim :]]
+    index = [normalise(e, shape) for e in index]
+    return scope(shape, element_of(op.result), read(x, index, tuple(shape)))
+
+
+def constant_array(value: SSAValue, data: DataOf) -> Array | None:
+    """What a value is that no input decides, by the reference in its own integers."""
+    steps: list[Operation] = []
+    if not _collect(value, steps):
+        return None
+    values: dict[SSAValue, Array] = {}
+    for op in steps:
+        if isinstance(op, WeightOp):
+            array = data(op)
+            if array is None:
+                return None
+            values[op.result] = array
+            continue
+        try:
+            found = evaluate_op(op, [values[v] for v in op.operands], {})
+        except UserError:
+            return None
+        values.update(zip(op.results, found, strict=True))
+    return np.asarray(values[value])
+
+
+def _collect(value: SSAValue, steps: list[Operation]) -> bool:
+    """List the integer ops that a value needs, each after its operands; False if there are more."""
+    op = value.owner
+    if not isinstance(op, Operation) or len(steps) > _MOST_STEPS:
+        return False
+    if op in steps:
+        return True
+    if any(is_float(element_of(v)) or math.prod(shape_of(v)) > _MOST_PLACES for v in op.results):
+        return False
+    if not isinstance(op, WeightOp | ConstantOp | GraphOp | ScopeOp | OnesOp):
+        return False
+    if not all(_collect(operand, steps) for operand in op.operands):
+        return False
+    steps.append(op)
+    return True
+
+
+def _affine(places: Array, here: list[Index]) -> Index | None:
+    """The index that takes these values over the iterators, if one does."""
+    first = int(places.flat[0])
+    at, values = Index(first), np.full(places.shape, first, np.int64)
+    for dim, size in enumerate(places.shape):
+        if size == 1:
+            continue
+        second = [0] * places.ndim
+        second[dim] = 1
+        step = int(places[tuple(second)]) - first
+        at = at + here[dim] * step
+        spread = [1] * places.ndim
+        spread[dim] = size
+        values = values + step * np.arange(size).reshape(spread)
+    return at if np.array_equal(values, places) else None
+
+
+__all__ = ["DataOf", "constant_array", "static_gather"]
