@@ -349,14 +349,21 @@ class Exporter:
         names = dict(zip(read, [self.name(v) for v in op.inputs], strict=True))
         results = iter([self.name(r) for r in op.outputs])
         node.input[:] = [names[name] if name else "" for name in node.input]
-        # onnxruntime crashes where a loop's result has no name.
-        nameless = "unread" if any(a.HasField("g") for a in node.attribute) else ""
+        optional = self._optional_results(node)
         node.output[:] = [
-            next(results) if name else nameless and self.fresh(nameless) for name in node.output
+            next(results) if name else "" if k in optional else self.fresh("unread")
+            for k, name in enumerate(node.output)
         ]
         rename_outer(node, names)
         node.name = self._node_name(node.op_type)
         self.nodes.append(node)
+
+    def _optional_results(self, node: NodeProto) -> set[int]:
+        """Which results may have no name; onnxruntime refuses or crashes on others without one."""
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        schema = onnx.defs.get_schema(node.op_type, self.domains[domain], domain)
+        option = onnx.defs.OpSchema.FormalParameterOption.Optional
+        return {k for k, result in enumerate(schema.outputs) if result.option == option}
 
     def _check_version(self, op: OpaqueOp, node: NodeProto) -> None:
         """The node means the same in the model's opset. Raises UserError."""

@@ -213,3 +213,13 @@ def test_what_is_optimised_keeps_its_defaults(tmp_path: Path) -> None:
     assert np.allclose(session(x)["y"], 2 * (x @ w))
     assert np.allclose(session(x, w=-w)["y"], np.maximum(2 * (x @ -w), 0))
     assert cli.main(["verify", str(tmp_path / "m.onnx"), str(out)]) == 0
+
+
+def test_a_result_that_nothing_reads_has_a_name_in_what_is_written(tmp_path: Path) -> None:
+    text = """g (float[4] x) => (float[2] y) {
+        k = Constant <value: tensor = int64[1] {2}> ()
+        v, places = TopK(x, k)
+        y = Neg(v)
+    }"""
+    x = np.arange(4, dtype=np.float32)
+    everywhere(model(text), tmp_path, {"x": x}, {"y": [-3, -2]})
