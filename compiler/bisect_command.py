@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from xdsl.universe import Universe
 
 from ..dialects.context import WeightContext
 from ..dialects.errors import UsageError, UserError
-from ..dialects.files import read_whole
+from ..dialects.files import read_json
 from ..dialects.program import Program, pipeline_of
 from ..passes.equivalence import compare
 from ..passes.same_interface import check_comparable
@@ -65,10 +64,7 @@ def _pipeline(path: str, result: Program | None) -> str:
 
 def _recorded(path: str) -> str:
     """The pipeline of a certificate, or of a report of `optimize`."""
-    try:
-        found: Any = json.loads(read_whole(path))
-    except (ValueError, RecursionError) as error:
-        raise UserError("this is no JSON", where=path) from error
+    found: Any = read_json(path)
     body = found.get("body") if isinstance(found, dict) else None
     if isinstance(body, dict) and isinstance(body.get("pipeline"), str):
         return body["pipeline"]

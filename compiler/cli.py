@@ -7,14 +7,14 @@ command line itself); Ctrl-C exits 130. Everything heavy is imported inside the 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from ..dialects.errors import UsageError, UserError, did_you_mean, one_line
+from ..dialects.errors import UsageError, UserError, did_you_mean
 from .opt_arguments import ArgumentParser
+from .process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 
 Arguments = argparse.Namespace
 Command = Callable[[Arguments], int]
@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `isoform` and return its exit status: 0, 1 for a user's error, 2 for wrong usage."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
+        check_streams()
         parsed = parse_arguments(arguments)
         status = _run(parsed)
         sys.stdout.flush()
@@ -31,16 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _fail(str(error), arguments, 2 if isinstance(error, UsageError) else 1)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 1
     except KeyboardInterrupt:
         print("isoform: interrupted", file=sys.stderr)
         return 130
-    except MemoryError:
-        return _fail("out of memory", arguments, 1)
+    except OURS_NOT as error:
+        return _fail(not_ours(error), arguments, 1)
     except Exception as error:  # noqa: BLE001 - the last stop: a bug of ours is still one line
-        crash = one_line(f"{type(error).__name__}: {error}")
-        return _fail(f"crash, {crash} (a bug; --traceback shows where)", arguments, 1)
+        return _fail(crash(error), arguments, 1)
 
 
 def _run(parsed: Arguments) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..dialects.errors import UsageError, UserError, one_line
-from ..dialects.files import read_whole, write_whole
+from ..dialects.files import read_json, write_whole
 from ..dialects.floats import Allowed
 from ..dialects.program import Program, add_pipeline, pipeline_of
 from ..dialects.types import Array
@@ -308,10 +308,7 @@ def _emit_level(arguments: Namespace) -> str:
 def explain_command(arguments: Namespace) -> int:
     """`isoform explain REPORT`."""
     path = arguments.report
-    try:
-        report = json.loads(read_whole(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError("this is no JSON", where=path) from error
+    report = read_json(path)
     if not isinstance(report, dict) or "cost" not in report or "rewrites" not in report:
         raise UserError("this is no report of isoform optimize", where=path)
     try:

@@ -21,6 +21,7 @@ from ..dialects.deadline import check_time
 from ..dialects.errors import UserError
 from ..dialects.floats import VALUES, Allowed
 from ..dialects.program import Program
+from ..lowering.kernel_to_cpu.cores import processors
 from ..lowering.kernel_to_cpu.isa import Isa
 from ..lowering.kernel_to_cpu.stored import ProgramStore
 from .program_file import check_weights, used_weights
@@ -28,6 +29,8 @@ from .session import Runner
 
 EFFORTS = ("quick", "default", "max")
 TOLERANCE = 1e-5
+# So many threads are accepted on any machine.
+MOST_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,14 @@ class CpuOptions:
         if self.effort not in EFFORTS:
             raise UserError(
                 f"unknown effort '{self.effort}'", where="--effort", expected=", ".join(EFFORTS)
+            )
+        most = max(MOST_THREADS, 2 * processors())
+        if self.threads > most:
+            raise UserError(
+                "more threads than this machine can use",
+                where="--threads",
+                expected=f"at most {most} (it has {processors()} processors)",
+                found=self.threads,
             )
         if not self.tolerance >= 0:
             raise UserError(

@@ -7,10 +7,13 @@ fair coins.
 
 from __future__ import annotations
 
+import math
+import tokenize
 import zipfile
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -102,9 +105,13 @@ def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
         UserError: the file is missing or no NPZ, or an array does not fit its input.
     """
     dtypes = {info.name: info.dtype for info in infos}
-    arrays = {k: _typed(array, dtypes.get(k)) for k, array in _read(path).items()}
+
+    def typed(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        return {k: _typed(array, dtypes.get(k)) for k, array in arrays.items()}
+
     try:
-        return check_inputs(infos, arrays)
+        check_inputs(infos, typed(_read(path, _stand_in)))  # before any of them is unpacked
+        return check_inputs(infos, typed(_read(path, _array)))
     except UserError as error:
         error.where = str(path)
         raise
@@ -112,22 +119,68 @@ def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
 
 def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
     """The shapes of an NPZ file's arrays. Raises UserError as `read_inputs`."""
-    return {name: array.shape for name, array in _read(path).items()}
+    return {name: array.shape for name, array in _read(path, _stand_in).items()}
 
 
-def _read(path: Path) -> dict[str, Array]:
+# What numpy (which reads headers as Python) and zipfile raise of what they cannot read.
+_BROKEN = (
+    *(ValueError, EOFError, RuntimeError, SyntaxError, tokenize.TokenError),
+    *(zipfile.BadZipFile, zlib.error),
+)
+Read: TypeAlias = Callable[[zipfile.ZipFile, zipfile.ZipInfo], Array]
+
+
+def _read(path: Path, read: Read) -> dict[str, Array]:
+    """What `read` makes of each member that is an array, by name. Raises UserError."""
     try:
-        opened = np.load(path, allow_pickle=False)
-        if not isinstance(opened, np.lib.npyio.NpzFile):
-            raise UserError("this is one array, an NPZ archive is needed", where=str(path))
-        with opened:
-            # By whole members: of `a` and `a.npy` numpy gives the first for both.
-            return {k: opened[f"{k}.npy"] for k in opened.files}
+        with path.open("rb") as file:
+            if file.read(6) == np.lib.format.MAGIC_PREFIX:
+                raise UserError("this is one array, an NPZ archive is needed", where=str(path))
+            with zipfile.ZipFile(file) as archive:
+                return {_array_name(i): read(archive, i) for i in archive.infolist()}
     except OSError as error:
         reason = error.strerror or "not an NPZ archive"
         raise UserError(f"cannot read inputs: {reason}", where=str(path)) from error
-    except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+    except _BROKEN as error:
         raise UserError("not a readable NPZ archive of plain arrays", where=str(path)) from error
+
+
+def _array_name(info: zipfile.ZipInfo) -> str:
+    name = info.filename.removesuffix(".npy")
+    if name == info.filename:
+        raise ValueError(f"member {name}")
+    return name
+
+
+def _stand_in(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
+    """An array of the member's dtype and shape that takes no memory.
+
+    Raises:
+        ValueError: its header claims objects, or not just the bytes that the archive says it has.
+    """
+    with archive.open(info) as member:
+        version = np.lib.format.read_magic(member)
+        reader = _HEADERS.get(version)
+        if reader is None:
+            raise ValueError(f"version {version}")
+        shape, _, dtype = reader(member)
+        size = member.tell() + math.prod(shape) * dtype.itemsize
+        if dtype.hasobject or min(shape, default=0) < 0 or size != info.file_size:
+            raise ValueError(f"{shape} of {dtype}")
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
+    """The member's array, once its header holds what it claims. Raises ValueError."""
+    _stand_in(archive, info)
+    with archive.open(info) as member:
+        return np.lib.format.read_array(member, allow_pickle=False)
+
+
+_HEADERS: Mapping[tuple[int, int], Callable[[Any], Any]] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 
 def _typed(array: Array, dtype: np.dtype[Any] | None) -> Array:

@@ -5,7 +5,6 @@ stderr with its place and a hint, exit 1 (2 for the command line itself).
 """
 
 import argparse
-import os
 import re
 import sys
 import traceback
@@ -38,6 +37,7 @@ from .opt_arguments import ArgumentParser, add_isoform_flags
 from .pass_help import help_pass, list_passes
 from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
 from .plugin import extend, load_plugin
+from .process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 from .registry import UNIVERSE, make_context, multiverse
 from .rewrite_recorder import RewriteRecorder
 from .source import Places, Source, parse_source
@@ -50,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run `isoform-opt` and return its exit status: 0, 1 for a user's error, 2 for wrong usage."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
+        check_streams()
         return IsoformOpt(arguments).execute()
     except UserError as error:
         if "--traceback" in arguments:
@@ -57,17 +58,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except OURS_NOT as error:
+        if "--traceback" in arguments:
+            traceback.print_exc()
+        print(f"error: {not_ours(error)}", file=sys.stderr)
+        return 1
     except Exception as error:  # noqa: BLE001 - the last stop: a bug, in a pass or here, is still one line
         if "--traceback" in arguments:
             traceback.print_exc()
-        notes = [f", {n}" for n in getattr(error, "__notes__", ()) if "\n" not in n]
-        crash = one_line(f"{type(error).__name__}: {error}{''.join(notes)}")
-        print(f"error: {crash} (--traceback shows where)", file=sys.stderr)
+        print(f"error: {crash(error)}", file=sys.stderr)
         return 1
 
 

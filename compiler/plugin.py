@@ -22,6 +22,7 @@ from ..dialects.errors import UserError, one_line
 
 T = TypeVar("T")
 
+PLUGIN_MODULE = "isoform_plugin_"
 LISTS = ("DIALECTS", "PASSES", "TARGETS")
 
 
@@ -107,7 +108,7 @@ def _execute(path: str) -> ModuleType:
     if not file.is_file():
         raise UserError("no such plug-in file", where=path)
     digest = hashlib.sha256(str(file.resolve()).encode()).hexdigest()[:8]
-    name = f"isoform_plugin_{file.stem}_{digest}"
+    name = f"{PLUGIN_MODULE}{file.stem}_{digest}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise UserError("a plug-in is a Python file, its name ends in .py", where=path)

@@ -1,11 +1,12 @@
 """Write files whole or not at all: aside first, then one rename."""
 
+import json
 import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .errors import UserError
 
@@ -20,7 +21,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
     A failure in the block leaves what stood at `path` untouched and no file aside. A path that is
     no regular file (`/dev/stdout`, a pipe) cannot be replaced and is written directly.
 
-    Raises: UserError where the folder is missing or may not be written.
+    Raises: UserError where the folder is missing or may not be written, or the disk is full.
     """
     destination = Path(os.path.realpath(path))
     try:
@@ -36,10 +37,12 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
         if aside is not None:
             aside.replace(destination)
             _UNFINISHED.discard(aside)
-    except BaseException:
+    except BaseException as error:
         if aside is not None:
             aside.unlink(missing_ok=True)
             _UNFINISHED.discard(aside)
+        if isinstance(error, OSError):  # the disk is full, a quota or limit is met
+            raise cannot("write", path, error) from error
         raise
 
 
@@ -56,11 +59,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes | str) -> None:
     Raises: UserError where it cannot be written.
     """
     data = content.encode() if isinstance(content, str) else content
-    try:
-        with atomic_write(path) as stream:
-            stream.write(data)
-    except OSError as error:
-        raise cannot("write", path, error) from error
+    with atomic_write(path) as stream:
+        stream.write(data)
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:
@@ -72,6 +72,19 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
         return Path(path).read_bytes()
     except OSError as error:
         raise cannot("read", path, error) from error
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a file as JSON.
+
+    Raises: UserError where it cannot be read, or is none, or is nested too deeply.
+    """
+    try:
+        return json.loads(read_whole(path))
+    except ValueError as error:
+        raise UserError("this is no JSON", where=os.fspath(path)) from error
+    except RecursionError as error:
+        raise UserError("this JSON is nested too deeply", where=os.fspath(path)) from error
 
 
 def cannot(verb: str, path: str | os.PathLike[str], error: OSError) -> UserError:

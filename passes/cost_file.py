@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import UserError
-from ..dialects.files import read_whole, write_whole
+from ..dialects.files import read_json, write_whole
 from .signature import key, signature
 
 SCHEMA = 1
@@ -99,10 +99,7 @@ def load_cost_file(path: str | Path) -> CostFile:
         UserError: it cannot be read, is no cost file, or holds something that is no time.
     """
     where = str(path)
-    try:
-        content = json.loads(read_whole(path))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise UserError("this is no JSON", where=where) from error
+    content = read_json(path)
     if not isinstance(content, dict) or "target" not in content or "ops" not in content:
         raise UserError("this is no cost file: 'target' and 'ops' are needed", where=where)
     if content.get("schema") != SCHEMA:

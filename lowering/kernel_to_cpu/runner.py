@@ -11,6 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ...dialects.errors import UserError
 from . import pool_ir
 from .isa import Isa
 from .jit import Library, ObjectCache
@@ -79,8 +80,12 @@ class Pool:
             threading.Thread(target=_work, args=(self._memory, self.address), daemon=True)
             for _ in range(workers)
         ]
-        for thread in self.workers:
-            thread.start()
+        try:
+            for thread in self.workers:
+                thread.start()
+        except RuntimeError as error:
+            _native().stop(self.address)  # those that did start end by themselves
+            raise UserError(f"the system starts no {workers} threads: {error}") from error
         self._forgotten = weakref.finalize(self, _native().stop, self.address)
         self._forgotten.atexit = False
 

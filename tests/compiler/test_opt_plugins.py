@@ -130,13 +130,16 @@ def test_options_reach_the_pass(pipeline: str, shown: str, capsys: Capture) -> N
         ("cse{a=1}", "pass 'cse': unknown option 'a' (it has no options)"),
         ("options{alpha=1", "malformed pipeline at column 16 of 'options{alpha=1':"),
         ("cse;canonicalize", "malformed pipeline at column 4 of 'cse;canonicalize':"),
-        ("needs{depth=1}", "KeyError: 'nothing', while pass 'needs' ran (--traceback"),
+        (
+            "needs{depth=1}",
+            "passes.py:47: the plug-in failed: KeyError: 'nothing', while pass",
+        ),
     ],
 )
 def test_mistakes_are_one_line(pipeline: str, message: str, capsys: Capture) -> None:
     status, out, err = opt(pipeline, capsys)
     assert (status, out) == (1, "")
-    assert err.startswith(f"error: {message}")
+    assert err.startswith("error: ") and message in err
     assert err.count("\n") == 1
 
 
