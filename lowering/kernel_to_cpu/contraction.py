@@ -231,6 +231,10 @@ def _gemm_coordinates(op: GemmOp, found: GemmMatch) -> Coordinates:
 # --- convolution --------------------------------------------------------------------------------
 
 
+# The taps of a dim where nothing lands: one of weight 0, which reads zeros.
+NOTHING = (-1,)
+
+
 @dataclass(frozen=True)
 class _Part:
     """One dense convolution: the whole of a plain one, one residue class of a transposed one.
@@ -279,7 +283,7 @@ def _residues(
     for j in range(min(stride, size)):
         taps = [r for r in range(found.kernel[k]) if (j + pad - dilation * r) % stride == 0][::-1]
         if not taps:  # nothing lands here: one tap of weight 0 keeps the epilogue running
-            classes.append((j, stride, (-1,), 0, 0, 1))
+            classes.append((j, stride, NOTHING, 0, 0, 1))
             continue
         places = [(j + pad - dilation * r) // stride for r in taps]
         spacing = places[1] - places[0] if len(places) > 1 else 1
@@ -311,11 +315,14 @@ def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: I
     packed = conv.pack_weights(chosen, spec, schedule, isa)
     assert features == spec.out_channels
     out_strides, out_offset, _ = physical(op.type)
-    in_strides, in_offset, _ = physical(tensor_type(data))
+    in_strides, in_offset, size = physical(tensor_type(data))
     start = in_offset + sum(p * s for p, s in zip(part.start, in_strides[2:], strict=True))
     first = out_offset + sum(p * s for p, s in zip(part.first, out_strides[2:], strict=True))
+    left = Argument(data, offset=start)
+    if NOTHING in part.taps:  # 0 times what is there would be NaN where that is infinite
+        left = Argument(data=np.zeros(size, np.float32), offset=start)
     arguments = (
-        Argument(data, offset=start),
+        left,
         Argument(data=packed),
         *(Argument(v) for v in extras),
         Argument(op.result, offset=first),
@@ -350,7 +357,7 @@ def _conv_spec(op: ConvOp, found: ConvMatch, part: _Part, data: SSAValue) -> con
 def _select_taps(weights: Array, part: _Part) -> Array:
     """The part's taps, in its order; tap -1 is a weight of 0."""
     for k, taps in enumerate(part.taps):
-        if taps == (-1,):
+        if taps == NOTHING:
             weights = np.zeros_like(np.take(weights, [0], axis=k + 2))
         else:
             weights = np.take(weights, taps, axis=k + 2)

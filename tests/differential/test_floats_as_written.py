@@ -181,3 +181,20 @@ def test_many_random_elementwise_programs_give_the_bits_of_numpy(
 ) -> None:
     for seed in range(1000, 1500):
         check(seed, dtype, tmp_path)
+
+
+def test_where_no_tap_of_a_transposed_convolution_lands_infinity_makes_no_nan() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 16, 4, 5)).astype(np.float32)
+    w = rng.standard_normal((16, 8, 1, 2)).astype(np.float32)
+    x[0, 2, 0, 0] = np.inf
+    build = isoform.GraphBuilder()
+    ways = {"strides": [3, 3], "pads": [0] * 4, "dilations": [1, 1], "output_padding": [0, 0]}
+    y = build.conv_transpose(build.input("x", x.shape), build.weight("w", w), **ways)
+    build.output("y", y)
+    found = isoform.compile(build.build(), threads=1, effort="quick")(x=x)["y"]
+    wanted = np.zeros(found.shape, np.float32)
+    for r, s in np.ndindex(4, 5):
+        wanted[0, :, 3 * r, 3 * s : 3 * s + 2] = np.einsum("c,cfk->fk", x[0, :, r, s], w[:, :, 0])
+    assert np.array_equal(np.isnan(found), np.isnan(wanted))
+    assert np.allclose(found, wanted, rtol=1e-5, atol=1e-5, equal_nan=True)
