@@ -172,7 +172,8 @@ class ArgMaxOp(GraphOp):
 class OpaqueOp(IRDLOperation):
     """An ONNX node kept as it is: run by onnx.reference, never rewritten, never silent.
 
-    `node` is the serialised NodeProto in hexadecimal, `opset` its "domain=version" list.
+    `node` is the serialised NodeProto in hexadecimal, `opset` its "domain=version" list. Operands
+    are the node's own, then what its subgraphs read from outside (`opaque.outer_names`).
     """
 
     name = "graph.opaque"
