@@ -40,6 +40,7 @@ from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program, main_of
 from isoform.dialects.types import shape_of
 from isoform.dialects.weights import Weights
+from isoform.dialects.weights_only import weights_only
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.derivation.body import build
@@ -69,7 +70,6 @@ from isoform.passes.partial.split_points import mask_by_split_points
 from isoform.passes.partial.whole import Settings
 from isoform.passes.partial.whole import search as search_program
 from isoform.passes.search_result import Limits
-from isoform.passes.weights_only import weights_only
 
 ONE = (1,)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
+from ..dialects.arithmetic import Arithmetic
 from ..dialects.errors import UserError
 from ..dialects.graph import WeightOp
 from ..dialects.program import Program, expression_of
@@ -54,7 +55,7 @@ def evaluate(
             found[op.key] = _weight(op, seed, given)
     program = Program(module, Weights(found))
     inputs = {name: draw(name, type_, seed) for name, type_ in program.inputs.items()}
-    return run(program, inputs)
+    return run(program, inputs, Arithmetic.REAL)
 
 
 def _weight(op: WeightOp, seed: int, given: Mapping[str, Array]) -> Array:

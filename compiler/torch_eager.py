@@ -14,7 +14,7 @@ from ..dialects.errors import UserError
 from ..dialects.graph import ConstantOp, GraphOp, WeightOp
 from ..dialects.program import Program, return_of, where
 from ..dialects.types import Array, element_of, to_numpy
-from ..passes.weights_only import depends_on_weights_only, is_source
+from ..dialects.weights_only import depends_on_weights_only, is_source
 
 Torch: TypeAlias = Any
 Step: TypeAlias = "Callable[[Torch, GraphOp, Sequence[Any]], Any]"

@@ -58,6 +58,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .algebra import OnesOp, ScopeOp
+from .arithmetic import Arithmetic
 from .index import row_major_strides
 from .scope_text import defined_operand
 from .types import Array, Tensor, element_count, tensor_type
@@ -242,14 +243,13 @@ class KernelOp(IRDLOperation):
         return [op for op in self.body.block.ops if isinstance(op, ScopeOp)]
 
     def evaluate_reference(
-        self, operands: Sequence[Array], weights: Mapping[str, Any]
+        self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> list[Array]:
         """The meaning, as dialects/reference.py wants it of an op."""
         from .reference import run_block
 
-        return run_block(
-            self.body.block.ops, dict(zip(self.body.block.args, operands, strict=True)), weights
-        )
+        values: dict[SSAValue, Array] = dict(zip(self.body.block.args, operands, strict=True))
+        return run_block(self.body.block.ops, values, weights, arithmetic)
 
     def verify_(self) -> None:
         block = self.body.block
@@ -378,7 +378,7 @@ class ViewOp(IRDLOperation):
         super().__init__(operands=[source], result_types=[result_type])
 
     def evaluate_reference(
-        self, operands: Sequence[Array], weights: Mapping[str, Any]
+        self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> list[Array]:
         """The operand, reshaped."""
         return [operands[0].reshape(tensor_type(self.result).get_shape())]
@@ -417,7 +417,7 @@ class JoinOp(IRDLOperation):
         )
 
     def evaluate_reference(
-        self, operands: Sequence[Array], weights: Mapping[str, Any]
+        self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> list[Array]:
         """The operands, one after another."""
         import numpy as np
@@ -491,12 +491,12 @@ class CallOp(IRDLOperation):
             verify_layout("kernel.call", value)
 
     def evaluate_reference(
-        self, operands: Sequence[Array], weights: Mapping[str, Any]
+        self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> Sequence[Array]:
         """The meaning of the op it names."""
         from .reference import evaluate_op, rebuild_extern
 
-        return evaluate_op(rebuild_extern(self), operands, weights)
+        return evaluate_op(rebuild_extern(self), operands, weights, arithmetic)
 
 
 def argument_region(

@@ -1,8 +1,9 @@
 """The reference meaning: every op of the three dialects in numpy float64.
 
 Independent of code generation. Floats are computed in float64, integers in int64, booleans as
-booleans, whatever the element types say; results are what the program means, not what float32
-rounding makes of it. Integer overflow and float16 ranges are not modelled.
+booleans; arithmetic.py says what is rounded on the way. By default the arithmetic is exact: results
+are what the program means, not what float32 rounding makes of it. Constants past a jump are as
+computed all the same (discrete.py).
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
 from .algebra import ExternOp, OnesOp, ScopeOp
+from .arithmetic import Arithmetic, evaluate
+from .discrete import discrete_constants
 from .errors import UserError
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from .graph.base import defined_classes
 from .index import grid
 from .program import Program, where
-from .scalars import Call, Const, Expr, Read, evaluate, reads_of
+from .scalars import Call, Const, Expr, Read, Types, element_types, reads_of
 from .scope_body import read_type
 from .scope_builder import ScopeBuilder, Source
 from .types import Array, is_float, reference_dtype, tensor_type
@@ -33,9 +36,12 @@ CHUNK_POINTS = 1 << 25
 CACHE_POINTS = 1 << 20
 
 Values = dict[SSAValue, Array]
+EXACT = Arithmetic.EXACT
 
 
-def run(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def run(
+    program: Program, inputs: Mapping[str, Array], arithmetic: Arithmetic = EXACT
+) -> dict[str, Array]:
     """Evaluate a program. Inputs by name, any numeric dtype; results in reference dtypes.
 
     Raises:
@@ -53,22 +59,37 @@ def run(program: Program, inputs: Mapping[str, Array]) -> dict[str, Array]:
             raise UserError(
                 f"input '{name}' has another shape", expected=type_.get_shape(), found=array.shape
             )
-        values[arg] = array.astype(reference_dtype(type_.element_type))
-    outputs = run_block(program.main.body.block.ops, values, program.weights)
+        values[arg] = arithmetic.tensor(array, type_.element_type)
+    ops = program.main.body.block.ops
+    known = {} if arithmetic is Arithmetic.COMPUTED else discrete_constants(ops, program.weights)
+    outputs = run_block(ops, values, program.weights, arithmetic, known)
     return dict(zip(program.output_names, outputs, strict=True))
 
 
-def run_block(ops: Any, values: Values, weights: Mapping[str, Array]) -> list[Array]:
+def run_block(
+    ops: Any,
+    values: Values,
+    weights: Mapping[str, Array],
+    arithmetic: Arithmetic = EXACT,
+    known: Mapping[SSAValue, Array] | None = None,
+) -> list[Array]:
     """Evaluate ops in order; the operands of the terminator are the results.
 
     Values are dropped after their last use, so memory holds what is alive.
+
+    Args:
+        known: results that are not computed again.
     """
+    known = {} if known is None else known
     ops = list(ops)
     last_use = {operand: k for k, op in enumerate(ops) for operand in op.operands}
     for k, op in enumerate(ops):
         if isinstance(op, ReturnOp) or op.name.endswith(".yield"):
             return [values[v] for v in op.operands]
-        results = evaluate_op(op, [values[v] for v in op.operands], weights)
+        if op.results and op.results[0] in known:
+            results: Sequence[Array] = [known[v] for v in op.results]
+        else:
+            results = evaluate_op(op, [values[v] for v in op.operands], weights, arithmetic)
         for value, array in zip(op.results, results, strict=True):
             values[value] = array
         for operand in op.operands:
@@ -78,42 +99,48 @@ def run_block(ops: Any, values: Values, weights: Mapping[str, Array]) -> list[Ar
 
 
 def evaluate_op(
-    op: Operation, operands: Sequence[Array], weights: Mapping[str, Array]
+    op: Operation,
+    operands: Sequence[Array],
+    weights: Mapping[str, Array],
+    arithmetic: Arithmetic = EXACT,
 ) -> Sequence[Array]:
     """The results of one op from its operands' values."""
     match op:
         case WeightOp():
-            return [weights[op.key].astype(reference_dtype(op.type.element_type))]
+            return [arithmetic.tensor(weights[op.key], op.type.element_type)]
         case ConstantOp():
-            return [op.array().astype(reference_dtype(op.type.element_type))]
+            return [arithmetic.tensor(op.array(), op.type.element_type)]
         case OpaqueOp():
             return run_opaque(op, operands)
         case GraphOp():
-            return evaluate_graph_op(op, operands)
+            return evaluate_graph_op(op, operands, arithmetic)
         case OnesOp():
             type_ = tensor_type(op.result)
             return [np.ones(type_.get_shape(), reference_dtype(type_.element_type))]
         case ScopeOp():
-            return [evaluate_scope(op, operands)]
+            return [evaluate_scope(op, operands, arithmetic)]
         case ExternOp():
-            return evaluate_op(rebuild_extern(op), operands, weights)
+            return evaluate_op(rebuild_extern(op), operands, weights, arithmetic)
         case _:
             meaning = getattr(op, "evaluate_reference", None)
             if meaning is None:
                 raise UserError("the reference cannot evaluate this op", where=where(op))
-            return meaning(operands, weights)
+            return meaning(operands, weights, arithmetic)
 
 
-def evaluate_graph_op(op: GraphOp, operands: Sequence[Array]) -> Sequence[Array]:
+def evaluate_graph_op(
+    op: GraphOp, operands: Sequence[Array], arithmetic: Arithmetic = EXACT
+) -> Sequence[Array]:
     """A graph op's meaning: its scopes, or its numpy function."""
     if not type(op).has_scopes():
-        return op.reference(*operands)
+        pairs = zip(op.reference(*operands), op.results, strict=True)
+        return [arithmetic.tensor(np.asarray(a), tensor_type(r).element_type) for a, r in pairs]
     build = ScopeBuilder()
     found = op.as_scopes(build, *(Source(v) for v in op.operands))
     results = [found] if isinstance(found, Source) else list(found)
     values: Values = dict(zip(op.operands, operands, strict=True))
     for step in build.ops:
-        arrays = evaluate_op(step, [values[v] for v in step.operands], {})
+        arrays = evaluate_op(step, [values[v] for v in step.operands], {}, arithmetic)
         values.update(zip(step.results, arrays, strict=True))
     arrays = [values[r.value] for r in results]
     for step in reversed(build.ops):
@@ -152,48 +179,96 @@ def run_opaque(op: OpaqueOp, operands: Sequence[Array]) -> list[Array]:
 # --- scopes -------------------------------------------------------------------------------------
 
 
-def evaluate_scope(op: ScopeOp, operands: Sequence[Array]) -> Array:
+def evaluate_scope(op: ScopeOp, operands: Sequence[Array], arithmetic: Arithmetic = EXACT) -> Array:
     """Evaluate a scope at all its points; the first traversals are cut to bound memory."""
-    expr = op.expr()
-    arrays = dict(zip(op.reads(), operands, strict=True))
-    out = np.empty(op.traversal, reference_dtype(tensor_type(op.result).element_type))
+    element = tensor_type(op.result).element_type
+    out = np.empty(op.traversal, reference_dtype(element))
     if out.size == 0:
         return out
+    body = _Body(op, dict(zip(op.reads(), operands, strict=True)), arithmetic)
     if not op.traversal:
-        return np.asarray(_slab(op, expr, arrays, 0, 0), dtype=out.dtype)
+        return arithmetic.tensor(np.asarray(body.rows(0, 0)), element)
     rows = op.traversal[0]
     per_row = math.prod(op.extents) // rows
-    limit = CACHE_POINTS if _repeated(expr, op.extents) * 16 < CACHE_POINTS else CHUNK_POINTS
+    limit = CACHE_POINTS if body.repeated() * 16 < CACHE_POINTS else CHUNK_POINTS
     step = max(1, min(rows, limit // max(per_row, 1)))
     for start in range(0, rows, step):
         stop = min(rows, start + step)
         with np.errstate(all="ignore"):
-            out[start:stop] = _slab(op, expr, arrays, start, stop)
+            out[start:stop] = arithmetic.tensor(body.rows(start, stop), element)
     return out
 
 
-def _repeated(expr: Expr, extents: Sequence[int]) -> int:
-    """Points of the reads that every chunk of rows makes again: those that no row moves."""
-    used = [{k for e in read.index for k in e.iterators} for read in reads_of(expr)]
-    return sum(math.prod(extents[k] for k in iterators) for iterators in used if 0 not in iterators)
+class _Body:
+    """A scope's expression on the values that it reads."""
 
+    def __init__(self, op: ScopeOp, arrays: Mapping[Read, Array], arithmetic: Arithmetic):
+        self.op, self.arrays, self.arithmetic = op, arrays, arithmetic
+        self.expr = op.expr()
+        self.types: Types = element_types(self.expr, read_type)
+        self.element = tensor_type(op.result).element_type
+        self.rank = len(op.traversal)
 
-def _slab(op: ScopeOp, expr: Expr, arrays: Mapping[Read, Array], start: int, stop: int) -> Array:
-    """The rows [start, stop) of the result."""
-    rank = len(op.traversal)
-    extents = list(op.extents)
-    if rank:
-        extents[0] = stop - start
-    if op.summation and op.reduction.data == "sum" and (factors := _factors(expr)) is not None:
-        return _einsum(factors, arrays, extents, start, rank)
-    everything = list(range(len(extents)))
-    value = _on_grid(expr, arrays, extents, start, everything)
-    value = np.broadcast_to(value, extents)
-    axes = tuple(range(rank, len(extents)))
-    if not axes:
-        return value
-    with np.errstate(all="ignore"):
-        return getattr(value, op.reduction.data)(axis=axes)  # sum, max, min or prod
+    def repeated(self) -> int:
+        """Points of the reads that every chunk of rows makes again: those that no row moves."""
+        used = [{k for e in read.index for k in e.iterators} for read in reads_of(self.expr)]
+        extents = self.op.extents
+        return sum(math.prod(extents[k] for k in ks) for ks in used if 0 not in ks)
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The rows [start, stop) of the result, not yet rounded to a tensor."""
+        rank, reduction = self.rank, self.op.reduction.data
+        extents = list(self.op.extents)
+        if rank:
+            extents[0] = stop - start
+        factors = _factors(self.expr) if self.op.summation and reduction == "sum" else None
+        if factors is not None:
+            return self._einsum(factors, extents, start)
+        value = self._on_grid(self.expr, extents, start, list(range(len(extents))))
+        value = np.broadcast_to(value, extents)
+        axes = tuple(range(rank, len(extents)))
+        if not axes:
+            return value
+        with np.errstate(all="ignore"):
+            return getattr(value, reduction)(axis=axes)  # sum, max, min or prod
+
+    def _einsum(self, factors: Sequence[Expr], extents: Sequence[int], start: int) -> Array:
+        """Sum of products by numpy's einsum, each factor gathered over its own iterators only."""
+        terms: list[Any] = []
+        seen: set[int] = set()
+        scale, rank = 1.0, self.rank
+        for factor in factors:
+            if isinstance(factor, Const):
+                scale *= float(self.arithmetic.literal(factor.value, self.element))
+                continue
+            assert isinstance(factor, Read)
+            used = sorted(set().union(*(e.iterators for e in factor.index)))
+            used = [k for k in used if extents[k] != 1]
+            seen.update(used)
+            terms += [self._on_grid(factor, extents, start, used), used]
+        missing = [k for k in range(rank, len(extents)) if k not in seen]
+        scale *= math.prod(extents[k] for k in missing)
+        kept = [k for k in range(rank) if k in seen]
+        result = np.einsum(*terms, kept, optimize=True) if terms else np.asarray(1.0)
+        shape = [extents[k] if k in kept else 1 for k in range(rank)]
+        return np.broadcast_to(result.reshape(shape) * scale, list(extents[:rank]))
+
+    def _on_grid(
+        self, expr: Expr, extents: Sequence[int], start: int, used: Sequence[int]
+    ) -> Array:
+        """Value of an expression on the grid of the iterators in `used`, one axis each."""
+        points = grid(extents, used)
+        if extents and not isinstance(points[0], int):
+            points[0] = points[0] + start
+        elif extents:
+            points[0] = start
+        return evaluate(
+            expr,
+            lambda read: gather(read, self.arrays[read], points),
+            self.types,
+            self.element,
+            self.arithmetic,
+        )
 
 
 def _factors(expr: Expr) -> list[Expr] | None:
@@ -208,50 +283,6 @@ def _factors(expr: Expr) -> list[Expr] | None:
             return [expr]
         case _:
             return None
-
-
-def _einsum(
-    factors: Sequence[Expr],
-    arrays: Mapping[Read, Array],
-    extents: Sequence[int],
-    start: int,
-    rank: int,
-) -> Array:
-    """Sum of products by numpy's einsum, each factor gathered over its own iterators only."""
-    terms: list[Any] = []
-    seen: set[int] = set()
-    scale = 1.0
-    for factor in factors:
-        if isinstance(factor, Const):
-            scale *= factor.value
-            continue
-        assert isinstance(factor, Read)
-        used = sorted(set().union(*(e.iterators for e in factor.index)))
-        used = [k for k in used if extents[k] != 1]
-        seen.update(used)
-        terms += [_on_grid(factor, arrays, extents, start, used), used]
-    missing = [k for k in range(rank, len(extents)) if k not in seen]
-    scale *= math.prod(extents[k] for k in missing)
-    kept = [k for k in range(rank) if k in seen]
-    result = np.einsum(*terms, kept, optimize=True) if terms else np.asarray(1.0)
-    shape = [extents[k] if k in kept else 1 for k in range(rank)]
-    return np.broadcast_to(result.reshape(shape) * scale, list(extents[:rank]))
-
-
-def _on_grid(
-    expr: Expr,
-    arrays: Mapping[Read, Array],
-    extents: Sequence[int],
-    start: int,
-    used: Sequence[int],
-) -> Array:
-    """Value of an expression on the grid of the iterators in `used`, one axis each."""
-    points = grid(extents, used)
-    if extents and not isinstance(points[0], int):
-        points[0] = points[0] + start
-    elif extents:
-        points[0] = start
-    return evaluate(expr, lambda read: gather(read, arrays[read], points))
 
 
 def gather(read: Read, array: Array, points: Sequence[Any]) -> Array:

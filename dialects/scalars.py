@@ -20,7 +20,6 @@ from xdsl.ir import Attribute, Operation
 
 from .errors import UserError
 from .index import Index
-from .types import Array, is_bool, is_float, reference_dtype
 
 OpClass: TypeAlias = Any  # an xDSL op class built from its operands
 
@@ -53,6 +52,16 @@ def _truncated_division(a: Any, b: Any) -> Any:
     return np.where(b == 0, 0, down + ((down * safe != a) & ((a < 0) != (safe < 0))))
 
 
+def _power(a: Any, b: Any) -> Any:
+    """Integers by float64, as the C library has it: truncated, past 64 bits saturated."""
+    if np.result_type(a, b).kind == "f":
+        return np.power(a, b)
+    wide = np.power(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    most = np.iinfo(np.int64)
+    inside = np.where((wide >= most.max) | (wide <= most.min), 0.0, wide).astype(np.int64)
+    return np.where(wide >= most.max, most.max, np.where(wide <= most.min, most.min, inside))
+
+
 def _remainder(a: Any, b: Any) -> Any:
     """C's fmod: the sign of the dividend."""
     if np.result_type(a, b).kind == "f":
@@ -71,7 +80,7 @@ _FUNCTION_LIST: tuple[Function, ...] = (
     Function("rem", 2, _remainder, None, arith.RemSIOp),
     Function("max", 2, np.maximum, arith.MaximumfOp, arith.MaxSIOp),
     Function("min", 2, np.minimum, arith.MinimumfOp, arith.MinSIOp),
-    Function("pow", 2, np.power, _m.PowFOp, _m.IPowIOp),
+    Function("pow", 2, _power, _m.PowFOp, _m.IPowIOp),
     Function("atan2", 2, np.arctan2, _m.Atan2Op),
     Function("neg", 1, np.negative, arith.NegfOp),
     Function("abs", 1, np.abs, _m.AbsFOp, _m.AbsIOp),
@@ -361,34 +370,3 @@ def operand_type(node: Call, types: Types) -> Attribute | None:
         names = " and ".join(str(t) for t in found)
         raise UserError(f"operands of '{node.function}' have different element types: {names}")
     return found[0] if found else None
-
-
-def evaluate(expr: Expr, read: Callable[[Read], Array]) -> Array:
-    """Value in reference arithmetic: float64, int64, bool; reads give broadcastable arrays."""
-    values: dict[Expr, Array] = {}
-    with np.errstate(all="ignore"):
-        for node in postorder(expr):
-            match node:
-                case Read():
-                    values[node] = read(node)
-                case Const(value):
-                    values[node] = np.asarray(value)
-                case Cast(element, arg):
-                    values[node] = cast_reference(values[arg], element)
-                case Call(function, args):
-                    result = FUNCTIONS[function].numpy(*(values[a] for a in args))
-                    values[node] = np.asarray(result)
-                case _:
-                    raise TypeError(f"not a scalar expression: {node}")
-    return values[expr]
-
-
-def cast_reference(value: Array, element: Attribute) -> Array:
-    """Convert in reference arithmetic; NaN and infinities to integers give 0."""
-    if is_bool(element):
-        return value != 0
-    target = reference_dtype(element)
-    if value.dtype.kind == "f" and not is_float(element):
-        value = np.where(np.isfinite(value), value, 0)
-        return np.trunc(value).astype(target)
-    return value.astype(target)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from .algebra import OnesOp, ScopeOp
 from .index import Index, iterators
 from .scalars import Call, Cast, Const, Expr, Read, Scalar, call
-from .types import Tensor, element_of, is_float, shape_of, tensor
+from .types import Tensor, element_of, is_float, is_half, shape_of, tensor
 
 
 class Source:
@@ -76,6 +77,20 @@ class ScopeBuilder:
 
     def pointwise(self, result_type: Tensor, expr: Expr) -> Source:
         return self.scope(result_type, expr)
+
+    def widened(self, x: Source) -> Source:
+        """Half floats as float32, for ops of several steps that round once; else `x` itself."""
+        if not is_half(x.element):
+            return x
+        return self.pointwise(tensor(x.shape, f32), cast(f32, x.here()))
+
+    def narrowed(
+        self, result_type: Tensor, expr: Expr, of: Source, names: Sequence[str] | None = None
+    ) -> Source:
+        """What was computed of a widened `of`, rounded to the result's type."""
+        element = result_type.element_type
+        value = expr if of.element == element else cast(element, expr)
+        return self.scope(result_type, value, names=names)
 
 
 def const(value: float | int | bool) -> Expr:

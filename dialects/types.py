@@ -85,6 +85,11 @@ def is_float(element: Attribute) -> bool:
     return isinstance(element, Float32Type | Float64Type | Float16Type | BFloat16Type)
 
 
+def is_half(element: Attribute) -> bool:
+    """Whether a float of 16 bits: computed with as float32, rounded when stored."""
+    return isinstance(element, Float16Type | BFloat16Type)
+
+
 def is_bool(element: Attribute) -> bool:
     """Whether i1."""
     return element == i1

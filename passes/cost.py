@@ -46,6 +46,7 @@ from ..dialects.graph import GraphOp
 from ..dialects.program import Program
 from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import byte_size, element_of, tensor, tensor_type
+from ..dialects.weights_only import is_source, weights_only
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from ..lowering.targets import Target
 from .conv_algorithms import FITTED, Convolution, Estimate, Fitted, conv_algorithms
@@ -53,7 +54,6 @@ from .cost_file import CostFile, load_cost_file
 from .flops import Work, scope_work, work_of
 from .product import product_of
 from .signature import key, signature
-from .weights_only import is_source, weights_only
 
 EFFICIENCY = {
     "gemm": 0.85,

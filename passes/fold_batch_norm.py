@@ -26,7 +26,7 @@ from ..dialects.graph.reduction import BatchNormOp
 from ..dialects.graph.shaping import BroadcastOp, ReshapeOp
 from ..dialects.program import add_provenance, main_of, provenance
 from ..dialects.types import element_of, shape_of
-from .weights_only import weights_only
+from ..dialects.weights_only import weights_only
 
 RULE = "fold-batch-norm"
 

@@ -18,6 +18,7 @@ from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint
 
+from ..dialects.arithmetic import Arithmetic
 from ..dialects.context import weights_of
 from ..dialects.errors import UserError
 from ..dialects.floats import ROUNDING, Floats
@@ -34,7 +35,7 @@ from ..dialects.program import (
 from ..dialects.reference import run_block
 from ..dialects.types import Array, element_count, is_float, tensor_type, to_numpy
 from ..dialects.weights import Weights
-from .weights_only import is_source, weights_only
+from ..dialects.weights_only import is_source, weights_only
 
 RULE = "fold-constants"
 # Results of constants alone stay in the text up to this many elements.
@@ -45,10 +46,11 @@ INLINE_ELEMENTS = 64
 class FoldConstants(ModulePass):
     """Replace each value that depends on weights alone by a new weight, once and for all.
 
-    The value is the reference's, in float64, rounded once to the element type; it is computed when
-    the weight is first read. The expression stays as the attribute `isoform.expression`, over the
-    weights of the program as it came: what was folded before is written out. A
-    broadcast before its user stays: it is an index, and would only make the weight larger.
+    The value is the reference's, each op rounded to its own type as it would be at run time
+    (dialects/arithmetic.py); it is computed when the weight is first read. The expression stays as
+    the attribute `isoform.expression`, over the weights of the program as it came: what was folded
+    before is written out. A broadcast before its user stays: it is an index, and would only make
+    the weight larger.
 
     Before:
 
@@ -195,10 +197,9 @@ def expression_text(block: Block) -> str:
 
 
 def evaluate(block: Block, weights: Weights) -> Array:
-    """The value that a block returns, in float64, rounded to its element type."""
-    (value,) = run_block(block.ops, {}, weights)
+    """The value that a block returns, each op computed in its own type."""
+    (value,) = run_block(block.ops, {}, weights, Arithmetic.COMPUTED)
     last = block.last_op
     assert last is not None
     dtype = to_numpy(tensor_type(last.operands[0]).element_type)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(value, order="C").astype(dtype)
+    return np.asarray(value, order="C").astype(dtype)  # exact: it is rounded already

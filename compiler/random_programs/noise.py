@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...dialects import reference
 from ...dialects.algebra import ScopeOp
+from ...dialects.arithmetic import Arithmetic
 from ...dialects.index import grid
 from ...dialects.program import Program
 from ...dialects.scalars import (
@@ -21,7 +22,6 @@ from ...dialects.scalars import (
     Const,
     Expr,
     Read,
-    cast_reference,
     element_types,
     postorder,
 )
@@ -129,7 +129,7 @@ class _Noise:
                 case Const(number):
                     values[node] = np.asarray(number)
                 case Cast(element, arg):
-                    values[node] = cast_reference(values[arg], element)
+                    values[node] = Arithmetic.EXACT.cast(values[arg], types[arg], element)
                 case Call(function, args):
                     result = np.asarray(FUNCTIONS[function].numpy(*(values[a] for a in args)))
                     element = types[node]

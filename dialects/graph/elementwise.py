@@ -265,19 +265,21 @@ class IsNanOp(UnaryOp):
 
 @irdl_op_definition
 class SignOp(UnaryOp):
-    """-1, 0 or 1; NaN gives 0. ONNX Sign."""
+    """-1, 0 or 1; NaN stays NaN. ONNX Sign."""
 
     name = "graph.sign"
 
     def scalar(self, *args: Expr) -> Expr:
-        return select(call("gt", args[0], 0), 1, select(call("lt", args[0], 0), -1, 0))
+        return select(
+            call("gt", args[0], 0), 1, select(call("lt", args[0], 0), -1, call("abs", args[0]))
+        )
 
 
 @irdl_op_definition
 class CastOp(ElementwiseOp):
-    """Convert the element type; floats to integers truncate. ONNX Cast.
+    """Convert the element type: floats to integers truncate and saturate, NaN gives 0. ONNX Cast.
 
-    What happens out of range (saturation) is not modelled.
+    To a narrower float it rounds, and overflows to infinity; integers wrap.
     """
 
     name = "graph.cast"

@@ -105,16 +105,15 @@ class AvgPoolOp(PoolOp):
         return super().infer()
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        (x,) = operands
+        x = build.widened(operands[0])
         spatial = len(x.shape) - 2
         lead, at = self.window(spatial)
-        total = build.scope(
-            self.type, x[[*lead, *at]], self.ints("kernel"), names=self.names(spatial)
-        )
+        out = tensor(self.type.get_shape(), x.element)
+        total = build.scope(out, x[[*lead, *at]], self.ints("kernel"), names=self.names(spatial))
         count = self._count(build, x)
         here = iterators(spatial + 2)
         expr = total[here] / count[here[2:]]
-        return build.scope(self.type, expr, names=self.names(spatial)[: spatial + 2])
+        return build.narrowed(self.type, expr, x, self.names(spatial)[: spatial + 2])
 
     def _count(self, build: ScopeBuilder, x: Source) -> Source:
         """Number of taps that count, per output place; depends on no data."""

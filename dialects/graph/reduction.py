@@ -1,4 +1,7 @@
-"""Reductions along axes, and the normalisations built from them."""
+"""Reductions along axes, and the normalisations built from them.
+
+Ops of several steps compute half floats in float32, and round once.
+"""
 
 from __future__ import annotations
 
@@ -125,9 +128,10 @@ class ReduceMeanOp(ReduceOp):
         (x,) = operands
         axes, keep = self.ints("axes"), self.value("keep_dims")
         count = math.prod(x.shape[axis] for axis in axes)
-        if is_float(x.element):
+        if is_float(x.element):  # a division: the mean of equal numbers is that number
+            x = build.widened(x)
             total = reduce_scope(build, x, axes, "sum", keep)
-            return build.pointwise(self.type, total.here() * _reciprocal(count))
+            return build.narrowed(self.type, total.here() / float(count), x)
         total = reduce_scope(build, x, axes, "sum", keep, i64)  # neither may overflow x's type
         return build.pointwise(self.type, cast(x.element, total.here() / count))
 
@@ -163,11 +167,10 @@ class SoftmaxOp(SoftmaxBaseOp):
     name = "graph.softmax"
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        (x,) = operands
-        axis = self.value("axis")
-        powers = build.pointwise(self.type, exp(_shifted(build, x, axis)))
+        x, axis = build.widened(operands[0]), self.value("axis")
+        powers = build.pointwise(tensor(x.shape, x.element), exp(_shifted(build, x, axis)))
         total = reduce_scope(build, powers, [axis], "sum", keep=True)
-        return build.pointwise(self.type, powers.here() / along(x, total, [axis]))
+        return build.narrowed(self.type, powers.here() / along(x, total, [axis]), x)
 
 
 @irdl_op_definition
@@ -177,12 +180,13 @@ class LogSoftmaxOp(SoftmaxBaseOp):
     name = "graph.log_softmax"
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        (x,) = operands
-        axis = self.value("axis")
-        shifted = build.pointwise(self.type, _shifted(build, x, axis))
-        powers = build.pointwise(self.type, exp(shifted.here()))
+        x, axis = build.widened(operands[0]), self.value("axis")
+        wide = tensor(x.shape, x.element)
+        shifted = build.pointwise(wide, _shifted(build, x, axis))
+        powers = build.pointwise(wide, exp(shifted.here()))
         total = reduce_scope(build, powers, [axis], "sum", keep=True)
-        return build.pointwise(self.type, shifted.here() - call("log", along(x, total, [axis])))
+        result = shifted.here() - call("log", along(x, total, [axis]))
+        return build.narrowed(self.type, result, x)
 
 
 @irdl_op_definition
@@ -216,13 +220,13 @@ class LayerNormOp(GraphOp):
         return x
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        x, scale = operands[:2]
+        x, scale, *bias = map(build.widened, operands)
         axes = list(range(self.value("axis"), len(x.shape)))
         here = iterators(len(x.shape))
         normal = normalised(build, x, axes, self.value("epsilon")) * scale[here[axes[0] :]]
-        if len(operands) == 3:
-            normal = normal + operands[2][here[axes[0] :]]
-        return build.pointwise(self.type, normal)
+        if bias:
+            normal = normal + bias[0][here[axes[0] :]]
+        return build.narrowed(self.type, normal, x)
 
 
 def normalised(build: ScopeBuilder, x: Source, axes: Sequence[int], epsilon: float) -> Expr:
@@ -267,10 +271,10 @@ class InstanceNormOp(GraphOp):
         return x
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        x, scale, bias = operands
+        x, scale, bias = map(build.widened, operands)
         channel = iterators(2)[1]
         normal = normalised(build, x, list(range(2, len(x.shape))), self.value("epsilon"))
-        return build.pointwise(self.type, normal * scale[channel] + bias[channel])
+        return build.narrowed(self.type, normal * scale[channel] + bias[channel], x)
 
 
 @irdl_op_definition
@@ -303,7 +307,7 @@ class BatchNormOp(GraphOp):
         return x
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        x, scale, bias, mean, variance = operands
+        x, scale, bias, mean, variance = map(build.widened, operands)
         channel = iterators(2)[1]
         per_channel = tensor(scale.shape, x.element)
         (c,) = iterators(1)
@@ -311,7 +315,7 @@ class BatchNormOp(GraphOp):
             per_channel, scale[c] * call("rsqrt", variance[c] + self.value("epsilon"))
         )
         shift = build.pointwise(per_channel, bias[c] - mean[c] * factor[c])
-        return build.pointwise(self.type, x.here() * factor[channel] + shift[channel])
+        return build.narrowed(self.type, x.here() * factor[channel] + shift[channel], x)
 
 
 @irdl_op_definition
@@ -334,14 +338,15 @@ class LrnOp(GraphOp):
         return x
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        (x,) = operands
+        x = build.widened(operands[0])
         rank, size = len(x.shape), self.value("size")
         n, c, *rest = iterators(rank)
         (j,) = iterators(1, rank)
         at = [n, c + j - (size - 1) // 2, *rest]
         square = build.scope(tensor(x.shape, x.element), x[at] * x[at], [size])
         scaled = square.here() * (self.value("alpha") / size) + self.value("bias")
-        return build.pointwise(self.type, x.here() / call("pow", scaled, self.value("beta")))
+        result = x.here() / call("pow", scaled, self.value("beta"))
+        return build.narrowed(self.type, result, x)
 
 
 REDUCTION_OPS = (

@@ -16,6 +16,7 @@ from xdsl.ir import Attribute
 from ...dialects.errors import UserError
 from ...dialects.index import FloorDiv, range_of
 from ...dialects.index import Index as Affine
+from ...dialects.types import is_half
 from . import types
 from .emit import Emitter, Mask
 from .types import F32, F64, I1, I8, I64, Index, Type, Value, constant
@@ -48,7 +49,7 @@ def memory_type(element: Attribute) -> Type:
 
 def compute_type(element: Attribute) -> Type:
     """How an element is computed with: half floats as f32, a bool as i1."""
-    if isinstance(element, Float16Type | BFloat16Type):
+    if is_half(element):
         return F32
     if isinstance(element, IntegerType) and element.width.data == 1:
         return I1
@@ -379,6 +380,13 @@ def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:
     if isinstance(element, BFloat16Type):
         return b.from_bfloat_bits(value)
     return b.cast(value, compute_type(element))
+
+
+def rounded(b: Emitter, value: Value, element: Attribute) -> Value:
+    """What a tensor holds of a computed value, in the compute type: half floats are rounded."""
+    if not is_half(element):
+        return value
+    return to_compute(b, to_memory(b, value, element), element)
 
 
 def to_memory(b: Emitter, value: Value, element: Attribute) -> Value:

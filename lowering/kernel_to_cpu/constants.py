@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.arithmetic import Arithmetic
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.program import Program
 from ...dialects.reference import evaluate_op
@@ -15,7 +16,7 @@ from ..algebra_to_kernel.constant import constant_values
 
 
 class Constants(dict[SSAValue, Array]):
-    """Weights-only values, evaluated when first needed: float64 in between, then rounded once."""
+    """Weights-only values, evaluated when first needed, each op rounded to its own type."""
 
     def __init__(self, program: Program):
         super().__init__()
@@ -39,7 +40,7 @@ class Constants(dict[SSAValue, Array]):
         return self[value]
 
     def _evaluate(self, value: SSAValue) -> Array:
-        """Evaluate in reference arithmetic, through every weights-only op it depends on."""
+        """Evaluate through every weights-only op it depends on."""
         memo: dict[SSAValue, Array] = {}
         pending = [value]
         while pending:
@@ -50,6 +51,7 @@ class Constants(dict[SSAValue, Array]):
                 pending += missing
                 continue
             operands = [memo[v] for v in op.operands]
-            memo.update(zip(op.results, evaluate_op(op, operands, self._weights), strict=True))
+            results = evaluate_op(op, operands, self._weights, Arithmetic.COMPUTED)
+            memo.update(zip(op.results, results, strict=True))
             pending.pop()
         return memo[value]

@@ -18,7 +18,7 @@ from itertools import product
 from xdsl.ir import Block, SSAValue
 
 from ...dialects.types import byte_size, tensor_type
-from .access import Point, Vector, compute_type, emit_index, read
+from .access import Point, Vector, compute_type, emit_index, read, rounded
 from .emit import Emitter
 from .nest import Buffers, Operand, Part, ScopePlan, access
 from .past_caches import LEAST_BYTES_OF_LOOPS
@@ -91,6 +91,12 @@ def emit_scopes(b: Emitter, scope: ScopePlan, places: Places, beside: int = 1) -
 
     Each `beside` of them lie side by side in a row of vectors, which may be short but for the last.
     """
+    element = tensor_type(scope.op.result).element_type
+    return [rounded(b, x, element) for x in _unrounded(b, scope, places, beside)]
+
+
+def _unrounded(b: Emitter, scope: ScopePlan, places: Places, beside: int) -> list[Value]:
+    """The values before a tensor is made of them."""
     if not scope.sums:
         return [_body(b, scope, *place) for place in places]
     buffers, point = places[0]
@@ -330,6 +336,13 @@ def emit_horizontal(
     b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point, iterator: int, lanes: int
 ) -> Value:
     """A reduction with one summation in the lanes: partial results, combined at the end."""
+    total = _horizontal(b, scope, buffers, point, iterator, lanes)
+    return rounded(b, total, tensor_type(scope.op.result).element_type)
+
+
+def _horizontal(
+    b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point, iterator: int, lanes: int
+) -> Value:
     outer = [k for k in scope.sums if k != iterator]
     along = Vector(iterator, lanes, aligned=True)
     dtype = _dtype(scope).vector(lanes)

@@ -17,9 +17,9 @@ from ...dialects.errors import UserError
 from ...dialects.kernel import FAST_MATH
 from ...dialects.scalars import function_of
 from . import mathlib
-from .access import compute_type
+from .access import compute_type, rounded
 from .emit import Emitter
-from .types import F64, I1, Type, Value, constant
+from .types import F64, I1, I64, Type, Value, constant
 
 Emit = Callable[[Emitter, Sequence[Value]], Value]
 
@@ -64,7 +64,7 @@ def _power(b: Emitter, args: Sequence[Value]) -> Value:
     if x.type.is_float:
         return mathlib.pow(b, x, y)
     wide = mathlib.pow(b, b.cast(x, F64), b.cast(y, F64))
-    return b.cast(wide, x.type.element)
+    return b.cast(b.cast(wide, I64), x.type.element)  # wraps at its own width
 
 
 def _extreme(name: str) -> Emit:
@@ -152,7 +152,7 @@ def _emit(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: in
         return EMIT[name](b, args)
     if len(args) == 1:  # every other op of a body is a cast
         signed = not isinstance(op, arith.ExtUIOp | arith.UIToFPOp)
-        return b.cast(args[0], target, signed=signed)
+        return rounded(b, b.cast(args[0], target, signed=signed), op.results[0].type)
     raise UserError(f"no CPU code for {op.name}")
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
+from ...dialects.arithmetic import Arithmetic
 from ...dialects.deadline import check_time
 from ...dialects.errors import UserError
 from ...dialects.kernel import (
@@ -368,7 +369,8 @@ class CpuSession:
                 self.execution.read(view).astype(reference_dtype(tensor_type(v).element_type))
                 for view, v in zip(reads, op.operands, strict=True)
             ]
-            for view, array in zip(writes, evaluate_op(op, operands, {}), strict=True):
+            results = evaluate_op(op, operands, {}, Arithmetic.COMPUTED)
+            for view, array in zip(writes, results, strict=True):
                 self.execution.read(view)[...] = array
             self.host_seconds[name] = time.perf_counter() - started
 

@@ -23,7 +23,7 @@ from ...dialects.kernel import KernelOp, LoopsOp, physical
 from ...dialects.scalars import Read
 from ...dialects.types import Array, tensor_type
 from ..algebra_to_kernel.match import factors
-from .access import Access, Point, Vector, compute_type, emit_index, read, store
+from .access import Access, Point, Vector, compute_type, emit_index, read, rounded, store
 from .emit import Emitter
 from .isa import Isa
 from .lanes import split_item
@@ -270,7 +270,8 @@ class Tiles:
         values: Mapping[tuple[SSAValue, Place], Value],
     ) -> Value:
         """The scope at one place of the tile, its summations unrolled."""
-        dtype = compute_type(tensor_type(scope.op.result).element_type).vector(point.lanes)
+        element = tensor_type(scope.op.result).element_type
+        dtype = compute_type(element).vector(point.lanes)
         total: Value | None = None
         for step in points([self.extents[k] for k in scope.sums]):
             at = {**known, **dict(zip(scope.sums, step, strict=True))}
@@ -282,9 +283,11 @@ class Tiles:
             lifted = [_vector(b, a, point, r) for a, r in zip(args, scope.reads, strict=True)]
             value = emit_body(b, scope.op.body.block, lifted, point.lanes, summed=scope.op.is_sum)
             if not scope.sums:
-                return value
+                return rounded(b, value, element)
             total = value if total is None else combine(b, scope.op.reduction.data, total, value)
-        return identity(scope.op.reduction.data, dtype) if total is None else total
+        if total is None:
+            return identity(scope.op.reduction.data, dtype)
+        return rounded(b, total, element)
 
     def _argument(
         self,

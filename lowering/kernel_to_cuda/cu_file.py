@@ -120,8 +120,8 @@ class _Printer:
         files += [
             f"//   {self._file(p)} ({kind}): {p.dtype}{list(p.shape)}" for kind, p in self._ports()
         ]
-        ctypes = {b.ctype for b in program.buffers}
-        includes = [h for t in ("__half", "__nv_bfloat16") if t in ctypes and (h := header(t))]
+        used = "\n".join([*(b.ctype for b in program.buffers), *self._helpers()])
+        includes = [h for t in ("__half", "__nv_bfloat16") if t in used and (h := header(t))]
         includes += ["cublas_v2.h"] if self.uses_gemm else []
         includes += ["cudnn.h"] if self.uses_conv else []
         linked = [BUILD[key] for key, used in self._libraries() if used]

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.ir import SSAValue
 
-from ...dialects.algebra import OnesOp
+from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.index import Index, range_of, row_major_strides
 from ...dialects.kernel import KernelOp, LayoutAttr, layout_of, physical, with_layout
 from ...dialects.types import Tensor, element_of, is_bool, shape_of, tensor_type
 from ..kernel_to_cpu.nest import Operand, ScopePlan, guards_of
 from .index_text import Iterators
-from .scalar_text import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body
+from .scalar_text import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body, rounded
 from .text import Writer
 from .types import compute_type, literal, loaded
 
@@ -160,7 +160,7 @@ def _inline(writer: Writer, scene: Scene, operand: Operand) -> Text:
     moved = tuple(
         replace(r, index=tuple(e.substitute(images) for e in r.index)) for r in made.reads
     )
-    return body_value(writer, scene, replace(made, reads=moved))
+    return finished(writer, made, body_value(writer, scene, replace(made, reads=moved)))
 
 
 def body_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
@@ -175,10 +175,20 @@ def body_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
 def scope_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
     """The scope's value at a point of its traversal: one thread does all summations."""
     if not scope.sums:
-        return body_value(writer, scene, scope)
+        return finished(writer, scope, body_value(writer, scene, scope))
     total = start_total(writer, scope)
     sum_loops(writer, scene, scope, total, list(scope.sums))
-    return Text(total)
+    return finished(writer, scope, Text(total))
+
+
+def finished(writer: Writer, scope: ScopePlan, value: Text) -> Text:
+    """The scope's value as those that read it see it; the kernel's result is when stored."""
+    if not any(isinstance(use.operation, ScopeOp) for use in scope.op.result.uses):
+        return value
+    body = Body()
+    value = rounded(value, element_of(scope.op.result), body)
+    writer.add(body)
+    return value
 
 
 def start_total(writer: Writer, scope: ScopePlan) -> str:

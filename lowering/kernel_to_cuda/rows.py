@@ -13,7 +13,7 @@ from ...dialects.program import where
 from ..kernel_to_cpu.nest import ScopePlan
 from .index_text import decode
 from .nest import Nest, point_number, thread_number, threads_of
-from .reads import Row, intermediate_type, scope_value, start_total, take
+from .reads import Row, finished, intermediate_type, scope_value, start_total, take
 from .reductions import WARP
 from .scalar_text import Text
 
@@ -158,7 +158,7 @@ class _Rows:
         writer.helpers.add(reducer)
         scratch = self.scratch[intermediate_type(scope.op.result)[0]]
         writer.line(f"{total} = {reducer}<{self.threads}>({total}, {scratch});")
-        return Text(total)
+        return finished(writer, scope, Text(total))
 
     @contextmanager
     def _spread(self, iterators: Sequence[int]) -> Generator[None]:

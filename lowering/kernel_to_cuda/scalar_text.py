@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float64Type, FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import Float16Type, Float64Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.scalars import function_of
-from ...dialects.types import is_bool, is_float
+from ...dialects.types import is_bool, is_float, is_half
 from .types import compute_type, greatest, least, literal
 
 # Binding strength of C operators; what is weaker than its place asks for gets brackets.
@@ -50,6 +50,18 @@ __device__ __forceinline__ T quotient(T a, T b) { return b == 0 ? 0 : b == -1 ? 
 // What integer division leaves, with the sign of `a`; 0 where b is 0.
 template <typename T>
 __device__ __forceinline__ T remainder_of(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; }""",
+    "as_half": """\
+// What a half holds of a float.
+__device__ __forceinline__ float as_half(float a) {
+  const __half held = __float2half_rn(a);
+  return __half2float(held);
+}""",
+    "as_bfloat": """\
+// What a bfloat holds of a float.
+__device__ __forceinline__ float as_bfloat(float a) {
+  const __nv_bfloat16 held = __float2bfloat16_rn(a);
+  return __bfloat162float(held);
+}""",
 }
 
 _OPERATORS = {
@@ -161,12 +173,12 @@ def _print(op: Operation, values: dict[SSAValue, Text], into: Body) -> Text:
     name = function_of(op)
     if name is None:
         if len(args) == 1:  # every other op of a body is a cast
-            return _cast(args[0], op.operands[0].type, result)
+            return rounded(_cast(args[0], op.operands[0].type, result), result, into)
         raise UserError(f"no CUDA code for {op.name}")
     element = op.operands[-1].type
     if name == "pow" and not is_float(element):
         power = apply("pow", [_convert(a, "double") for a in args], Float64Type())
-        return _convert(power, compute_type(element))
+        return _narrow(_convert(power, "long long"), element)
     text = apply(name, args, element)
     into.helpers |= {helper for helper in HELPERS if text.text.startswith(f"{helper}(")}
     return _narrow(text, result)
@@ -176,6 +188,15 @@ def _narrow(value: Text, element: Attribute) -> Text:
     """Integers shorter than C's int wrap at their own width, not at int's."""
     ctype = compute_type(element)
     return _convert(value, ctype) if ctype.rpartition(" ")[2] in ("char", "short") else value
+
+
+def rounded(value: Text, element: Attribute, into: Body) -> Text:
+    """What a tensor holds of a computed value, in the compute type: half floats are rounded."""
+    if not is_half(element):
+        return value
+    helper = "as_half" if isinstance(element, Float16Type) else "as_bfloat"
+    into.helpers.add(helper)
+    return Text(f"{helper}({value.text})")
 
 
 def _cast(value: Text, source: Attribute, target: Attribute) -> Text:

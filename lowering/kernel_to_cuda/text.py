@@ -247,10 +247,10 @@ def _declared(parameter: CudaParameter, restrict: bool) -> str:
 
 def preamble_of(definition: str, helpers: set[str]) -> tuple[str, ...]:
     """Includes, constants and helper functions, each a text of its own, in a fixed order."""
-    headers = [h for t in ("__half", "__nv_bfloat16") if t in definition and (h := header(t))]
-    parts = ["\n".join(f"#include <{h}>" for h in headers)] if headers else []
     used = [text for name, text in ALL_HELPERS.items() if name in helpers]
     everything = "\n".join([definition, *used])
+    headers = [h for t in ("__half", "__nv_bfloat16") if t in everything and (h := header(t))]
+    parts = ["\n".join(f"#include <{h}>" for h in headers)] if headers else []
     parts += [INFINITY] if re.search(r"\bINFINITY\b", everything) else []
     parts += [NOT_A_NUMBER] if re.search(r"\bNAN\b", everything) else []
     return (*parts, *used)

@@ -23,7 +23,7 @@ from .index_text import INT_LIMIT, Iterators, decode
 from .nest import parameter
 from .product import Product, linear
 from .reads import Scene, operand_types, scope_value
-from .scalar_text import Text
+from .scalar_text import Body, Text, rounded
 from .schedule import Level4, tile_text, tiling_of
 from .source import CudaKernel, CudaParameter
 from .text import Names, Writer, described, finish, level, origin
@@ -315,9 +315,13 @@ class _Tiled:
         types = operand_types(self.op)
         extras = zip(self.extras, self.parameters[2:-1], strict=True)
         scene = Scene(self.over, {arg: p.name for arg, p in extras}, types)  # pyright: ignore
-        scene.values[self.op.scopes[0].result] = Text(total)
-        value = Text(total)
-        for scope in self._epilogue():
+        epilogue = self._epilogue()
+        body, value = Body(), Text(total)
+        if epilogue:  # else the sum is the result, and rounded when stored
+            value = rounded(value, element_of(self.op.scopes[0].result), body)
+        self.writer.add(body)
+        scene.values[self.op.scopes[0].result] = value
+        for scope in epilogue:
             value = scene.values[scope.op.result] = scope_value(self.writer, scene, scope)
         place = self.over.text(self.found.out)
         self.writer.line(f"y[{place}] = {stored(value.text, self.element)};")

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type, Intege
 from xdsl.ir import Attribute
 
 from ...dialects.errors import UserError
-from ...dialects.types import is_bool, is_float, is_unsigned, to_numpy
+from ...dialects.types import is_bool, is_float, is_half, is_unsigned, to_numpy
 
 _MEMORY = {
     "float32": "float",
@@ -40,11 +40,6 @@ def memory_type(element: Attribute) -> str:
 def compute_type(element: Attribute) -> str:
     """How an element is computed with: half floats as float."""
     return "float" if is_half(element) else memory_type(element)
-
-
-def is_half(element: Attribute) -> bool:
-    """Whether a 16-bit float, which is loaded into a float and rounded when stored."""
-    return isinstance(element, Float16Type | BFloat16Type)
 
 
 def header(ctype: str) -> str | None:

@@ -8,11 +8,13 @@ function body, `graph.opaque`. Nothing is skipped: what is none of these is a Us
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import onnx
+from onnx import FunctionProto
+from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.builder import GraphBuilder
@@ -20,7 +22,7 @@ from ...dialects.errors import ElementError, UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.types import is_unsigned
-from . import control, folding, functions, opaque, sequences
+from . import control, folding, functions, half, opaque, sequences
 from .binding import bind, declared_dims, declared_inputs, fits, shown
 from .defaults import deciding, overridable, tell
 from .elements import element_of_number, reader, tensor_shape
@@ -263,9 +265,11 @@ class Importer:
 
     def _results(self, node: Node, domain: str, env: Env, scope: Scope) -> Sequence[Value | None]:
         """The node's results, by the first way that fits."""
-        called = self.functions.get(functions.key(node.proto)) or fused_body(node, domain)
+        called = self.functions.get(functions.key(node.proto))
         if called is not None:
             return functions.call(self, called, node, scope)
+        if fused_body(node, domain) is not None:
+            return self._call(node, lambda n: fused_body(n, domain), scope)
         functions.require_schema(node, domain)
         if domain == "" and node.op_type in control.CONTROL:
             return control.CONTROL[node.op_type](self, node, env, scope)
@@ -292,6 +296,10 @@ class Importer:
         mark = self.build.block.last_op
         try:
             results = converter(node)
+            if half.has_half(node) and half.takes_steps(node, self._since(mark)):
+                self._undo(mark)
+                wide = converter(half.widened(node))
+                results = [half.narrowed(node, k, value) for k, value in enumerate(wide)]
         except NotNative:
             self._undo(mark)
             return None
@@ -312,12 +320,11 @@ class Importer:
 
     def _expand(self, node: Node, domain: str, scope: Scope) -> Sequence[Value | None] | None:
         """By the op's function body; None (and nothing built) where it has none that works."""
-        body = functions.schema_body(node, domain)
-        if body is None or functions.key(node.proto) in scope.calls:
+        if functions.schema_body(node, domain) is None or functions.key(node.proto) in scope.calls:
             return None
         mark, recorded = self.mark()
         try:
-            results = functions.call(self, body, node, scope)
+            results = self._call(node, lambda n: functions.schema_body(n, domain), scope)
         except NotConstant:
             raise
         except UserError:  # a body that this use does not fit: the op itself may still run opaque
@@ -349,6 +356,25 @@ class Importer:
                 return True
             op = op.prev_op
         return False
+
+    def _call(
+        self, node: Node, make: Callable[[Node], FunctionProto | None], scope: Scope
+    ) -> Sequence[Value | None]:
+        """The body that defines an op, on the operands; on half floats in float32."""
+        wide = half.widened(node) if half.has_half(node) else node
+        body = make(wide)
+        assert body is not None
+        results = functions.call(self, body, wide, scope)
+        if wide is node:
+            return results
+        return [value and self._narrowed(node, k, value) for k, value in enumerate(results)]
+
+    def _narrowed(self, node: Node, k: int, value: Value) -> Value:
+        """Result `k` of a widened node in the type that the node's has."""
+        if value.element != f32:
+            return value
+        ssa = half.narrowed(node, k, value.ssa(self.build, self.fresh, node.where))
+        return Value.of_ssa(value.name, ssa)
 
     def record(self, node: Node, kind: str, ops: tuple[str, ...] = (), reason: str = "") -> None:
         """Note what became of a node, for `isoform check`."""

@@ -15,8 +15,8 @@ from xdsl.dialects.builtin import f32
 from ...dialects.canonical_types import Read, Scope, leaf
 from ...dialects.index import iterators
 from ...dialects.program import Program
+from ...dialects.weights_only import weights_only
 from ..cost import EFFICIENCY, Costs
-from ..weights_only import weights_only
 from .body import build
 from .by_hand import find_scope
 from .isolate import isolate_all

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.program import Program
+from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv
 from ..cost import Costs
-from ..weights_only import weights_only
 from .alone import Alone
 from .bound import least_of_program
 from .by_hand import find_scope

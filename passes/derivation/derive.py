@@ -16,11 +16,11 @@ from ...dialects.canonical_types import Scope
 from ...dialects.floats import GUARDED, Floats
 from ...dialects.program import main_of
 from ...dialects.types import byte_size, element_of, tensor_type
+from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv
 from ...lowering.targets import target_named
 from ..conv_algorithms import Convolution, conv_algorithms
 from ..flops import scope_work
-from ..weights_only import weights_only
 from .lift import Lift, family, name_apart, scope_names, scope_ops
 from .price import Prices
 from .replace import Roots

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.program import main_of
-from ..weights_only import weights_only
+from ...dialects.weights_only import weights_only
 from .derive import native_seconds
 from .lift import Lift, family, scope_names, scope_ops
 from .price import Prices

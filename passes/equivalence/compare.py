@@ -199,6 +199,7 @@ class _Comparison:
             side=side,
             data=lambda op: program.weights.get(op.key),
             called=self.sampler.called,
+            discrete=lambda array, element: self.weights.discrete(array, element, program),
         )
         translator.literal_expression = lambda op: self.weights.literal(op, program)
         return translator

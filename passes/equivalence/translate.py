@@ -34,6 +34,7 @@ from ...dialects.canonical_scope import (
     scope,
     single_factor,
 )
+from ...dialects.discrete import discrete_constants
 from ...dialects.errors import UserError
 from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.data import GatherOp
@@ -43,7 +44,15 @@ from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.reference import rebuild_extern
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.scope_builder import Source as Operand
-from ...dialects.types import Array, element_of, is_float, is_static, shape_of, tensor_type
+from ...dialects.types import (
+    Array,
+    element_of,
+    is_float,
+    is_static,
+    shape_of,
+    tensor_type,
+    to_numpy,
+)
 from .static_gather import DataOf, static_gather
 
 Merge = Callable[[Source, Operation], Source]
@@ -68,6 +77,10 @@ def _no_expression(op: ConstantOp) -> Source | None:
     return None
 
 
+def _numeral(array: Array, element: Attribute) -> Source:
+    return numeral(array, element)
+
+
 def _keep(source: Source, op: Operation) -> Source:
     return source
 
@@ -87,6 +100,7 @@ class Translator:
     Attributes:
         weight: the source of a weight.
         literal_expression: what a literal that keeps its expression stands for.
+        discrete: the source of a constant past a jump, which is as computed.
         merge: told of each scope with the op it comes from; returns what stands for it from now on.
         side: distinguishes the programs where nothing else may (random nodes).
         data: the numbers of a weight, where they are at hand.
@@ -100,6 +114,7 @@ class Translator:
     called: Callable[[Leaf, Operation, int], None] = _no_call
     literal_expression: Callable[[ConstantOp], Source | None] = _no_expression
     values: dict[SSAValue, Source] = field(default_factory=dict[SSAValue, Source])
+    discrete: Callable[[Array, Attribute], Source] = _numeral
     random: int = 0
 
     def program(self, program: Program, input_names: Sequence[str]) -> list[Source]:
@@ -113,8 +128,14 @@ class Translator:
             if not is_static(tensor_type(arg)):
                 raise UserError("equivalence needs static shapes", where=name, found=arg.type)
             self.values[arg] = leaf(f"input {name}", shape_of(arg), element_of(arg), label=name)
+        known = discrete_constants(main.body.block.ops, program.weights)
         for op in main.body.block.ops:
-            if not isinstance(op, ReturnOp):
+            if op.results and op.results[0] in known:
+                for result in op.results:
+                    element = element_of(result)
+                    array = known[result].astype(to_numpy(element))
+                    self.values[result] = self.discrete(array, element)
+            elif not isinstance(op, ReturnOp):
                 self.op(op, op)
         return [self.values[v] for v in return_of(program.module).arguments]
 
@@ -275,7 +296,11 @@ def literal(op: ConstantOp) -> Source:
 
     A large one stands for any tensor, as weights do.
     """
-    array, element = op.array(), op.type.element_type
+    return numeral(op.array(), op.type.element_type)
+
+
+def numeral(array: Array, element: Attribute) -> Source:
+    """Known numbers as a source."""
     known = known_numbers(array, element)
     if known is not None:
         return known

@@ -14,16 +14,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
-from xdsl.ir import Operation
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
 
+from ...dialects.arithmetic import Arithmetic
 from ...dialects.canonical_scope import Source, leaf
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.program import Program, expression_of, main_of, return_of
 from ...dialects.reference import run_block
 from ...dialects.types import Array, is_float, tensor_type
+from ...dialects.weights import Weights as Store
 from .pieces import Other, expressed
-from .translate import MOST_KNOWN, Translator, known_numbers, literal, parse_expression
+from .translate import (
+    MOST_KNOWN,
+    Translator,
+    known_numbers,
+    literal,
+    numeral,
+    parse_expression,
+)
 from .verdict import MOST_ULPS, FoldedConstant
 
 # A small weight of so few distinct numbers is a mask, a scale or a table: it stands for them.
@@ -85,11 +95,19 @@ class Weights:
             return f"name {op.key}"
         key = (id(program), op.key)
         if key not in self._hashes:
-            array = np.ascontiguousarray(program.weights[op.key])
-            digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
-            digest.update(array.reshape(-1).view(np.uint8).data)
-            self._hashes[key] = digest.hexdigest()
+            self._hashes[key] = _content_hash(program.weights[op.key])
         return self._hashes[key]
+
+    def discrete(self, array: Array, element: Attribute, program: Program) -> Source:
+        """A constant past a jump: the other program's weight, if it is that, else its numbers."""
+        other, wanted = self.b if program is self.a else self.a, _content_hash(array)
+        same = (op for op in _weights(other) if self.identity(op, other) == wanted)
+        weight = next(same, None)
+        if weight is not None:
+            return self.source(weight, other)
+        made = numeral(array, element)
+        self.data.setdefault(made.token, lambda: array)
+        return made
 
     def source(self, op: WeightOp, program: Program) -> Source:
         """The source of a weight: its expression, unless the other program has the very data."""
@@ -158,10 +176,19 @@ class Weights:
         key = (text, str(op.type))
         if key not in self._expressions:
             module = parse_expression(text, op.type)
-            inner = Translator(lambda w: self._inner(w, program))
-            found = inner.program(Program(module), [])
+            inner = Translator(
+                lambda w: self._inner(w, program),
+                discrete=lambda array, element: self.discrete(array, element, program),
+            )
+            found = inner.program(Program(module, self._stores(module, program)), [])
             self._expressions[key] = found[0]
         return self._expressions[key]
+
+    def _stores(self, module: ModuleOp, program: Program) -> Store:
+        """The weights of an expression that are at hand."""
+        both = _Both(self.a.weights, program.weights)
+        names = {op.key for op in main_of(module).body.block.ops if isinstance(op, WeightOp)}
+        return Store({name: (lambda n=name: both[n]) for name in sorted(names) if name in both})
 
     def _inner(self, op: WeightOp, program: Program) -> Source:
         """A weight inside an expression: the source's, by name where the source has it."""
@@ -170,7 +197,7 @@ class Weights:
         return self.source(op, program)
 
     def _check(self, op: WeightOp | ConstantOp, text: str, program: Program) -> bool:
-        """Recompute a folded constant in float64: whether its data is near enough."""
+        """Recompute a folded constant as it was computed: whether its data is near enough."""
         own = op.key if isinstance(op, WeightOp) else str(op.data)
         key = (program is self.a, own, text)
         if key not in self._checked:
@@ -189,12 +216,20 @@ class Weights:
             number += 1
             name = f"{base} #{number}"
         data = program.weights[op.key] if isinstance(op, WeightOp) else op.array()
-        (exact,) = run_block(steps, {}, stores)
+        (exact,) = run_block(steps, {}, stores, Arithmetic.COMPUTED)
         wanted = tensor_type(return_of(module).arguments[0]).element_type
         made = FoldedConstant(name, text, ulps(data, exact, is_float(wanted)))
         near = made.ulps <= MOST_ULPS
         (self.folded if near else self.wrong)[name] = made
         return near
+
+
+def _content_hash(array: Array) -> str:
+    """What makes two arrays one tensor: dtype, shape and bytes."""
+    array = np.asarray(array, order="C")
+    digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
+    digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 class _Both(dict[str, Array]):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialects.arithmetic import Arithmetic
 from ...dialects.errors import UserError
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program
@@ -149,8 +150,8 @@ class Pair:
             renamed = inputs
         first = with_weights(self.a, self.seed, self.b.weights)
         second = with_weights(self.b, self.seed, self.a.weights)
-        one = list(run(_changed(first, change, only), inputs).values())
-        two = list(run(_changed(second, change, only), renamed).values())
+        one = list(run(_changed(first, change, only), inputs, Arithmetic.REAL).values())
+        two = list(run(_changed(second, change, only), renamed, Arithmetic.REAL).values())
         return one, [two[k] for k in self.order]
 
     def beyond_noise(self, number: int, x: Array, y: Array) -> Array:

@@ -13,12 +13,12 @@ from ...dialects.canonical_scope import scope
 from ...dialects.canonical_types import Leaf, Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.program import main_of
+from ...dialects.weights_only import weights_only
 from ..algebra_gather_sums import summands
 from ..derivation.by_hand import replace_op
 from ..derivation.lift import MUTATED, Lift, scope_ops
 from ..derivation.step import Step
 from ..equivalence.inline import Inliner
-from ..weights_only import weights_only
 from .search import Candidate
 
 RULE = MUTATED

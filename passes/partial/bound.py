@@ -16,12 +16,12 @@ from dataclasses import replace
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.types import byte_size, element_of, tensor_type
+from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
 from ..conv_algorithms import Convolution, Estimate, conv_algorithms
 from ..cost import Costs
 from ..derivation.bound import has_fast_form
 from ..product import product_of
-from ..weights_only import weights_only
 
 # Side of the tile that Winograd's tiles of every size fit.
 _TILE = 4

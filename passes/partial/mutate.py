@@ -18,6 +18,7 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import GUARDED, Floats
 from ...dialects.program import Program, main_of
 from ...dialects.weights import Weights
+from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
 from ..algebra_gather_sums import gather, summands
@@ -29,7 +30,6 @@ from ..derivation.price import Prices
 from ..derivation.search import is_contraction
 from ..derivation.subprograms import groups
 from ..fuse_kernels import FuseKernels
-from ..weights_only import weights_only
 from .apply import apply_to, lifted, windowed
 from .generate import MaskTest, Options
 from .rounds import EACH, Rounds, State, preferred, priced, replayed

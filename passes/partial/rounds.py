@@ -27,6 +27,7 @@ from ...dialects.canonical_types import Scope
 from ...dialects.context import WeightContext
 from ...dialects.errors import UserError
 from ...dialects.program import Program, main_of
+from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ..algebra_inline_copies import AlgebraInlineCopies
 from ..algebra_sink_copies import AlgebraSinkCopies
@@ -35,7 +36,6 @@ from ..derivation.by_hand import find_scope
 from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
 from ..fuse_kernels import FuseKernels
-from ..weights_only import weights_only
 from .apply import lifted
 from .search import NOISE, Candidate, Found
 from .ways import Mutation, Way

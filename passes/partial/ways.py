@@ -18,6 +18,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.errors import UserError
 from ...dialects.program import main_of
+from ...dialects.weights_only import weights_only
 from ..cost import Costs
 from ..derivation.by_hand import find_scope
 from ..derivation.choose import stands
@@ -27,7 +28,6 @@ from ..derivation.price import Prices
 from ..derivation.search import Found, Searcher, Settings
 from ..equivalence.prove import OutOfTimeError, Prover
 from ..search_result import Proof
-from ..weights_only import weights_only
 from .apply import RULE, apply_to
 from .search import Candidate
 

@@ -25,6 +25,7 @@ from ...dialects.canonical_types import Scope
 from ...dialects.errors import UserError
 from ...dialects.floats import GUARDED
 from ...dialects.program import Program, add_pipeline, where
+from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
 from ..algebra_gather_sums import AlgebraGatherSums, summands
 from ..cost import Costs
@@ -47,7 +48,6 @@ from ..derivation.whole import (
     weight,
 )
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
-from ..weights_only import weights_only
 from . import rounds
 from .apply import RULE, as_given, lifted
 from .bound import least_modelled

@@ -18,6 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntAttr, TensorType
 from xdsl.ir import Attribute, SSAValue
 
+from ...dialects.arithmetic import Arithmetic
 from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from ...dialects.program import Program
@@ -165,7 +166,9 @@ def evaluate(
             else:
                 sample = table.build(node.head, tuple(graph.types[c][0] for c in operands))
                 assert sample is not None, node.head.op
-                found = list(evaluate_op(sample, [values[c][0] for c in operands], weights))
+                found = list(
+                    evaluate_op(sample, [values[c][0] for c in operands], weights, Arithmetic.REAL)
+                )
             known = values.setdefault(klass, found)
             same = all(np.allclose(a, b, 1e-9, 1e-9) for a, b in zip(known, found, strict=True))
             if not same:

@@ -17,7 +17,7 @@ from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import TransposeOp
-from ..weights_only import is_source
+from ...dialects.weights_only import is_source
 from .egraph import LEAF, PROJECT, EGraph, ENode, projection
 from .ops import Head, OpTable
 

@@ -10,8 +10,8 @@ from xdsl.ir import Attribute
 
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
+from ...dialects.weights_only import is_source
 from ..cost import FREE, Costs
-from ..weights_only import is_source
 from .egraph import LEAF, PROJECT, EGraph, ENode
 from .ops import Head, OpTable
 

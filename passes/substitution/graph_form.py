@@ -29,9 +29,9 @@ from ...dialects.graph.base import to_python
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.program import provenance, where
+from ...dialects.weights_only import is_deterministic, is_source, weights_only
 from ..cost import FREE, Costs
 from ..saturation.ops import RESULTS, Head, OpTable
-from ..weights_only import is_deterministic, is_source, weights_only
 from .layouts import FLAGS, swap
 
 Value: TypeAlias = int

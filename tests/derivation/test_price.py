@@ -5,13 +5,13 @@ from xdsl.parser import Parser
 
 from isoform.compiler.registry import make_context
 from isoform.dialects.program import main_of
+from isoform.dialects.weights_only import weights_only
 from isoform.lowering.algebra_to_kernel.iterator_table import matches
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile
 from isoform.passes.derivation.lift import Lift, scope_ops
 from isoform.passes.derivation.price import Prices
-from isoform.passes.weights_only import weights_only
 
 CONV = """
 func.func @main(%x: tensor<2x64x14x14xf32>) -> tensor<2x128x14x14xf32> {

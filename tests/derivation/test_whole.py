@@ -18,6 +18,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program, keep_names, main_of, pipeline_of
 from isoform.dialects.types import Array
+from isoform.dialects.weights_only import weights_only
 from isoform.lowering.algebra_to_kernel.iterator_table import Match
 from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
 from isoform.lowering.targets import target_named
@@ -38,7 +39,6 @@ from isoform.passes.derivation.subprograms import groups
 from isoform.passes.derivation.whole import prepared, search, split
 from isoform.passes.equivalence import compare
 from isoform.passes.search_result import Limits, SearchResult
-from isoform.passes.weights_only import weights_only
 
 COSTS = Costs(target_named("cpu"))
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import f32, f64, i1, i32, i64
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i32, i64
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 1e-9, 1e9])
 ORDINARY = np.random.default_rng(0).standard_normal((3, 4, 5))
@@ -118,7 +118,12 @@ def test_where(other, graph_op, onnx_op) -> None:
 
 CASTS = [
     (np.array([1.9, -1.9, 0.0, -0.5]), i32, [1, -1, 0, 0]),
-    (np.array([np.nan, np.inf]), i64, [0, 0]),
+    (np.array([np.nan, np.inf, -1e30]), i64, [0, 2**63 - 1, -(2**63)]),
+    (np.array([300.7, -129.0, np.nan], np.float32), i8, [127, -128, 0]),
+    (np.array([300, -129], np.int32), i8, [44, 127]),
+    (np.array([70000.0, 2049.0, 1e-9], np.float32), f16, [np.inf, 2048.0, 0.0]),
+    (np.array([1e39, 0.1]), f32, [np.inf, float(np.float32(0.1))]),
+    (np.array([257.0, 3.4e38], np.float32), bf16, [256.0, np.inf]),
     (np.array([0.5, 0.0, np.nan]), i1, [True, False, True]),
     (np.array([True, False]), f32, [1.0, 0.0]),
     (np.array([True, False]), i64, [1, 0]),

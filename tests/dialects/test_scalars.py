@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import f32, i1, i32
 from xdsl.ir import Block
 
 from isoform.dialects.algebra import ScopeOp
+from isoform.dialects.arithmetic import evaluate
 from isoform.dialects.errors import UserError
 from isoform.dialects.index import iterators
 from isoform.dialects.scalars import (
@@ -19,7 +20,6 @@ from isoform.dialects.scalars import (
     Read,
     call,
     element_types,
-    evaluate,
     map_reads,
     postorder,
     reads_of,
@@ -80,7 +80,8 @@ def test_deep_and_shared_expressions_are_walked_once() -> None:
     assert len(postorder(shared)) == 61
     assert reads_of(deep) == reads_of(shared) == [a_read("x")]
     assert map_reads(shared, lambda read: a_read("y")) == doubled(a_read("y"), 60)
-    assert evaluate(shared, lambda read: np.float64(1)) == 2.0**60
+    types = element_types(shared, lambda read: f32)
+    assert evaluate(shared, lambda read: np.float64(1), types, f32) == 2.0**60
 
 
 def test_deep_bodies_become_regions_and_come_back() -> None:

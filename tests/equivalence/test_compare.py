@@ -170,9 +170,12 @@ BY_FUNCTIONS = {
         lambda b, x: b.sub(b.mul(b.sigmoid(b.add(x, x)), full(b, 2.0, S)), full(b, 1.0, S)),
         "tanh-by-exp",
     ),
-    "the mean by a quotient": (
+    "the mean by a product": (
         lambda b, x: b.reduce_mean(b.concat(x, x, x, axis=1), axes=[1]),
-        lambda b, x: b.div(b.reduce_sum(x, axes=[1]), b.expand(b.constant(np.float32(4)), (4, 1))),
+        lambda b, x: b.mul(
+            b.reduce_sum(b.concat(x, x, x, axis=1), axes=[1]),
+            b.expand(b.constant(np.float32(1 / 12)), (4, 1)),
+        ),
         "rounded-literal",
     ),
     "sqrt as a power": (

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects.algebra import ExternOp, OnesOp, ScopeOp
-from ..dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
+from .algebra import ExternOp, OnesOp, ScopeOp
+from .graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
 
 SOURCES = (WeightOp, ConstantOp, OnesOp)
 

@@ -1,0 +1,82 @@
+"""Ops of several steps on half floats: computed in float32, and rounded once.
+
+    y = Softplus(x : f16)    becomes    cast(log(1 + exp(cast x)))
+
+where the steps one by one would overflow at exp(12). An op that is one op of the graph dialect says
+itself how it rounds, and an op that only moves data rounds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects.types import element_of, is_float, is_half
+from .loading import domain_of
+from .node import Node
+from .values import Value
+
+# Graph ops that round nothing, so that they are no steps.
+_MOVING = frozenset(
+    f"graph.{name}"
+    for name in (
+        "broadcast", "cast", "concat", "constant", "gather", "pad", "reshape", "slice", "split",
+        "transpose", "where",
+    )
+)  # fmt: skip
+# Ops whose result type is that of a half operand which is no number to compute with.
+_CASTS = frozenset({"Cast", "CastLike"})
+
+
+def has_half(node: Node) -> bool:
+    """Whether an operand that is computed with holds half floats."""
+    if node.op_type in _CASTS:
+        return False
+    return any(v is not None and v.element is not None and is_half(v.element) for v in node.inputs)
+
+
+def takes_steps(node: Node, made: Sequence[str]) -> bool:
+    """Whether the graph ops that a node became round more than once, or mix widths of floats."""
+    floats = {v.element for v in node.inputs if v is not None and v.element and is_float(v.element)}
+    working = [name for name in made if name not in _MOVING]
+    return len(working) > 1 or (len(working) == 1 and len(floats) > 1)
+
+
+def widened(node: Node) -> Node:
+    """The node on float32 in place of half floats."""
+    inputs = [_widened(node, k) for k in range(len(node.inputs))]
+    return Node(node.proto, node.version, inputs, node.build, node.fresh)
+
+
+def _widened(node: Node, k: int) -> Value | None:
+    value = node.inputs[k]
+    if value is None or value.element is None or not is_half(value.element):
+        return value
+    if value.is_known:
+        return Value.of_array(value.name, np.asarray(value.array()).astype(np.float32))
+    return Value.of_ssa(value.name, node.cast(node[k], f32))
+
+
+def narrowed(node: Node, k: int, value: SSAValue) -> SSAValue:
+    """Result `k` of the widened node in the type that the node's has."""
+    element = _half_result(node, k)
+    return value if element is None or element_of(value) != f32 else node.cast(value, element)
+
+
+def _half_result(node: Node, k: int) -> Attribute | None:
+    """The half type of a result that has the type of a half operand, None for any other."""
+    given = [v.element if v is not None else None for v in node.inputs]
+    domain = domain_of(node.proto.domain)
+    if not onnx.defs.has(node.op_type, domain):  # onnxruntime's fused ops have one type
+        return next(e for e in given if e is not None and is_half(e))
+    schema = onnx.defs.get_schema(node.op_type, node.version, domain)
+    wanted = schema.outputs[min(k, len(schema.outputs) - 1)].type_str
+    for place, element in enumerate(given):
+        formal = schema.inputs[min(place, len(schema.inputs) - 1)]
+        if element is not None and is_half(element) and formal.type_str == wanted:
+            return element
+    return None
