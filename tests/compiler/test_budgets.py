@@ -18,6 +18,7 @@ from isoform.compiler.program_file import parse
 from isoform.compiler.strategies import Measure, Strategy
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.deadline import TimeIsUpError, apart, check_time, until
+from isoform.dialects.floats import BITS
 from isoform.dialects.program import Program
 from isoform.passes.cost import Costs
 from isoform.passes.search_result import Limits, SearchResult
@@ -99,7 +100,7 @@ def asked(
         def run(base: Program, costs: Costs, limits: Limits, measure: Measure | None) -> Any:
             return search()
 
-        return Strategy(f"search{number}", "algebra", 1.0, run)
+        return Strategy(f"search{number}", "algebra", 1.0, run, BITS)
 
     made = tuple(strategy(k, search) for k, search in enumerate(searches))
     monkeypatch.setattr(optimizer, "chosen", lambda *_: made)
