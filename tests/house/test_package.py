@@ -1,5 +1,6 @@
 """What is shipped is what stands in the package's folders, all of it and nothing else."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -34,7 +35,28 @@ def test_every_folder_with_python_files_is_a_package() -> None:
 
 def test_the_type_checker_sees_the_package_under_its_name() -> None:
     links = {p.name: p.resolve() for p in (ROOT / ".pyright" / "isoform").iterdir()}
-    assert links == {name: ROOT / name for name in (*FLOORS, "__init__.py")}
+    assert links == {name: ROOT / name for name in (*FLOORS, "__init__.py", "py.typed")}
+
+
+@pytest.mark.slow
+def test_type_checkers_resolve_an_editable_install(tmp_path: Path) -> None:
+    """In a venv of its own, from a file outside the tree, with the venv's interpreter."""
+    clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(command, capture_output=True, text=True, env=clean, cwd=tmp_path)
+        return done.stdout + done.stderr
+
+    python = tmp_path / "venv" / "bin" / "python"
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--editable", ROOT)
+    user = tmp_path / "user.py"
+    user.write_text("import isoform\n\nvalue: int = isoform.load\n")
+    assert run(python, "-c", "import isoform; print(isoform.__version__)") == "0.1.0\n"
+    checker = Path(sys.executable).with_name("basedpyright")
+    found = run(checker, "--pythonpath", python, user)
+    assert "could not be resolved" not in found
+    assert 'is not assignable to declared type "int"' in found, "load has a type"
 
 
 def test_the_version_is_written_twice_and_agrees() -> None:
@@ -56,8 +78,8 @@ def test_importing_isoform_imports_nothing_heavy() -> None:
 
 def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"
-    hidden = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
-    shutil.copytree(ROOT, source, ignore=hidden)
+    hidden = shutil.ignore_patterns(".[!p]*", ".pytest*", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT, source, ignore=hidden, symlinks=True)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", str(source)]
     subprocess.run([*command, "--wheel-dir", str(tmp_path)], check=True)
     (wheel,) = tmp_path.glob("isoform-*.whl")
