@@ -174,7 +174,7 @@ def test_indices_out_of_range_are_errors_on_every_path() -> None:
 
 @pytest.mark.slow
 def test_indices_out_of_range_are_errors_on_every_path_in_full() -> None:
-    check(2000, 1)
+    check(800, 1)
 
 
 # --- compiled programs ---
