@@ -88,7 +88,7 @@ def resize(d: Draw) -> Sample:
     if mode == "cubic" and d.flag():
         given["cubic_coeff_a"] = d.pick([-0.5, -0.75])
     if d.flag():
-        sizes = np.asarray([*x.shape[:2], *d.ints(1, 8, rank)], np.int64)
+        sizes = np.asarray([*x.shape[:2], *d.ints(2, 8, rank)], np.int64)
         return Sample("Resize", [x, None, None, sizes], given, d.int(13, 23), constants=[3])
     # What a fractional extent means under two of the modes: docs/onnx-disagreements.md.
     whole = given["coordinate_transformation_mode"] in ("align_corners", "pytorch_half_pixel")
