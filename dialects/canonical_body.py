@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
@@ -43,10 +44,14 @@ from .canonical_scope import (
     substitute,
     wrapped,
 )
-from .index import Index
+from .index import Index, iterators
 from .scalars import Call, Cast, Const, operand_type
 from .types import element_of, is_bool, is_float
 from .wrapping import bits_of, is_whole
+
+# Whether an expression is read through.
+Through: TypeAlias = Callable[[Expr], bool]
+Additions: TypeAlias = Literal["merged", "unsigned", "apart"]
 
 # Literal whole powers up to this one are products.
 MOST_POWER = 8
@@ -60,10 +65,24 @@ _RING = frozenset({"add", "sub", "neg", "mul", "select"})
 INTEGER = frozenset({"div", "rem", "pow", *_BITWISE})
 
 
-def from_op(op: ScopeOp, source_of: Callable[[SSAValue], Source]) -> Scope:
-    """The canonical scope of an op whose operands are these sources."""
+def from_op(
+    op: ScopeOp,
+    source_of: Callable[[SSAValue], Source],
+    through: Through | None = None,
+    additions: Additions = "merged",
+) -> Scope:
+    """The canonical scope of an op whose operands are these sources.
+
+    Args:
+        through: which scopes are read through; `moves_data` for None.
+        additions: "merged": sums of floats are polynomials; "unsigned": differences and negative
+            literals stand as sums and positive ones, so that nothing cancels; "apart": each sum,
+            difference and product is a scope of its own: they cancel where these are opened.
+    """
     body = op.expr()
-    value = _Reader(op.extents, source_of, body).value(body)
+    through = moves_data if through is None else through
+    reader = _Reader(op.extents, source_of, body, through, additions)
+    value = reader.value(body)
     rank = len(op.traversal)
     element = element_of(op.result)
     kind = op.reduction.data
@@ -77,26 +96,33 @@ def from_op(op: ScopeOp, source_of: Callable[[SSAValue], Source]) -> Scope:
     return scope(op.traversal, element, expr)
 
 
-def read(source: Source, index: Sequence[Index], extents: Extents, outside: float = 0.0) -> Expr:
+def read(
+    source: Source,
+    index: Sequence[Index],
+    extents: Extents,
+    outside: float = 0.0,
+    through: Through | None = None,
+) -> Expr:
     """`source[index]` over iterators of the extents, read through what only moves data."""
+    through = moves_data if through is None else through
     if outside == 0.0 or not math.isfinite(outside):
         made = factor(Read(source, tuple(index), outside), extents)
-        return _through(made, extents)
+        return _through(made, extents, through)
     inside = constant(1)
     for e, size in zip(index, source.shape, strict=True):
         inside = multiply(inside, factor(Guard(e, size), extents), extents)
     value = Fraction(outside)
     rest = scale(add(constant(1), scale(inside, -1)), value)
-    return add(read(source, index, extents), rest)
+    return add(read(source, index, extents, through=through), rest)
 
 
-def _through(made: Expr, extents: Extents) -> Expr:
+def _through(made: Expr, extents: Extents, through: Through) -> Expr:
     """Read the source's own source, where the source only moves data."""
     only = made.terms[0].factors[0] if made.terms and made.terms[0].factors else None
     if not isinstance(only, Read) or not isinstance(only.source, Scope):
         return made
     source = only.source
-    if not moves_data(source.expr) or (only.outside != 0.0):
+    if not through(source.expr) or (only.outside != 0.0):
         return made
     guards = constant(1)
     for e, size in zip(only.index, source.shape, strict=True):
@@ -114,13 +140,32 @@ def moves_data(expr: Expr) -> bool:
     return len(factors) <= 1 and not any(isinstance(f, Apply | Reduce) for f in factors)
 
 
+def only_moves(expr: Expr) -> bool:
+    """Whether an expression is read through where nothing may be added or scaled on the way.
+
+    A pad's fill is a constant outside of the guards: c - c [inside].
+    """
+    if not moves_data(expr):
+        return False
+    moved = [t for t in expr.terms if any(not isinstance(f, Guard) for f in t.factors)]
+    rest = sum(t.coefficient for t in expr.terms if t not in moved)
+    return not moved or (rest == 0 and all(t.coefficient == 1 for t in moved))
+
+
 class _Reader:
     """Turn a scalar expression into a canonical one over the extents."""
 
     def __init__(
-        self, extents: Extents, source_of: Callable[[SSAValue], Source], body: scalars.Expr
+        self,
+        extents: Extents,
+        source_of: Callable[[SSAValue], Source],
+        body: scalars.Expr,
+        through: Through,
+        additions: Additions,
     ):
         self.extents = extents
+        self.additions = additions
+        self.through = through
         self.source_of = source_of
         self.types = scalars.element_types(body, lambda r: element_of(r.source))
 
@@ -129,16 +174,27 @@ class _Reader:
         for node in scalars.postorder(body):
             match node:
                 case scalars.Read(source, index, outside):
-                    values[node] = read(self.source_of(source), index, self.extents, outside)
+                    operand = self.source_of(source)
+                    values[node] = read(operand, index, self.extents, outside, self.through)
                 case Const(literal):
-                    values[node] = literal_value(literal)
+                    unsigned = self.additions == "unsigned"
+                    values[node] = literal_value(abs(literal) if unsigned else literal)
                 case Cast(element, arg):
                     values[node] = self._cast(values[arg], self.types[arg], element)
                 case Call(function, args):
-                    values[node] = self._call(node, function, [values[a] for a in args])
+                    made = self._call(node, function, [values[a] for a in args])
+                    values[node] = self._apart(node, made) if self.additions == "apart" else made
                 case _:
                     raise TypeError(f"not a scalar expression: {node}")
         return values[body]
+
+    def _apart(self, node: Call, made: Expr) -> Expr:
+        """A sum or product of floats as a scope of its own, read at the point."""
+        kind = operand_type(node, self.types)
+        if node.function not in ("add", "sub", "mul") or kind is None or not is_float(kind):
+            return made
+        here = tuple(iterators(len(self.extents)))
+        return factor(Read(scope(self.extents, kind, made), here), self.extents)
 
     def _cast(self, value: Expr, source: Attribute | None, target: Attribute) -> Expr:
         if source is None or source == target:
@@ -167,6 +223,8 @@ class _Reader:
             return self._opaque(function, args)
         if kind is not None and is_bool(kind) and function in ("add", "sub", "neg"):
             return apply(f"b{function}", args, self.extents)
+        if floats and self.additions == "unsigned" and function in ("sub", "neg"):
+            return add(*args)
         if function not in _RING:
             args = [self._settled(a, kind) for a in args]
         match function:

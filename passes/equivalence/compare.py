@@ -13,7 +13,8 @@ from ...dialects.canonical_scope import Source, leaf
 from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor
-from . import constants, witness
+from . import cancelling, constants, witness
+from .agreement import agree, is_special
 from .differences import (
     Pairs,
     by_residues,
@@ -148,13 +149,37 @@ class _Comparison:
                 found.append(self._unknown("the time budget is spent"))
                 break
             if verdict.kind != UNKNOWN:
-                return verdict
+                return self._agreed(verdict)
             found.append(verdict)
         try:
             different = self._by_a_little() or self._by_residues()
         except OutOfTimeError:
             different = None
         return found[0] if different is None else different
+
+    def _agreed(self, verdict: Verdict) -> Verdict:
+        """The verdict, once runs agree where exact arithmetic alone does not carry it."""
+        if not verdict.is_equal or not self._needs_runs(verdict):
+            return verdict
+        tolerance = _LOOSE if verdict.kind == FOLDING else witness.TOLERANCE
+        deadline = self.prover.deadline
+        found = agree(self.a, self.b, self.order, self.prover.seed, deadline, tolerance)
+        if found.different is not None:
+            outputs = tuple(
+                OutputVerdict(name, DIFFERENT, ("reference",))
+                if name == found.different.output
+                else OutputVerdict(name, UNKNOWN)
+                for name in self.a.output_names
+            )
+            return self._base(DIFFERENT, outputs, difference=found.different)
+        return self._unknown(found.reason) if found.reason else verdict
+
+    def _needs_runs(self, verdict: Verdict) -> bool:
+        names = {a.name for a in verdict.assumptions}
+        if names & {cancelling.NAME, constants.NAME} or verdict.largest_ulps > 0:
+            return True
+        shared = self.weights.shared
+        return any(is_special(p, weights=not shared) for p in (self.a, self.b))
 
     def _match(self, more: bool) -> Verdict:
         """Match all values; `more` allows identities of functions, and constants by their value."""
@@ -288,6 +313,7 @@ class _Comparison:
         primes = [p.primes for p in proofs if p.primes]
         equal = kind in (EQUAL, FOLDING, FUNCTIONS)
         statements = {**STATEMENTS, constants.NAME: constants.STATEMENT}
+        statements[cancelling.NAME] = cancelling.STATEMENT
         assumptions = [Assumption(name, statements[name]) for name in assumed]
         if self.weights.by_name:
             listed = ", ".join(f"'{name}'" for name in self.weights.by_name)

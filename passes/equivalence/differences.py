@@ -40,7 +40,7 @@ def by_witness(
     """
     if not any(wanted):
         return None
-    scales, names = _scales(pairs), a.output_names
+    scales = _scales(pairs)
     begun = time.monotonic()
     for k in range(witness.MOST_DRAWS):
         started = time.monotonic()
@@ -54,11 +54,7 @@ def by_witness(
             continue
         for d in found:
             if wanted[d.output]:
-                name = names[d.output]
-                count = d.positions
-                return Difference(
-                    name, d.position, d.values, count, d.elements, True, d.seed, d.scale
-                )
+                return d.named(a.output_names[d.output])
         if 2 * time.monotonic() - started > prover.deadline:
             return None
     return None

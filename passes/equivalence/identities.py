@@ -41,6 +41,8 @@ from ...dialects.canonical_scope import (
     single_factor,
 )
 from ...dialects.index import Index, iterators
+from .cancelling import NAME as CANCELLING
+from .cancelling import needs_cancelling
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
 
@@ -67,10 +69,22 @@ _MOST_RADICAND = 64
 
 def prove_up_to_functions(prover: Prover, a: Source, b: Source, cut: Iterable[str]) -> Proof:
     """Compare two scopes once both are rewritten by the identities."""
+    cut = frozenset(cut)
+    proof = _rewritten(prover, a, b, cut)
+
+    def proves(first: Source, second: Source, cut: frozenset[str]) -> bool:
+        return _rewritten(prover, first, second, cut).equal is True
+
+    if proof.equal and needs_cancelling(a, b, cut, proves):
+        return replace(proof, assumptions=(*proof.assumptions, CANCELLING))
+    return proof
+
+
+def _rewritten(prover: Prover, a: Source, b: Source, cut: frozenset[str]) -> Proof:
     if not isinstance(a, Scope) or not isinstance(b, Scope):
         return Proof(None)
     try:
-        inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
+        inliner = Inliner(cut - {a.token, b.token}, prover.check)
         rewriter = Rewriter()
         first = rewriter.expr(inliner.whole(a), a.shape)
         second = rewriter.expr(inliner.whole(b), b.shape)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from ...dialects.canonical_body import moves_data
+from ...dialects.canonical_body import only_moves
 from ...dialects.canonical_scope import Scope, Source
 from .constants import Data, prove_up_to_constants
 from .field import schedule, sources_of
@@ -80,7 +80,7 @@ class Matcher:
         """Take a scope of the second program and return what stands for it."""
         if not isinstance(source, Scope):
             return source
-        moves = moves_data(source.expr)
+        moves = only_moves(source.expr)
         if moves and not self._reads_unmatched(source):
             return source
         if source.token in self.first:
@@ -126,7 +126,7 @@ class Matcher:
         """What reads a scope that only moves data reads what it moves."""
         self.proofs.append(proof)
         self.matched.setdefault(source.token, proof)
-        if isinstance(source, Scope) and moves_data(source.expr):
+        if isinstance(source, Scope) and only_moves(source.expr):
             for inner in sources_of(source.expr):
                 if isinstance(inner, Scope):
                     self.matched.setdefault(inner.token, proof)
@@ -146,7 +146,7 @@ class Matcher:
         if value is None:
             return
         ranked = sorted(
-            (c.shape != source.shape, c.token in self.matched, moves_data(c.expr), k)
+            (c.shape != source.shape, c.token in self.matched, only_moves(c.expr), k)
             for k, c in enumerate(among)
         )
         tried = 0

@@ -25,6 +25,8 @@ from ...dialects.index import Index
 from ...dialects.wrapping import bits_of, is_whole
 from . import symbolic
 from .bound import Measurer, lane_miss, lanes_for, miss
+from .cancelling import NAME as CANCELLING
+from .cancelling import needs_cancelling
 from .field import Evaluator, TooLargeError, schedule
 from .inline import Inliner, NarrowInliner, TooManyTermsError
 from .residues import BadPrimeError, Residues, draw_primes
@@ -83,13 +85,26 @@ class Prover:
             raise OutOfTimeError
 
     def prove(self, a: Source, b: Source, cut: Iterable[str] = ()) -> Proof:
-        """Whether two sources of one shape are equal for all values at the cut."""
+        """Whether two sources of one shape are equal for all values at the cut.
+
+        A proof that needs terms to cancel says so among its assumptions.
+        """
+        cut = frozenset(cut)
+        proof = self._prove(a, b, cut)
+        if proof.equal and needs_cancelling(a, b, cut, self._proves):
+            return replace(proof, assumptions=(*proof.assumptions, CANCELLING))
+        return proof
+
+    def _proves(self, a: Source, b: Source, cut: frozenset[str]) -> bool:
+        return self._prove(a, b, cut).equal is True
+
+    def _prove(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
         if a is b:
             return Proof(True, STRUCTURAL)
         if not isinstance(a, Scope) and not isinstance(b, Scope):
             return Proof(None, reason="calls of different operands are not compared")
         a, b = whole(a), whole(b)
-        cut = frozenset(cut) - {a.token, b.token}
+        cut = cut - {a.token, b.token}
         first, second, small = shrink(a.expr, b.expr, a.shape, cut=cut)
         if first is not a.expr:
             a, b = scope(small, a.element, first), scope(small, b.element, second)

@@ -19,7 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.parser import Parser
 
 from ...dialects.algebra import ALGEBRA, ExternOp, OnesOp, ScopeOp
-from ...dialects.canonical_body import from_op, literal_value
+from ...dialects.canonical_body import from_op, literal_value, only_moves
 from ...dialects.canonical_body import read as read_through
 from ...dialects.canonical_scope import (
     Leaf,
@@ -42,6 +42,7 @@ from ...dialects.index import Index, flatten, iterators, normalise, row_major_st
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.reference import rebuild_extern
+from ...dialects.scalars import Call, postorder
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.scope_builder import Source as Operand
 from ...dialects.types import (
@@ -53,12 +54,14 @@ from ...dialects.types import (
     tensor_type,
     to_numpy,
 )
+from .cancelling import without_signs
 from .static_gather import DataOf, static_gather
 
 Merge = Callable[[Source, Operation], Source]
 
 # Elements of a literal up to which its numbers are taken for what they are.
 MOST_KNOWN = 4096
+_SUMS = frozenset({"add", "sub", "neg"})
 # ONNX nodes whose results no input decides.
 RANDOM_NODES = frozenset(
     {
@@ -151,7 +154,7 @@ class Translator:
                 shape = shape_of(op.result)
                 self.values[op.result] = scope(shape, element_of(op.result), constant(1))
             case ScopeOp():
-                made = from_op(op, self.values.__getitem__)
+                made = self._scope(op)
                 same = copied(made)
                 self.values[op.result] = self.merge(made, owner) if same is None else same
             case KernelOp():
@@ -182,6 +185,22 @@ class Translator:
         named.drop_all_references()
         return found
 
+    def _scope(self, op: ScopeOp) -> Scope:
+        """One op's scope; where terms cancel inside of it, its sums stand apart.
+
+        Whether a proof needs them to cancel is asked of scopes (cancelling.py): the scopes of an op
+        that computes (x + c) - c must not have forgotten c before.
+        """
+        made = from_op(op, self.values.__getitem__, only_moves)
+        if op.summation or not is_float(made.element):
+            return made
+        if not any(isinstance(n, Call) and n.function in _SUMS for n in postorder(op.expr())):
+            return made
+        unsigned = from_op(op, self.values.__getitem__, only_moves, "unsigned")
+        if without_signs(made.expr, made.shape).token == unsigned.expr.token:
+            return made
+        return from_op(op, self.values.__getitem__, only_moves, "apart")
+
     def _graph_op(self, op: GraphOp) -> None:
         build = ScopeBuilder()
         found = op.as_scopes(build, *(Operand(v) for v in op.operands))
@@ -211,7 +230,7 @@ class Translator:
         old, new = shape_of(op.source), shape_of(op.result)
         flat = flatten(iterators(len(new)), row_major_strides(new))
         index = [normalise(e, new) for e in unflatten(flat, old)]
-        value = read_through(self.values[op.source], index, tuple(new))
+        value = read_through(self.values[op.source], index, tuple(new), through=only_moves)
         made = scope(new, element_of(op.result), value)
         same = copied(made)
         return made if same is None else same

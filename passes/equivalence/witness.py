@@ -18,6 +18,7 @@ from ...dialects.program import Program
 from ...dialects.reference import run
 from ...dialects.types import Array, Tensor, is_bool, is_float, to_numpy
 from ...dialects.weights import Weights
+from .verdict import Difference
 
 # Scales of the inputs tried, in order, each with the next seed: faults may hide beyond a clip, near
 # zero, or where several relus are 0. Small programs are tried more often, for so many seconds;
@@ -47,6 +48,19 @@ class Found:
     elements: int
     scale: float
     seed: int
+
+    def named(self, output: str) -> Difference:
+        """As a verdict shows it."""
+        return Difference(
+            output,
+            self.position,
+            self.values,
+            self.positions,
+            self.elements,
+            witness=True,
+            seed=self.seed,
+            scale=self.scale,
+        )
 
 
 def inputs_of(program: Program, seed: int, scale: float) -> dict[str, Array]:
@@ -125,6 +139,7 @@ class Pair:
     order: Sequence[int]
     seed: int
     scale: float
+    arithmetic: Arithmetic = Arithmetic.REAL
     noise: list[tuple[list[Array], list[Array]]] = field(
         default_factory=list[tuple[list[Array], list[Array]]]
     )
@@ -150,8 +165,9 @@ class Pair:
             renamed = inputs
         first = with_weights(self.a, self.seed, self.b.weights)
         second = with_weights(self.b, self.seed, self.a.weights)
-        one = list(run(_changed(first, change, only), inputs, Arithmetic.REAL).values())
-        two = list(run(_changed(second, change, only), renamed, Arithmetic.REAL).values())
+        first, second = _changed(first, change, only), _changed(second, change, only)
+        one = list(run(first, inputs, self.arithmetic).values())
+        two = list(run(second, renamed, self.arithmetic).values())
         return one, [two[k] for k in self.order]
 
     def beyond_noise(self, number: int, x: Array, y: Array) -> Array:
@@ -214,12 +230,12 @@ def same_special(x: Array, y: Array) -> Array:
     return (np.isnan(x) & np.isnan(y)) | (x == y)
 
 
-def suspicious(x: Array, y: Array) -> Array:
-    """Where two finite floats differ by a good part of themselves."""
+def suspicious(x: Array, y: Array, part: float = _LOCAL) -> Array:
+    """Where two finite floats differ by more than a part of themselves."""
     if x.dtype.kind != "f":
         return np.zeros(x.shape, bool)
     with np.errstate(invalid="ignore"):
-        far = np.abs(x - y) > _LOCAL * np.maximum(np.abs(x), np.abs(y))
+        far = np.abs(x - y) > part * np.maximum(np.abs(x), np.abs(y))
     return far & np.isfinite(x) & np.isfinite(y)
 
 

@@ -37,6 +37,14 @@ def twice(b: GraphBuilder, x: SSAValue, times: int) -> SSAValue:
     return x
 
 
+def whole(b: GraphBuilder, x: SSAValue, element: Attribute) -> SSAValue:
+    return b.cast(b.mul(b.cast(x, to=f32), b.expand(b.constant(np.float32(3)), (N,))), to=element)
+
+
+def cube(b: GraphBuilder, x: SSAValue) -> SSAValue:
+    return b.mul(x, b.mul(x, x))
+
+
 def wide(function: str) -> tuple[Body, Body]:
     """A function in int8, cast to int32, and the same in int32."""
     return (
@@ -106,6 +114,16 @@ NOT_EQUAL: dict[str, tuple[Attribute, Body, Body]] = {
         i16,
         lambda b, x, y: b.cast(b.mul(x, y), to=f32),
         lambda b, x, y: b.mul(b.cast(x, to=f32), b.cast(y, to=f32)),
+    ),
+    "a product of what was cast from floats": (
+        i16,
+        lambda b, x, y: b.cast(b.mul(whole(b, x, i16), whole(b, y, i16)), to=i32),
+        lambda b, x, y: b.mul(b.cast(whole(b, x, i16), to=i32), b.cast(whole(b, y, i16), to=i32)),
+    ),
+    "a cube of what was wrapped": (
+        i8,
+        lambda b, x, y: b.cast(cube(b, b.cast(b.mul(x, y), to=i16)), to=i32),
+        lambda b, x, y: cube(b, b.cast(b.cast(b.mul(x, y), to=i16), to=i32)),
     ),
     "by way of fewer bits": (
         i32,

@@ -1,0 +1,183 @@
+"""Run both programs before a verdict that exact arithmetic alone does not carry.
+
+Where constants were folded and are not what their expression gives, where terms had to cancel, or
+where a literal is infinite, -0.0, huge or tiny, equality over the reals says too little of what
+programs compute. Such a verdict needs runs that agree: in exact arithmetic, and as computed, each
+op in its own type.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.arithmetic import Arithmetic
+from ...dialects.errors import UserError
+from ...dialects.graph import ConstantOp, WeightOp
+from ...dialects.program import Program
+from ...dialects.scalars import Call, Const, postorder
+from ...dialects.types import Array, tensor_type
+from . import witness
+from .verdict import Difference
+
+# Scales of the inputs that are run, and seconds after which no further one is begun.
+SCALES = (1.0, 0.05, 1.0, 8.0)
+SECONDS = 10.0
+# What runs as computed may differ by, in parts of an output's largest value: by narrowest type.
+HALF, SINGLE, DOUBLE = 2.0**-4, 2.0**-10, 2.0**-24
+# Beyond this, or below its reciprocal, products of literals leave the range of float32 soon.
+_HUGE = 2.0**64
+# Powers of two that all literal factors of a program together may scale by, unlooked at.
+_FAR, _FAR_HALF = 100.0, 12.0
+# Elements of a weight up to which its signs of zero and sizes are looked at, not only infinities.
+_FEW = 4096
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What runs of two programs showed.
+
+    Attributes:
+        runs: how many inputs were run.
+        different: a difference over exact arithmetic.
+        reason: why nothing is claimed; empty where the runs agree.
+    """
+
+    runs: int = 0
+    different: Difference | None = None
+    reason: str = ""
+
+
+def agree(
+    a: Program, b: Program, order: Sequence[int], seed: int, deadline: float, tolerance: float
+) -> Agreement:
+    """Run both programs, exactly and as computed, on several drawn inputs."""
+    started, runs, fault = time.monotonic(), 0, "no input was found that both can be run on"
+    for k in range(2 * len(SCALES)):
+        now = time.monotonic()
+        if runs >= len(SCALES) or (runs and now - started > SECONDS):
+            break
+        if now > deadline:
+            return Agreement(runs, reason="the time budget is spent before both were run")
+        scale = SCALES[k % len(SCALES)]
+        try:
+            found = witness.find(a, b, list(order), seed + k, scale, tolerance)
+            if found:
+                name = a.output_names[found[0].output]
+                return Agreement(runs, found[0].named(name))
+            fault = _as_computed(a, b, order, seed + k, scale)
+        except UserError:  # these inputs suit it not, or the reference cannot run it at all
+            continue
+        if fault:
+            return Agreement(runs, reason=fault)
+        runs += 1
+    return Agreement(runs, reason="" if runs else f"it needs runs that agree, and {fault}")
+
+
+def _as_computed(a: Program, b: Program, order: Sequence[int], seed: int, scale: float) -> str:
+    """Where both, run as computed, differ by more than rounding; empty where they do not."""
+    pair = witness.Pair(a, b, order, seed, scale, Arithmetic.COMPUTED)
+    first, second = pair.values()
+    allowed = _allowed((a, b))
+    for k, (x, y) in enumerate(zip(first, second, strict=True)):
+        wrong = witness.differing(x, y, allowed, unbounded=scale <= 1.0)
+        wrong |= witness.suspicious(x, y, 4 * allowed) & pair.beyond_noise(k, x, y)
+        if wrong.any():
+            place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
+            return (
+                "equal over exact arithmetic, but run as computed, each op in its own type, output "
+                f"'{a.output_names[k]}' at {list(place)} is {x[place]:.9g} against {y[place]:.9g}, "
+                f"on inputs drawn with seed {seed}, scale {scale:g}"
+            )
+    return ""
+
+
+def _allowed(programs: Sequence[Program]) -> float:
+    """By the narrowest float that a program computes in."""
+    types = {
+        tensor_type(result).element_type
+        for program in programs
+        for op in program.main.body.block.ops
+        for result in op.results
+    }
+    if any(isinstance(t, Float16Type | BFloat16Type) for t in types):
+        return HALF
+    return DOUBLE if any(isinstance(t, Float64Type) for t in types) else SINGLE
+
+
+# --- literals that no law of real numbers knows ---------------------------------------------------
+
+
+def is_special(program: Program, weights: bool) -> bool:
+    """Whether a literal (or a weight, if wanted) is infinite, NaN, -0.0, huge or tiny.
+
+    Or whether all factors together that are literals might leave the range of the floats used.
+    """
+    if any(_special(array) for array in _numbers(program, weights)):
+        return True
+    powers = sum(_power(value, program) for value in _factors(program))
+    return powers > (_FAR_HALF if _allowed((program,)) == HALF else _FAR)
+
+
+def _factors(program: Program) -> Iterator[SSAValue | float]:
+    """What products multiply or divide by."""
+    for op in program.module.walk():
+        if op.name in ("graph.mul", "graph.div"):
+            yield from op.operands
+        elif isinstance(op, ScopeOp):
+            for node in postorder(op.expr()):
+                if isinstance(node, Call) and node.function in ("mul", "div"):
+                    yield from (a.value for a in node.args if isinstance(a, Const))
+
+
+def _power(value: SSAValue | float, program: Program) -> float:
+    """By how many powers of two a literal scales at most; 0 for what is no literal."""
+    array: Array | None = None
+    if isinstance(value, SSAValue):
+        owner = value.owner
+        while isinstance(owner, Operation) and len(owner.operands) == 1:
+            owner = owner.operands[0].owner  # through broadcasts, reshapes, casts
+        if isinstance(owner, ConstantOp):
+            array = owner.array()
+        elif isinstance(owner, WeightOp) and owner.key in program.weights:
+            few = math.prod(owner.type.get_shape()) <= _FEW
+            array = program.weights[owner.key] if few else None
+    else:
+        array = np.asarray(value)
+    if array is None or array.dtype.kind in "iub" or not 0 < array.size <= _FEW:
+        return 0.0
+    sizes = np.abs(array[array != 0].astype(np.float64))
+    return float(np.abs(np.log2(sizes)).max(initial=0.0)) if np.isfinite(sizes).all() else 0.0
+
+
+def _numbers(program: Program, weights: bool) -> Iterator[Array]:
+    for op in program.module.walk():
+        if isinstance(op, ConstantOp):
+            yield op.array()
+        elif isinstance(op, ScopeOp):
+            literals = [n.value for n in postorder(op.expr()) if isinstance(n, Const)]
+            yield np.array([v for v in literals if isinstance(v, float)], np.float64)
+        elif isinstance(op, WeightOp) and weights and op.key in program.weights:
+            yield program.weights[op.key]
+
+
+def _special(array: Array) -> bool:
+    if array.dtype.kind in "iub" or not array.size:
+        return False
+    if array.size > _FEW:
+        return not bool(np.isfinite(array).all())
+    values = array.astype(np.float64)
+    sizes = np.abs(values)
+    if not np.isfinite(values).all() or bool(((values == 0) & np.signbit(values)).any()):
+        return True
+    return bool(((sizes >= _HUGE) | ((sizes > 0) & (sizes <= 1 / _HUGE))).any())
+
+
+__all__ = ["Agreement", "agree", "is_special"]

@@ -1,0 +1,138 @@
+"""Whether an equality rests on terms that cancel: a + b - a = b holds for numbers, not for floats.
+
+`(x + c) - c` is x over exact arithmetic; in floats it rounds x to multiples of an ulp of c, and
+programs say so on purpose. Such a law is named in the verdict. It is found by taking the signs off:
+in both expressions every coefficient is made positive, so that nothing cancels. If they are still
+equal the proof needs no cancelling, else it may. Exempt are sums over iterators (a contraction may
+be reassociated, and Winograd's products cancel in it), what a truth value selects, integers, and
+booleans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Extents,
+    Factor,
+    Guard,
+    Read,
+    Reduce,
+    Scope,
+    Source,
+    Term,
+    add,
+    apply,
+    bind,
+    constant,
+    factor,
+    multiply,
+    reduce,
+    scope,
+)
+from ...dialects.types import is_bool, is_float
+from .field import schedule
+
+NAME = "cancelling"
+STATEMENT = (
+    "a + b - a = b outside of sums of products: what cancels leaves its rounding in floats "
+    "(the programs were run in their own precision, and agree)"
+)
+_TRUTHS = frozenset({"lt", "le", "eq", "ne"})
+
+Proves = Callable[[Source, Source, frozenset[str]], bool]
+
+
+def needs_cancelling(a: Source, b: Source, cut: frozenset[str], proves: Proves) -> bool:
+    """Whether an equality that was proved over a cut is lost where nothing may cancel.
+
+    Args:
+        proves: whether two sources are equal over a cut.
+    """
+    cut = cut - {a.token, b.token}  # either is opened, also where the other reads it
+    if not any(_subtracts(source, cut) for source in (a, b)):
+        return False
+    first, second = (_Unsigned(cut).source(source) for source in (a, b))
+    return first is not second and not proves(first, second, cut)
+
+
+def _subtracts(source: Source, cut: frozenset[str]) -> bool:
+    nodes = schedule(source, cut - {source.token})
+    return any(isinstance(n, Scope) and _has_minus(n.expr) for n in nodes if is_float(n.element))
+
+
+def _has_minus(expr: Expr) -> bool:
+    for term in expr.terms:
+        if term.coefficient < 0 and not _is_exempt(term):
+            return True
+        for f in term.factors:
+            inner = f.args if isinstance(f, Apply) else (f.arg,) if isinstance(f, Reduce) else ()
+            if any(_has_minus(e) for e in inner):
+                return True
+    return False
+
+
+def _is_exempt(term: Term) -> bool:
+    return bool(term.sums) or any(_is_truth(f) for f in term.factors)
+
+
+def _is_truth(f: Factor) -> bool:
+    if isinstance(f, Read):
+        return is_bool(f.source.element)
+    return isinstance(f, Guard) or (isinstance(f, Apply) and f.function in _TRUTHS)
+
+
+def _same(f: Read) -> Read:
+    return f
+
+
+def without_signs(expr: Expr, extents: Extents, read: Callable[[Read], Read] = _same) -> Expr:
+    """The expression with positive coefficients, but for what is exempt; `read` maps its reads."""
+    total: list[Expr] = []
+    for term in expr.terms:
+        wide = extents + term.sums
+        value = constant(term.coefficient if _is_exempt(term) else abs(term.coefficient))
+        for f in term.factors:
+            value = multiply(value, _factor(f, wide, read), wide)
+        total.append(bind(value, extents, term.sums) if term.sums else value)
+    return add(*total)
+
+
+def _factor(f: Factor, extents: Extents, read: Callable[[Read], Read]) -> Expr:
+    match f:
+        case Read():
+            return factor(read(f), extents)
+        case Apply(function, args, depth):
+            inner = [without_signs(e, extents[:depth], read) for e in args]
+            return apply(function, inner, extents)
+        case Reduce(kind, sums, arg, depth):
+            inner = without_signs(arg, extents[:depth] + sums, read)
+            return reduce(kind, sums, inner, extents[:depth])
+        case _:
+            return factor(f, extents)
+
+
+class _Unsigned:
+    """Scopes above a cut without signs, each made once."""
+
+    def __init__(self, cut: frozenset[str]):
+        self.cut = cut
+        self.made: dict[str, Source] = {}
+
+    def source(self, source: Source) -> Source:
+        for node in schedule(source, self.cut - {source.token}):
+            opened = node.token not in self.cut or node is source
+            if isinstance(node, Scope) and opened and is_float(node.element):
+                expr = without_signs(node.expr, node.shape, self._read)
+                self.made[node.token] = scope(node.shape, node.element, expr)
+            else:
+                self.made[node.token] = node
+        return self.made[source.token]
+
+    def _read(self, f: Read) -> Read:
+        return Read(self.made.get(f.source.token, f.source), f.index, f.outside)
+
+
+__all__ = ["NAME", "STATEMENT", "needs_cancelling", "without_signs"]
