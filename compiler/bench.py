@@ -13,6 +13,7 @@ import statistics
 import time
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -146,7 +147,8 @@ def bench(
         UserError: unknown runtime, or a runtime refuses the model.
     """
     _check_names(against)
-    with peer_model(program, name) as model:
+    alone = nullcontext(PeerModel(Path(name or program.source), "", program))
+    with peer_model(program, name) if against else alone as model:  # alone needs no ONNX form
         options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
         return _bench(model, against, seconds, seed, improve, options)
 
