@@ -55,6 +55,8 @@ _FOLDED = frozenset(
         "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
+# Ops that have no shape before their data are known: weights are read for them.
+_SHAPED_BY_DATA = frozenset({"Compress", "NonZero", "Unique"})
 
 
 def fold(node: Node, domain: str) -> list[Value] | None:
@@ -66,7 +68,8 @@ def fold(node: Node, domain: str) -> list[Value] | None:
         return special(node)
     if node.op_type not in _FOLDED or not node.inputs:
         return None
-    if not all(v is None or v.is_known for v in node.inputs):
+    decides = node.op_type in _SHAPED_BY_DATA
+    if not all(v is None or v.is_known or (decides and v.is_readable) for v in node.inputs):
         return None
     if _has_graphs_or_old_broadcast(node) or _too_large(node):
         return None

@@ -112,6 +112,12 @@ class Value:
         limit = KNOWN_FLOATS if self.element is None or is_float(self.element) else KNOWN_INTEGERS
         return math.prod(self.shape) <= limit
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether the data are at hand, floats too: for ops whose shape they decide."""
+        held = self._load is not None and not self._traced
+        return held and math.prod(self.shape) <= KNOWN_INTEGERS
+
     def array(self) -> Array:
         """The data of a known value, read once."""
         assert self._load is not None

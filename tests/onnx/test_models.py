@@ -6,8 +6,9 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
+import isoform
 from isoform.compiler.check import check_model
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
@@ -157,3 +158,32 @@ def test_every_op_knows_the_node_it_came_from() -> None:
     assert len(made) > 3
     assert all("'fc/Gemm:1'" in where(op) for op in made if not isinstance(op, WeightOp))
     assert made[-1].results[0].name_hint == "y"
+
+
+@pytest.mark.parametrize("op", ["NonZero", "Compress", "Unique"])
+def test_weights_decide_shapes(op: str, tmp_path: Path) -> None:
+    """However many floats an initialiser has, what has no shape without them reads them."""
+    weights = np.arange(60, dtype=np.float32).reshape(6, 10) % 3
+    inputs = {"NonZero": ["w"], "Compress": ["w", "keep"], "Unique": ["w"]}[op]
+    graph = helper.make_graph(
+        [helper.make_node(op, inputs, ["found"], **({"axis": 1} if op == "Compress" else {})),
+         helper.make_node("Cast", ["found"], ["c"], to=TensorProto.FLOAT),
+         helper.make_node("ReduceSum", ["c"], ["s"], keepdims=0),
+         helper.make_node("Add", ["x", "s"], ["y"])],
+        op,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])],
+        [numpy_helper.from_array(weights, "w"),
+         numpy_helper.from_array(np.arange(10) % 2 == 0, "keep")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 9
+    onnx.save(model, tmp_path / "m.onnx")
+    found = isoform.compile(isoform.load(tmp_path / "m.onnx"), effort="quick")
+    wanted = {
+        "NonZero": np.stack(np.nonzero(weights)).sum(),
+        "Compress": weights[:, ::2].sum(),
+        "Unique": np.unique(weights).sum(),
+    }[op]
+    x = np.asarray([1.0, 2.0], np.float32)
+    assert found(x=x)["y"].tolist() == (x + wanted).tolist()
