@@ -1,10 +1,52 @@
-"""The random ONNX models of scripts/fuzz.py: drawn without isoform's help, varied, and fair."""
+"""Random ONNX models, drawn without isoform's help, give here what they give in onnxruntime.
+
+scripts/fuzz.py runs as many as one likes; docs/fuzzing.md has the counts.
+"""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import onnx
-from support.random_onnx import random_model
+import pytest
+from support.random_onnx import Case, random_model
+
+import isoform
+
+CHUNK = 8
+
+
+def compiled(case: Case, folder: Path) -> dict[str, np.ndarray]:
+    path = folder / "model.onnx"
+    onnx.save(case.model, path)
+    session = isoform.compile(isoform.load(path), threads=1, effort="quick")
+    wanted = [i.name for i in case.model.graph.input]
+    return session(**{name: case.inputs[name] for name in wanted})
+
+
+def disagreements(seeds: range, folder: Path) -> list[str]:
+    """Refusals are one clear line and no disagreement: fuzzing counts them."""
+    found: list[str] = []
+    for seed in seeds:
+        case = random_model(seed)
+        try:
+            difference = case.difference(compiled(case, folder))
+        except isoform.UserError:
+            continue
+        if difference is not None:
+            found.append(f"seed {seed}: {difference}")
+    return found
+
+
+@pytest.mark.parametrize("chunk", range(5))
+def test_models_agree_with_onnxruntime(chunk: int, tmp_path: Path) -> None:
+    assert disagreements(range(chunk * CHUNK, (chunk + 1) * CHUNK), tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(5, 125))
+def test_more_models_agree_with_onnxruntime(chunk: int, tmp_path: Path) -> None:
+    assert disagreements(range(chunk * CHUNK, (chunk + 1) * CHUNK), tmp_path) == []
 
 
 def test_the_same_seed_gives_the_same_model_and_inputs() -> None:
