@@ -3,21 +3,24 @@
 A cast to an integer, a floor or a comparison turns the last bit of its operand into a whole step.
 Where that operand depends on weights alone, what the program computes is known, and it is what the
 operand's own dtype makes of it: log(16) / log(16) * 8 may be 7.9999995, and its bucket 7. Exact
-arithmetic would give the bucket of another program.
+arithmetic would give the bucket of another program. Where both give one value but for rounding, as
+a select between two branches that meet, nothing has jumped, and the exact value stands.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import ml_dtypes
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects import math as math_dialect
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from .arithmetic import Arithmetic
 from .graph import GraphOp, WeightOp
 from .scope_builder import ScopeBuilder, Source
-from .types import Array, element_of, is_float
+from .types import Array, element_of, is_float, to_numpy
 from .weights_only import depends_on_weights_only, is_source
 
 _JUMPS = (
@@ -29,6 +32,9 @@ _JUMPS = (
     | math_dialect.RoundEvenOp
 )
 
+# Units in the last place, of a tensor's largest value, that the ops before may have rounded away.
+_ROUNDINGS = 64
+
 
 def discrete_constants(
     ops: Iterable[Operation], weights: Mapping[str, Array]
@@ -39,16 +45,30 @@ def discrete_constants(
     """
     known: set[SSAValue] = set()
     found: dict[SSAValue, Array] = {}
-    values = _Computed(weights)
+    computed = _Values(weights, Arithmetic.COMPUTED)
+    exact = _Values(weights, Arithmetic.EXACT)
     for op in ops:
         if isinstance(op, WeightOp) and op.key not in weights:
             continue
         if not is_source(op) and not depends_on_weights_only(op, known):
             continue
         known.update(op.results)
-        if not is_source(op) and jumps(op):
-            found.update((result, values[result]) for result in op.results)
+        if is_source(op) or not jumps(op):
+            continue
+        for result in op.results:
+            if not _is_rounding(computed[result], exact[result], element_of(result)):
+                found[result] = exact[result] = computed[result]
     return found
+
+
+def _is_rounding(computed: Array, exact: Array, element: Attribute) -> bool:
+    """Whether two values differ by rounding at most; integers and booleans have jumped."""
+    if not is_float(element):
+        return False
+    with np.errstate(all="ignore"):
+        size = np.abs(exact[np.isfinite(exact)]).max(initial=0.0)
+        far = np.abs(computed - exact) > _ROUNDINGS * ml_dtypes.finfo(to_numpy(element)).eps * size
+    return not far.any() and bool(np.array_equal(np.isfinite(computed), np.isfinite(exact)))
 
 
 def jumps(op: Operation) -> bool:
@@ -68,12 +88,13 @@ def jumps(op: Operation) -> bool:
     return found
 
 
-class _Computed(dict[SSAValue, Array]):
-    """Values that depend on weights alone, as computed, when they are asked for."""
+class _Values(dict[SSAValue, Array]):
+    """Values that depend on weights alone, in one arithmetic, when they are asked for."""
 
-    def __init__(self, weights: Mapping[str, Array]):
+    def __init__(self, weights: Mapping[str, Array], arithmetic: Arithmetic):
         super().__init__()
         self._weights = weights
+        self._arithmetic = arithmetic
 
     def __missing__(self, value: SSAValue) -> Array:
         from .reference import evaluate_op  # which itself asks for these values
@@ -87,7 +108,7 @@ class _Computed(dict[SSAValue, Array]):
                 pending += missing
                 continue
             operands: Sequence[Array] = [self[v] for v in op.operands]
-            made = evaluate_op(op, operands, self._weights, Arithmetic.COMPUTED)
+            made = evaluate_op(op, operands, self._weights, self._arithmetic)
             self.update(zip(op.results, made, strict=True))
             pending.pop()
         return self[value]

@@ -181,6 +181,7 @@ class Pair:
             for k in range(_NOISY_RUNS):
                 self.noise.append(self._run(lambda array, n, k=k: _moved(array, (self.seed, k, n))))
         spread: Array = np.zeros(x.shape)
+        x, y = x.astype(np.float64), y.astype(np.float64)  # booleans have no differences
         with np.errstate(all="ignore"):
             for one, two in self.noise:
                 moved = np.maximum(np.abs(one[number] - x), np.abs(two[number] - y))
