@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.types import element_of, is_float, is_half
+from .elements import element_of_number, number_of_element
 from .loading import domain_of
 from .node import Node
 from .values import Value
@@ -79,4 +80,23 @@ def _half_result(node: Node, k: int) -> Attribute | None:
         formal = schema.inputs[min(place, len(schema.inputs) - 1)]
         if element is not None and is_half(element) and formal.type_str == wanted:
             return element
-    return None
+    return _inferred(node, k, schema)
+
+
+def _inferred(node: Node, k: int, schema: onnx.defs.OpSchema) -> Attribute | None:
+    """The half type that ONNX infers where no operand has the result's type (a state not given)."""
+    given = zip(node.proto.input, node.inputs, strict=False)
+    types = {
+        name: onnx.helper.make_tensor_type_proto(number_of_element(v.element), v.shape)
+        for name, v in given
+        if v is not None and v.element is not None
+    }
+    try:
+        found = onnx.shape_inference.infer_node_outputs(schema, node.proto, types)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, RuntimeError):
+        return None
+    if node.proto.output[k] not in found:
+        return None
+    number = found[node.proto.output[k]].tensor_type.elem_type
+    element = element_of_number(number, node.where) if number else None
+    return element if element is not None and is_half(element) else None
