@@ -1,4 +1,4 @@
-"""Real pairs of programs through `isoform verify`: docs/trust.md's tables.
+"""Real pairs of programs through `isoform verify`: the tables of docs/real-pairs.md.
 
     python scripts/verify_pairs.py make FOLDER [MODEL ...]   export, optimise and plant faults
     python scripts/verify_pairs.py run FOLDER rows.json [MODEL ...]
