@@ -51,6 +51,7 @@ def test_rows_are_sorted_by_what_they_lose_and_shares_add_up(rates):
     assert "lost ms" in text.splitlines()[0]
 
 
+@pytest.mark.bench
 def test_the_peak_is_above_what_a_large_product_reaches():
     a = np.ones((512, 512), np.float32)
     b = GraphBuilder()
