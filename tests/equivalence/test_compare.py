@@ -280,12 +280,11 @@ def test_constants_folded_elsewhere_are_recognised_by_their_values() -> None:
     [
         (1.01, "different"),
         (1 + 2.0**-14, "different"),
-        (1 + 2.0**-17, "unknown"),
         (1 + 2.0**-19, "unknown"),
     ],
 )
 def test_constants_of_other_values_are_not_recognised(factor: float, kind: str) -> None:
-    """512 units of the last place are no rounding; what some tens explain is still no equality."""
+    """512 units of the last place are no rounding; what 16 explain is still no equality."""
     a = program("block")
     verdict = compare(a, anonymous(folded(a), factor))
     assert verdict.kind == kind, verdict.text()
