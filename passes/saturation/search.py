@@ -186,9 +186,7 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
         lap("check")
     problem = problem_of(graph, graph.roots, prices)
     lap("price")
-    until = min(begun + settings.caps.seconds, time.perf_counter() + settings.extract_seconds)
-    if saturation.stop_reason == "interrupted":
-        until = 0.0
+    until = _extraction_ends(settings, begun, saturation.stop_reason)
     spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
     known = [graph.index.get((n.head, tuple(map(graph.find, n.operands))), n) for n in known]
     extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
@@ -211,6 +209,13 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
         encoded=encoded,
         e_graph=e_graph,
     )
+
+
+def _extraction_ends(settings: Settings, begun: float, stop_reason: str) -> float:
+    """When extraction must have ended, on the clock of `begun`; at once after an interrupt."""
+    if stop_reason == "interrupted":
+        return 0.0
+    return min(begun + settings.caps.seconds, time.perf_counter() + settings.extract_seconds)
 
 
 def _named(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
