@@ -45,8 +45,8 @@ def discrete_constants(
     """
     known: set[SSAValue] = set()
     found: dict[SSAValue, Array] = {}
-    computed = _Values(weights, Arithmetic.COMPUTED)
-    exact = _Values(weights, Arithmetic.EXACT)
+    computed = WeightsOnlyValues(weights, Arithmetic.COMPUTED)
+    exact = WeightsOnlyValues(weights, Arithmetic.EXACT)
     for op in ops:
         if isinstance(op, WeightOp) and op.key not in weights:
             continue
@@ -88,7 +88,7 @@ def jumps(op: Operation) -> bool:
     return found
 
 
-class _Values(dict[SSAValue, Array]):
+class WeightsOnlyValues(dict[SSAValue, Array]):
     """Values that depend on weights alone, in one arithmetic, when they are asked for."""
 
     def __init__(self, weights: Mapping[str, Array], arithmetic: Arithmetic):
@@ -114,4 +114,4 @@ class _Values(dict[SSAValue, Array]):
         return self[value]
 
 
-__all__ = ["discrete_constants", "jumps"]
+__all__ = ["WeightsOnlyValues", "discrete_constants", "jumps"]

@@ -8,9 +8,9 @@ import numpy as np
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects.arithmetic import Arithmetic
+from ...dialects.discrete import WeightsOnlyValues
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.program import Program
-from ...dialects.reference import evaluate_op
 from ...dialects.types import Array, tensor_type, to_numpy
 from ..algebra_to_kernel.constant import constant_values
 
@@ -41,17 +41,4 @@ class Constants(dict[SSAValue, Array]):
 
     def _evaluate(self, value: SSAValue) -> Array:
         """Evaluate through every weights-only op it depends on."""
-        memo: dict[SSAValue, Array] = {}
-        pending = [value]
-        while pending:
-            op = pending[-1].owner
-            assert isinstance(op, Operation)
-            missing = [v for v in op.operands if v not in memo]
-            if missing:
-                pending += missing
-                continue
-            operands = [memo[v] for v in op.operands]
-            results = evaluate_op(op, operands, self._weights, Arithmetic.COMPUTED)
-            memo.update(zip(op.results, results, strict=True))
-            pending.pop()
-        return memo[value]
+        return WeightsOnlyValues(self._weights, Arithmetic.COMPUTED)[value]
