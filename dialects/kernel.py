@@ -18,6 +18,7 @@ a value (order of dims, zero halo) is its type's encoding.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -167,7 +168,13 @@ def layout_of(type_: Tensor) -> LayoutAttr:
     """The layout of a type; without an encoding, row-major and no halo."""
     if isinstance(type_.encoding, LayoutAttr):
         return type_.encoding
-    return LayoutAttr.of(range(len(type_.get_shape())))
+    return _row_major(len(type_.shape.data))
+
+
+@cache
+def _row_major(rank: int) -> LayoutAttr:
+    """Built once for each rank: attributes verify what they hold, and every access asks for it."""
+    return LayoutAttr.of(range(rank))
 
 
 def physical(type_: Tensor) -> tuple[tuple[int, ...], int, int]:

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
+import time
 from pathlib import Path
 
 from ...dialects.errors import UserError
 from ...dialects.files import write_whole
 
 LIMIT_MIB = 1024
+
+# A sweep looks at every file, a quarter of a second for 30,000. So short processes leave it to one
+# of them: this file's age says when the folder was last swept.
+SWEPT = ".swept"
+SWEEP_AFTER = 3600.0  # seconds
 
 
 class CacheFolder:
@@ -25,7 +32,8 @@ class CacheFolder:
     def __init__(self, path: Path | str | None = None, limit: int | None = None) -> None:
         self.path = Path(path) if path is not None else default_folder()
         self.limit = default_limit() if limit is None else limit
-        self._written = self.limit  # since the last sweep; the first file written sweeps
+        self._written = 0  # since the last sweep, in bytes
+        self._asked = False  # whether the age of the last sweep was looked at
 
     @property
     def usable(self) -> bool:
@@ -57,25 +65,37 @@ class CacheFolder:
         """Count a file that was written, and sweep now and then."""
         with contextlib.suppress(OSError):
             self._written += file.stat().st_size
-        if self._written > self.limit // 16:
-            self._written = 0
-            with contextlib.suppress(OSError):
-                self._evict(file)
+            if self._written > self.limit // 16 or self._is_due(file.parent):
+                self._written = 0
+                self._sweep(file)
 
-    def _evict(self, newest: Path) -> None:
-        found: list[tuple[float, int, Path]] = []
-        for file in newest.parent.iterdir():
-            with contextlib.suppress(OSError):  # another process may be evicting too
-                status = file.stat()
-                if file.is_file():
-                    found.append((status.st_mtime, status.st_size, file))
+    def _is_due(self, folder: Path) -> bool:
+        """Whether no process swept lately. Looks once: afterwards what is written counts."""
+        if self._asked:
+            return False
+        self._asked = True
+        try:
+            return time.time() - (folder / SWEPT).stat().st_mtime > SWEEP_AFTER
+        except FileNotFoundError:
+            return True
+
+    def _sweep(self, newest: Path) -> None:
+        """Delete the files used longest ago, until the rest is within the limit."""
+        (newest.parent / SWEPT).touch()
+        found: list[tuple[float, int, str]] = []
+        with os.scandir(newest.parent) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):  # another process may be sweeping too
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        found.append((status.st_mtime, status.st_size, entry.path))
         total = sum(size for _, size, _ in found)
-        for _, size, file in sorted(found):
+        for _, size, path in sorted(found):
             if total <= self.limit:
                 return
-            if file != newest:
+            if path != str(newest):
                 with contextlib.suppress(OSError):
-                    file.unlink()
+                    os.unlink(path)
                 total -= size
 
 
