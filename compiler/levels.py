@@ -35,14 +35,23 @@ def run_passes(
     passes: str | Sequence[ModulePass],
     after_pass: AfterPass | None = None,
     observer: Observer | None = None,
+    *,
+    verify_each: bool = True,
 ) -> tuple[PassRun, ...]:
-    """Apply passes to a program in place, verified before the first and after each.
+    """Apply passes to a program in place, verified before the first and after each or the last.
 
     Raises:
         UserError: a pass refuses the program.
     """
     context = weight_context(program.weights)
-    return run_pipeline(program.module, passes, context, after_pass=after_pass, observer=observer)
+    return run_pipeline(
+        program.module,
+        passes,
+        context,
+        verify_each=verify_each,
+        after_pass=after_pass,
+        observer=observer,
+    )
 
 
 def level_of(program: Program) -> str:
@@ -68,7 +77,7 @@ def lower_to(program: Program, level: str) -> Program:
         raise UserError(f"the program is at the {here} level already", where=f"--emit {level}")
     lowered = program.clone()
     keep_names(lowered)
-    run_passes(lowered, _pipeline(level))
+    run_passes(lowered, _pipeline(level), verify_each=False)
     add_pipeline(lowered.module, _pipeline(level))
     return lowered
 
@@ -96,7 +105,7 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
     placed = placed.clone() if placed is program else placed
     passes = (*FOR_CPU, *PLACE) if target == "cpu" else PLACE
     fast = FAST_MATH if options is not None and options.floats.fast_math else ()
-    run_passes(placed, ",".join((*passes, *fast)))
+    run_passes(placed, ",".join((*passes, *fast)), verify_each=False)
     return placed
 
 

@@ -53,12 +53,16 @@ def run_pipeline(
     *,
     passes: Passes | None = None,
     verify: bool = True,
+    verify_each: bool = True,
     after_pass: AfterPass | None = None,
     max_rewrites: int | None = None,
     place_of: PlaceOf = no_place,
     observer: Observer | None = None,
 ) -> tuple[PassRun, ...]:
     """Apply a pipeline in place, verifying the module before it and after each pass.
+
+    Without `verify_each` it is verified before and after the whole pipeline: between the passes it
+    took a third of a compilation. Without `verify` it is not verified at all.
 
     `after_pass` is called with each run (`.name`, `.pass_`) and the module it left, verified.
     `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each operation, at
@@ -73,12 +77,12 @@ def run_pipeline(
     with rare_collections():
         if verify:
             verify_module(module, place_of, verified)
-        for pass_ in pipeline:
+        for number, pass_ in enumerate(pipeline, 1):
             check_time()
             runs.append(
                 apply_pass(module, pass_, context, max_rewrites=max_rewrites, observer=observer)
             )
-            if verify:
+            if verify and (verify_each or number == len(pipeline)):
                 _verify_after(module, pass_, place_of, verified)
             if after_pass is not None:
                 after_pass(runs[-1], module)

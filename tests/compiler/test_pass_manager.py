@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr, i32, i64
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
     PatternRewriter,
@@ -63,7 +63,19 @@ class Mark(ModulePass):
         op.attributes[self.with_] = StringAttr("")
 
 
+class Break(ModulePass):
+    """Give the first constant a type that its value has not."""
+
+    name = "break"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        first = op.body.block.first_op
+        assert first is not None
+        first.results[0]._type = i64
+
+
 PASSES = {
+    "break": lambda: Break,
     "flip-flop": lambda: FlipFlop,
     "refuse": lambda: Refuse,
     "crash": lambda: Crash,
@@ -97,6 +109,13 @@ def test_rewrites_are_limited() -> None:
         run("flip-flop{recursively=false}", constants(3), max_rewrites=2)
     with pytest.raises(UserError, match="stopped after 1000 pattern rewrites"):
         run("flip-flop", constants(1), max_rewrites=1000)
+
+
+@pytest.mark.parametrize(("each", "blamed"), [(True, "break"), (False, "mark")])
+def test_what_a_pass_broke_is_seen_after_it_or_after_the_last(each: bool, blamed: str) -> None:
+    with pytest.raises(UserError, match=f"after pass '{blamed}'"):
+        run("break,mark", constants(1), verify_each=each)
+    run("break,mark", constants(1), verify=False)
 
 
 def test_the_default_limit_grows_with_the_program() -> None:
