@@ -18,7 +18,7 @@ from .values import NotNative
 # Operands: an attribute before these opsets, an input from them on.
 _AXES_AS_INPUT = {"ReduceSum": 13}
 _CUMULATIVE_LIMIT = 4096
-_PRODUCT_LIMIT = 256
+_PREFIX_LIMIT = 256
 
 
 def axes_of(node: Node) -> list[int] | None:
@@ -129,36 +129,48 @@ def reversed_along(node: Node, x: SSAValue, axis: int) -> SSAValue:
 
 
 def cum_sum(node: Node) -> list[SSAValue]:
-    """A product with a triangular matrix of ones along the axis."""
+    """Sums of prefixes. Integers: a product with a triangular matrix of ones along the axis.
+
+    Of floats that would be wrong: zero times an infinity later on the axis is NaN.
+    """
     x = node[0]
-    shape = shape_of(x)
-    axis = node.axis(node.constant_int(1, "the axis"), len(shape))
-    n = shape[axis]
-    if n > _CUMULATIVE_LIMIT or not shape:
+    if is_float(element_of(x)):
+        return [_over_prefixes(node, node.build.reduce_sum, 0)]
+    axis, n, kept = _triangle(node)
+    if n > _CUMULATIVE_LIMIT:
         raise NotNative
-    dtype = to_numpy(element_of(x))
-    ones = np.triu(np.ones((n, n), dtype=np.float64), 1 if node.flag("exclusive") else 0)
-    matrix = ones.T if node.flag("reverse") else ones
-    return [along_axis(node, x, axis, matrix.astype(dtype))]
+    return [along_axis(node, x, axis, kept.astype(to_numpy(element_of(x))))]
 
 
 def cum_prod(node: Node) -> list[SSAValue]:
     """Products of prefixes: a reduction of the operand with ones beyond each prefix."""
-    x, build = node[0], node.build
-    shape = shape_of(x)
-    axis = node.axis(node.constant_int(1, "the axis"), len(shape))
-    n = shape[axis]
-    if n > _PRODUCT_LIMIT:
+    return [_over_prefixes(node, node.build.reduce_prod, 1)]
+
+
+def _triangle(node: Node) -> tuple[int, int, np.ndarray]:
+    """The axis, its extent n, and which of n elements (rows) each of n prefixes (columns) has."""
+    shape = node.shape(0)
+    if not shape:
         raise NotNative
-    mask = np.triu(np.ones((n, n), np.bool_), 1 if node.flag("exclusive") else 0)
-    mask = mask.T if node.flag("reverse") else mask
+    axis = node.axis(node.constant_int(1, "the axis"), len(shape))
+    kept = np.triu(np.ones((shape[axis],) * 2, np.bool_), 1 if node.flag("exclusive") else 0)
+    return axis, shape[axis], kept.T if node.flag("reverse") else kept
+
+
+def _over_prefixes(node: Node, reduction: Callable[..., SSAValue], neutral: int) -> SSAValue:
+    """Reduce each prefix along the axis: a new dim after it, with `neutral` beyond the prefix."""
+    x, build = node[0], node.build
+    axis, n, mask = _triangle(node)
+    if n > _PREFIX_LIMIT:
+        raise NotNative
+    shape = shape_of(x)
     full = [*shape[: axis + 1], n, *shape[axis + 1 :]]
     dims = [*range(axis + 1), *range(axis + 2, len(full))]
     spread = build.broadcast(x, shape=full, dims=dims)
     kept = node.data(mask.reshape([n, n] + [1] * (len(shape) - axis - 1)), "mask")
-    ones = node.literal(1, spread)
-    parts = build.where(build.expand(kept, full), spread, ones)
-    return [build.reduce_prod(parts, axes=[axis], keep_dims=False)]
+    rest = node.literal(neutral, spread)
+    parts = build.where(build.expand(kept, full), spread, rest)
+    return reduction(parts, axes=[axis], keep_dims=False)
 
 
 def along_axis(node: Node, x: SSAValue, axis: int, matrix: np.ndarray) -> SSAValue:  # pyright: ignore
