@@ -15,6 +15,8 @@ Array = np.ndarray
 
 # How far beyond the spread of the noisy twins a result may be.
 SLACK = 16.0
+# Below this two results are the same: onnxruntime's Sigmoid of -25 is 0, in float32.
+TINY = 1e-9
 
 
 def is_float(dtype: np.dtype) -> bool:
@@ -63,7 +65,7 @@ class Value:
             finite = np.isfinite(exact) & np.all([np.isfinite(t) for t in twins], axis=0)
             scale = np.abs(exact[np.isfinite(exact)]).max(initial=0.0)
             bound = SLACK * spread + 8 * epsilon(self.dtype) * (np.abs(exact) + 0.5 * scale)
-            bound += 16 * float(ml_dtypes.finfo(self.dtype).smallest_normal)
+            bound += max(TINY, 16 * float(ml_dtypes.finfo(self.dtype).smallest_normal))
         same_kind = np.all([_kind(t) == _kind(exact) for t in twins], axis=0)
         bound = np.where(finite, bound, np.where(same_kind, 0.0, np.inf))
         return np.where(spread > 0.05 * np.maximum(np.abs(exact), 1e-3), np.inf, bound)

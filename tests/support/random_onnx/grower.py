@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from support.random_onnx.case import Array, Value, epsilon, is_float
+from support.random_onnx.case import SLACK, Array, Value, epsilon, is_float
 from support.random_onnx.runtime import make_model, session_of
 
 OPSETS = (13, 17, 18, 20, 21, 22)
@@ -22,6 +22,10 @@ BOOL = np.dtype(bool)
 # Results are kept below this many elements and this magnitude.
 MOST_ELEMENTS = 6000
 LARGEST = 3e3
+# Ops that compute integers by way of floats: past the integers' range nothing is specified.
+BY_FLOATS = ("Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp")
+# Ops that compute places in their operand: onnxruntime does it in float32.
+AT_PLACES = ("GridSample", "Resize")
 
 Filter = Callable[[Value], bool]
 
@@ -93,8 +97,8 @@ class Grower:
         self._names += 1
         return f"{stem}{self._names}"
 
-    def _noisy(self, array: Array) -> tuple[Array, Array]:
-        """Two copies moved by a few units in the last place, in opposite directions.
+    def _noisy(self, array: Array, units: float = 1.0) -> tuple[Array, Array]:
+        """Two copies moved by a few (times `units`) last places, in opposite directions.
 
         Next to large elements small ones are moved by more: kernels sum in float32 in any order,
         and approximate functions to an absolute error.
@@ -105,6 +109,7 @@ class Grower:
         with np.errstate(all="ignore"):
             scale = np.abs(wide) + 0.1 * np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
             step = self.numpy.choice((-4.0, -1.0, 1.0, 4.0), array.shape) * epsilon(array.dtype)
+            step = step * units
             return (
                 (wide + scale * step).astype(array.dtype),
                 (wide - scale * step).astype(array.dtype),
@@ -180,11 +185,16 @@ class Grower:
         found = self._run(nodes, names, given) if self._valid(nodes) else None
         if found is None:
             return None
+        op_type = nodes[-1].op_type
+        units = 1.0 if op_type not in AT_PLACES else float(max(given[0].shape, default=1))
         results = []
-        for name, (array, one, other) in zip(names, zip(*found, strict=True), strict=True):
-            if not self._tame(array, one, other):
+        for name, (array, one, other, *far) in zip(names, zip(*found, strict=True), strict=True):
+            if not self._tame(array, one, other) or _jumps(array, one, other, far):
                 return None
-            results.append(Value(name, array, (self._off(one, 1), self._off(other, -1))))
+            if op_type in BY_FLOATS and array.dtype.kind == "i" and np.any(_at_end(array)):
+                return None
+            twins = self._noisy(one, units)[0], self._noisy(other, units)[1]
+            results.append(Value(name, array, twins))
         self.nodes.extend(nodes)
         self.made.update((v.name, v) for v in results)
         if keep:
@@ -206,11 +216,6 @@ class Grower:
             return False
         return True
 
-    def _off(self, array: Array, sign: int) -> Array:
-        if not is_float(array.dtype):
-            return array
-        return self._noisy(array)[0 if sign > 0 else 1]
-
     def _tame(self, array: Array, one: Array, other: Array) -> bool:
         """Not too large; integers do not hang on rounding; floats are finite or meant to be odd."""
         if array.size > MOST_ELEMENTS or (array.size == 0 and not self.chance(0.1)):
@@ -225,7 +230,10 @@ class Grower:
     def _run(
         self, nodes: Sequence[onnx.NodeProto], names: Sequence[str], given: Sequence[Value]
     ) -> list[list[Array]] | None:
-        """Results on the values and on both twins; None where onnxruntime refuses."""
+        """Results on the values, on both twins, and on operands as far off as results may be.
+
+        None where onnxruntime refuses.
+        """
         graph = helper.make_graph(
             list(nodes),
             "node",
@@ -241,14 +249,48 @@ class Grower:
         if session is None:
             return None
         found = []
-        for pick in (lambda v: v.array, lambda v: v.twins[0], lambda v: v.twins[1]):
+        fed = {v.name: (v.array, *v.twins, *far_off(v)) for v in given}
+        for run in range(5):
             try:
-                found.append(session.run(None, {v.name: pick(v) for v in given}))
+                found.append(session.run(None, {name: arrays[run] for name, arrays in fed.items()}))
             except Exception:  # noqa: BLE001 - whatever onnxruntime refuses is not drawn
                 return None
         if not all(isinstance(a, np.ndarray) for run in found for a in run):
             return None
         return found
+
+
+def far_off(value: Value) -> tuple[Array, Array]:
+    """Two values as far from the exact one as another right result may be."""
+    if not value.is_float:
+        return value.array, value.array
+    exact = value.array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        steps = [SLACK * (twin.astype(np.float64) - exact) for twin in value.twins]
+        first, second = (np.where(np.isfinite(s), exact + s, exact) for s in steps)
+    return first.astype(value.dtype), second.astype(value.dtype)
+
+
+def _jumps(array: Array, one: Array, other: Array, far: Sequence[Array]) -> bool:
+    """Whether the op jumps within what its operands may be off: a tie of rounding, a comparison.
+
+    There the twins say too little: they may both be on the right side.
+    """
+    if not is_float(array.dtype):
+        return not all(np.array_equal(array, f) for f in far)
+    exact, *near = (a.astype(np.float64) for a in (array, one, other))
+    with np.errstate(all="ignore"):
+        spread = np.max([np.abs(n - exact) for n in near], axis=0, initial=0.0)
+        scale = np.abs(exact[np.isfinite(exact)]).max(initial=0.0)
+        bound = 16 * SLACK * (spread + epsilon(array.dtype) * (np.abs(exact) + scale))
+        moved = [np.abs(f.astype(np.float64) - exact) > bound for f in far]
+    return bool(np.any(moved))
+
+
+def _at_end(array: Array) -> Array:
+    """Where integers are the least or the largest of their dtype."""
+    info = np.iinfo(array.dtype)
+    return (array == info.min) | (array == info.max)
 
 
 def outer_names(node: onnx.NodeProto) -> set[str]:
