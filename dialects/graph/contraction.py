@@ -108,11 +108,20 @@ class ConvolutionOp(GraphOp):
         return result
 
 
-def _add_bias(value: Source, bias: Source, build: ScopeBuilder, names: Sequence[str]) -> Source:
+def _widened(build: ScopeBuilder, operands: Sequence[Source]) -> Sequence[Source]:
+    """With a bias there are two steps, and half floats are rounded after the second."""
+    return operands if len(operands) == 2 else [build.widened(x) for x in operands]
+
+
+def _add_bias(
+    result: Tensor, value: Source, bias: Sequence[Source], build: ScopeBuilder, names: Sequence[str]
+) -> Source:
+    """The sum of products, with the bias where there is one, as the result's type."""
+    if not bias:
+        return value
     rank = len(value.shape)
-    result = tensor(value.shape, value.element)
-    expr: Expr = value.here() + bias[iterators(rank)[1]]
-    return build.scope(result, expr, names=list(names)[:rank])
+    expr: Expr = value.here() + bias[0][iterators(rank)[1]]
+    return build.narrowed(result, expr, value, list(names)[:rank])
 
 
 @irdl_op_definition
@@ -143,7 +152,7 @@ class ConvOp(ConvolutionOp):
         return self._check_bias(tensor([n, f, *out], x.element_type))
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        x, w = operands[:2]
+        x, w, *bias = _widened(build, operands)
         f_count, per_group, *kernel = w.shape
         spatial, groups = len(kernel), self.value("groups")
         n, f, *place = iterators(spatial + 2)
@@ -155,8 +164,9 @@ class ConvOp(ConvolutionOp):
         channel = c if groups == 1 else (f // per_filter_group) * per_group + c
         names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
         expr = x[[n, channel, *at]] * w[[f, c, *tap]]
-        y = build.scope(self.type, expr, [per_group, *kernel], names=names)
-        return y if len(operands) == 2 else _add_bias(y, operands[2], build, names)
+        whole = tensor(self.type.get_shape(), x.element)
+        y = build.scope(whole, expr, [per_group, *kernel], names=names)
+        return _add_bias(self.type, y, bias, build, names)
 
 
 @irdl_op_definition
@@ -196,7 +206,7 @@ class ConvTransposeOp(ConvolutionOp):
         return self._check_bias(tensor([n, w.get_shape()[1] * groups, *out], x.element_type))
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        x, w = operands[:2]
+        x, w, *bias = _widened(build, operands)
         c_count, f_per_group, *kernel = w.shape
         f_per_group = max(1, f_per_group)  # of no filters none is computed
         spatial, groups = len(kernel), self.value("groups")
@@ -214,8 +224,9 @@ class ConvTransposeOp(ConvolutionOp):
             one = build.ones([1] * len(guards), x.element)
             expr = expr * one[guards]
         names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
-        y = build.scope(self.type, expr, [per_group, *kernel], names=names)
-        return y if len(operands) == 2 else _add_bias(y, operands[2], build, names)
+        whole = tensor(self.type.get_shape(), x.element)
+        y = build.scope(whole, expr, [per_group, *kernel], names=names)
+        return _add_bias(self.type, y, bias, build, names)
 
 
 @irdl_op_definition

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
@@ -83,3 +85,29 @@ def test_chains_reach_what_they_are_for() -> None:
         a.astype(np.float64) for c in chains for a in c.expected.values() if a.dtype.itemsize == 2
     ]
     assert any(np.isinf(a).any() for a in halves)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose", "Gemm"])
+def test_half_sums_of_products_round_once_after_the_bias(op: str, dtype: str) -> None:
+    """Where floats are two apart, one by the sum and one by the bias make two, not none."""
+    even = 2.0 ** (ml_dtypes.finfo(dtype).nmant + 1)
+    x = np.array([even, 1.0]).reshape((1, 2) + (() if op == "Gemm" else (1, 1)))
+    w = np.ones({"Conv": (1, 2, 1, 1), "ConvTranspose": (2, 1, 1, 1), "Gemm": (2, 1)}[op])
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    data = {"w": w.astype(dtype), "b": np.ones(1, dtype)}
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node(op, ["x", "w", "b"], ["y"])],
+        "half",
+        [onnx.helper.make_tensor_value_info("x", kind, x.shape)],
+        [onnx.helper.make_tensor_value_info("y", kind, None)],
+        [onnx.helper.make_tensor(n, kind, a.shape, a.tobytes(), raw=True) for n, a in data.items()],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 22)])
+    program = import_onnx(model)
+    inputs = {"x": x.astype(dtype)}
+    for found in (
+        reference.run(program, inputs, Arithmetic.COMPUTED),
+        isoform.compile(program, threads=1, effort="quick")(**inputs),
+    ):
+        assert found["y"].astype(float).ravel() == [even + 2]
