@@ -21,7 +21,9 @@ from ..dialects.types import Array
 from . import api
 from .inputs import draw_inputs, read_inputs, shapes_in, write_outputs
 from .interrupts import STATUS, Interrupts, interrupts
+from .json_schema import first_fault
 from .levels import lower_to, tuned
+from .report_schema import REPORT
 from .session import Session
 
 # Ops without native code that `run` names.
@@ -309,12 +311,9 @@ def explain_command(arguments: Namespace) -> int:
     """`isoform explain REPORT`."""
     path = arguments.report
     report = read_json(path)
-    if not isinstance(report, dict) or "cost" not in report or "rewrites" not in report:
-        raise UserError("this is no report of isoform optimize", where=path)
-    try:
-        print(explain(report))
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"the report is broken: {error!r}", where=path) from error
+    if (fault := first_fault(report, REPORT)) is not None:
+        raise UserError(f"this is no report of isoform optimize: {fault}", where=path)
+    print(explain(report))
     return 0
 
 

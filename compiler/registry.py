@@ -2,7 +2,7 @@
 
 A reference `"passes.fold_constants:FoldConstants"` names a module of this package and what it
 exports. Nothing is imported before it is used, so a driver starts without egglog, onnx, llvmlite or
-sympy.
+z3.
 """
 
 from collections.abc import Callable

@@ -89,7 +89,6 @@ CPU = Target(
     launch=0.2e-6,
     units=1,
     convolutions=("implicit-gemm",),
-    libraries=("openblas",),
     runs_here=True,
 )
 

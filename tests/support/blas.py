@@ -1,18 +1,20 @@
-"""Call the BLAS that the scipy-openblas32 wheel carries, from generated code.
+"""Call the BLAS that numpy's wheel carries, from generated code.
 
-The library's address travels in a kernel's argument array, never in its text. It runs one thread;
-the pool shares the columns of the result.
+The library's address travels in a kernel's argument array, never in its text: so a kernel may call
+any library. The pool shares the columns of the result.
 """
 
 import ctypes
 import math
 from functools import cache
+from pathlib import Path
 
-from .emit import Emitter
-from .gemm_spec import GemmSchedule, GemmSpec, default_schedule
-from .isa import Isa
-from .module import KernelCode, Module, kernel
-from .types import F32, I32, PTR, Index, Value, constant
+import numpy as np
+
+from isoform.lowering.kernel_to_cpu.emit import Emitter
+from isoform.lowering.kernel_to_cpu.gemm_spec import GemmSpec
+from isoform.lowering.kernel_to_cpu.module import KernelCode, Module, kernel
+from isoform.lowering.kernel_to_cpu.types import F32, I32, I64, PTR, Index, Value, constant
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112  # CBLAS_ORDER and CBLAS_TRANSPOSE
 _SLICE_COLUMNS = 256
@@ -20,23 +22,13 @@ _MOST_SLICES = 16
 
 
 @cache
-def _library() -> ctypes.CDLL | None:
-    try:
-        import scipy_openblas32 as wheel
-    except ImportError:
-        return None
-    path = f"{wheel.get_lib_dir()}/{wheel.get_library(fullname=True)}"
-    library = ctypes.CDLL(path)
-    library.scipy_openblas_set_num_threads(1)
-    return library
-
-
 def sgemm_address() -> int | None:
-    """Find cblas_sgemm; None where the wheel is not installed."""
-    library = _library()
-    if library is None:
-        return None
-    return ctypes.cast(library.scipy_cblas_sgemm, ctypes.c_void_p).value
+    """Find cblas_sgemm with 64-bit sizes; None where numpy's wheel carries another BLAS."""
+    folder = Path(np.__file__).parent.parent / "numpy.libs"
+    for path in sorted(folder.glob("libscipy_openblas64_*")):
+        function = ctypes.CDLL(str(path)).scipy_cblas_sgemm64_
+        return ctypes.cast(function, ctypes.c_void_p).value
+    return None
 
 
 def supports(spec: GemmSpec) -> bool:
@@ -47,25 +39,6 @@ def supports(spec: GemmSpec) -> bool:
         and spec.c_strides[-2] >= spec.n
         and min(spec.m, spec.n, spec.k) > 0
     )
-
-
-def default_gemm(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> GemmSchedule | None:
-    """Choose a schedule for `emit_gemm`; None means `emit_blas_gemm` is expected to be faster.
-
-    Measured on Zen 5, one thread: packed and direct panels are ahead of OpenBLAS nearly everywhere
-    (4 times for a vector, 1.1 to 1.5 from 128 to 2048) and at worst 15% behind (100 cubed, where
-    the last vector is mostly padding). A large product of two activations whose rows share cache
-    sets must copy B, which OpenBLAS does better: 1.1 times at 1024. Where the kernels may not use
-    the vector unit that the machine has ("plain"), OpenBLAS, which looks for itself, wins from
-    small sizes on.
-    """
-    schedule = default_schedule(spec, isa, constant_b=constant_b)
-    if sgemm_address() is None or not supports(spec):
-        return schedule
-    smallest = min(spec.m, spec.n, spec.k)
-    if schedule.right == "copied" and smallest >= 512:
-        return None
-    return None if isa.vector_bytes == 16 and isa.registers == 16 and smallest >= 32 else schedule
 
 
 def emit_blas_gemm(spec: GemmSpec) -> KernelCode:
@@ -104,14 +77,13 @@ def _call(
         right = b.address(F32, right, b.mul(coordinate, spec.b_strides[axis]))
         target = b.address(F32, target, b.mul(coordinate, spec.c_strides[axis]))
 
-    def number(value: int) -> Value:
-        return constant(I32, value)
-
+    orders = (constant(I32, value) for value in (_ROW_MAJOR, left_op, right_op))
     arguments = [
-        *(number(_ROW_MAJOR), number(left_op), number(right_op)),
-        *(number(spec.m), b.cast(width, I32), number(spec.k)),
-        *(constant(F32, 1.0), left, number(left_stride), right, number(right_stride)),
-        *(constant(F32, 0.0), target, number(spec.c_strides[-2])),
+        *orders,
+        *(constant(I64, spec.m), b.cast(width, I64), constant(I64, spec.k)),
+        *(constant(F32, 1.0), left, constant(I64, left_stride)),
+        *(right, constant(I64, right_stride)),
+        *(constant(F32, 0.0), target, constant(I64, spec.c_strides[-2])),
     ]
     assert function.type == PTR
     b.call_pointer(function, None, arguments)
