@@ -38,12 +38,12 @@ from isoform.compiler.bench import (
 )
 from isoform.compiler.commands import table
 from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.peaks import copy_rates, fma_peak
 from isoform.compiler.peer_model import peer_model
 from isoform.compiler.peers import PEERS, Peer
-from isoform.compiler.per_op import format_ops, per_op
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array
+from isoform.testing.peaks import copy_rates, fma_peak
+from isoform.testing.per_op import format_ops, per_op
 
 MAIN = ("resnet18", "squeezenet", "vgg19", "bert-base", "dcgan")
 ANY_MODEL = tuple(name for name in PEERS if name != "ncnn")

@@ -41,15 +41,15 @@ from isoform.compiler.optimizer import Optimized
 from isoform.compiler.peer_model import peer_model
 from isoform.dialects.program import Program
 from isoform.passes.derivation import whole
-from isoform.passes.derivation.cases import Case, all_cases, constants, stacked
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Roots
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
 from isoform.passes.derivation.search import Result, Searcher, Settings, State
-from isoform.passes.derivation.tree import StepwiseSearcher, tree_of
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import Residues, draw_primes
+from isoform.testing.derivation_cases import Case, all_cases, constants, stacked
+from isoform.testing.derivation_tree import StepwiseSearcher, tree_of
 
 # States without and with fingerprints, seconds without and with, of EinNet's artifact.
 EINNET = {

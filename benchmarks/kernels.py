@@ -25,11 +25,11 @@ from isoform.compiler.commands import table
 from isoform.compiler.cpu import CpuOptions
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import place
-from isoform.compiler.peaks import fma_peak
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp, GemmOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.testing.peaks import fma_peak
 
 ROUNDS = 25
 

@@ -30,7 +30,6 @@ from xdsl.ir import SSAValue
 from isoform.compiler.commands import table
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import place
-from isoform.compiler.peaks import Copy
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
@@ -38,6 +37,7 @@ from isoform.dialects.types import byte_size, tensor_type
 from isoform.lowering.kernel_to_cpu.execute import aligned
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.onnx_to_graph.resizing import interpolation, positions, window
+from isoform.testing.peaks import Copy
 
 ROUNDS = 15
 # Smaller kernels are timed several times at once, for the clock to see this many bytes.

@@ -45,7 +45,6 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.by_hand import replace_op
-from isoform.passes.derivation.cases import conv
 from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
 from isoform.passes.derivation.step import Step
 from isoform.passes.derivation.whole import search as derive_program
@@ -70,6 +69,7 @@ from isoform.passes.partial.split_points import mask_by_split_points
 from isoform.passes.partial.whole import Settings
 from isoform.passes.partial.whole import search as search_program
 from isoform.passes.search_result import Limits
+from isoform.testing.derivation_cases import conv
 
 ONE = (1,)
 

@@ -42,11 +42,11 @@ from isoform.passes.saturation.match import CYCLES  # noqa: E402
 from isoform.passes.saturation.ops import OpTable  # noqa: E402
 from isoform.passes.saturation.price import Prices  # noqa: E402
 from isoform.passes.saturation.search import Outcome, Settings, saturate_block  # noqa: E402
-from isoform.passes.saturation.tensat_rules import convert  # noqa: E402
 from isoform.passes.search_result import Limits  # noqa: E402
 from isoform.passes.substitution import search as backtracking  # noqa: E402
 from isoform.passes.substitution.rule import Rule  # noqa: E402
 from isoform.passes.substitution.rule_set import rules_named  # noqa: E402
+from isoform.testing.tensat_rules import convert  # noqa: E402
 
 # Name, and seconds of TENSAT's optimiser (its table 4; Inception-v3 at k_multi = 2).
 MODELS: dict[str, float | None] = {

@@ -84,7 +84,7 @@ def _onnx_case(seed: int, asked: argparse.Namespace) -> tuple[str, str]:
 
 
 def _graph_case(seed: int, asked: argparse.Namespace) -> tuple[str, str]:
-    from isoform.compiler.random_programs import Agreement, random_graph, random_inputs
+    from isoform.testing.random_programs import Agreement, random_graph, random_inputs
 
     program = random_graph(seed, ops=10 + seed % 50, longest=90 if seed % 4 == 0 else 0)
     inputs = random_inputs(program, seed)

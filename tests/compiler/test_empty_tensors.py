@@ -10,7 +10,6 @@ from xdsl.dialects.builtin import DenseArrayBase
 
 from isoform.compiler.api import compile, optimize
 from isoform.compiler.program_file import parse
-from isoform.compiler.random_programs import random_graph, random_inputs
 from isoform.compiler.verify import verify_module
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
@@ -23,6 +22,7 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.flops import work_of
 from isoform.passes.saturation.ops import Head, OpTable
+from isoform.testing.random_programs import random_graph, random_inputs
 
 LEFT_OUT = (OpaqueOp, WeightOp, ConstantOp)
 SEEDS, SAMPLES = 60, 2

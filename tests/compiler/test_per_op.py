@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from isoform.compiler import peaks
-from isoform.compiler.per_op import format_ops, per_op
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
+from isoform.testing import peaks
+from isoform.testing.per_op import format_ops, per_op
 
 CONV = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
 

@@ -8,7 +8,13 @@ import pytest
 from xdsl.dialects.builtin import f32
 
 from isoform.compiler.program_file import module_text, read_program
-from isoform.compiler.random_programs import (
+from isoform.compiler.verify import verify_module
+from isoform.dialects import reference
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.errors import UserError
+from isoform.dialects.graph import OPS, OpaqueOp
+from isoform.dialects.program import Program
+from isoform.testing.random_programs import (
     FAMILIES,
     Agreement,
     random_graph,
@@ -18,12 +24,6 @@ from isoform.compiler.random_programs import (
     reduce,
     write_reproducer,
 )
-from isoform.compiler.verify import verify_module
-from isoform.dialects import reference
-from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.errors import UserError
-from isoform.dialects.graph import OPS, OpaqueOp
-from isoform.dialects.program import Program
 
 
 def names(program: Program) -> Counter[str]:

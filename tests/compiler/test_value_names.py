@@ -9,7 +9,6 @@ from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import SSAValue
 
 from isoform.compiler.levels import lower_to
-from isoform.compiler.random_programs import random_graph, random_scope_program
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, keep_names, printed_names
 from isoform.lowering.targets import target_named
@@ -19,6 +18,7 @@ from isoform.passes.partial import whole as partial
 from isoform.passes.saturation import whole as saturation
 from isoform.passes.search_result import Limits, SearchResult
 from isoform.passes.substitution import search as substitution
+from isoform.testing.random_programs import random_graph, random_scope_program
 
 # xDSL strips `_60` off a name, passes by hand name what they derive `y.0`, traces name scopes `s0`.
 NAMES = (

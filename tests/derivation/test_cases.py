@@ -3,12 +3,12 @@
 import pytest
 
 from isoform.dialects.canonical_types import Scope
-from isoform.passes.derivation.cases import Case, all_cases, constants
 from isoform.passes.derivation.instantiate import instantiate
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Replacer
 from isoform.passes.derivation.search import Searcher, Settings, State, Stop
 from isoform.passes.equivalence.prove import Prover
+from isoform.testing.derivation_cases import Case, all_cases, constants
 
 CASES = all_cases()
 

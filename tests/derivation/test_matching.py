@@ -8,10 +8,10 @@ from isoform.dialects.canonical_types import Guard, Leaf, Read, Scope, leaf
 from isoform.dialects.index import Index, flatten, iterators, row_major_strides
 from isoform.lowering.algebra_to_kernel.iterator_table import Match, matches
 from isoform.passes.derivation.body import build
-from isoform.passes.derivation.cases import all_cases, conv
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import scopes_of
 from isoform.passes.derivation.search import Searcher, Settings
+from isoform.testing.derivation_cases import all_cases, conv
 
 
 def tensor(name: str, *shape: int) -> Leaf:

@@ -10,7 +10,6 @@ from isoform.compiler.pass_manager import run_pipeline
 from isoform.compiler.registry import make_context
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
-from isoform.passes.derivation.cases import all_cases
 from isoform.passes.derivation.derive import AlgebraDerive, Derivation, derive
 from isoform.passes.derivation.lift import Lift, program_of_scope, scope_ops
 from isoform.passes.derivation.price import Prices
@@ -18,6 +17,7 @@ from isoform.passes.derivation.replay import Replay
 from isoform.passes.derivation.rules import RULES
 from isoform.passes.derivation.search import Searcher, Settings, State
 from isoform.passes.equivalence import compare
+from isoform.testing.derivation_cases import all_cases
 
 TRANSPOSED = """
 func.func @main(%x: tensor<16x48x2x2xf32>) -> tensor<16x256x4x4xf32> {

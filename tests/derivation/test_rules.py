@@ -13,7 +13,6 @@ from isoform.dialects.canonical_types import Guard, Read, Scope, leaf
 from isoform.dialects.index import Index, iterators
 from isoform.passes.derivation import sums, traversals
 from isoform.passes.derivation.body import Body, body_of, build, substituted
-from isoform.passes.derivation.cases import all_cases
 from isoform.passes.derivation.merges import expression_fuse, merge_copies
 from isoform.passes.derivation.replace import Replacer
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES, named
@@ -21,6 +20,7 @@ from isoform.passes.derivation.side_by_side import Merge, merge_batch, merge_sha
 from isoform.passes.derivation.step import Options, Rule
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
+from isoform.testing.derivation_cases import all_cases
 
 ROOT = Path(__file__).resolve().parents[2] / "passes" / "derivation"
 RULE_FILES = (

@@ -6,13 +6,13 @@ Exact: all programs are evaluated modulo primes at every output position, at sma
 import pytest
 
 from isoform.lowering.algebra_to_kernel.iterator_table import matches
-from isoform.passes.derivation.cases import all_cases, stacked
 from isoform.passes.derivation.instantiate import instantiate
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Replacer, Roots, scopes_of
 from isoform.passes.derivation.search import Searcher, Settings, State
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
+from isoform.testing.derivation_cases import all_cases, stacked
 
 SMALL: dict[str, Roots] = {case.name: case.small for case in all_cases()}
 SMALL["stacked"] = stacked()

@@ -2,11 +2,11 @@
 
 import pytest
 
-from isoform.passes.derivation.cases import all_cases, stacked
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Roots
 from isoform.passes.derivation.search import Searcher, Settings, State, flops_of, uses_after
-from isoform.passes.derivation.tree import StepwiseSearcher, tree_of
+from isoform.testing.derivation_cases import all_cases, stacked
+from isoform.testing.derivation_tree import StepwiseSearcher, tree_of
 
 PROGRAMS: dict[str, Roots] = {case.name: case.small for case in all_cases()}
 PROGRAMS["stacked"] = stacked()

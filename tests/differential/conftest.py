@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from isoform.compiler.program_file import module_text
-from isoform.compiler.random_programs import reduce, write_reproducer
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
+from isoform.testing.random_programs import reduce, write_reproducer
 
 Check = Callable[[Program, int], str | None]
 

@@ -3,15 +3,15 @@
 import pytest
 
 from isoform.compiler.levels import place
-from isoform.compiler.random_programs import (
+from isoform.dialects.program import Program
+from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
+from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.testing.random_programs import (
     Agreement,
     random_graph,
     random_inputs,
     random_scope_program,
 )
-from isoform.dialects.program import Program
-from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
-from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 CHUNK = 10
 # Ops through which an infinity or NaN goes as IEEE says, whatever order sums are taken in.

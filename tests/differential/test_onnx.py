@@ -5,9 +5,9 @@ import onnx
 import pytest
 from xdsl.dialects.builtin import f32
 
-from isoform.compiler.random_programs import Agreement, random_graph, random_inputs
 from isoform.dialects import reference
 from isoform.dialects.program import Program
+from isoform.testing.random_programs import Agreement, random_graph, random_inputs
 
 onnxruntime = pytest.importorskip("onnxruntime")
 graph_to_onnx = pytest.importorskip("isoform.lowering.graph_to_onnx")

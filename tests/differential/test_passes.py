@@ -15,12 +15,6 @@ from xdsl.printer import Printer
 from isoform.compiler.levels import run_passes
 from isoform.compiler.pipelines import FOR_CPU, LOWER_TO_KERNEL, PLACE
 from isoform.compiler.program_file import parse
-from isoform.compiler.random_programs import (
-    Agreement,
-    random_graph,
-    random_inputs,
-    random_scope_program,
-)
 from isoform.compiler.registry import PASSES
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
@@ -28,6 +22,12 @@ from isoform.dialects.graph.elementwise import SubOp
 from isoform.dialects.program import Program
 from isoform.dialects.scalars import call
 from isoform.dialects.types import Array
+from isoform.testing.random_programs import (
+    Agreement,
+    random_graph,
+    random_inputs,
+    random_scope_program,
+)
 
 CHUNK = 10
 PIPELINE = (*LOWER_TO_KERNEL, *FOR_CPU, *PLACE)

@@ -4,8 +4,8 @@ import pytest
 
 from isoform.compiler.levels import lower_to
 from isoform.compiler.optimizer import improve
-from isoform.compiler.random_programs.graphs import random_graph
 from isoform.passes.equivalence import compare
+from isoform.testing.random_programs.graphs import random_graph
 
 FEW, MANY = 40, 500
 

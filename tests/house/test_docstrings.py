@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FLOORS = ("dialects", "lowering", "passes", "compiler")
+FLOORS = ("dialects", "lowering", "passes", "compiler", "testing")
 FILES = [p for floor in FLOORS for p in sorted((ROOT / floor).rglob("*.py"))]
 WITH_EXAMPLES = [p for p in FILES if ">>>" in p.read_text()]
 

@@ -1,4 +1,4 @@
-"""Imports run one way: dialects <- lowering <- passes <- compiler, relative inside the package."""
+"""Imports run one way: dialects <- lowering <- passes <- compiler <- testing, relative inside."""
 
 import ast
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FLOORS = ("dialects", "lowering", "passes", "compiler")
+FLOORS = ("dialects", "lowering", "passes", "compiler", "testing")
 OUTSIDE = ("tests", "lit_tests", "docs", "examples", "benchmarks", "scripts")
 
 

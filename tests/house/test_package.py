@@ -14,7 +14,7 @@ import isoform
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
-FLOORS = ("dialects", "lowering", "passes", "compiler")
+FLOORS = ("dialects", "lowering", "passes", "compiler", "testing")
 
 
 def package_folders() -> list[Path]:
@@ -88,7 +88,7 @@ def test_the_wheel_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
     shipped = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     code = [path for folder in package_folders() for path in (ROOT / folder).glob("*.py")]
     rules = (ROOT / "passes").rglob("*.rules")
-    shim = (ROOT / "lowering" / "kernel_to_cuda" / "shim").iterdir()
+    shim = (ROOT / "testing" / "cuda_emulator" / "shim").iterdir()
     exports = (ROOT / "compiler" / "zoo" / "exports").iterdir()
     data = (*rules, *shim, *exports)
     expected = {str("isoform" / path.relative_to(ROOT)) for path in (*code, *data)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("dialects", "lowering", "passes", "compiler", "tests", "examples", "scripts")
+FOLDERS = ("dialects", "lowering", "passes", "compiler", "testing", "tests", "examples", "scripts")
 FILE_LINES = 600
 FUNCTION_LINES = 60
 

@@ -7,11 +7,11 @@ import pytest
 from xdsl.ir import SSAValue
 
 from isoform.compiler.levels import place
-from isoform.compiler.random_programs import Agreement, random_inputs
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.types import shape_of
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.testing.random_programs import Agreement, random_inputs
 
 DATA = np.random.default_rng(5)
 Make = Callable[[GraphBuilder], SSAValue]

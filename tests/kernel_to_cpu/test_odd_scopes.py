@@ -5,10 +5,10 @@ import pytest
 
 from isoform.compiler.levels import place
 from isoform.compiler.program_file import parse
-from isoform.compiler.random_programs import Agreement, random_inputs
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.testing.random_programs import Agreement, random_inputs
 
 ODD = {
     "a region where one read is absent, with bounds of its own inside it": """

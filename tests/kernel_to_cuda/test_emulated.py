@@ -24,8 +24,8 @@ from support.cuda_kernels import (
 )
 
 from isoform.dialects.errors import UserError
-from isoform.lowering.kernel_to_cuda import emulated
-from isoform.lowering.kernel_to_cuda.emulated import ORDERS, EmulationError
+from isoform.testing.cuda_emulator import kernels as emulated
+from isoform.testing.cuda_emulator.kernels import ORDERS, EmulationError
 
 RNG = np.random.default_rng(0)
 A, B = RNG.standard_normal((M, K), np.float32), RNG.standard_normal((K, N), np.float32)

@@ -16,14 +16,14 @@ from xdsl.dialects.builtin import f32
 
 from isoform.compiler.levels import place
 from isoform.compiler.program_file import parse
-from isoform.compiler.random_programs.graphs import FAMILIES, random_graph
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import ConvOp
-from isoform.lowering.kernel_to_cuda.emulated import ORDERS, EmulationError, Order
 from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.source import Conv, Gemm
 from isoform.lowering.kernel_to_cuda.tiled import is_tiled
+from isoform.testing.cuda_emulator.kernels import ORDERS, EmulationError, Order
+from isoform.testing.random_programs.graphs import FAMILIES, random_graph
 
 
 def loops(inputs: str, result: str, *scopes: str, schedule: str = "") -> str:

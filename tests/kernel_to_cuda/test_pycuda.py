@@ -192,7 +192,7 @@ def test_row_major_products_reach_cublas_as_the_column_major_ones_they_equal(dri
         driver,
         """
         from support.cuda_programs import random_gemm
-        from isoform.lowering.kernel_to_cuda.emulated_runtime import EmulatedRuntime
+        from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
         rng = np.random.default_rng(3)
         for _ in range(40):
             step, sizes = random_gemm(rng)

@@ -10,10 +10,10 @@ from isoform.compiler.session import Session
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.lowering.kernel_to_cuda.device_array import DeviceArray, device_array
-from isoform.lowering.kernel_to_cuda.emulated import ORDERS
-from isoform.lowering.kernel_to_cuda.emulated_runtime import EmulatedRuntime, convolution
 from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.session import CudaSession, timed
+from isoform.testing.cuda_emulator.kernels import ORDERS
+from isoform.testing.cuda_emulator.runtime import EmulatedRuntime, convolution
 
 PROGRAM, W, B, V = two_layers()
 X = np.random.default_rng(1).standard_normal((20, 30), np.float32)

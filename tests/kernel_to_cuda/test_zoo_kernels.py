@@ -4,12 +4,12 @@ import pytest
 
 from isoform.compiler import zoo
 from isoform.compiler.levels import place
-from isoform.compiler.random_programs.graphs import FAMILIES, random_graph
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cuda import compile as nvrtc
 from isoform.lowering.kernel_to_cuda.compile import compile_kernels
 from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.testing.random_programs.graphs import FAMILIES, random_graph
 
 ARCHITECTURES = (80, 90)
 QUICK = ("dcgan", "longformer")

@@ -4,7 +4,6 @@ import pytest
 from xdsl.dialects.builtin import f32, f64
 
 from isoform.compiler.program_file import parse
-from isoform.compiler.random_programs import random_scope_program
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.algebra_to_kernel.match import (
@@ -14,6 +13,7 @@ from isoform.lowering.algebra_to_kernel.match import (
     match_gemm,
 )
 from isoform.lowering.graph_to_algebra import lower
+from isoform.testing.random_programs import random_scope_program
 
 SHAPES = "%x: tensor<{}>, %w: tensor<{}>"
 

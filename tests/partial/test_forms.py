@@ -10,12 +10,12 @@ from isoform.dialects import reference
 from isoform.dialects.canonical_scope import collect, normal
 from isoform.dialects.canonical_types import ONE, Leaf, Read, Scope, leaf, scope
 from isoform.dialects.program import Program
-from isoform.passes.derivation.cases import conv
 from isoform.passes.derivation.lift import leaves_of, program_of_scope
 from isoform.passes.derivation.price import Prices
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.partial.forms import corrected_forms
 from isoform.passes.partial.generate import Generator, Mutant, Options
+from isoform.testing.derivation_cases import conv
 
 F32 = Float32Type()
 FEW = Options(depth=3, seconds=600, strides=(1,), dilations=(1,), groups=(1,), gaps=())

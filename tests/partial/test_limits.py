@@ -15,12 +15,12 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.derivation.cases import conv
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import Target, places
 from isoform.passes.partial.whole import Settings, search
 from isoform.passes.search_result import Limits
+from isoform.testing.derivation_cases import conv
 
 SLACK = 1.2
 

@@ -14,7 +14,6 @@ from isoform.dialects.canonical_types import Leaf, Read, Scope, leaf, scope
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program
 from isoform.passes.derivation.body import build
-from isoform.passes.derivation.cases import conv
 from isoform.passes.derivation.lift import leaves_of, program_of_scope
 from isoform.passes.derivation.replace import scopes_of
 from isoform.passes.equivalence.prove import Prover
@@ -23,6 +22,7 @@ from isoform.passes.partial.generate import Generator, Mutant, Options
 from isoform.passes.partial.operators import gathered
 from isoform.passes.partial.region import boxes, symbolic_mask
 from isoform.passes.partial.search import search_mutants
+from isoform.testing.derivation_cases import conv
 
 F32 = Float32Type()
 FEW = Options(depth=3, seconds=600, strides=(1,), dilations=(1,), groups=(1,), gaps=())

@@ -10,7 +10,6 @@ from isoform.dialects.canonical_scope import add
 from isoform.dialects.canonical_types import Read, Scope, leaf, scope
 from isoform.dialects.index import Index, iterators
 from isoform.passes.derivation.body import build
-from isoform.passes.derivation.cases import conv
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import Residues, draw_primes
@@ -20,6 +19,7 @@ from isoform.passes.partial.operators import gathered
 from isoform.passes.partial.region import field_mask
 from isoform.passes.partial.search import search_mutants
 from isoform.passes.partial.split_points import mask_by_split_points, split_points, values_at
+from isoform.testing.derivation_cases import conv
 
 F32 = Float32Type()
 X = leaf("x", (8,), F32)

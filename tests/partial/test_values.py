@@ -11,7 +11,6 @@ from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.canonical_types import Scope, Source, leaf
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.derivation.cases import conv
 from isoform.passes.derivation.lift import program_of_scope, scope_ops
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
@@ -24,6 +23,7 @@ from isoform.passes.partial.operators import Conv
 from isoform.passes.partial.search import free_dims, shrunk
 from isoform.passes.partial.values import Inputs, Value, drawn
 from isoform.passes.partial.views import moves
+from isoform.testing.derivation_cases import conv
 
 F32 = Float32Type()
 FIELD = Residues(draw_primes(2, 0), 0)

@@ -14,7 +14,6 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, keep_names, pipeline_of, provenance
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.derivation.cases import conv
 from isoform.passes.equivalence import compare
 from isoform.passes.partial import whole
 from isoform.passes.partial.chains import neighbours
@@ -23,6 +22,7 @@ from isoform.passes.partial.generate import Mutant
 from isoform.passes.partial.search import Candidate
 from isoform.passes.partial.whole import search
 from isoform.passes.search_result import Limits
+from isoform.testing.derivation_cases import conv
 
 
 def dilated(count: int = 2, size: int = 14, channels: int = 128) -> Program:

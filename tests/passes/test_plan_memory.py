@@ -6,7 +6,6 @@ import pytest
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 
 from isoform.compiler.levels import place as placed
-from isoform.compiler.random_programs import random_graph
 from isoform.dialects.kernel import ViewOp
 from isoform.dialects.program import main_of
 from isoform.passes.plan_memory import (
@@ -17,6 +16,7 @@ from isoform.passes.plan_memory import (
     lifetimes,
     place,
 )
+from isoform.testing.random_programs import random_graph
 
 
 def overlaps(buffers: list[Lifetime], offsets: list[int]) -> list[tuple[int, int]]:

@@ -12,7 +12,6 @@ import pytest
 from support.clock import clock_of_calls
 
 from isoform.compiler import zoo
-from isoform.compiler.random_programs import random_graph, random_inputs
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
@@ -27,6 +26,7 @@ from isoform.passes.saturation.search import Outcome, Settings, saturate_block
 from isoform.passes.substitution.rule import Node, Out, Term, Var, subterms
 from isoform.passes.substitution.rule_set import read_rules, rules_named
 from isoform.passes.substitution.rule_text import parse_rules
+from isoform.testing.random_programs import random_graph, random_inputs
 
 MERGES = read_rules(Path(__file__).parent / "merges.rules")
 ADDS = tuple(r for r in MERGES if r.name in ("add-commutative", "add-associative"))

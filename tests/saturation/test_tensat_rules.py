@@ -14,9 +14,9 @@ from isoform.passes.saturation.check import check_instances
 from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import Prices
 from isoform.passes.saturation.search import Settings, saturate_block
-from isoform.passes.saturation.tensat_rules import convert
 from isoform.passes.substitution.prove.by_egraph import proved_by_egraph
 from isoform.passes.substitution.rule_text import parse_rules, print_rules
+from isoform.testing.tensat_rules import convert
 
 BRIDGE = """
 rule matmul-transposed-weight

@@ -9,10 +9,10 @@ from isoform.passes.substitution.check import check_rule, counterexample
 from isoform.passes.substitution.instances import outcome
 from isoform.passes.substitution.prove.by_egraph import proved_by_egraph
 from isoform.passes.substitution.prove.by_z3 import DEFINED, properties, proved_by_z3
-from isoform.passes.substitution.prove.validate import follows, validate, wrong_facts
 from isoform.passes.substitution.prove.verdicts import verify_rule
 from isoform.passes.substitution.rule import Rule
 from isoform.passes.substitution.rule_text import parse_rules
+from isoform.testing.property_checks import follows, validate, wrong_facts
 
 CONV = "dilations=?d, groups={}, pads=?p, strides=?s"
 G, H, ONE = CONV.format("?g"), CONV.format("?h"), CONV.format("1")

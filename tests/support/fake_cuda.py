@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from isoform.lowering.kernel_to_cuda import emulated
 from isoform.lowering.kernel_to_cuda.compile import Cubin
 from isoform.lowering.kernel_to_cuda.source import CudaKernel
+from isoform.testing.cuda_emulator import kernels as emulated
 
 TESTS = Path(__file__).resolve().parents[1]
 ROOT = TESTS.parent

@@ -20,17 +20,17 @@ from xdsl.dialects.builtin import (
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import place
 from isoform.compiler.program_file import parse
-from isoform.compiler.random_programs.agreement import Agreement, Difference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import KernelOp, LoopsOp
 from isoform.dialects.program import Program
-from isoform.lowering.kernel_to_cuda.emulated import ORDERS, Order
-from isoform.lowering.kernel_to_cuda.emulated_runtime import EmulatedRuntime
 from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.schedule import MOST_SUMS
 from isoform.lowering.kernel_to_cuda.session import CudaSession
 from isoform.lowering.kernel_to_cuda.source import CudaKernel, CudaProgram
 from isoform.lowering.kernel_to_cuda.tiled import is_tiled
+from isoform.testing.cuda_emulator.kernels import ORDERS, Order
+from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
+from isoform.testing.random_programs.agreement import Agreement, Difference
 from support.cuda_kernels import need_compiler
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import SSAValue
 
+from ...compiler.inputs import index_bound
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, is_bool, is_float, is_unsigned, to_numpy
 from ...dialects.weights import Weights
-from ..inputs import index_bound
 
 # What `special` puts into float inputs.
 SPECIAL = (float("inf"), float("-inf"), float("nan"))

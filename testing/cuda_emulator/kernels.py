@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ...dialects.errors import UserError
-from .device_runtime import DTYPES
-from .source import CudaKernel, CudaParameter
+from ...lowering.kernel_to_cuda.device_runtime import DTYPES
+from ...lowering.kernel_to_cuda.source import CudaKernel, CudaParameter
 
 Order: TypeAlias = Literal["forward", "backward", "shuffled"]
 ORDERS: tuple[Order, ...] = ("forward", "backward", "shuffled")

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ...dialects.types import Array
-from .device_runtime import ALIGNMENT, DTYPES, Launcher, Work
-from .emulated import EmulatedKernel, Order, emulate
-from .source import Conv, ConvTensor, CudaKernel, Gemm, Matrix
+from ...lowering.kernel_to_cuda.device_runtime import ALIGNMENT, DTYPES, Launcher, Work
+from ...lowering.kernel_to_cuda.source import Conv, ConvTensor, CudaKernel, Gemm, Matrix
+from .kernels import EmulatedKernel, Order, emulate
 
 
 class EmulatedEvent:

@@ -15,16 +15,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.arithmetic import Arithmetic
 from ...dialects.index import grid
 from ...dialects.program import Program
-from ...dialects.scalars import (
-    FUNCTIONS,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    Read,
-    element_types,
-    postorder,
-)
+from ...dialects.scalars import FUNCTIONS, Call, Cast, Const, Expr, Read, element_types, postorder
 from ...dialects.scope_body import read_type
 from ...dialects.types import (
     Array,

@@ -17,10 +17,10 @@ import numpy as np
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute
 
+from ...compiler.levels import lower_to
 from ...dialects import reference
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, is_float, to_numpy
-from ..levels import lower_to
 from .noise import noisy_run, unit
 
 # Noisy runs, in pairs of opposite signs: of a tie, one of the two falls on each side. Two pairs may

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from ..conditions import evaluate, holds, names_in
-from ..instances import Bindings, Sampler, first_instances, outcome, shapes_of
-from ..rule import AttrVar, Node, Out, Rule, Term, Var
-from .by_z3 import DEFINED, STEPS, properties, proved_by_z3
-from .facts import FACTS
-from .formulas import attributes_of
+from ..passes.substitution.conditions import evaluate, holds, names_in
+from ..passes.substitution.instances import Bindings, Sampler, first_instances, outcome, shapes_of
+from ..passes.substitution.prove.by_z3 import DEFINED, STEPS, properties, proved_by_z3
+from ..passes.substitution.prove.facts import FACTS
+from ..passes.substitution.prove.formulas import attributes_of
+from ..passes.substitution.rule import AttrVar, Node, Out, Rule, Term, Var
 
 _BASES = 4
 
@@ -141,9 +141,9 @@ def _check_facts(term: Term, bindings: Bindings) -> Iterator[str]:
 
 
 def _values(node: Node, bindings: Bindings) -> dict[str, Any]:
-    from ....dialects.errors import UserError
-    from ..exact import graph_ops
-    from ..instances import attributes_of as values_of
+    from ..dialects.errors import UserError
+    from ..passes.substitution.exact import graph_ops
+    from ..passes.substitution.instances import attributes_of as values_of
 
     given = values_of(node, bindings)
     if given is None:

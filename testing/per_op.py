@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..compiler.bench import interleave, median
 from ..dialects.kernel import AttentionOp, CallOp, ConvOp, GemmOp, KernelOp, TiledProductOp
 from ..dialects.program import Program, where
 from ..lowering.algebra_to_kernel.match import match_conv
 from ..passes.flops import bytes_of, scope_work
-from .bench import interleave, median
 
 ROUNDS = 15
 
@@ -25,11 +25,11 @@ def per_op(
 
     Units: a row's `ms` is a median; `of_bound` is a share of 1; `lost_ms` is time over the bound.
     """
+    from ..compiler import api
+    from ..compiler.cpu import CpuOptions
+    from ..compiler.inputs import draw_inputs
+    from ..compiler.levels import place
     from ..lowering.kernel_to_cpu.session import CpuSession
-    from . import api
-    from .cpu import CpuOptions
-    from .inputs import draw_inputs
-    from .levels import place
 
     placed = place(api.improve(program), CpuOptions(threads, effort, tolerance))
     session = CpuSession(placed, threads)
@@ -90,7 +90,7 @@ def kernel_flops(op: KernelOp | CallOp) -> int:
 
 def format_ops(rows: Sequence[Mapping[str, Any]]) -> str:
     """The kernels as a table, with the sum."""
-    from .commands import table
+    from ..compiler.commands import table
 
     cells = [
         [

@@ -21,8 +21,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ...dialects.errors import UserError
-from ..substitution.rule import AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var, subterms
+from ..dialects.errors import UserError
+from ..passes.substitution.rule import (
+    AttrValue,
+    AttrVar,
+    Node,
+    Out,
+    Rule,
+    Size,
+    Term,
+    Var,
+    subterms,
+)
 
 Expr: TypeAlias = "str | list[Expr]"
 

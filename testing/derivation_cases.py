@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import f32
 
-from ...dialects.canonical_types import Guard, Leaf, Read, Scope, leaf
-from ...dialects.index import iterators
-from ...lowering.algebra_to_kernel.iterator_table import Match, matches
-from .body import Link, build
-from .replace import Roots, scopes_of
+from ..dialects.canonical_types import Guard, Leaf, Read, Scope, leaf
+from ..dialects.index import iterators
+from ..lowering.algebra_to_kernel.iterator_table import Match, matches
+from ..passes.derivation.body import Link, build
+from ..passes.derivation.replace import Roots, scopes_of
 
 Goal = Callable[[Match], bool]
 

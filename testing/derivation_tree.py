@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ...dialects.canonical_types import Scope
-from .body import body_of
-from .merges import merge_copies
-from .replace import Roots, scopes_of
-from .rules import EAGER
-from .search import Applied, Searcher, State, Uses, flops_of, uses_after
-from .step import Rule, Step
+from ..dialects.canonical_types import Scope
+from ..passes.derivation.body import body_of
+from ..passes.derivation.merges import merge_copies
+from ..passes.derivation.replace import Roots, scopes_of
+from ..passes.derivation.rules import EAGER
+from ..passes.derivation.search import Applied, Searcher, State, Uses, flops_of, uses_after
+from ..passes.derivation.step import Rule, Step
 
 Node: TypeAlias = "tuple[Roots, Uses]"
 
