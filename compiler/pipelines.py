@@ -7,6 +7,8 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     # After inlining, which leaves copies of equal reads and unread copies behind.
     "cse",
     "dce",
+    # Before matching: the kernels of products are float32's.
+    "widen-half-products",
     "algebra-to-kernel",
     "fuse-kernels",
     # After fusion: a layout is decided once per value that is still stored.

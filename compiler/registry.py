@@ -61,6 +61,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("graph-apply-rule", _pass("passes.substitution.graph_substitute:GraphApplyRule")),
     ("graph-saturate", _pass("passes.saturation.graph_saturate:GraphSaturate")),
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
+    ("widen-half-products", _pass("passes.widen_half_products:WidenHalfProducts")),
     ("algebra-inline-copies", _pass("passes.algebra_inline_copies:AlgebraInlineCopies")),
     ("algebra-gather-sums", _pass("passes.algebra_gather_sums:AlgebraGatherSums")),
     ("algebra-sink-copies", _pass("passes.algebra_sink_copies:AlgebraSinkCopies")),
