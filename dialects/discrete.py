@@ -19,6 +19,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from .arithmetic import Arithmetic
 from .graph import GraphOp, WeightOp
+from .op_reference import evaluate_op
 from .scope_builder import ScopeBuilder, Source
 from .types import Array, element_of, is_float, to_numpy
 from .weights_only import depends_on_weights_only, is_source
@@ -97,8 +98,6 @@ class WeightsOnlyValues(dict[SSAValue, Array]):
         self._arithmetic = arithmetic
 
     def __missing__(self, value: SSAValue) -> Array:
-        from .reference import evaluate_op  # which itself asks for these values
-
         pending: list[SSAValue] = [value]
         while pending:
             op = pending[-1].owner

@@ -501,7 +501,7 @@ class CallOp(IRDLOperation):
         self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> Sequence[Array]:
         """The meaning of the op it names."""
-        from .reference import evaluate_op, rebuild_extern
+        from .op_reference import evaluate_op, rebuild_extern
 
         return evaluate_op(rebuild_extern(self), operands, weights, arithmetic)
 

@@ -7,7 +7,8 @@ once lowered, where they are index expressions.
 
 from xdsl.ir import Dialect
 
-from .base import GraphOp
+from .base import Canonicalization, GraphOp
+from .canonical import PATTERNS
 from .contraction import CONTRACTION_OPS
 from .data import DATA_OPS, ConstantOp, OpaqueOp, WeightOp
 from .elementwise import ELEMENTWISE_OPS
@@ -24,5 +25,6 @@ OPS = (
     *DATA_OPS,
 )
 GRAPH = Dialect("graph", list(OPS), [])
+Canonicalization.patterns.update(PATTERNS)
 
 __all__ = ["GRAPH", "OPS", "ConstantOp", "GraphOp", "OpaqueOp", "WeightOp"]

@@ -84,12 +84,13 @@ def to_python(attribute: Attribute) -> Any:
 
 
 class Canonicalization(HasCanonicalizationPatternsTrait):
-    """Leads xDSL's `canonicalize` to an op's patterns in canonical.py, imported on first use."""
+    """Leads xDSL's `canonicalize` to an op's patterns, which the dialect's `__init__` hands over."""
+
+    patterns: ClassVar[dict[str, tuple[RewritePattern, ...]]] = {}
+    """By op name. They make ops of this dialect, so their file stands above this one."""
 
     def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
-        from .canonical import PATTERNS
-
-        return PATTERNS.get(op.name, ())
+        return self.patterns.get(op.name, ())
 
     @classmethod
     def get_canonicalization_patterns(cls) -> tuple[RewritePattern, ...]:

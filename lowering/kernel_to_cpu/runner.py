@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ...dialects.errors import UserError
 from . import pool_ir
 from .isa import Isa
-from .jit import Library, ObjectCache
+from .jit import Library
+from .object_cache import ObjectCache
 
 ROW = np.dtype([("fn", np.uint64), ("args", np.uint64), ("items", np.int64), ("flags", np.int64)])
 """One row of a program: a kernel's address, its argument array's, and its parallel size.

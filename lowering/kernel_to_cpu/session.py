@@ -35,8 +35,8 @@ from ...dialects.kernel import (
     logical,
     physical,
 )
+from ...dialects.op_reference import evaluate_op
 from ...dialects.program import Program, main_of, return_of, where
-from ...dialects.reference import evaluate_op
 from ...dialects.types import (
     Array,
     Tensor,
@@ -54,8 +54,9 @@ from .execute import Alarm, Execution, Input, Patch, View, alarms_in, aligned, r
 from .gather import gathered_size, lower_gather, place_of
 from .halo import lower_halo
 from .isa import Isa
-from .jit import Library, ObjectCache
+from .jit import Library
 from .loops import emit_loops
+from .object_cache import ObjectCache
 from .runner import ROW, Pool, Table
 from .tiled_product import lower_tiled_product
 from .tiles import emit_tiles, tile_of

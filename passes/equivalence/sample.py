@@ -19,7 +19,7 @@ from xdsl.ir import Operation
 
 from ...dialects.canonical_scope import Extents, Factor, Leaf, Scope, Source
 from ...dialects.errors import UserError
-from ...dialects.reference import evaluate_op
+from ...dialects.op_reference import evaluate_op
 from ...dialects.scalars import FUNCTIONS
 from ...dialects.types import Array, element_of, is_bool, is_float, is_unsigned
 from .field import Evaluator, Part, TooLargeError, schedule, sources_of

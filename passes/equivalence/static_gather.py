@@ -20,7 +20,7 @@ from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, GraphOp, WeightOp
 from ...dialects.graph.data import GatherOp
 from ...dialects.index import Index, iterators, normalise
-from ...dialects.reference import evaluate_op
+from ...dialects.op_reference import evaluate_op
 from ...dialects.types import Array, element_of, is_float, shape_of
 
 DataOf: TypeAlias = "Callable[[WeightOp], Array | None]"

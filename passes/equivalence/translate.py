@@ -40,8 +40,8 @@ from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.data import GatherOp
 from ...dialects.index import Index, flatten, iterators, normalise, row_major_strides, unflatten
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
+from ...dialects.op_reference import rebuild_extern
 from ...dialects.program import Program, main_of, return_of, where
-from ...dialects.reference import rebuild_extern
 from ...dialects.scalars import Call, postorder
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.scope_builder import Source as Operand

@@ -21,8 +21,8 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects.arithmetic import Arithmetic
 from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
+from ...dialects.op_reference import evaluate_op
 from ...dialects.program import Program
-from ...dialects.reference import evaluate_op
 from ...dialects.types import Array
 from ..equivalence import compare
 from ..substitution.conditions import evaluate as evaluate_size

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute, Operation
 
-from ...dialects import reference
+from ...dialects import op_reference
 from ...dialects.algebra import ScopeOp
 from ...dialects.arithmetic import Arithmetic
 from ...dialects.index import grid
@@ -56,7 +56,7 @@ def noisy_run(
     """
     noise = _Noise(np.random.default_rng((seed, 0x3F)), sign)
     args = program.main.body.block.args
-    values: reference.Values = {}
+    values: op_reference.Values = {}
     for (name, type_), arg in zip(program.inputs.items(), args, strict=True):
         values[arg] = np.asarray(inputs[name]).astype(reference_dtype(type_.element_type))
     for op in program.main.body.block.ops:
@@ -94,7 +94,7 @@ class _Noise:
     def run(self, op: Operation, operands: Sequence[Array], program: Program) -> Sequence[Array]:
         if isinstance(op, ScopeOp) and 0 not in op.traversal:
             return [self.scope(op, operands)]
-        return reference.evaluate_op(op, operands, program.weights)
+        return op_reference.evaluate_op(op, operands, program.weights)
 
     def scope(self, op: ScopeOp, operands: Sequence[Array]) -> Array:
         """A scope on its whole grid: small programs only."""
@@ -116,7 +116,7 @@ class _Noise:
         for node in postorder(expr):
             match node:
                 case Read():
-                    values[node] = reference.gather(node, arrays[node], points)
+                    values[node] = op_reference.gather(node, arrays[node], points)
                 case Const(number):
                     values[node] = np.asarray(number)
                 case Cast(element, arg):

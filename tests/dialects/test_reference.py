@@ -9,7 +9,7 @@ import pytest
 from xdsl.dialects.builtin import f32, i1, i64
 from xdsl.ir import Block
 
-from isoform.dialects import reference
+from isoform.dialects import op_reference
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.scalars import Call, Cast, Const, Expr, Read, call
@@ -100,7 +100,7 @@ def test_random_scopes_agree_with_loops(seed: int) -> None:
     op = ScopeOp(tensor(extents[:rank]), expr, extents[rank:], reduction)
     op.verify()
     values = dict(zip(block.args, arrays, strict=True))
-    found = reference.evaluate_scope(op, [values[v] for v in op.inputs])
+    found = op_reference.evaluate_scope(op, [values[v] for v in op.inputs])
     np.testing.assert_allclose(found, brute_force(op, values), rtol=1e-12, atol=1e-12)
 
 
@@ -111,9 +111,9 @@ def test_large_scopes_are_cut_into_slabs(monkeypatch: pytest.MonkeyPatch) -> Non
     data = np.random.default_rng(0).standard_normal((7, 5))
     for body in (x[a, k] * x[b, k], call("max", x[a, k], x[b, k])):
         op = ScopeOp(tensor([7, 7]), body, [5])
-        whole = reference.evaluate_scope(op, [data] * len(op.inputs))
-        monkeypatch.setattr(reference, "CHUNK_POINTS", 40)
-        np.testing.assert_allclose(reference.evaluate_scope(op, [data] * len(op.inputs)), whole)
+        whole = op_reference.evaluate_scope(op, [data] * len(op.inputs))
+        monkeypatch.setattr(op_reference, "CHUNK_POINTS", 40)
+        np.testing.assert_allclose(op_reference.evaluate_scope(op, [data] * len(op.inputs)), whole)
         monkeypatch.undo()
 
 
@@ -127,7 +127,7 @@ def test_a_reduction_of_nothing_gives_its_neutral_element(reduction: str, neutra
     build.scope(tensor([3]), x[a, k], [0], reduction)
     (op,) = build.ops
     op.verify()
-    np.testing.assert_array_equal(reference.evaluate_scope(op, []), [neutral] * 3)
+    np.testing.assert_array_equal(op_reference.evaluate_scope(op, []), [neutral] * 3)
 
 
 @pytest.mark.parametrize("reduction", ["sum", "prod", "max", "min"])
@@ -135,7 +135,7 @@ def test_nan_goes_through_every_reduction(reduction: str) -> None:
     x = Source(Block(arg_types=[tensor([2, 3])]).args[0])
     a, k = iterators(2)
     op = ScopeOp(tensor([2]), x[a, k], [3], reduction)
-    found = reference.evaluate_scope(op, [np.array([[1, np.nan, 2], [1, 2, 3]])])
+    found = op_reference.evaluate_scope(op, [np.array([[1, np.nan, 2], [1, 2, 3]])])
     assert np.isnan(found[0]) and np.isfinite(found[1])
 
 
@@ -144,5 +144,5 @@ def test_booleans_stay_booleans() -> None:
     (a,) = iterators(1)
     op = ScopeOp(tensor([3], i1), call("xor", b[a - 1], True))
     op.verify()
-    found = reference.evaluate_scope(op, [np.array([True, False])])
+    found = op_reference.evaluate_scope(op, [np.array([True, False])])
     assert found.dtype == np.bool_ and found.tolist() == [True, False, True]

@@ -15,8 +15,8 @@ from isoform.dialects.canonical_body import from_op
 from isoform.dialects.canonical_ops import to_ops
 from isoform.dialects.canonical_scope import Scope, Source, constant, leaf, scope
 from isoform.dialects.index import Index, iterators
+from isoform.dialects.op_reference import evaluate_op
 from isoform.dialects.program import Program
-from isoform.dialects.reference import evaluate_op
 from isoform.dialects.scalars import Call, Cast, Expr, Read, call, postorder
 from isoform.dialects.scope_builder import Source as Operand
 from isoform.dialects.types import (
