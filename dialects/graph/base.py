@@ -84,7 +84,7 @@ def to_python(attribute: Attribute) -> Any:
 
 
 class Canonicalization(HasCanonicalizationPatternsTrait):
-    """Leads xDSL's `canonicalize` to an op's patterns, which the dialect's `__init__` hands over."""
+    """Leads xDSL's `canonicalize` to an op's patterns; the dialect's `__init__` hands them over."""
 
     patterns: ClassVar[dict[str, tuple[RewritePattern, ...]]] = {}
     """By op name. They make ops of this dialect, so their file stands above this one."""
