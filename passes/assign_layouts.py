@@ -28,7 +28,7 @@ from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import tensor_type
 from ..lowering.algebra_to_kernel.constant import constant_values
 from ..lowering.algebra_to_kernel.convert import enclose
-from ..lowering.algebra_to_kernel.match import match_conv
+from ..lowering.algebra_to_kernel.match import ConvMatch, channels_last, match_conv
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,15 @@ class AssignLayouts(ModulePass):
         _Assigner(constant_values(op)).run(main_of(op).body.block)
 
 
-def channels_last(rank: int) -> tuple[int, ...]:
-    """Dims in memory order: batch, spatial dims, channels."""
-    return (0, *range(2, rank), 1)
+Dims = tuple[int, ...]
+"""Dims in memory order."""
 
 
 @dataclass
 class _Assigner:
     constants: set[SSAValue]
-    copies: dict[tuple[SSAValue, bool], SSAValue] = field(
-        default_factory=dict[tuple[SSAValue, bool], SSAValue]
+    copies: dict[tuple[SSAValue, Dims | None], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Dims | None], SSAValue]
     )
 
     def run(self, block: Block) -> None:
@@ -76,8 +75,10 @@ class _Assigner:
             if op.results and op.results[0] in self.constants:
                 continue
             self._operands(op)
-            if isinstance(op, ConvOp) or (isinstance(op, LoopsOp) and self._follows(op)):
-                _set_layout(op.result, _last(op.result))
+            if isinstance(op, ConvOp):
+                _set_layout(op.result, channels_last(_match(op).out_order))
+            elif isinstance(op, LoopsOp) and (dims := _followed(op)) is not None:
+                _set_layout(op.result, dims)
         for op in block.ops:
             if isinstance(op, ConvOp) and op.result not in self.constants:
                 grow_halo(op)
@@ -86,18 +87,20 @@ class _Assigner:
         """Give the op operands in the layout it needs."""
         if isinstance(op, LoopsOp):
             return
-        wanted = _conv_data(op) if isinstance(op, ConvOp) else None
+        convolved = _conv_data(op) if isinstance(op, ConvOp) else None
         for k, value in enumerate(op.operands):
-            last = k == wanted
-            if value in self.constants and not last:
+            wanted: Dims | None = None
+            if k == convolved and isinstance(op, ConvOp):
+                wanted = channels_last(_match(op).data_order)
+            elif value in self.constants:
                 continue
             if isinstance(op, ConvOp | GemmOp) and _epilogue_only(op, k):
                 continue
-            if last != _is_last(value):
-                op.operands[k] = self._copy(value, last, op)
+            if wanted != _assigned(value):
+                op.operands[k] = self._copy(value, wanted, op)
 
-    def _copy(self, value: SSAValue, last: bool, before: Operation) -> SSAValue:
-        key = (value, last)
+    def _copy(self, value: SSAValue, dims: Dims | None, before: Operation) -> SSAValue:
+        key = (value, dims)
         if key not in self.copies:
             build = ScopeBuilder()
             type_ = logical(value.type)
@@ -105,35 +108,41 @@ class _Assigner:
             assert isinstance(scope, Operation)
             inputs, region = enclose(scope)  # pyright: ignore[reportArgumentType]
             scope.drop_all_references()
-            copy = LoopsOp(inputs, region, with_layout(type_, _last(value) if last else None))
+            layout = None if dims is None else LayoutAttr.of(dims)
+            copy = LoopsOp(inputs, region, with_layout(type_, layout))
             Rewriter.insert_op(copy, InsertPoint.before(before))
             self.copies[key] = copy.result
         return self.copies[key]
 
-    def _follows(self, op: LoopsOp) -> bool:
-        rank = len(op.type.get_shape())
-        same = (v for v in op.inputs if len(tensor_type(v).get_shape()) == rank)
-        return rank >= 3 and any(_is_last(v) for v in same)
+
+def _followed(op: LoopsOp) -> Dims | None:
+    """The layout of the first operand that has one and as many dims as the result."""
+    rank = len(op.type.get_shape())
+    same = (v for v in op.inputs if len(tensor_type(v).get_shape()) == rank)
+    found = next((dims for v in same if (dims := _assigned(v)) is not None), None)
+    return found if rank >= 3 else None
 
 
-def _last(value: SSAValue) -> LayoutAttr:
-    return LayoutAttr.of(channels_last(len(tensor_type(value).get_shape())))
+def _assigned(value: SSAValue) -> Dims | None:
+    """Dims in memory order of a value to which a layout was assigned, None if it is row-major."""
+    layout = tensor_type(value).encoding
+    return layout.dims if isinstance(layout, LayoutAttr) else None
 
 
-def _is_last(value: SSAValue) -> bool:
-    type_ = tensor_type(value)
-    return isinstance(type_.encoding, LayoutAttr)
-
-
-def _set_layout(value: SSAValue, layout: LayoutAttr) -> None:
+def _set_layout(value: SSAValue, dims: Dims) -> None:
+    layout = LayoutAttr.of(dims)
     Rewriter.replace_value_with_new_type(value, with_layout(logical(value.type), layout))
+
+
+def _match(op: ConvOp) -> ConvMatch:
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    return found
 
 
 def _conv_data(op: ConvOp) -> int:
     """Position of the operand that is convolved."""
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    return op.body.block.args.index(found.data.source)  # pyright: ignore[reportArgumentType]
+    return op.body.block.args.index(_match(op).data.source)  # pyright: ignore[reportArgumentType]
 
 
 def _epilogue_only(op: KernelOp, position: int) -> bool:
@@ -144,14 +153,14 @@ def _epilogue_only(op: KernelOp, position: int) -> bool:
 
 def grow_halo(op: ConvOp) -> None:
     """Widen the halo of the convolved operand to what this convolution reads."""
-    found = match_conv(op.scopes[0])
-    assert found is not None
+    found = _match(op)
     value = op.inputs[_conv_data(op)]
     type_ = tensor_type(value)
     layout = layout_of(type_)
     low, high = (list(side) for side in zip(*layout.halo, strict=True))
-    for dim, index in enumerate(found.data.index[2:], start=2):
-        first, last = range_of(index, op.scopes[0].extents)
+    for dim in found.data_order[2:]:
+        first, last = range_of(found.data.index[dim], op.scopes[0].extents)
         low[dim] = max(low[dim], -first)
         high[dim] = max(high[dim], last - type_.get_shape()[dim] + 1)
-    _set_layout(value, LayoutAttr.of(layout.dims, low, high))
+    widened = with_layout(logical(type_), LayoutAttr.of(layout.dims, low, high))
+    Rewriter.replace_value_with_new_type(value, widened)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..dialects.algebra import ScopeOp
 from ..lowering.algebra_to_kernel.match import ConvMatch
 from ..lowering.targets import Target
 from .product import Product
@@ -83,13 +82,12 @@ class Convolution:
     transposed: bool = False
 
     @classmethod
-    def of(cls, scope: ScopeOp, match: ConvMatch) -> Convolution:
-        """That of a scope which is one."""
-        images, filters, *pixels = scope.traversal
+    def of(cls, match: ConvMatch) -> Convolution:
+        """That of a match."""
         return cls(
-            images,
-            filters,
-            tuple(pixels),
+            match.images,
+            match.features,
+            match.sizes,
             match.channels_per_group,
             tuple(match.kernel),
             tuple(match.strides),

@@ -240,7 +240,7 @@ def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Es
         scope, match = found
         if match is None:
             return [Estimate("gemm", total.flops, "gemm", product=product_of(scope))]
-        ways = conv_algorithms(Convolution.of(scope, match), total.macs, target, fitted)
+        ways = conv_algorithms(Convolution.of(match), total.macs, target, fitted)
         return [replace(way, flops=way.flops + rest) for way in ways]
     finally:
         for step in reversed(stand_in):

@@ -104,7 +104,7 @@ def _scattered(op: ScopeOp) -> int | None:
     found = match_conv(op)
     if found is None or not found.transposed:
         return None
-    features = op.traversal[1] // found.groups
+    features = found.features // found.groups
     return math.prod(shape_of(found.data.source)) * features * math.prod(found.kernel)
 
 

@@ -77,6 +77,7 @@ def is_transposed(op: ConvOp) -> bool:
     return (
         found is not None
         and found.transposed
+        and found.channels_first
         and found.weight_dims == ("c", "f", 0, 1)
         and set(found.dilations) == {1}
         and found.groups == 1

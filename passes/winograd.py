@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
@@ -45,6 +45,8 @@ from ..dialects.types import Tensor, shape_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from ..lowering.kernel_to_cpu.tiled_product import TILES
 from .winograd_matrices import POINTS, matrices
+
+T = TypeVar("T")
 
 # Places of a tile: the code of its transforms is unrolled, and takes long to compile beyond these.
 MOST_PLACES = 64
@@ -141,13 +143,13 @@ def applies(op: ConvOp, form: Form) -> bool:
         return False
     if form.taps is not None and (form.taps < 2 or max(found.kernel) <= form.taps):
         return False  # as one block it is the same without
-    dims = form.dims(found.kernel, op.type.get_shape()[2:])
+    dims = form.dims(found.kernel, found.sizes)
     return (
         all(dim.places in POINTS for dim in dims if dim.taps > 1)
         and math.prod(dim.places * dim.blocks for dim in dims) <= MOST_PLACES
         and set(found.strides) == set(found.dilations) == {1}
         and found.groups == 1
-        and min(found.channels_per_group, op.type.get_shape()[1]) > 1  # lanes run over channels
+        and min(found.channels_per_group, found.features) > 1  # lanes run over channels
         and shape_of(op.scopes[0].result) == op.type.get_shape()
     )
 
@@ -168,13 +170,19 @@ def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
     """How many tiles a form cuts the images into, the places of one, and what each sums there."""
     found = match_conv(op.scopes[0])
     assert found is not None
-    images, _, *sizes = op.type.get_shape()
-    dims = form.dims(found.kernel, sizes)
+    dims = form.dims(found.kernel, found.sizes)
     return (
-        images * math.prod(dim.tiles for dim in dims),
+        found.images * math.prod(dim.tiles for dim in dims),
         math.prod(dim.places for dim in dims),
         found.channels_per_group * math.prod(dim.blocks for dim in dims),
     )
+
+
+def features_of(op: ConvOp) -> int:
+    """How many features a convolution has."""
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    return found.features
 
 
 def rewrite(op: ConvOp, form: Form, tiles: int | None = None) -> list[Operation]:
@@ -223,8 +231,8 @@ class _Steps:
 
     def __init__(self, op: ConvOp, found: ConvMatch, form: Form):
         self.op, self.found = op, found
-        self.n, self.features, *sizes = op.type.get_shape()
-        self.dims = form.dims(found.kernel, sizes)
+        self.n, self.features, self.channels = found.images, found.features, found.channels
+        self.dims = form.dims(found.kernel, found.sizes)
         self.rank = len(self.dims)
         self.cut = [k for k, dim in enumerate(self.dims) if dim.taps > 1]
         self.split = [k for k, dim in enumerate(self.dims) if dim.blocks > 1]
@@ -234,7 +242,6 @@ class _Steps:
         arguments = list(op.body.block.args)
         self.data = op.inputs[arguments.index(found.data.source)]  # pyright: ignore
         self.weights = op.inputs[arguments.index(found.weights.source)]  # pyright: ignore
-        self.channels = shape_of(self.data)[1]
         parts = ("bt", "at", "g", "divisors")
         self.bt, self.at, self.g, self.divisors = (_Constants(self.dims, part) for part in parts)
 
@@ -269,6 +276,8 @@ class _Steps:
                     step = inner[e] + block[e] * dim.taps if e in block else inner[e]
                     at.append(tile[e] * dim.m + step - pad)
             dim = self.dims[d]
+            if number == 0:
+                at = in_dims(at, self.found.data_order)
             value = kernel.scope(shape, value[at] * bt[dim.taps][place[d], k], [dim.places])
         whole = [1] * 2 + self.blocks + [1] * self.rank + self.places
         return kernel.loops(value, with_layout(shape, self._layout(len(self.split))), whole)
@@ -321,27 +330,37 @@ class _Steps:
         for position, k in enumerate(kept, start=own):
             values[arguments[k]] = kernel.sources[position].value
         result = copy_epilogue(self.op, kernel.block, values)
-        return kernel.loops(Source(result), self.op.type, [1, 1, *(dim.m for dim in self.dims)])
+        tile = in_dims([1, 1, *(dim.m for dim in self.dims)], self.found.out_order)
+        return kernel.loops(Source(result), self.op.type, tile)
 
     def _back(self, kernel: KernelBuilder, at: dict[int, Source]) -> Source:
-        """Results tile by tile: one dim after the other is transformed."""
+        """Results tile by tile, in the result's order: one dim after the other is transformed."""
         value, left = kernel.sources[0], list(self.places)
-        n, f, *its, k = iterators(3 + 2 * self.rank)
-        tile, place = its[: self.rank], its[self.rank :]
-        for d in self.cut:
+        *dims, k = iterators(3 + 2 * self.rank)
+        own, place = dims[: 2 + self.rank], dims[2 + self.rank :]
+        order = self.found.out_order
+        lead = in_dims([self.n, self.features, *self.tiles], order)
+        for number, d in enumerate(self.cut):
             dim, inner = self.dims[d], [k if e == d else i for e, i in enumerate(place)]
             left[d] = dim.m
-            shape = tensor([self.n, self.features, *self.tiles, *left])
-            sums = value[[n, f, *tile, *inner]] * at[dim.taps][place[d], k]
-            value = kernel.scope(shape, sums, [dim.places])
+            here = [own[p] for p in order] if number == 0 else own
+            sums = value[[*here, *inner]] * at[dim.taps][place[d], k]
+            value = kernel.scope(tensor([*lead, *left]), sums, [dim.places])
         return value
 
     def _whole(self, kernel: KernelBuilder, tiles: Source) -> Source:
         """The result, each place from its tile."""
-        n, f, *places = iterators(2 + self.rank)
-        pairs = list(zip(places, self.dims, strict=True))
-        inside = [i // dim.m for i, dim in pairs] + [i % dim.m for i, dim in pairs]
-        return kernel.scope(logical(self.op.type), tiles[[n, f, *inside]])
+        lead = iterators(2 + self.rank)
+        pairs = [(lead[p], dim) for p, dim in zip(self.found.out_order[2:], self.dims, strict=True)]
+        inside = [i % dim.m for i, dim in pairs]
+        for p, (i, dim) in zip(self.found.out_order[2:], pairs, strict=True):
+            lead[p] = i // dim.m
+        return kernel.scope(logical(self.op.type), tiles[[*lead, *inside]])
+
+
+def in_dims(parts: Sequence[T], order: Sequence[int]) -> list[T]:
+    """What belongs to images, channels and spatial dims, in the order of a tensor's dims."""
+    return [parts[order.index(dim)] for dim in range(len(order))]
 
 
 def copy_epilogue(op: KernelOp, block: Block, values: dict[SSAValue, SSAValue]) -> SSAValue:
@@ -388,7 +407,7 @@ def grow_halo(value: SSAValue, found: ConvMatch, reach: Sequence[int]) -> SSAVal
     type_ = tensor_type(value)
     layout = layout_of(type_)
     low, high = (list(side) for side in zip(*layout.halo, strict=True))
-    for dim, (places, pad) in enumerate(zip(reach, found.pads, strict=True), start=2):
+    for dim, places, pad in zip(found.data_order[2:], reach, found.pads, strict=True):
         low[dim] = max(low[dim], pad)
         high[dim] = max(high[dim], places - pad - type_.get_shape()[dim])
     return Rewriter.replace_value_with_new_type(

@@ -46,6 +46,20 @@ func.func @main(%x: tensor<1x3x6x6xf32>, %v: tensor<8x3x3x3xf32>) -> (tensor<1x8
 
 // -----
 
+// So it is in any order of dims and operands; where nothing slides it is a product.
+// CHECK-LABEL: func.func @main
+// CHECK: %y = kernel.conv (%0 = %w, %1 = %x) {
+// CHECK: %z = kernel.gemm (%0 = %x, %1 = %v) {
+func.func @main(%x: tensor<1x6x6x3xf32>) -> (tensor<1x4x4x8xf32>, tensor<1x6x6x8xf32>) {
+  %w = graph.weight @w : tensor<3x3x3x8xf32>
+  %v = graph.weight @v : tensor<3x8xf32>
+  %y = algebra.scope (n: 1, h: 4, w: 4, f: 8) sum (c: 3, r: 3, s: 3) %w[r, s, c, f] * %x[n, h + r, w + s, c] : tensor<1x4x4x8xf32>
+  %z = algebra.scope (n: 1, h: 6, w: 6, f: 8) sum (c: 3) %x[n, h, w, c] * %v[c, f] : tensor<1x6x6x8xf32>
+  func.return %y, %z : tensor<1x4x4x8xf32>, tensor<1x6x6x8xf32>
+}
+
+// -----
+
 // A copy in row-major order is a view: no code.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.view %x : tensor<4x6xf32> to tensor<2x12xf32>

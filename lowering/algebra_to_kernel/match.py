@@ -8,7 +8,7 @@ whatever the reads say, operands stay where they are. Source: EinNet section 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -215,14 +215,21 @@ def _merge(axes: list[Axis], tensors: tuple[str, str]) -> Axis | None:
 
 @dataclass(frozen=True)
 class ConvMatch:
-    """A (transposed) convolution: `data` [n, c, *in], `weights` in any order, out [n, f, *out].
+    """A (transposed) convolution, its dims in any order.
 
-    `weight_dims` gives for each weight dim what it is: "f", "c" or the number of a tap. Spatial
-    parameters are per dim; a transposed one takes tap r from (out + pad - dilation * r) / stride.
+    `data_order` and `out_order` are the dims of the data and of the result in the order images,
+    channels, spatial dims. `weight_dims` gives for each weight dim what it is: "f", "c" or the
+    number of a tap. Spatial parameters are per spatial dim; a transposed convolution takes tap r
+    from (out + pad - dilation * r) / stride.
     """
 
     data: Read
     weights: Read
+    data_order: tuple[int, ...]
+    out_order: tuple[int, ...]
+    images: int
+    features: int
+    sizes: tuple[int, ...]
     groups: int
     channels_per_group: int
     kernel: tuple[int, ...]
@@ -232,9 +239,25 @@ class ConvMatch:
     weight_dims: tuple[str | int, ...]
     transposed: bool
 
+    @property
+    def channels(self) -> int:
+        """Channels of the data, of all groups."""
+        return self.groups * self.channels_per_group
+
+    @property
+    def channels_first(self) -> bool:
+        """Whether data and result have their dims in the order images, channels, spatial dims."""
+        plain = tuple(range(len(self.out_order)))
+        return self.data_order == self.out_order == plain
+
+
+def channels_last(order: Sequence[int]) -> tuple[int, ...]:
+    """Dims in the order images, spatial dims, channels, of those in the order of a ConvMatch."""
+    return (order[0], *order[2:], order[1])
+
 
 def match_conv(scope: ScopeOp) -> ConvMatch | None:
-    """Match out[n, f, *p] = sum x[n, channel(f, c), *place(p, r)] * w[f, c, *r]; None otherwise."""
+    """Match a sum of data[n, channel(f, c), *place(p, r)] * w[f, c, *r], dims in any order."""
     reads = factors(scope.expr())
     rank = len(scope.traversal)
     if reads is None or scope.reduction.data != "sum" or rank < 3 or not 2 <= len(reads) <= 3:
@@ -246,51 +269,134 @@ def match_conv(scope: ScopeOp) -> ConvMatch | None:
     if len(pair) != 2 or len(pair) + len(guards) != len(reads):
         return None
     for data, weights in (pair, pair[::-1]):
-        found = _conv(scope, data, weights, guards)
-        if found is not None:
-            return found
+        for order in _orders(scope, data, weights):
+            found = _conv(scope, data, weights, guards, order)
+            if found is not None:
+                return found
     return None
 
 
-def _conv(scope: ScopeOp, data: Read, weights: Read, guards: list[Read]) -> ConvMatch | None:
+@dataclass(frozen=True)
+class _Order:
+    """The dims of data and result in the order images, channels, spatial dims."""
+
+    data: tuple[int, ...]
+    out: tuple[int, ...]
+
+    @property
+    def is_plain(self) -> bool:
+        return self.data == self.out == tuple(range(len(self.out)))
+
+
+def _orders(scope: ScopeOp, data: Read, weights: Read) -> Iterator[_Order]:
+    """Channels first; then the one order that the reads admit, if it is another."""
+    plain = tuple(range(len(scope.traversal)))
+    if len(data.index) != len(plain):
+        return
+    yield _Order(plain, plain)
+    f, c = _feature(scope, data, weights), _channel_dim(scope, data, weights)
+    if f is None or c is None:
+        return
+    loops = [k for k in plain if k != f]
+    moved = {d: _moving(data.index[d], loops) for d in plain if d != c}
+    left = [k for k in loops if k not in moved.values()]  # of extent 1: they move nothing
+    places = {d: left.pop(0) if k is None and left else k for d, k in moved.items()}
+    images = next((d for d, k in places.items() if k == _plain_loop(data, d, scope.extents)), None)
+    images = next((d for d in places if moved[d] is None), None) if images is None else images
+    if images is None or sorted(k for k in places.values() if k is not None) != loops:
+        return
+    spatial = sorted((d for d in places if d != images), key=lambda d: places[d] or 0)
+    order = _Order(
+        (images, c, *spatial), (places[images] or 0, f, *(places[d] or 0 for d in spatial))
+    )
+    if not order.is_plain:
+        yield order
+
+
+def _used(read: Read) -> set[int]:
+    return {k for index in read.index for k in index.iterators}
+
+
+def _feature(scope: ScopeOp, data: Read, weights: Read) -> int | None:
+    """The traversal of the features: the weights', else the last that moves nothing."""
     rank, extents = len(scope.traversal), scope.extents
-    spatial = rank - 2
-    if len(data.index) != rank or len(weights.index) != rank:
+    own = [k for k in _used(weights) if k < rank and extents[k] != 1]
+    free = [k for k in range(rank) if extents[k] == 1 and k not in _used(data)]
+    return own[0] if len(own) == 1 else next(iter(free[::-1]), None) if not own else None
+
+
+def _channel_dim(scope: ScopeOp, data: Read, weights: Read) -> int | None:
+    """The dim of the channels: the features' group moves it, or a sum alone; else one of extent 1.
+
+    Of several sums alone it is the last: the others are taps of windows that stay in place.
+    """
+    rank, shape = len(scope.traversal), shape_of(data.source)
+    kept = [e.iterators for e in data.index]
+    grouped = [d for d in range(rank) if kept[d] & {k for k in _used(weights) if k < rank}]
+    sums = [d for d in range(rank) if kept[d] and min(kept[d]) >= rank]
+    single = [d for d in range(rank) if shape[d] == 1 and data.index[d] == Index(0)]
+    return next(iter(grouped or sums[::-1] or single[::-1]), None)
+
+
+def _moving(index: Index, loops: Sequence[int]) -> int | None:
+    """The traversal that moves a place."""
+    return next((k for k in loops if k in index.iterators), None)
+
+
+def _plain_loop(data: Read, dim: int, extents: Sequence[int]) -> int | None:
+    """The iterator that goes through a whole dim by itself."""
+    size = shape_of(data.source)[dim]
+    its = [k for k in data.index[dim].iterators if data.index[dim] == Index.iterator(k)]
+    return its[0] if its and extents[its[0]] == size else -1
+
+
+def _conv(
+    scope: ScopeOp, data: Read, weights: Read, guards: list[Read], order: _Order
+) -> ConvMatch | None:
+    extents, shape = scope.extents, shape_of(data.source)
+    rank = len(scope.traversal)
+    n, f, *loops = order.out
+    images, channels, *spatial = order.data
+    if not _is_plain(data.index[images], n, extents):
         return None
-    if not _is_plain(data.index[0], 0, extents):
-        return None
-    channel = _channel(data.index[1], rank, extents)
-    places = [_place(data.index[k + 2], k + 2, rank, extents) for k in range(spatial)]
+    channel = _channel(data.index[channels], f, rank, extents)
+    places = [_place(data.index[d], p, rank, extents) for d, p in zip(spatial, loops, strict=True)]
     if channel is None or any(place is None for place in places):
         return None
     c, group_size, per_group = channel
     found = [place for place in places if place is not None]
-    taps = [tap for _, _, _, tap, _ in found]
-    if not _accounts_for_sums(scope, [c, *taps]) or (
-        group_size and scope.traversal[1] % group_size
-    ):
+    taps = [tap for *_, tap, _ in found]
+    if not _accounts_for_sums(scope, [c, *taps]) or (group_size and extents[f] % group_size):
         return None
-    dims = _weight_dims(weights, c, taps, extents)
-    if dims is None or shape_of(data.source)[0] != scope.traversal[0]:
+    dims = _weight_dims(weights, f, c, taps, extents)
+    if dims is None or shape[images] != extents[n]:
         return None
-    transposed = any(floor for *_, floor in found)
-    if not _guards_fit(guards, found, extents):
+    kernel = tuple(extents[tap] if tap is not None else 1 for tap in taps)
+    strides = tuple(stride for stride, *_ in found)
+    usual = order.is_plain and len(weights.index) == rank
+    if not usual and max((*kernel, *strides)) == 1:
+        return None  # nothing slides: a matrix product
+    if not _guards_fit(guards, found, loops, extents):
         return None
-    features = scope.traversal[1]
-    groups = features // group_size if group_size else 1
-    if shape_of(data.source)[1] != groups * per_group:
+    groups = extents[f] // group_size if group_size else 1
+    if shape[channels] != groups * per_group:
         return None
     return ConvMatch(
         data,
         weights,
+        order.data,
+        order.out,
+        extents[n],
+        extents[f],
+        tuple(extents[p] for p in loops),
         groups,
         per_group,
-        tuple(extents[tap] if tap is not None else 1 for tap in taps),
-        tuple(stride for stride, *_ in found),
+        kernel,
+        strides,
         tuple(dilation for _, dilation, *_ in found),
         tuple(pad for _, _, pad, _, _ in found),
         dims,
-        transposed,
+        transposed=any(floor for *_, floor in found),
     )
 
 
@@ -308,7 +414,9 @@ def _is_plain(index: Index, iterator: int, extents: Sequence[int]) -> bool:
     return index == Index(0) and extents[iterator] == 1
 
 
-def _channel(index: Index, rank: int, extents: Sequence[int]) -> tuple[int | None, int, int] | None:
+def _channel(
+    index: Index, f: int, rank: int, extents: Sequence[int]
+) -> tuple[int | None, int, int] | None:
     """(channel iterator, features per group, channels per group) of `(f // size) * per + c`."""
     if index.constant != 0:
         return None
@@ -317,9 +425,9 @@ def _channel(index: Index, rank: int, extents: Sequence[int]) -> tuple[int | Non
     for atom, coefficient in index.terms:
         if isinstance(atom, int) and atom >= rank and coefficient == 1 and c is None:
             c = atom
-        elif atom == 1 and group is None:
+        elif atom == f and group is None:
             group = (1, coefficient)
-        elif isinstance(atom, FloorDiv) and atom.numerator == Index.iterator(1) and group is None:
+        elif isinstance(atom, FloorDiv) and atom.numerator == Index.iterator(f) and group is None:
             group = (atom.divisor, coefficient)
         else:
             return None
@@ -362,10 +470,10 @@ def _place(
 
 
 def _weight_dims(
-    weights: Read, c: int | None, taps: Sequence[int | None], extents: Sequence[int]
+    weights: Read, f: int, c: int | None, taps: Sequence[int | None], extents: Sequence[int]
 ) -> tuple[str | int, ...] | None:
     """What each weight dim is; None unless every one is f, c or one tap, none missing."""
-    roles: list[tuple[int, str | int]] = [(1, "f")]
+    roles: list[tuple[int, str | int]] = [(f, "f")]
     roles += [(c, "c")] if c is not None else []
     roles += [(tap, k) for k, tap in enumerate(taps) if tap is not None]
     dims: list[str | int] = []
@@ -384,23 +492,22 @@ def _weight_dims(
 def _guards_fit(
     guards: list[Read],
     places: Sequence[tuple[int, int, int, int | None, bool]],
+    loops: Sequence[int],
     extents: Sequence[int],
 ) -> bool:
     """The guard must say exactly "the division by the stride is whole" in each strided dim."""
-    rank = len(places) + 2
     wanted: list[Index] = []
-    for k, (stride, dilation, pad, tap, floor) in enumerate(places):
+    for p, (stride, dilation, pad, tap, floor) in zip(loops, places, strict=True):
         if not floor or stride == 1:
             continue
         reach = Index(pad)
-        if extents[k + 2] != 1 or tap is not None:
-            reach += Index.iterator(k + 2)
+        if extents[p] != 1 or tap is not None:
+            reach += Index.iterator(p)
         if tap is not None:
             reach -= Index.iterator(tap) * dilation
         wanted.append(reach % stride)
     found = [index for guard in guards for index in guard.index]
     sizes = [n for guard in guards for n in shape_of(guard.source)]
-    assert rank >= 3
     return (
         len(found) == len(wanted)
         and all(n == 1 for n in sizes)

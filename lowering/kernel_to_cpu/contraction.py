@@ -169,7 +169,7 @@ def conv_schedules(op: ConvOp, isa: Isa) -> list[tuple[int, int]]:
     """Register blocks (rows, vectors) worth comparing with the default one."""
     found = match_conv(op.scopes[0])
     assert found is not None
-    part = _parts(op, found)[0]
+    part = _parts(found)[0]
     spec = _conv_spec(op, found, part, _outer(op, found.data.source))
     return [(c.rows, c.vectors) for c in conv.candidates(spec, isa)[1:]]
 
@@ -255,24 +255,22 @@ def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[C
     """The calls that compute a convolution with its epilogue: one for each part."""
     found = match_conv(op.scopes[0])
     assert found is not None
-    weights = _weights(constants[_outer(op, found.weights.source)], found, op.type.get_shape()[1])
-    return [_part_call(op, found, part, weights, isa) for part in _parts(op, found)]
+    weights = _weights(constants[_outer(op, found.weights.source)], found)
+    return [_part_call(op, found, part, weights, isa) for part in _parts(found)]
 
 
-def _parts(op: ConvOp, found: ConvMatch) -> list[_Part]:
+def _parts(found: ConvMatch) -> list[_Part]:
     spatial = range(len(found.kernel))
     if not found.transposed:
         ones = tuple(1 for _ in spatial)
         taps = tuple(tuple(range(n)) for n in found.kernel)
         start = tuple(-pad for pad in found.pads)
         return [_Part(tuple(0 for _ in spatial), ones, taps, start, found.strides, found.dilations)]
-    classes = [_residues(found, k, op.type.get_shape()[k + 2]) for k in spatial]
+    classes = [_residues(found, k) for k in spatial]
     return [_Part(*zip(*choice, strict=True)) for choice in itertools.product(*classes)]  # pyright: ignore
 
 
-def _residues(
-    found: ConvMatch, k: int, size: int
-) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
+def _residues(found: ConvMatch, k: int) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
     """Residue classes of the output places in one dim of a transposed convolution.
 
     Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is whole:
@@ -280,7 +278,7 @@ def _residues(
     """
     stride, dilation, pad = found.strides[k], found.dilations[k], found.pads[k]
     classes: list[tuple[int, int, tuple[int, ...], int, int, int]] = []
-    for j in range(min(stride, size)):
+    for j in range(min(stride, found.sizes[k])):
         taps = [r for r in range(found.kernel[k]) if (j + pad - dilation * r) % stride == 0][::-1]
         if not taps:  # nothing lands here: one tap of weight 0 keeps the epilogue running
             classes.append((j, stride, NOTHING, 0, 0, 1))
@@ -291,13 +289,13 @@ def _residues(
     return classes
 
 
-def _weights(data: Array, found: ConvMatch, features: int) -> Array:
+def _weights(data: Array, found: ConvMatch) -> Array:
     """The constant weights as [f, c, *kernel], whatever order their dims have."""
     spatial = len(found.kernel)
     position: dict[str | int, int] = {d: k for k, d in enumerate(found.weight_dims) if d != "one"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
     rest = [k for k in range(data.ndim) if k not in order]
-    shape = (features, found.channels_per_group, *found.kernel)
+    shape = (found.features, found.channels_per_group, *found.kernel)
     return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape), dtype=np.float32)
 
 
@@ -305,17 +303,15 @@ def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: I
     data = _outer(op, found.data.source)
     spec = _conv_spec(op, found, part, data)
     chosen = _select_taps(weights, part)
-    features = op.type.get_shape()[1]
-    vector = _loop_numbers(op).get(1, -1)
-    epilogue, extras = _epilogue(op, _conv_coordinates(op, part), vector)
+    vector = _loop_numbers(op).get(found.out_order[1], -1)
+    epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
     schedule = _scheduled(op, conv.candidates(spec, isa))
     if spec.groups == 1:  # else a group's channels may start within a line
         schedule = replace(schedule, past_caches=past_caches(op.type, isa))
     code = conv.emit_conv(spec, schedule, isa, epilogue)
     packed = conv.pack_weights(chosen, spec, schedule, isa)
-    assert features == spec.out_channels
-    out_strides, out_offset, _ = physical(op.type)
-    in_strides, in_offset, size = physical(tensor_type(data))
+    out_strides, out_offset, _ = _in_order(op.result, found.out_order)
+    in_strides, in_offset, size = _in_order(data, found.data_order)
     start = in_offset + sum(p * s for p, s in zip(part.start, in_strides[2:], strict=True))
     first = out_offset + sum(p * s for p, s in zip(part.first, out_strides[2:], strict=True))
     left = Argument(data, offset=start)
@@ -330,22 +326,28 @@ def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: I
     return Call(code, arguments)
 
 
+def _in_order(value: SSAValue, order: Sequence[int]) -> tuple[tuple[int, ...], int, int]:
+    """What `physical` says of a value, the strides of its dims in this order."""
+    strides, offset, size = physical(tensor_type(value))
+    return tuple(strides[dim] for dim in order), offset, size
+
+
 def _conv_spec(op: ConvOp, found: ConvMatch, part: _Part, data: SSAValue) -> conv.ConvSpec:
-    in_strides, _, _ = physical(tensor_type(data))
-    out_strides, _, _ = physical(op.type)
-    n, features, *size = op.type.get_shape()
+    in_strides, _, _ = _in_order(data, found.data_order)
+    out_strides, _, _ = _in_order(op.result, found.out_order)
+    size = found.sizes
     out = tuple(-(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size)))
     # A dim without taps reads one place only: its element stride is 0.
     moves = [1 if s else 0 for s in part.stride]
     return conv.ConvSpec(
-        batch=n,
+        batch=found.images,
         out_spatial=out,
         kernel=tuple(len(taps) for taps in part.taps),
         strides=tuple(max(1, s) for s in part.stride),
         dilations=part.dilation,
         groups=found.groups,
-        in_channels=found.groups * found.channels_per_group,
-        out_channels=features,
+        in_channels=found.channels,
+        out_channels=found.features,
         in_strides=(in_strides[0], *(s * m for s, m in zip(in_strides[2:], moves, strict=True))),
         out_strides=(
             out_strides[0],
@@ -364,16 +366,19 @@ def _select_taps(weights: Array, part: _Part) -> Array:
     return np.ascontiguousarray(weights)
 
 
-def _conv_coordinates(op: ConvOp, part: _Part) -> Coordinates:
+def _conv_coordinates(op: ConvOp, found: ConvMatch, part: _Part) -> Coordinates:
     numbers = _loop_numbers(op)
+    images, _, *spatial = found.out_order
 
     def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
         values: dict[int, Index] = {}
-        if 0 in numbers:
-            values[numbers[0]] = index.batch[0]
-        for k, place in enumerate(index.spatial):
-            if k + 2 in numbers:
-                values[numbers[k + 2]] = b.add(b.mul(place, part.step[k]), part.first[k])
+        if images in numbers:
+            values[numbers[images]] = index.batch[0]
+        for dim, place, step, first in zip(
+            spatial, index.spatial, part.step, part.first, strict=True
+        ):
+            if dim in numbers:
+                values[numbers[dim]] = b.add(b.mul(place, step), first)
         return values
 
     return coordinates

@@ -6,7 +6,7 @@ residual and a relu behind a convolution are cuDNN's as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from xdsl.ir import Block, Region, SSAValue
@@ -84,22 +84,23 @@ def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) ->
     found = match_conv(op.scopes[0])
     assert found is not None
     data = _outer(op, found.data.source)
-    if not _same_shape(op) or not _even(found, shape_of(data)[2:], op.type.get_shape()[2:]):
+    inside = tuple(shape_of(data)[dim] for dim in found.data_order[2:])
+    if not _same_shape(op) or not _even(found, inside, found.sizes):
         return None
     weights = number_of_filter(op, found, filter_)
-    dims = filter_dims(found, op.type.get_shape()[1])
+    dims = filter_dims(found)
     dense = ConvTensor(weights, 0, dims, _dense(dims))
     return Conv(
-        _described(data, number),
+        _described(data, number, found.data_order),
         dense,
-        _described(op.result, number),
+        _described(op.result, number, found.out_order),
         found.pads,
         found.strides,
         found.dilations,
         found.groups,
         found.transposed,
         "float",
-        None if found.transposed else _fused(op, number),
+        None if found.transposed else _fused(op, found, number),
     )
 
 
@@ -121,29 +122,28 @@ def _even(found: ConvMatch, inside: tuple[int, ...], outside: tuple[int, ...]) -
     return len(sizes) >= 2 and tuple(sizes) == tuple(outside) and min(found.pads) >= 0
 
 
-def filter_dims(found: ConvMatch, features: int) -> tuple[int, ...]:
+def filter_dims(found: ConvMatch) -> tuple[int, ...]:
     """(features, channels per group, *taps); channels first where transposed."""
     if found.transposed:
-        channels = found.groups * found.channels_per_group
-        return (channels, features // found.groups, *found.kernel)
-    return (features, found.channels_per_group, *found.kernel)
+        return (found.channels, found.features // found.groups, *found.kernel)
+    return (found.features, found.channels_per_group, *found.kernel)
 
 
-def filter_data(array: Array, found: ConvMatch, features: int) -> Array:
+def filter_data(array: Array, found: ConvMatch) -> Array:
     """The constant weights as `filter_dims` says, whatever order their dims have."""
     spatial = len(found.kernel)
     position: dict[str | int, int] = {d: k for k, d in enumerate(found.weight_dims) if d != "one"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
     rest = [k for k in range(array.ndim) if k not in order]
-    shape = (features, found.channels_per_group, *found.kernel)
+    shape = (found.features, found.channels_per_group, *found.kernel)
     plain = array.transpose(*order, *rest).reshape(shape)
     if found.transposed:
-        grouped = plain.reshape(found.groups, features // found.groups, *shape[1:])
-        plain = grouped.swapaxes(1, 2).reshape(filter_dims(found, features))
+        grouped = plain.reshape(found.groups, found.features // found.groups, *shape[1:])
+        plain = grouped.swapaxes(1, 2).reshape(filter_dims(found))
     return np.ascontiguousarray(plain)
 
 
-def _fused(op: ConvOp, number: Number) -> Fused | None:
+def _fused(op: ConvOp, found: ConvMatch, number: Number) -> Fused | None:
     """What follows as max(it + bias [+ residual], 0); None if it is anything else."""
     first, *later = op.scopes
     here = tuple(iterators(len(first.traversal)))
@@ -162,13 +162,13 @@ def _fused(op: ConvOp, number: Number) -> Fused | None:
             return None
         added += [t for t in terms if not _reads(t, before, here)]
         before = scope.result
-    biases = [t for t in added if len(t.index) == 1 and t.index == (here[1],)]
+    biases = [t for t in added if len(t.index) == 1 and t.index == (here[found.out_order[1]],)]
     others = [t for t in added if t not in biases]
     if len(biases) != 1 or len(others) > 1 or any(t.index != here for t in others):
         return None
-    bias, features = _outer(op, biases[0].source), first.traversal[1]
-    flat = (1, features, *(1 for _ in here[2:]))
-    residual = [_described(_outer(op, t.source), number) for t in others]
+    bias = _outer(op, biases[0].source)
+    flat = (1, found.features, *(1 for _ in found.sizes))
+    residual = [_described(_outer(op, t.source), number, found.out_order) for t in others]
     return Fused(ConvTensor(number(bias), 0, flat, _dense(flat)), *residual)
 
 
@@ -188,10 +188,12 @@ def _reads(read: Read, value: SSAValue, here: tuple[Index, ...]) -> bool:
     return read.source is value and tuple(read.index) == here
 
 
-def _described(value: SSAValue, number: Number) -> ConvTensor:
+def _described(value: SSAValue, number: Number, order: Sequence[int]) -> ConvTensor:
+    """The tensor with its dims in this order."""
     type_ = without_halo(tensor_type(value))
-    strides, offset, _ = physical(type_)
-    return ConvTensor(number(value), offset, type_.get_shape(), strides)
+    (strides, offset, _), shape = physical(type_), type_.get_shape()
+    dims, steps = (tuple(of[dim] for dim in order) for of in (shape, strides))
+    return ConvTensor(number(value), offset, dims, steps)
 
 
 def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:

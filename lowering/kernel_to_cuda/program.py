@@ -201,13 +201,13 @@ class _Builder:
 
     def _filter(self, op: ConvOp, value: SSAValue) -> int:
         """The buffer of a convolution's dense filter."""
-        found, features = match_conv(op.scopes[0]), op.type.get_shape()[1]
+        found = match_conv(op.scopes[0])
         assert found is not None
-        dims = filter_dims(found, features)
+        dims = filter_dims(found)
         if (value, dims) not in self._of:
             constants = self.file.constants
             offset = self.file.place(
-                math.prod(dims) * 4, lambda: filter_data(constants[value], found, features)
+                math.prod(dims) * 4, lambda: filter_data(constants[value], found)
             )
             self._weight(value, dims, offset, math.prod(dims))
         return self._of[value, dims]

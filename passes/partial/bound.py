@@ -55,7 +55,7 @@ def _ways(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
     found = match_conv(op)
     if found is None or found.transposed:
         return
-    given = Convolution.of(op, found)
+    given = Convolution.of(found)
     ones = (1,) * len(given.kernel)
     plain = replace(given, strides=ones, dilations=ones, groups=1)
     places = given.images * math.prod(given.pixels)

@@ -16,7 +16,16 @@ from ...lowering.kernel_to_cpu.isa import Isa
 from ...lowering.kernel_to_cpu.tiled_product import block_tiles
 from ...lowering.kernel_to_cpu.types import F32
 from ..transposed_product import RULE, TransposedProduct, as_product, is_transposed
-from ..winograd import Form, Winograd, applies, is_square, longest_window, rewrite, sizes_of
+from ..winograd import (
+    Form,
+    Winograd,
+    applies,
+    features_of,
+    is_square,
+    longest_window,
+    rewrite,
+    sizes_of,
+)
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
@@ -98,7 +107,7 @@ def _form(form: Form, tiles: int | None, *, spare: bool = False) -> Alternative:
 
 def _few_features(op: ConvOp, isa: Isa) -> bool:
     """Whether a transposed convolution leaves lanes of its vectors empty."""
-    return op.type.get_shape()[1] < isa.lanes(F32) and is_transposed(op)
+    return is_transposed(op) and features_of(op) < isa.lanes(F32)
 
 
 def _as_product(op: KernelOp) -> Sequence[Operation]:
@@ -108,7 +117,7 @@ def _as_product(op: KernelOp) -> Sequence[Operation]:
 
 def block_of(op: ConvOp, form: Form) -> int:
     """How many tiles of a form are worked on at a time; 0 if too few fit a cache."""
-    return block_tiles(*sizes_of(op, form), op.type.get_shape()[1])
+    return block_tiles(*sizes_of(op, form), features_of(op))
 
 
 def _schedules(op: KernelOp, isa: Isa) -> list[tuple[str, dict[str, int]]]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support.conv_orders import Convolution, in_order
 from support.cuda_kernels import need_compiler
 from xdsl.ir import SSAValue
 
@@ -72,3 +73,17 @@ def test_the_printed_call_names_bias_and_residual() -> None:
     assert out.partition(")")[0] == last.partition(")")[0]
     out, last = (calls["residual, relu"].split("const_cast<float *>(")[k] for k in (2, 4))
     assert out.partition(")")[0] != last.partition(")")[0]
+
+
+@pytest.mark.parametrize("data", [(0, 2, 3, 1), (2, 0, 1, 3)])
+def test_a_convolution_in_any_order_of_dims_is_one_step(data: tuple[int, ...]) -> None:
+    need_compiler()
+    conv = Convolution((2, 5, 7, 6), (4, 5, 3, 3), properties={"pads": [1] * 4})
+    made = in_order(conv, data, (2, 3, 1, 0), (0, 2, 3, 1), exchanged=data[0] != 0)
+    printed = cuda_program(place(made, target="cuda"), libraries=("cudnn",))
+    (step,) = (step for step in printed.steps if isinstance(step, Conv))
+    assert step.fused is not None
+    inputs = draw_inputs(made, 1)
+    (found,) = CudaSession(printed, EmulatedRuntime()).run(inputs).values()
+    (expected,) = reference.run(made, inputs).values()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
