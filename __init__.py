@@ -12,13 +12,14 @@ Example:
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .compiler.version import VERSION as __version__
+
 if TYPE_CHECKING:
     from .compiler.api import Program, Session, compile, from_torch, load, optimize, parse, save
     from .compiler.certificate import check_certificate
     from .dialects.builder import GraphBuilder
     from .dialects.errors import UserError
 
-__version__ = "0.1.0"
 
 __all__ = [
     "GraphBuilder",

@@ -26,20 +26,19 @@ import numpy as np
 
 import isoform
 from isoform.compiler import api, zoo
-from isoform.compiler.bench import (
-    SETTLE,
-    difference,
-    interleave,
-    machine,
-    median,
-    open_peers,
-    package_version,
-    quartiles,
-)
+from isoform.compiler.bench import SETTLE, open_peers
 from isoform.compiler.commands import table
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.peer_model import peer_model
 from isoform.compiler.peers import PEERS, Peer
+from isoform.compiler.timing import (
+    difference,
+    interleave,
+    machine,
+    median,
+    package_version,
+    quartiles,
+)
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array
 from isoform.testing.peaks import copy_rates, fma_peak

@@ -35,10 +35,11 @@ from typing import Any
 import numpy as np
 
 from isoform.compiler import api, zoo
-from isoform.compiler.bench import difference, interleave, median, open_peers
+from isoform.compiler.bench import open_peers
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.optimizer import Optimized
 from isoform.compiler.peer_model import peer_model
+from isoform.compiler.timing import difference, interleave, median
 from isoform.dialects.program import Program
 from isoform.passes.derivation import whole
 from isoform.passes.derivation.price import Prices

@@ -18,7 +18,7 @@ import numpy as np
 from xdsl.dialects.builtin import i64
 
 from isoform.compiler import api
-from isoform.compiler.cpu import CpuOptions
+from isoform.compiler.cpu_options import CpuOptions
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import place
 from isoform.dialects.builder import GraphBuilder

@@ -22,7 +22,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from isoform.compiler.commands import table
-from isoform.compiler.cpu import CpuOptions
+from isoform.compiler.cpu_options import CpuOptions
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.levels import place
 from isoform.dialects.builder import GraphBuilder

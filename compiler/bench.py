@@ -8,117 +8,32 @@ counts are medians and their ratios. Threads are pinned in every runtime.
 from __future__ import annotations
 
 import os
-import platform
-import statistics
-import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean
 from ..dialects.floats import Allowed
 from ..dialects.program import Program
 from ..dialects.types import Array
-from .cpu import CpuOptions, compile_cpu
+from . import optimizer
+from .commands import load_model, print_json, table
+from .cpu import compile_cpu
+from .cpu_options import CpuOptions
+from .inputs import draw_inputs
 from .peer_model import PeerModel, peer_model
-from .peers import PEERS, Outputs, Peer, Refused
+from .peers import PEERS, Peer, Refused
 from .session import Session
+from .timing import difference, interleave, machine, median, package_version, quartiles
 
-Run = Callable[[], object]
-WARM_UP = 2
 # Runtimes let their threads spin for a few milliseconds after a run.
 SETTLE = 0.02
 # Outputs further apart, relative to the greatest magnitude, are not of one computation.
 AGREE = 1e-2
-
-
-def interleave(
-    runs: Mapping[str, Run],
-    seconds: float,
-    least: int = 5,
-    most: int = 2000,
-    settle: float = 0.0,
-    warm_up: int = WARM_UP,
-) -> dict[str, list[float]]:
-    """Time each run in turn until `seconds` are spent, `least` rounds at least; in seconds.
-
-    Args:
-        settle: seconds of untimed runs before each timed one. The threads of the runtime that ran
-            before may spin for a while on a core that this one needs, and its data fill caches.
-        warm_up: untimed runs of each at the beginning.
-    """
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    order = list(runs)
-    for name in order * warm_up:
-        check_time()
-        runs[name]()
-    end = time.perf_counter() + seconds
-    rounds = 0
-    while rounds < least or (time.perf_counter() < end and rounds < most):
-        for name in order[rounds % len(order) :] + order[: rounds % len(order)]:
-            check_time()
-            _settle(runs[name], settle)
-            started = time.perf_counter()
-            runs[name]()
-            times[name].append(time.perf_counter() - started)
-        rounds += 1
-    return times
-
-
-def _settle(run: Run, seconds: float) -> None:
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        run()
-
-
-def median(times: Sequence[float]) -> float:
-    """The median."""
-    return statistics.median(times)
-
-
-def quartiles(times: Sequence[float]) -> tuple[float, float]:
-    """The 25th and the 75th percentile."""
-    low, high = np.percentile(np.asarray(times), [25, 75])
-    return float(low), float(high)
-
-
-def machine() -> dict[str, Any]:
-    """What a reader of timings must know of the machine; the load is that of the last minute."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-    return {
-        "cpu": cpu_name(),
-        "cores": os.cpu_count(),
-        "load_average": load,
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-
-
-def cpu_name() -> str:
-    """The processor's marketing name where the system tells it."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()
-
-
-def package_version(name: str) -> str:
-    """Version of an installed package, "?" where its metadata is missing."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "?"
 
 
 def bench(
@@ -161,16 +76,13 @@ def _bench(
     improve: bool,
     options: CpuOptions,
 ) -> dict[str, Any]:
-    from . import api
-    from .inputs import draw_inputs
-
     # Set for other software on shared machines, they slow OpenBLAS down.
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         os.environ.pop(name, None)
     program = model.program
     feeds = draw_inputs(program, seed)
     strict, threads = options.floats.strict_nan, options.threads
-    better = api.improve(program, strict_nan=strict) if improve else program
+    better = optimizer.improve(program, strict_nan=strict) if improve else program
     session = Session(better, compile_cpu(better, options))
     run = partial(session.run, None, feeds)
     settings = (
@@ -250,29 +162,8 @@ def _result(peer: Peer, times: Sequence[float], base: float, threads: int) -> di
     }
 
 
-def difference(ours: Outputs, theirs: Outputs) -> float:
-    """Greatest difference of any output, relative to the other runtime's greatest magnitude.
-
-    Infinite where shapes differ, or where one has a NaN or an infinity that the other has not.
-    """
-    worst = 0.0
-    for a, b in zip(ours, theirs, strict=True):
-        wide_a, wide_b = np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)
-        if wide_a.shape != wide_b.shape:
-            return float("inf")
-        same = (wide_a == wide_b) | (np.isnan(wide_a) & np.isnan(wide_b))
-        apart = np.abs(np.subtract(wide_a, wide_b, out=np.zeros_like(wide_a), where=~same))
-        if not np.isfinite(apart).all():
-            return float("inf")
-        scale = float(np.abs(wide_b[np.isfinite(wide_b)]).max(initial=0.0)) or 1.0
-        worst = max(worst, float(apart.max(initial=0.0)) / scale)
-    return worst
-
-
 def bench_command(arguments: Namespace) -> int:
     """`isoform bench MODEL`."""
-    from .commands import load_model, print_json
-
     against = [name for name in arguments.against.split(",") if name]
     _check_names(against)
     found = bench(
@@ -296,8 +187,6 @@ def bench_command(arguments: Namespace) -> int:
 
 def format_bench(found: Mapping[str, Any]) -> str:
     """The result as a table and what is needed to read it."""
-    from .commands import table
-
     rows = [
         [
             f"{r['runtime']} {r['version']}",

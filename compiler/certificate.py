@@ -18,17 +18,17 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
 from ..dialects.errors import UserError
 from ..dialects.files import cannot, read_whole, write_whole
 from ..dialects.program import Program, pipeline_of, provenance
 from ..passes.equivalence import Verdict, compare, fresh_seed
 from ..passes.same_interface import check_comparable
 from ..passes.verify_equivalence import without_time
-from . import api
 from .certificate_schema import FORMAT, SCHEMA, VERSION
 from .json_schema import first_fault
+from .models import load
 from .program_file import module_text, read_program, used_weights, weights_file
+from .version import VERSION as ISOFORM_VERSION
 
 # Seconds for checking a certificate again, where the caller sets no limit.
 CHECKING = 600.0
@@ -46,8 +46,8 @@ class Model:
     seed: int = 0
 
     def load(self) -> Program:
-        """The program. Raises UserError as `api.load`."""
-        return api.load(self.name, self.shapes, batch=self.batch, seed=self.seed)
+        """The program. Raises UserError as `models.load`."""
+        return load(self.name, self.shapes, batch=self.batch, seed=self.seed)
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,14 @@ def certificate_of(
     return _document(*models, work, verdict)
 
 
-def certified(better: api.Optimized) -> dict[str, Any]:
-    """The certificate of what `optimize` returned; see `certificate_of`."""
-    if better.original is None:
-        raise UserError("this program was not made by optimize: there is nothing to certify")
-    report = better.report
-    work = Work(pipeline_of(better.module), lasting_rewrites(report), report["seed"])
-    return certificate_of(better.original, better, work)
+def certified(source: Program, result: Program, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate of what `optimize` made of a program; see `certificate_of`.
+
+    Args:
+        report: of that `optimize`.
+    """
+    work = Work(pipeline_of(result.module), lasting_rewrites(report), report["seed"])
+    return certificate_of(source, result, work)
 
 
 def lasting_rewrites(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -305,7 +306,7 @@ def body_hash(body: Mapping[str, Any]) -> str:
 
 def versions() -> dict[str, str]:
     """What the verdict may depend on."""
-    found = {"isoform": __version__, "python": platform.python_version()}
+    found = {"isoform": ISOFORM_VERSION, "python": platform.python_version()}
     for name in ("xdsl", "numpy", "onnx"):
         try:
             found[name] = version(name)

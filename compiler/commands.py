@@ -269,7 +269,7 @@ def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program
     """The result at the level it is written at; of kernels, the choices that were measured."""
     if emit != "kernel" or better.cost["kind"] != "measured" or arguments.effort == "quick":
         return lower_to(better, emit)
-    from .cpu import CpuOptions
+    from .cpu_options import CpuOptions
 
     floats = Allowed(arguments.fast_math, arguments.strict_nan)
     options = CpuOptions(arguments.threads, arguments.effort, arguments.tolerance, floats=floats)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,55 +17,14 @@ import llvmlite
 from xdsl.printer import Printer
 
 from ..dialects.deadline import check_time
-from ..dialects.errors import UserError
-from ..dialects.floats import VALUES, Allowed
+from ..dialects.floats import VALUES
 from ..dialects.program import Program
-from ..lowering.kernel_to_cpu.cores import processors
 from ..lowering.kernel_to_cpu.isa import Isa
 from ..lowering.kernel_to_cpu.stored import ProgramStore
+from .cpu_options import CpuOptions
+from .levels import place
 from .program_file import check_weights, used_weights
 from .session import Runner
-
-EFFORTS = ("quick", "default", "max")
-TOLERANCE = 1e-5
-# So many threads are accepted on any machine.
-MOST_THREADS = 64
-
-
-@dataclass(frozen=True)
-class CpuOptions:
-    """How a program is compiled.
-
-    Attributes:
-        effort: how much is measured: nothing, algorithms, or algorithms and register blocks.
-        tolerance: relative error that an inexact algorithm (Winograd) may add.
-        cost_file: measured choices to use and to add to, in place of the cache folder's.
-        floats: what rewrites may do to floats.
-    """
-
-    threads: int
-    effort: str = "default"
-    tolerance: float = TOLERANCE
-    cost_file: str | None = None
-    floats: Allowed = field(default_factory=Allowed)
-
-    def __post_init__(self) -> None:
-        if self.effort not in EFFORTS:
-            raise UserError(
-                f"unknown effort '{self.effort}'", where="--effort", expected=", ".join(EFFORTS)
-            )
-        most = max(MOST_THREADS, 2 * processors())
-        if self.threads > most:
-            raise UserError(
-                "more threads than this machine can use",
-                where="--threads",
-                expected=f"at most {most} (it has {processors()} processors)",
-                found=self.threads,
-            )
-        if not self.tolerance >= 0:
-            raise UserError(
-                "a tolerance is a number from 0 up", where="--tolerance", found=self.tolerance
-            )
 
 
 def compile_cpu(program: Program, options: CpuOptions) -> Runner:
@@ -85,7 +43,6 @@ def compile_cpu(program: Program, options: CpuOptions) -> Runner:
             return found
     check_weights(program)
     from ..lowering.kernel_to_cpu.session import CpuSession
-    from .levels import place
 
     placed = place(program, options)
     session = CpuSession(placed, options.threads)

@@ -16,7 +16,7 @@ from .registry import make_context
 from .rewrite_limit import Observer
 
 if TYPE_CHECKING:
-    from .cpu import CpuOptions
+    from .cpu_options import CpuOptions
 
 LEVELS = ("graph", "algebra", "kernel")
 # Weights, constants and weights-only work stay graph ops at every level, at cost 0.

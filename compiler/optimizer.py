@@ -20,12 +20,14 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ..dialects.deadline import TimeIsUpError, apart, check_time, until
+from ..dialects.errors import UserError
 from ..dialects.floats import Allowed
 from ..dialects.program import Program, add_pipeline, provenance, where
 from ..lowering.targets import Target, target_named
 from ..passes.cost import Costs, load_costs
 from ..passes.search_result import StopReason
-from .cpu import CpuOptions, reassociated
+from .cpu import reassociated
+from .cpu_options import CpuOptions
 from .float_policy import entry_of, floats_named, floats_of
 from .levels import level_of, lower_to, run_passes
 from .pass_manager import PassRun
@@ -44,6 +46,7 @@ from .search_stage import (
 )
 from .session import Session
 from .strategies import chosen
+from .timing import interleave, median
 
 # canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
 # whose new weight expressions may repeat; the last canonicalize and dce drop what that left unused.
@@ -74,11 +77,13 @@ class Optimized(Program):
         The two are compared when it is first asked for, as they are then.
 
         Raises:
-            UserError: they differ.
+            UserError: they differ, or it was not made by `optimize`.
         """
         from .certificate import certified
 
-        return certified(self)
+        if self.original is None:
+            raise UserError("this program was not made by optimize: there is nothing to certify")
+        return certified(self.original, self, self.report)
 
     @property
     def cost(self) -> dict[str, Any]:
@@ -387,8 +392,6 @@ def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[s
     Raises:
         TimeIsUpError: there was no time for them.
     """
-    from .bench import interleave, median
-
     started = time.perf_counter()
     for run in runs.values():
         check_time()

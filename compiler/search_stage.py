@@ -16,12 +16,13 @@ from ..dialects.types import Array
 from ..lowering.targets import Target
 from ..passes.cost import Costs
 from ..passes.search_result import Limits, SearchResult
-from .bench import Run, interleave, median
-from .cpu import CpuOptions, compile_cpu
+from .cpu import compile_cpu
+from .cpu_options import CpuOptions
 from .inputs import draw_inputs
 from .levels import level_of, lower_to
 from .session import Session
 from .strategies import Strategy
+from .timing import Run, interleave, median
 
 # A candidate must win by this much: less is noise, and the program there is is the safer one. What
 # is modelled has no noise.

@@ -15,10 +15,10 @@ from typing import Any
 from ..dialects.errors import UserError
 from ..dialects.program import Program
 from ..dialects.types import Array
-from .bench import difference, interleave, median
 from .inputs import draw_inputs
 from .peer_model import PeerModel, peer_model
 from .peers import Peer, onnxruntime_peer
+from .timing import difference, interleave, median
 
 # The least number of rounds, and seconds at most for the rounds beyond.
 ROUNDS, SECONDS = 5, 2.0

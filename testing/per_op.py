@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..compiler.bench import interleave, median
+from ..compiler.timing import interleave, median
 from ..dialects.kernel import AttentionOp, CallOp, ConvOp, GemmOp, KernelOp, TiledProductOp
 from ..dialects.program import Program, where
 from ..lowering.algebra_to_kernel.match import match_conv
@@ -26,7 +26,7 @@ def per_op(
     Units: a row's `ms` is a median; `of_bound` is a share of 1; `lost_ms` is time over the bound.
     """
     from ..compiler import api
-    from ..compiler.cpu import CpuOptions
+    from ..compiler.cpu_options import CpuOptions
     from ..compiler.inputs import draw_inputs
     from ..compiler.levels import place
     from ..lowering.kernel_to_cpu.session import CpuSession

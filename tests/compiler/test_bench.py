@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from isoform.compiler import bench, peers
+from isoform.compiler import bench, peers, timing
 from isoform.compiler.cli import main
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.peer_model import peer_model
@@ -25,35 +25,35 @@ def small() -> Program:
 
 def test_runs_take_turns() -> None:
     calls: list[str] = []
-    times = bench.interleave({n: lambda n=n: calls.append(n) for n in "ab"}, 0.0, least=4)
+    times = timing.interleave({n: lambda n=n: calls.append(n) for n in "ab"}, 0.0, least=4)
     assert [len(times[n]) for n in "ab"] == [4, 4]
-    timed = calls[2 * bench.WARM_UP :]
+    timed = calls[2 * timing.WARM_UP :]
     assert timed == list("abbaabba"), "each round starts with another"
 
 
 def test_medians_and_quartiles() -> None:
-    assert bench.median([3, 1, 2]) == 2
-    assert bench.quartiles([1, 2, 3, 4, 5]) == (2, 4)
+    assert timing.median([3, 1, 2]) == 2
+    assert timing.quartiles([1, 2, 3, 4, 5]) == (2, 4)
 
 
 def test_the_machine_is_described() -> None:
-    about = bench.machine()
+    about = timing.machine()
     assert about["cpu"]
     assert about["cores"] >= 1
 
 
 def test_differences_are_relative_to_the_peers_magnitude() -> None:
-    assert bench.difference([np.array([1.0, 10.0])], [np.array([2.0, 10.0])]) == pytest.approx(0.1)
-    assert bench.difference([np.zeros(0)], [np.zeros(0)]) == 0.0
+    assert timing.difference([np.array([1.0, 10.0])], [np.array([2.0, 10.0])]) == pytest.approx(0.1)
+    assert timing.difference([np.zeros(0)], [np.zeros(0)]) == 0.0
 
 
 def test_what_is_not_finite_must_stand_at_the_same_places() -> None:
     nan, inf = float("nan"), float("inf")
-    assert bench.difference([np.array([nan, inf, 1.0])], [np.array([nan, inf, 1.0])]) == 0.0
+    assert timing.difference([np.array([nan, inf, 1.0])], [np.array([nan, inf, 1.0])]) == 0.0
     for other in ([1.0, inf, 1.0], [nan, -inf, 1.0], [nan, 1.0, 1.0]):
-        assert bench.difference([np.array([nan, inf, 1.0])], [np.array(other)]) == inf
-        assert bench.difference([np.array(other)], [np.array([nan, inf, 1.0])]) == inf
-    assert bench.difference([np.zeros((2, 1))], [np.zeros(2)]) == inf
+        assert timing.difference([np.array([nan, inf, 1.0])], [np.array(other)]) == inf
+        assert timing.difference([np.array(other)], [np.array([nan, inf, 1.0])]) == inf
+    assert timing.difference([np.zeros((2, 1))], [np.zeros(2)]) == inf
 
 
 def test_a_peer_that_is_not_installed_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_every_peer_that_is_installed_computes_the_same(name: str) -> None:
         if opened.absent:
             pytest.skip(f"{name} is not installed")
         exact = [np.asarray(reference.run(program, feeds)["y"])]
-        assert bench.difference(opened.peers[0].run(), exact) < 1e-5
+        assert timing.difference(opened.peers[0].run(), exact) < 1e-5
 
 
 def test_bench_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:

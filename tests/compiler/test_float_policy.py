@@ -7,7 +7,8 @@ import pytest
 
 import isoform
 from isoform.compiler.cli import main
-from isoform.compiler.cpu import CpuOptions, program_key
+from isoform.compiler.cpu import program_key
+from isoform.compiler.cpu_options import CpuOptions
 from isoform.compiler.opt import main as opt
 from isoform.compiler.optimizer import improve
 from isoform.dialects.errors import UserError

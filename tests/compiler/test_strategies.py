@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import StringAttr
 
 import isoform
 from isoform.compiler import search_stage
-from isoform.compiler.cpu import CpuOptions, compile_cpu
+from isoform.compiler.cpu import compile_cpu
+from isoform.compiler.cpu_options import CpuOptions
 from isoform.compiler.search_stage import Question, run_searches
 from isoform.compiler.session import Runner, Session
 from isoform.compiler.strategies import STRATEGIES, Measure, Strategy, chosen

@@ -7,7 +7,8 @@ import pytest
 
 import isoform
 from isoform.compiler import cpu
-from isoform.compiler.cpu import CpuOptions, compile_cpu, program_key
+from isoform.compiler.cpu import compile_cpu, program_key
+from isoform.compiler.cpu_options import CpuOptions
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_cpu.stored import StoredSession

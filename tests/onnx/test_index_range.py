@@ -13,7 +13,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from isoform.compiler import api, cli, cpu
-from isoform.compiler.cpu import CpuOptions, compile_cpu
+from isoform.compiler.cpu import compile_cpu
+from isoform.compiler.cpu_options import CpuOptions
 from isoform.compiler.inputs import write_outputs
 from isoform.compiler.session import Session
 from isoform.dialects.builder import GraphBuilder
