@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, helper
-from xdsl.dialects.builtin import NameLoc, TensorType, bf16
+from xdsl.dialects.builtin import TensorType, bf16
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.errors import UserError
 from ..dialects.files import atomic_write, cannot, write_whole
@@ -32,8 +30,10 @@ from ..dialects.graph.pooling import AvgPoolOp, PoolOp
 from ..dialects.graph.shaping import BroadcastOp, TransposeOp
 from ..dialects.opaque import outer_names, rename_outer
 from ..dialects.program import Program, expression_of, pipeline_of, return_of, where
-from ..dialects.types import Array, shape_of, tensor_type, to_numpy
+from ..dialects.types import Array, shape_of, tensor_type
 from ..dialects.weights import Weights
+from .graph_to_onnx_nodes import NodeWriter
+from .graph_to_onnx_ops import WRITERS, operands_of
 from .graph_to_onnx_whole import Whole, find_wholes
 from .onnx_to_graph.elements import number_of_element, to_proto
 from .onnx_to_graph.origin import write_origin
@@ -119,27 +119,19 @@ def _write_external(model: onnx.ModelProto, weights: Mapping[str, Array], path: 
 # --- the model ---
 
 
-class Exporter:
-    """One export: names of values, nodes so far."""
+class Exporter(NodeWriter):
+    """One export of a program."""
 
     def __init__(self, program: Program):
         self.program = program
         self.ops = list(program.main.body.block.ops)
-        self.opset, self._wholes = _opset_and_wholes(self.ops)
+        opset, self._wholes = _opset_and_wholes(self.ops)
+        super().__init__(opset)
         self._inside = {op for whole in self._wholes.values() for op in whole.inside}
         self.domains: dict[str, int] = {"": self.opset}
-        self.nodes: list[NodeProto] = []
-        self.initialisers: list[TensorProto] = []
-        self.names: dict[SSAValue, str] = {}
-        self.reshapes: dict[tuple[str, tuple[int, ...]], str] = {}
-        self._waiting: dict[SSAValue, Operation] = {}
         self.expressions: dict[str, str] = {}
         self._renamed: dict[str, str] = {}
-        self._taken: set[str] = set()
         self._weights: set[str] = set()
-        self._node_names: set[str] = set()
-        self._counts: dict[str, int] = {}
-        self._node = ""
 
     def model(self) -> onnx.ModelProto:
         """Everything but the weights' data. Raises UserError."""
@@ -167,14 +159,14 @@ class Exporter:
         ):
             self.names[arg] = name
         weights = [op for op in self.ops if isinstance(op, WeightOp)]
-        self._taken |= {
+        self.taken |= {
             *self.program.input_names,
             *self.program.output_names,
             *(w.key for w in weights),
         }
         for op in self.ops:
             if isinstance(op, OpaqueOp):
-                self._taken |= _inner_names(_opaque_node(op))
+                self.taken |= _inner_names(_opaque_node(op))
         for name, value in self._returned():
             if isinstance(value.owner, GraphOp | OpaqueOp | ConstantOp) and value not in self.names:
                 self.names[value] = name
@@ -210,68 +202,6 @@ class Exporter:
                 TensorProto(name=name, data_type=number, dims=types[name].get_shape())
             )
 
-    # --- what writers use ---
-
-    def name(self, value: SSAValue) -> str:
-        """The ONNX name of a value, made from its SSA name; writes it where it waits for that."""
-        if value not in self.names:
-            self.names[value] = self.fresh(value.name_hint or "v")
-        if (op := self._waiting.pop(value, None)) is not None:
-            with self.at(op):
-                self._write(op)
-        return self.names[value]
-
-    def is_waiting(self, value: SSAValue) -> bool:
-        """Whether nothing has read the value so far, which is written when it is named."""
-        return value in self._waiting
-
-    @contextmanager
-    def at(self, op: Operation) -> Generator[None]:
-        """Nodes emitted inside are named after the op."""
-        before = self._node
-        self._node = op.location.desc.data if isinstance(op.location, NameLoc) else ""
-        try:
-            yield
-        finally:
-            self._node = before
-
-    def fresh(self, name: str) -> str:
-        """A value name that is not taken."""
-        return _unique(name, self._taken, self._counts)
-
-    def emit(
-        self,
-        op_type: str,
-        inputs: Sequence[str],
-        outputs: Sequence[str] | None = None,
-        **attributes: Any,
-    ) -> str:
-        """Add a node, its one result freshly named unless told; returns the first result."""
-        results = [self.fresh(f"{op_type}_out")] if outputs is None else list(outputs)
-        self.nodes.append(
-            helper.make_node(op_type, list(inputs), results, self._node_name(op_type), **attributes)
-        )
-        return results[0]
-
-    def _node_name(self, op_type: str) -> str:
-        if self._node and self._node not in self._node_names:
-            self._node_names.add(self._node)
-            return self._node
-        base = f"{self._node}/{op_type}" if self._node else op_type
-        return _unique(base, self._node_names, self._counts)
-
-    def integers(self, values: Sequence[int], role: str) -> str:
-        """An int64 initialiser."""
-        return self.data(np.asarray(values, np.int64), role)
-
-    def data(self, array: Array, role: str) -> str:
-        name = self.fresh(f"{self._node or 'node'}/{role}")
-        self.initialisers.append(to_proto(array, name))
-        return name
-
-    def scalar(self, value: float, element: Attribute, role: str) -> str:
-        return self.data(np.asarray(value).astype(to_numpy(element)), role)
-
     # --- ops ---
 
     def _op(self, op: Operation) -> None:
@@ -279,15 +209,15 @@ class Exporter:
         if op in self._inside:
             return
         if _waits(op):
-            self._waiting[op.results[0]] = op
+            self.waiting[op.results[0]] = op
             return
         with self.at(op):
             if (whole := self._wholes.get(op)) is not None:
                 whole.write(self, [self.name(r) for r in op.results])
             else:
-                self._write(op)
+                self.write(op)
 
-    def _write(self, op: Operation) -> None:
+    def write(self, op: Operation) -> None:
         match op:
             case WeightOp():
                 self._weight(op)
@@ -334,8 +264,6 @@ class Exporter:
         return self._renamed[op.key]
 
     def _graph_op(self, op: GraphOp) -> None:
-        from .graph_to_onnx_ops import WRITERS, operands_of
-
         writer = WRITERS.get(op.name.removeprefix("graph."))
         if writer is None:
             raise UserError(f"op '{op.name}' has no ONNX form", where=where(op))
@@ -355,7 +283,7 @@ class Exporter:
             for k, name in enumerate(node.output)
         ]
         rename_outer(node, names)
-        node.name = self._node_name(node.op_type)
+        node.name = self.node_name(node.op_type)
         self.nodes.append(node)
 
     def _optional_results(self, node: NodeProto) -> set[int]:
@@ -382,16 +310,6 @@ class Exporter:
                 where=where(op),
                 hint="convert the original model with onnx.version_converter",
             )
-
-
-def _unique(name: str, taken: set[str], counts: dict[str, int]) -> str:
-    """`name`, or with the first number that makes it new; `counts` remembers where to go on."""
-    found = name
-    while found in taken:
-        counts[name] = counts.get(name, 0) + 1
-        found = f"{name}_{counts[name]}"
-    taken.add(found)
-    return found
 
 
 def _opaque_node(op: OpaqueOp) -> NodeProto:
@@ -468,6 +386,4 @@ def _rounds_otherwise(op: PoolOp) -> bool:
     return False
 
 
-Writer: TypeAlias = "Callable[[Exporter, GraphOp, list[str], list[str]], None]"
-
-__all__ = ["Exporter", "Writer", "export_onnx", "to_model"]
+__all__ = ["Exporter", "export_onnx", "to_model"]

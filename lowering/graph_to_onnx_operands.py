@@ -14,16 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.ir import SSAValue
 
 from ..dialects.graph.shaping import BroadcastOp, TransposeOp
 from ..dialects.types import shape_of
-
-if TYPE_CHECKING:
-    from .graph_to_onnx import Exporter
+from .graph_to_onnx_nodes import NodeWriter
 
 Shape: TypeAlias = "tuple[int, ...]"
 
@@ -56,13 +54,13 @@ def small(value: SSAValue) -> Small:
     return Small(value, dims, tuple(aligned))
 
 
-def write_small(e: Exporter, found: Small) -> str:
+def write_small(e: NodeWriter, found: Small) -> str:
     """The name of the value in the shape that broadcasts: itself, or a Reshape of it."""
     name = e.name(found.value)
     return name if shape_of(found.value) == found.shape else reshaped(e, name, found.shape)
 
 
-def reshaped(e: Exporter, name: str, shape: Sequence[int]) -> str:
+def reshaped(e: NodeWriter, name: str, shape: Sequence[int]) -> str:
     """The result of a Reshape, one for each name and shape."""
     key = (name, tuple(shape))
     if key not in e.reshapes:
@@ -71,13 +69,13 @@ def reshaped(e: Exporter, name: str, shape: Sequence[int]) -> str:
     return e.reshapes[key]
 
 
-def expand(e: Exporter, value: SSAValue, outputs: Sequence[str]) -> None:
+def expand(e: NodeWriter, value: SSAValue, outputs: Sequence[str]) -> None:
     """Write a broadcast for itself."""
     shape = e.integers(shape_of(value), "shape")
     e.emit("Expand", [write_small(e, small(value)), shape], outputs)
 
 
-def together(e: Exporter, operands: Sequence[SSAValue], shape: Shape) -> list[str]:
+def together(e: NodeWriter, operands: Sequence[SSAValue], shape: Shape) -> list[str]:
     """Names that numpy broadcasts to `shape`, small where that suffices."""
     found = [small(v) for v in operands]
     whole = _whole_operand([f.value for f in found], [f.shape for f in found], shape)
@@ -97,7 +95,7 @@ def _whole_operand(values: Sequence[SSAValue], shapes: Sequence[Shape], shape: S
     return max(range(len(values)), key=lambda k: math.prod(shape_of(values[k])))
 
 
-def batched(e: Exporter, operands: Sequence[SSAValue], flags: Sequence[bool]) -> list[str]:
+def batched(e: NodeWriter, operands: Sequence[SSAValue], flags: Sequence[bool]) -> list[str]:
     """Names of a product's operands, batch dims left to MatMul, transposed where flagged."""
     found = [_small_batch(v) for v in operands]
     batch = shape_of(operands[0])[:-2]
@@ -124,7 +122,7 @@ def _small_batch(value: SSAValue) -> Small:
     return small_of_itself(value)
 
 
-def _swapped(e: Exporter, found: Small) -> str:
+def _swapped(e: NodeWriter, found: Small) -> str:
     """The last two dims exchanged: one Transpose, also where one stands before already."""
     rank = len(found.shape)
     perm = [*range(rank - 2), rank - 1, rank - 2]

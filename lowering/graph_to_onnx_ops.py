@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dialects.graph import GraphOp
 from ..dialects.types import finite_range, is_float, shape_of
-from .graph_to_onnx import Exporter, Writer
+from .graph_to_onnx_nodes import NodeWriter, Writer
 from .graph_to_onnx_operands import batched, expand, together
 from .onnx_to_graph.elements import number_of_element
 
@@ -16,18 +16,18 @@ _INT64_MIN = -(1 << 63)
 def plain(op_type: str, *attributes: str) -> Writer:
     """One node with the same operands; properties of the same name become attributes."""
 
-    def write(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    def write(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
         e.emit(op_type, inputs, outputs, **{name: op.value(name) for name in attributes})
 
     return write
 
 
-def cast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def cast(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Cast to the ONNX number of the element type."""
     e.emit("Cast", inputs, outputs, to=number_of_element(op.value("to")))
 
 
-def clip(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def clip(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """A bound that cuts nothing is left out: to ONNX the greatest finite number is the default."""
     bounds = [op.value("min"), op.value("max")]
     element = op.type.element_type
@@ -40,7 +40,7 @@ def clip(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> Non
     e.emit("Clip", [*inputs, *names], outputs)
 
 
-def operands_of(e: Exporter, op: GraphOp) -> list[str]:
+def operands_of(e: NodeWriter, op: GraphOp) -> list[str]:
     """Names of the operands as the op's node takes them."""
     kind = op.name.removeprefix("graph.")
     if kind in _BROADCASTING:
@@ -60,7 +60,7 @@ def _is_gemm(op: GraphOp) -> bool:
     return any(flags) and len(shape) == 2 and is_float(op.type.element_type)
 
 
-def matmul(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def matmul(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Gemm where a float matrix is read transposed, else MatMul, transposed already."""
     if not _is_gemm(op):
         e.emit("MatMul", inputs, outputs)
@@ -69,7 +69,7 @@ def matmul(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
     e.emit("Gemm", inputs, outputs, transA=flags[0], transB=flags[1])
 
 
-def g2bmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def g2bmm(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """x times all of padded y transposed, then the diagonals: rows one longer shift by one each.
 
     ONNX has no band product: this computes all (m + 2 * reach) columns of which it keeps the band.
@@ -92,7 +92,7 @@ def g2bmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> No
 _SLICE = ("starts", "ends", "axes", "steps")
 
 
-def gbmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def gbmm(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """The band as a full matrix, zeros beside it, times padded y: `g2bmm` the other way round."""
     batch, rows, columns = shape_of(op.operands[0])
     dilation = op.value("dilation")
@@ -111,7 +111,7 @@ def gbmm(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> Non
     e.emit("MatMul", [band, e.emit("Pad", [inputs[1], around])], outputs)
 
 
-def resample(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def resample(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """For each tap its elements, gathered from the padded operand, times its row of weights."""
     shape, (taps, out) = shape_of(op.operands[0]), shape_of(op.operands[1])
     axis, rank = op.value("axis"), len(shape)
@@ -130,7 +130,7 @@ def resample(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) ->
     e.emit("Sum", parts, outputs)
 
 
-def conv(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def conv(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Conv; pads that crop come first, as a Pad."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
     if any(p < 0 for p in pads):
@@ -149,7 +149,7 @@ def _convolution(op: GraphOp) -> dict[str, Any]:
     }
 
 
-def conv_transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def conv_transpose(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """ConvTranspose; pads that extend come after it, as a Pad before the bias."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
     settings = _convolution(op)
@@ -171,7 +171,7 @@ def conv_transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[st
 def pool(op_type: str) -> Writer:
     """MaxPool and AveragePool."""
 
-    def write(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    def write(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
         attributes: dict[str, Any] = {
             "kernel_shape": list(op.ints("kernel")),
             "strides": list(op.ints("strides")),
@@ -190,7 +190,7 @@ def pool(op_type: str) -> Writer:
 def reduction(op_type: str) -> Writer:
     """Axes as an input (ReduceSum; all from opset 18 on) or an attribute; none is Identity."""
 
-    def write(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+    def write(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
         axes, keep = list(op.ints("axes")), int(op.value("keep_dims"))
         if not axes:
             e.emit("Identity", inputs, outputs)
@@ -202,25 +202,25 @@ def reduction(op_type: str) -> Writer:
     return write
 
 
-def reshape(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def reshape(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Reshape; a 0 in the shape is meant as 0."""
     shape = op.ints("shape")
     flags: dict[str, Any] = {"allowzero": 1} if 0 in shape else {}
     e.emit("Reshape", [*inputs, e.integers(shape, "shape")], outputs, **flags)
 
 
-def transpose(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def transpose(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Transpose."""
     perm = list(op.ints("perm"))
     e.emit("Transpose", inputs, outputs, perm=perm or None)  # an empty list has no ONNX type
 
 
-def broadcast(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def broadcast(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Expand, after a Reshape where the operand's dims are not the last ones."""
     expand(e, op.results[0], outputs)
 
 
-def slice_(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def slice_(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Ends one step past the last element; past the first one downwards needs the least integer."""
     starts, sizes, steps = op.ints("starts"), op.ints("sizes"), op.ints("steps")
     ends = [s + n * step for s, n, step in zip(starts, sizes, steps, strict=True)]
@@ -238,13 +238,13 @@ def slice_(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
     e.emit("Slice", [*inputs, *(e.integers(values, role) for values, role in rows)], outputs)
 
 
-def split(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def split(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Split by sizes."""
     sizes = e.integers(op.ints("sizes"), "sizes")
     e.emit("Split", [*inputs, sizes], outputs, axis=op.value("axis"))
 
 
-def pad(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def pad(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """Constant Pad; a fill of 0 is left out."""
     fill, names = op.value("fill"), [*inputs, e.integers(op.ints("pads"), "pads")]
     if fill != 0:
@@ -252,7 +252,7 @@ def pad(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None
     e.emit("Pad", names, outputs)
 
 
-def arg_max(e: Exporter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
+def arg_max(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """ArgMax, extent 1 kept."""
     e.emit("ArgMax", inputs, outputs, axis=op.value("axis"), keepdims=1)
 

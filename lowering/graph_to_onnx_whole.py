@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from onnx import NodeProto, helper
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -27,15 +27,14 @@ from ..dialects.graph.elementwise import AddOp
 from ..dialects.graph.reduction import ReduceMeanOp
 from ..dialects.graph.shaping import BroadcastOp, SliceOp
 from ..dialects.types import element_of, is_float, shape_of
+from .graph_to_onnx_nodes import NodeWriter
 from .graph_to_onnx_operands import reshaped, small, write_small
+from .graph_to_onnx_ops import WRITERS
 from .onnx_to_graph.node import Node
 from .onnx_to_graph.table import TABLE
 from .onnx_to_graph.values import Value
 
-if TYPE_CHECKING:
-    from .graph_to_onnx import Exporter
-
-Write: TypeAlias = "Callable[[Exporter, list[str]], None]"
+Write: TypeAlias = "Callable[[NodeWriter, list[str]], None]"
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _with_bias(op: GraphOp) -> Iterator[Whole]:
 def _gemm(product: MatmulOp, bias: SSAValue) -> Write:
     flags = {"transA": product.value("transpose_a"), "transB": product.value("transpose_b")}
 
-    def write(e: Exporter, outputs: list[str]) -> None:
+    def write(e: NodeWriter, outputs: list[str]) -> None:
         names = [e.name(product.a), e.name(product.b), write_small(e, small(bias))]
         with e.at(product):
             e.emit("Gemm", names, outputs, **{name: int(flag) for name, flag in flags.items()})
@@ -115,11 +114,9 @@ def _is_channels(bias: SSAValue) -> bool:
 
 
 def _convolution(op: ConvolutionOp, bias: SSAValue) -> Write:
-    from .graph_to_onnx_ops import WRITERS
-
     writer = WRITERS[op.name.removeprefix("graph.")]
 
-    def write(e: Exporter, outputs: list[str]) -> None:
+    def write(e: NodeWriter, outputs: list[str]) -> None:
         name = e.name(small(bias).value)
         if len(shape_of(small(bias).value)) != 1:
             name = reshaped(e, name, [shape_of(bias)[1]])
@@ -140,7 +137,7 @@ def _global_average(op: ReduceMeanOp) -> Iterator[Whole]:
     if not is_float(element_of(op.results[0])):
         return
 
-    def write(e: Exporter, outputs: list[str]) -> None:
+    def write(e: NodeWriter, outputs: list[str]) -> None:
         if op.value("keep_dims"):
             e.emit("GlobalAveragePool", [e.name(op.operands[0])], outputs)
             return
@@ -170,7 +167,7 @@ def _split(op: SliceOp, place: Mapping[Operation, int]) -> Iterator[Whole]:
         return
     first = min(parts, key=place.__getitem__)
 
-    def write(e: Exporter, outputs: list[str]) -> None:
+    def write(e: NodeWriter, outputs: list[str]) -> None:
         names = [e.name(part.result) for part in parts]
         e.emit("Split", [e.name(op.x), e.integers(sizes, "sizes")], names, axis=axis)
 
@@ -291,7 +288,7 @@ def _literal(value: SSAValue) -> float | None:
 def _known(known: _Known, operands: Sequence[SSAValue]) -> Write:
     """One node; operands after the first (the slope of a PRelu) are broadcast by it."""
 
-    def write(e: Exporter, outputs: list[str]) -> None:
+    def write(e: NodeWriter, outputs: list[str]) -> None:
         first, *others = operands
         names = [e.name(first), *(write_small(e, small(v)) for v in others)]
         e.emit(known.op_type, names, outputs, **dict(known.attributes))
