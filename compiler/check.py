@@ -28,8 +28,8 @@ from ..dialects.types import tensor_type
 if TYPE_CHECKING:
     import onnx
 
-    from ..lowering.onnx_to_graph.importer import Outcome
     from ..lowering.onnx_to_graph.loading import Model
+    from ..lowering.onnx_to_graph.subgraphs import Outcome
     from ..lowering.onnx_to_graph.survey import Survey
 
 KINDS = ("native", "composed", "folded", "opaque", "unsupported")
@@ -225,7 +225,7 @@ def _dtypes(block: Block) -> dict[str, int]:
 
 def _check_program(program: Program) -> Check:
     """A program is made of graph ops already (or of those below): each is itself."""
-    from ..lowering.onnx_to_graph.importer import Outcome
+    from ..lowering.onnx_to_graph.subgraphs import Outcome
 
     outcomes: list[Outcome] = []
     for op in program.main.body.block.ops:

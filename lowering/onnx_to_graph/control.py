@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -17,20 +16,17 @@ from ...dialects.errors import UserError
 from ...dialects.opaque import outer_names
 from ...dialects.types import element_of, shape_of
 from . import undecided
-from .loading import in_order, needed
 from .node import Node
 from .sequences import sequence_map
+from .subgraphs import Env, Importing, Scope, bound, run_graph
 from .values import Value
-
-if TYPE_CHECKING:
-    from .importer import Env, Importer, Scope
 
 MAX_ITERATIONS = 4096
 # A loop that makes more nodes than this is not unrolled further: it stays a loop.
 MAX_UNROLLED = 20_000
 
 
-def branch(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def branch(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
     """`If` with a constant condition takes its branch; else both are computed, or it is opaque."""
     if math.prod(node.shape(0)) != 1:
         raise UserError("the condition is no single boolean", found=list(node.shape(0)))
@@ -43,35 +39,7 @@ def branch(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value
     return list(results)
 
 
-def run_graph(
-    importer: Importer, graph: onnx.GraphProto, inputs: Env, outer: Env, scope: Scope
-) -> list[Value]:
-    """Run a subgraph on values for its inputs; names not found inside are the outer ones."""
-    env: Env = {name: value for name, value in outer.items() if name not in inputs} | inputs
-    for info in [*graph.initializer, *(o for n in graph.node for o in n.output)]:
-        env.pop(info if isinstance(info, str) else info.name, None)
-    importer.initialisers(graph, env)
-    nodes = in_order(graph.node, env)
-    importer.run(needed(nodes, [o.name for o in graph.output]), env, scope)
-    found: list[Value] = []
-    for info in graph.output:
-        value = env.get(info.name)
-        if value is None:
-            raise UserError(f"the subgraph does not define its output '{info.name}'")
-        found.append(value)
-    return found
-
-
-def bound(body: onnx.GraphProto, values: Sequence[Value]) -> Env:
-    """A subgraph's inputs with their values. Raises UserError where the numbers differ."""
-    if len(body.input) != len(values):
-        raise UserError(
-            "the subgraph has another number of inputs", expected=len(body.input), found=len(values)
-        )
-    return {info.name: value for info, value in zip(body.input, values, strict=True)}
-
-
-def loop(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def loop(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
     """Unroll `Loop` where count and conditions are constants, else keep it as an opaque node."""
     count = node.known(0) if node.has(0) else None
     going = node.known(1) if node.has(1) else np.asarray(True)
@@ -126,7 +94,7 @@ def _key(node: Node, body: onnx.GraphProto, env: Env) -> tuple[bytes, tuple[bool
     return body.SerializeToString(), tuple(v is not None and v.is_known for v in values)
 
 
-def scan(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def scan(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
     """Unroll `Scan`: its count is a static dim."""
     if node.version < 9:
         raise UserError("Scan of opset 8 is not supported", hint="export with opset 9 or later")
@@ -197,7 +165,7 @@ def _stacked(node: Node, rows: Sequence[Sequence[Value]], axes: Sequence[int]) -
     return found
 
 
-Control = Callable[["Importer", Node, "Env", "Scope"], "list[Value | None]"]
+Control = Callable[[Importing, Node, Env, Scope], "list[Value | None]"]
 CONTROL: dict[str, Control] = {
     "If": branch,
     "Loop": loop,

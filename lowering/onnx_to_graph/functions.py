@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 from onnx import AttributeProto, FunctionProto
@@ -13,10 +13,11 @@ from .elements import number_of_element, type_name
 from .fused import DOMAIN as FUSED
 from .loading import OLDEST, domain_of, in_order, needed, opsets_of
 from .node import Node
+from .subgraphs import Env, Importing, Scope
 from .values import Value
 
-if TYPE_CHECKING:
-    from .importer import Env, Importer, Scope
+# A bound on what a small file may expand to by functions that call functions.
+MAX_DEPTH = 64
 
 
 def key(proto: onnx.NodeProto | FunctionProto) -> str:
@@ -145,14 +146,12 @@ def _type(value: Value | None) -> bytes:
     return onnx.helper.make_tensor_type_proto(number, value.shape).SerializeToString()
 
 
-def call(importer: Importer, body: FunctionProto, node: Node, scope: Scope) -> list[Value | None]:
+def call(importer: Importing, body: FunctionProto, node: Node, scope: Scope) -> list[Value | None]:
     """Run a function's body on a node's operands.
 
     Raises:
         UserError: the function calls itself, takes fewer operands, or its body is broken.
     """
-    from .importer import MAX_DEPTH, Scope
-
     if key(node.proto) in scope.calls or len(scope.calls) >= MAX_DEPTH:
         chain = " -> ".join(c.split("::")[1] for c in (*scope.calls[-4:], key(node.proto)))
         raise UserError(f"functions call each other without end ({chain})", where=node.where)

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import onnx
 from onnx import FunctionProto
@@ -30,35 +28,12 @@ from .fused import fused_body
 from .loading import Model, domain_of, in_order, load_model, needed
 from .node import Node, describe
 from .origin import read_origin
+from .subgraphs import Env, Outcome, Scope
 from .table import ANY_TYPE, TABLE
 from .values import NotConstant, NotNative, Value
 
-Env: TypeAlias = "dict[str, Value | None]"
-
-# Bounds on what a small file may expand to: unrolled loops, functions that call functions.
+# A bound on what a small file may expand to by unrolled loops.
 MAX_NODES = 1_000_000
-MAX_DEPTH = 64
-
-
-@dataclass(frozen=True)
-class Scope:
-    """Where a node stands: opsets by domain, the calls that led here, a prefix for names."""
-
-    opsets: Mapping[str, int]
-    calls: tuple[str, ...] = ()
-    prefix: str = ""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one node; `kind` is native, composed, folded, opaque or unsupported."""
-
-    op_type: str
-    domain: str
-    name: str
-    kind: str
-    ops: tuple[str, ...] = ()
-    reason: str = ""
 
 
 def import_onnx(
@@ -117,9 +92,15 @@ class Importer:
         self.outcomes: list[Outcome] = []
         self._weight_names: dict[str, int] = {}
         self._origin = read_origin(model.proto)
-        # Shared with the importers that find the types of loops:
+        # Shared with the imports that stand apart:
         self.visited = [0]
         self.undecided: set[tuple[bytes, tuple[bool, ...]]] = set()
+
+    def apart(self) -> Importer:
+        """An import into a program of its own, which finds the types of a loop."""
+        found = Importer(self.model, self.fixed)
+        found.visited, found.undecided = self.visited, self.undecided
+        return found
 
     # --- the whole program ---
 

@@ -6,7 +6,6 @@ A sequence's length and the positions in it must be known; what is in it are ten
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -16,10 +15,8 @@ from ...dialects.errors import UserError
 from ...dialects.types import shape_of
 from .node import Node
 from .shaping import sliced
+from .subgraphs import Env, Importing, Scope, bound, run_graph
 from .values import Value
-
-if TYPE_CHECKING:
-    from .importer import Env, Importer, Scope
 
 
 class SequenceValue(Value):
@@ -170,10 +167,8 @@ def resolve(node: Node) -> list[Value] | None:
     return None if handler is None else handler(node)
 
 
-def sequence_map(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def sequence_map(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
     """The body on every entry of the first sequence; other sequences go along, tensors stay."""
-    from .control import bound, run_graph
-
     body, first = node.graph("body"), items_of(node, 0)
     rows: list[list[Value]] = []
     for k in range(len(first)):

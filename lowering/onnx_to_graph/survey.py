@@ -13,9 +13,10 @@ from ...dialects.types import Array
 from . import functions, opaque
 from .binding import Input, bind, declared_inputs, flags
 from .elements import element_of_number, is_supported, tensor_shape
-from .importer import Env, Importer, Outcome, Scope
+from .importer import Importer
 from .loading import Model, domain_of, in_order
 from .node import Node
+from .subgraphs import Env, Outcome, Scope
 from .table import TABLE
 from .values import Value
 

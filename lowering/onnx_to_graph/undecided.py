@@ -7,7 +7,6 @@ them: a loop may not end on other data.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -19,20 +18,16 @@ from ...dialects.opaque import captured, outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
 from .node import Node
+from .subgraphs import Env, Importing, Scope, bound, run_graph
 from .values import NotConstant, Value
 
-if TYPE_CHECKING:
-    from .importer import Env, Importer, Scope
 
-
-def branch(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def branch(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
     """Both branches and a select; an opaque node where a branch may fail on data of the other.
 
     Raises:
         NotConstant: the branches give results of different types.
     """
-    from .control import run_graph
-
     mark, recorded = importer.mark()
     taken = [
         [_ssa(node, v) for v in run_graph(importer, node.graph(name), {}, env, scope)]
@@ -55,7 +50,7 @@ def branch(importer: Importer, node: Node, env: Env, scope: Scope) -> list[Value
 
 
 def loop(
-    importer: Importer, node: Node, body: onnx.GraphProto, env: Env, scope: Scope
+    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: Scope
 ) -> list[Value | None]:
     """A loop that stays one: its count depends on data, or is too large to unroll.
 
@@ -75,7 +70,7 @@ def loop(
 
 
 def empty_rows(
-    importer: Importer, node: Node, body: onnx.GraphProto, env: Env, scope: Scope
+    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: Scope
 ) -> list[Value]:
     """The scan outputs of a loop without iterations: no rows of their type."""
     carried = len(node.inputs) - 2
@@ -124,11 +119,8 @@ def _require_end(node: Node, body: onnx.GraphProto) -> None:
 class _Apart:
     """A subgraph's import in a program of its own, to learn types; constants stay known."""
 
-    def __init__(self, outer: Importer, node: Node, env: Env, scope: Scope):
-        from .importer import Importer
-
-        self.importer = Importer(outer.model, outer.fixed)
-        self.importer.visited, self.importer.undecided = outer.visited, outer.undecided
+    def __init__(self, outer: Importing, node: Node, env: Env, scope: Scope):
+        self.importer = outer.apart()
         self.node, self.scope = node, scope
         wanted = {n for a in node.proto.attribute for g in (a.g, *a.graphs) for n in captured(g)}
         self.env: Env = {
@@ -150,8 +142,6 @@ class _Apart:
         Raises:
             UserError: a carried value changes its type.
         """
-        from .control import bound, run_graph
-
         carried = [self.node.value(k) for k in range(2, len(self.node.inputs))]
         for value in carried:
             value.ssa(self.node.build, self.node.fresh, self.node.where)  # it has a type
@@ -177,14 +167,14 @@ class _Apart:
         return Value.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
 
 
-def _ssa(node: Node, value: Value, importer: Importer | None = None):
+def _ssa(node: Node, value: Value, importer: Importing | None = None):
     if importer is None:
         return value.ssa(node.build, node.fresh, node.where)
     return value.ssa(importer.build, importer.fresh, node.where)
 
 
 def _opaque(
-    importer: Importer, node: Node, env: Env, scope: Scope, types: Sequence[Tensor]
+    importer: Importing, node: Node, env: Env, scope: Scope, types: Sequence[Tensor]
 ) -> list[Value | None]:
     """The node with what its subgraphs read from outside as further operands."""
     read: list[Value] = []

@@ -1,0 +1,116 @@
+"""Run a subgraph inside an import: what control flow and functions ask of the importer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import onnx
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.builder import GraphBuilder
+from ...dialects.errors import UserError
+from .loading import in_order, needed
+from .node import Node
+from .values import Value
+
+Env: TypeAlias = "dict[str, Value | None]"
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a node stands: opsets by domain, the calls that led here, a prefix for names."""
+
+    opsets: Mapping[str, int]
+    calls: tuple[str, ...] = ()
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one node; `kind` is native, composed, folded, opaque or unsupported."""
+
+    op_type: str
+    domain: str
+    name: str
+    kind: str
+    ops: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Importing(Protocol):
+    """An import under way; importer.py has it.
+
+    Attributes:
+        visited: the nodes so far, loops unrolled; shared with the imports that stand apart.
+        undecided: loops that data end, and what was known of their operands.
+    """
+
+    build: GraphBuilder
+    visited: list[int]
+    undecided: set[tuple[bytes, tuple[bool, ...]]]
+
+    def apart(self) -> Importing:
+        """An import into a program of its own, which finds the types of a loop."""
+        ...
+
+    def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
+        """Convert nodes in order, reading and extending `env`."""
+        ...
+
+    def initialisers(self, graph: onnx.GraphProto, env: Env) -> None:
+        """Put a graph's initialisers into `env`."""
+        ...
+
+    def fresh(self, name: str) -> str:
+        """A weight name that is not taken."""
+        ...
+
+    def named(self, node: Node, results: Sequence[SSAValue]) -> list[Value]:
+        """The results of a node under its names."""
+        ...
+
+    def record(self, node: Node, kind: str, ops: tuple[str, ...] = (), reason: str = "") -> None:
+        """Note what became of a node."""
+        ...
+
+    def mark(self) -> tuple[Operation | None, int]:
+        """Where the program and the notes end now, for `undo`."""
+        ...
+
+    def undo(self, mark: Operation | None, recorded: int) -> None:
+        """Take back what was added and noted since `mark`."""
+        ...
+
+    def holds_since(self, mark: Operation | None, *kinds: type[Operation]) -> bool:
+        """Whether an op of these kinds was added after `mark`."""
+        ...
+
+
+def run_graph(
+    importer: Importing, graph: onnx.GraphProto, inputs: Env, outer: Env, scope: Scope
+) -> list[Value]:
+    """Run a subgraph on values for its inputs; names not found inside are the outer ones."""
+    env: Env = {name: value for name, value in outer.items() if name not in inputs} | inputs
+    for info in [*graph.initializer, *(o for n in graph.node for o in n.output)]:
+        env.pop(info if isinstance(info, str) else info.name, None)
+    importer.initialisers(graph, env)
+    nodes = in_order(graph.node, env)
+    importer.run(needed(nodes, [o.name for o in graph.output]), env, scope)
+    found: list[Value] = []
+    for info in graph.output:
+        value = env.get(info.name)
+        if value is None:
+            raise UserError(f"the subgraph does not define its output '{info.name}'")
+        found.append(value)
+    return found
+
+
+def bound(body: onnx.GraphProto, values: Sequence[Value]) -> Env:
+    """A subgraph's inputs with their values. Raises UserError where the numbers differ."""
+    if len(body.input) != len(values):
+        raise UserError(
+            "the subgraph has another number of inputs", expected=len(body.input), found=len(values)
+        )
+    return {info.name: value for info, value in zip(body.input, values, strict=True)}
