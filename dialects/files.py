@@ -1,9 +1,10 @@
 """Write files whole or not at all: aside first, then one rename."""
 
+import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -85,6 +86,16 @@ def read_json(path: str | os.PathLike[str]) -> Any:
         raise UserError("this is no JSON", where=os.fspath(path)) from error
     except RecursionError as error:
         raise UserError("this JSON is nested too deeply", where=os.fspath(path)) from error
+
+
+def hash_of_sources(paths: Sequence[Path]) -> str:
+    """A hash of the contents of Python files, and of those in folders, by name."""
+    digest = hashlib.sha256()
+    for path in paths:
+        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+            digest.update(f"{file.name}\0".encode())
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def cannot(verb: str, path: str | os.PathLike[str], error: OSError) -> UserError:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ..dialects.errors import UserError, did_you_mean
+from .code_generator import CodeGenerator
 
 MIB = 1 << 20
 
@@ -45,6 +46,18 @@ class Target:
     def rate(self, class_: str) -> float:
         """Peak of a class; f32's where the machine has nothing faster for it."""
         return self.peak.get(class_, self.peak["f32"])
+
+    def generator(self) -> CodeGenerator:
+        """What passes ask of its kernels, imported on first use.
+
+        Raises:
+            UserError: it does not run here.
+        """
+        if not self.runs_here:
+            raise UserError(f"target '{self.name}' does not run here")
+        from .kernel_to_cpu.generator import CpuGenerator
+
+        return CpuGenerator()
 
     def with_units(self, units: int) -> Target:
         """The same machine with another number of units in use (threads of a cpu)."""

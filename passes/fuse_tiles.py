@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.passes import ModulePass
 
 from ..dialects.floats import BITS, Floats
-from ..dialects.kernel import GemmOp, KernelOp, LoopsOp, TiledProductOp
+from ..dialects.kernel import GemmOp, LoopsOp, TiledProductOp
 from ..dialects.program import main_of
-from ..lowering.kernel_to_cpu.tiled_product import TILES
-from ..lowering.kernel_to_cpu.tiles import tile_of
+from ..dialects.schedule import tile_of, tiles_of
 from .fuse_kernels import merge, only_user
 
 
@@ -42,13 +41,8 @@ class FuseTiles(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in list(main_of(op).body.block.ops):
-            if isinstance(kernel, GemmOp) and _tiles(kernel) is not None:
+            if isinstance(kernel, GemmOp) and tiles_of(kernel) is not None:
                 _fuse(kernel)
-
-
-def _tiles(op: KernelOp) -> IntegerAttr | None:
-    found = None if op.schedule is None else op.schedule.data.get(TILES)
-    return found if isinstance(found, IntegerAttr) else None
 
 
 def _fuse(product: GemmOp) -> None:

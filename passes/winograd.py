@@ -40,10 +40,10 @@ from ..dialects.kernel import (
     with_layout,
 )
 from ..dialects.program import add_provenance, main_of, printed_names, provenance
+from ..dialects.schedule import TILES
 from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import Tensor, shape_of, tensor, tensor_type
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
-from ..lowering.kernel_to_cpu.tiled_product import TILES
 from .winograd_matrices import POINTS, matrices
 
 T = TypeVar("T")

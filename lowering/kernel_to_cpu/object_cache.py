@@ -7,8 +7,8 @@ from pathlib import Path
 
 import llvmlite
 
+from ...dialects.cache_folder import CacheFolder
 from ...dialects.deadline import check_time
-from .cache_folder import CacheFolder
 from .isa import Isa
 from .parallel import compile_objects
 

@@ -37,6 +37,7 @@ from ...dialects.kernel import (
 )
 from ...dialects.op_reference import evaluate_op
 from ...dialects.program import Program, main_of, return_of, where
+from ...dialects.schedule import tile_of
 from ...dialects.types import (
     Array,
     Tensor,
@@ -59,7 +60,7 @@ from .loops import emit_loops
 from .object_cache import ObjectCache
 from .runner import ROW, Pool, Table
 from .tiled_product import lower_tiled_product
-from .tiles import emit_tiles, tile_of
+from .tiles import emit_tiles
 
 ARENA = "isoform.arena_bytes"
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...dialects.cache_folder import CacheFolder
 from ...dialects.errors import UserError
 from ...dialects.files import atomic_write
 from ...dialects.types import Array
-from .cache_folder import CacheFolder
 from .execute import ALIGNMENT, Alarm, Execution, Input, Patch, View, alarms_in, room
 from .jit import Library
 from .runner import ROW, Pool, Table

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, f32
+from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from ...dialects.algebra import ScopeOp
@@ -30,6 +30,7 @@ from ...dialects.index import iterators, row_major_strides
 from ...dialects.kernel import KernelOp, TiledProductOp
 from ...dialects.program import where
 from ...dialects.scalars import Read
+from ...dialects.schedule import tile_of, tiles_of
 from ...dialects.types import Array, tensor_type
 from ..algebra_to_kernel.match import factors
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
@@ -41,11 +42,9 @@ from .isa import Isa
 from .microkernel import Fetch, Reads, Tile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .nest import Buffers
-from .tiles import Target, Tiles, Tiling, literals_of, tile_of
+from .tiles import Target, Tiles, Tiling, literals_of
 from .types import F32, I64, PTR, Index, Value
 
-# The name of the schedule's entry that says how many tiles make a block.
-TILES = "tiles"
 # What transformed tiles and products of a block may take of the stack and the second-level cache.
 BLOCK_BYTES = 704 << 10
 # A thread's stack holds several times as much where isoform runs.
@@ -163,10 +162,8 @@ class _TiledProduct:
         self.inverse = self._inverse()
 
     def _block(self) -> int:
-        found = self.op.schedule.data.get(TILES) if self.op.schedule is not None else None
-        if isinstance(found, IntegerAttr):
-            return max(1, found.value.data)
-        return BLOCK_TILES
+        found = tiles_of(self.op)
+        return BLOCK_TILES if found is None else max(1, found)
 
     def _schedule(self, rows: int) -> tuple[int, int]:
         """The register block, as that of a product of so many rows (few are another matter)."""

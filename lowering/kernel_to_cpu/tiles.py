@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.algebra import ScopeOp
@@ -21,6 +20,7 @@ from ...dialects.index import Index as Affine
 from ...dialects.index import normalise, points
 from ...dialects.kernel import KernelOp, LoopsOp, physical
 from ...dialects.scalars import Read
+from ...dialects.schedule import tile_of
 from ...dialects.types import Array, tensor_type
 from ..algebra_to_kernel.match import factors
 from .access import Access, Point, Vector, compute_type, emit_index, read, rounded, store
@@ -34,12 +34,6 @@ from .scalar_code import CONTRACTION, combine, emit_body, identity
 from .types import F32, I64, Index, Value, constant
 
 Place = tuple[int, ...]
-
-
-def tile_of(op: KernelOp) -> tuple[int, ...] | None:
-    """The tile extents of the result's traversals, if the schedule has them."""
-    found = op.schedule.data.get("tile") if op.schedule is not None else None
-    return tuple(int(n) for n in found.get_values()) if isinstance(found, DenseArrayBase) else None
 
 
 @dataclass

@@ -6,13 +6,12 @@ where something is compiled or looked up, never at start-up.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import llvmlite
 
+from ...dialects.files import hash_of_sources
 from .isa import Isa
 
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -35,13 +34,3 @@ def machine_kind() -> str:
 @cache
 def _of_sources() -> str:
     return hash_of_sources([_PACKAGE / name for name in SOURCES])
-
-
-def hash_of_sources(paths: Sequence[Path]) -> str:
-    """A hash of the contents of Python files, and of those in folders, by name."""
-    digest = hashlib.sha256()
-    for path in paths:
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.name}\0".encode())
-            digest.update(file.read_bytes())
-    return digest.hexdigest()

@@ -16,8 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...lowering.kernel_to_cpu.cache_folder import CacheFolder
-from ...lowering.kernel_to_cpu.version import hash_of_sources, machine_kind
+from ...dialects.cache_folder import CacheFolder
+from ...dialects.files import hash_of_sources
+from ...lowering.targets import CPU
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Remembered:
 
 
 def _name(key: Sequence[str]) -> str:
-    text = "\0".join([*key, _rules_version(), machine_kind()])
+    text = "\0".join([*key, _rules_version(), CPU.generator().machine_kind()])
     return f"derived-{hashlib.sha256(text.encode()).hexdigest()[:32]}.json"
 
 

@@ -10,8 +10,8 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from ...dialects.files import hash_of_sources
 from ...dialects.program import Program
-from ...lowering.kernel_to_cpu.version import hash_of_sources
 from ..cost import Costs
 from ..derivation.remembered import Decision, Remembered
 from ..search_result import Limits, Rejected, SearchResult, StopReason

@@ -10,11 +10,8 @@ from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, i64
 from xdsl.ir import Operation
 
 from ...dialects.floats import BITS, Floats, Label
-from ...dialects.kernel import ConvOp, GemmOp, KernelOp
-from ...lowering.kernel_to_cpu.contraction import conv_schedules, gemm_schedules
-from ...lowering.kernel_to_cpu.isa import Isa
-from ...lowering.kernel_to_cpu.tiled_product import block_tiles
-from ...lowering.kernel_to_cpu.types import F32
+from ...dialects.kernel import ConvOp, KernelOp
+from ...lowering.code_generator import CodeGenerator
 from ..transposed_product import RULE, TransposedProduct, as_product, is_transposed
 from ..winograd import (
     Form,
@@ -57,7 +54,7 @@ class Alternative:
         return self.floats.label is Label.BITS
 
 
-def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
+def alternatives(op: KernelOp, generator: CodeGenerator, effort: str) -> list[Alternative]:
     """What to compare for an op, the direct way first.
 
     Args:
@@ -67,12 +64,15 @@ def alternatives(op: KernelOp, isa: Isa, effort: str) -> list[Alternative]:
     if effort == "quick":
         return found
     if isinstance(op, ConvOp) and work_of(op) >= LEAST_MACS:
-        found += _winograd(op, effort)
-    if isinstance(op, ConvOp) and _few_features(op, isa) and work_of(op) >= LEAST_MACS:
+        found += _winograd(op, generator, effort)
+    if isinstance(op, ConvOp) and _few_features(op, generator) and work_of(op) >= LEAST_MACS:
         found.append(Alternative(RULE, _as_product, TransposedProduct.floats))
     if effort == "max":
         found += [
-            Alternative(name, _schedule(values), BITS) for name, values in _schedules(op, isa)
+            Alternative(
+                f"{DIRECT}-{rows}x{vectors}", _schedule({"rows": rows, "vectors": vectors}), BITS
+            )
+            for rows, vectors in generator.register_blocks(op)
         ]
     return found
 
@@ -82,7 +82,7 @@ def work_of(op: KernelOp) -> int:
     return math.prod(op.scopes[0].extents)
 
 
-def _winograd(op: ConvOp, effort: str) -> list[Alternative]:
+def _winograd(op: ConvOp, generator: CodeGenerator, effort: str) -> list[Alternative]:
     """The forms of Winograd that apply: as three kernels, the largest (or all) also as one."""
     known = OF_TWO if longest_window(op) == 2 else WHOLE
     whole = [form for form in known if applies(op, form)]
@@ -90,7 +90,8 @@ def _winograd(op: ConvOp, effort: str) -> list[Alternative]:
     # Of windows of one dim or more than three taps the smaller form was never the faster one.
     spare = forms[:-1] if effort == "default" and not is_square(op, 3) else []
     found = [_form(form, None, spare=form in spare) for form in forms]
-    blocks = [(form, block_of(op, form)) for form in (forms if effort == "max" else forms[-1:])]
+    as_one = forms if effort == "max" else forms[-1:]
+    blocks = [(form, _block(op, form, generator)) for form in as_one]
     return found + [_form(form, tiles) for form, tiles in blocks if tiles]
 
 
@@ -105,9 +106,9 @@ def _form(form: Form, tiles: int | None, *, spare: bool = False) -> Alternative:
     return Alternative(name, apply, Winograd.floats, spare)
 
 
-def _few_features(op: ConvOp, isa: Isa) -> bool:
+def _few_features(op: ConvOp, generator: CodeGenerator) -> bool:
     """Whether a transposed convolution leaves lanes of its vectors empty."""
-    return is_transposed(op) and features_of(op) < isa.lanes(F32)
+    return is_transposed(op) and features_of(op) < generator.lanes
 
 
 def _as_product(op: KernelOp) -> Sequence[Operation]:
@@ -115,24 +116,9 @@ def _as_product(op: KernelOp) -> Sequence[Operation]:
     return as_product(op)
 
 
-def block_of(op: ConvOp, form: Form) -> int:
+def _block(op: ConvOp, form: Form, generator: CodeGenerator) -> int:
     """How many tiles of a form are worked on at a time; 0 if too few fit a cache."""
-    return block_tiles(*sizes_of(op, form), features_of(op))
-
-
-def _schedules(op: KernelOp, isa: Isa) -> list[tuple[str, dict[str, int]]]:
-    """Register blocks beyond the default one, as `direct-ROWSxVECTORS`."""
-    match op:
-        case ConvOp():
-            found = conv_schedules(op, isa)
-        case GemmOp():
-            found = gemm_schedules(op, isa)
-        case _:
-            found = []
-    return [
-        (f"{DIRECT}-{rows}x{vectors}", {"rows": rows, "vectors": vectors})
-        for rows, vectors in found
-    ]
+    return generator.block_tiles(*sizes_of(op, form), features_of(op))
 
 
 def _schedule(values: dict[str, int]) -> Callable[[KernelOp], Sequence[Operation]]:
@@ -144,6 +130,6 @@ def _schedule(values: dict[str, int]) -> Callable[[KernelOp], Sequence[Operation
     return apply
 
 
-def named(name: str, op: KernelOp, isa: Isa) -> Alternative | None:
+def named(name: str, op: KernelOp, generator: CodeGenerator) -> Alternative | None:
     """The alternative a cost file names, if it (still) exists for the op."""
-    return next((a for a in alternatives(op, isa, "max") if a.name == name), None)
+    return next((a for a in alternatives(op, generator, "max") if a.name == name), None)

@@ -14,9 +14,9 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
+from ...dialects.cache_folder import CacheFolder
 from ...dialects.errors import UserError
-from ...lowering.kernel_to_cpu.cache_folder import CacheFolder
-from ...lowering.kernel_to_cpu.version import machine_kind
+from ...lowering.targets import CPU
 from ..cost_file import CostFile, load_cost_file
 
 TARGET = "cpu"
@@ -29,7 +29,7 @@ def database_path() -> Path | None:
     folder = CacheFolder()
     if folder.path is None or not folder.usable:
         return None
-    kind = hashlib.sha256(machine_kind().encode()).hexdigest()
+    kind = hashlib.sha256(CPU.generator().machine_kind().encode()).hexdigest()
     return folder.path / "costs" / f"cpu-{kind[:16]}.json"
 
 

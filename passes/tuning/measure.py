@@ -29,7 +29,7 @@ from ...dialects.scope_builder import ScopeBuilder, Source
 from ...dialects.types import Array, Tensor, is_float, tensor_type, to_numpy
 from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel.convert import enclose
-from ...lowering.kernel_to_cpu.session import CpuSession
+from ...lowering.targets import CPU
 from ..assign_layouts import grow_halo
 from ..fuse_tiles import FuseTiles
 from ..plan_memory import PlanMemory
@@ -58,7 +58,7 @@ def measure(
     """Time every alternative of an op in turn, `ROUNDS` times; the first one is the yardstick."""
     trials = [_trial(op, constants, choice, seed) for choice in choices]
     inputs = _inputs(trials[0][0], seed)
-    sessions = CpuSession.together([program for program, _ in trials], threads=1)
+    sessions = CPU.generator().sessions([program for program, _ in trials])
     outputs = [session.run(inputs) for session in sessions]
     times: list[list[float]] = [[] for _ in trials]
     for _ in range(ROUNDS):

@@ -19,8 +19,7 @@ from ...dialects.floats import MIXED, Allowed, Floats
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import main_of
 from ...lowering.algebra_to_kernel.constant import constant_values
-from ...lowering.kernel_to_cpu.isa import Isa
-from ...lowering.kernel_to_cpu.parallel import kept_workers
+from ...lowering.targets import CPU
 from ..cost_file import CostFile, Measured
 from ..signature import key, signature
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
@@ -84,7 +83,7 @@ class Tune(ModulePass):
         ]
         known, new = self._known(), CostFile(TARGET)
         try:
-            with kept_workers():
+            with CPU.generator().keep_workers():
                 for text, group in _by_signature(kernels, constants).items():
                     check_time()
                     choice = self._choose(text, group[0], constants, known, new)
@@ -117,14 +116,14 @@ class Tune(ModulePass):
         self, text: str, op: KernelOp, constants: set[SSAValue], known: CostFile, new: CostFile
     ) -> _Choice:
         """The alternative to use: what was measured before, else what is measured now."""
-        isa = Isa.host()
-        label = f"tune {GENERATION} {isa.name} tolerance={self.tolerance:g} {self.effort}"
+        generator = CPU.generator()
+        label = f"tune {GENERATION} {generator.name} tolerance={self.tolerance:g} {self.effort}"
         label += " strict-nan" if self.strict_nan else ""
         entry = known.ops.get(key(f"{label}: {text}"))
-        if entry is not None and (old := named(entry.algorithm, op, isa)) is not None:
+        if entry is not None and (old := named(entry.algorithm, op, generator)) is not None:
             return _Choice(old, entry)
         allowed = Allowed(strict_nan=self.strict_nan)
-        choices = [c for c in alternatives(op, isa, self.effort) if allowed.allows(c.floats)]
+        choices = [c for c in alternatives(op, generator, self.effort) if allowed.allows(c.floats)]
         if len(choices) == 1:
             return _Choice(choices[0], None)
         results = self._measure(op, constants, choices)

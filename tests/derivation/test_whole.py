@@ -13,6 +13,7 @@ from xdsl.parser import Parser
 from isoform.compiler.levels import run_passes
 from isoform.compiler.registry import make_context
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.cache_folder import CacheFolder
 from isoform.dialects.canonical_types import Read, Scope, leaf
 from isoform.dialects.errors import UserError
 from isoform.dialects.index import Index, iterators
@@ -20,7 +21,6 @@ from isoform.dialects.program import Program, keep_names, main_of, pipeline_of
 from isoform.dialects.types import Array
 from isoform.dialects.weights_only import weights_only
 from isoform.lowering.algebra_to_kernel.iterator_table import Match
-from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile

@@ -43,6 +43,17 @@ def test_imports_go_down_only(path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.parametrize("path", python_files("passes"), ids=lambda p: str(p.relative_to(ROOT)))
+def test_passes_import_no_code_generator(path: Path) -> None:
+    """What they may ask of one is `lowering/code_generator.py`."""
+    wrong = [
+        f"{path}:{line}: imports {name}; ask `Target.generator()`"
+        for line, name in imported_modules(path)
+        if name.startswith((".lowering.kernel_to_cpu", ".lowering.kernel_to_cuda"))
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize(
     "path",
     python_files("tests", "examples", "benchmarks", "scripts"),

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cpu.cache_folder import SWEPT, default_folder
+from isoform.dialects.cache_folder import SWEPT, default_folder
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
 from isoform.lowering.kernel_to_cpu.module import KernelCode, Module, kernel

@@ -323,7 +323,7 @@ def test_a_wrong_limit_is_one_line(environment):
 
 def test_a_full_disk_is_no_cache(tmp_path, monkeypatch):
     from isoform.dialects import files
-    from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
+    from isoform.dialects.cache_folder import CacheFolder
 
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from isoform.dialects import files
+from isoform.dialects.cache_folder import CacheFolder
 from isoform.lowering.kernel_to_cpu import version
-from isoform.lowering.kernel_to_cpu.cache_folder import CacheFolder
 from isoform.passes.cost_file import CostFile, Measured
 from isoform.passes.derivation.remembered import Decision, Remembered
 from isoform.passes.tuning.database import (
@@ -36,13 +37,13 @@ def test_a_changed_source_is_another_hash(tmp_path: Path) -> None:
     folder.mkdir()
     file = folder / "gemm.py"
     file.write_text("rows = 6\n")
-    before = version.hash_of_sources([folder])
+    before = files.hash_of_sources([folder])
     os.utime(file, (1, 1))
-    assert version.hash_of_sources([folder]) == before, "the contents count, not the time"
+    assert files.hash_of_sources([folder]) == before, "the contents count, not the time"
     file.write_text("rows = 8\n")
-    changed = version.hash_of_sources([folder])
+    changed = files.hash_of_sources([folder])
     file.rename(folder / "conv.py")
-    assert len({before, changed, version.hash_of_sources([folder])}) == 3
+    assert len({before, changed, files.hash_of_sources([folder])}) == 3
 
 
 def test_every_source_that_is_hashed_is_there() -> None:

@@ -12,8 +12,8 @@ from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp, GemmOp
 from isoform.dialects.program import Program
-from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.lowering.targets import CPU
 from isoform.passes.equivalence import compare
 from isoform.passes.plan_memory import PlanMemory
 from isoform.passes.transposed_product import TransposedProduct
@@ -103,5 +103,5 @@ def test_it_is_measured_where_lanes_would_be_empty(features: int, offered: bool)
     for name in LOWER_TO_KERNEL:
         run_passes(result, name)
     conv = next(op for op in result.main.body.block.ops if isinstance(op, ConvOp))
-    names = [a.name for a in alternatives(conv, Isa.host(), "default")]
+    names = [a.name for a in alternatives(conv, CPU.generator(), "default")]
     assert ("transposed-product" in names) == offered

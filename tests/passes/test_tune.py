@@ -122,13 +122,13 @@ def test_measuring_for_real_gives_times_and_errors(
     window: tuple[int, int], names: list[str]
 ) -> None:
     from isoform.lowering.algebra_to_kernel.constant import constant_values
-    from isoform.lowering.kernel_to_cpu.isa import Isa
+    from isoform.lowering.targets import CPU
     from isoform.passes.tuning.alternatives import alternatives
     from isoform.passes.tuning.measure import measure
 
     p = program(window)
     op = next(op for op in p.main.body.block.ops if isinstance(op, ConvOp))
-    choices = alternatives(op, Isa.host(), "default")
+    choices = alternatives(op, CPU.generator(), "default")
     results = measure(op, constant_values(p.module), choices, seed=0)
     assert [r.alternative.name for r in results] == names
     assert all(r.seconds > 0 for r in results)

@@ -12,8 +12,8 @@ import stat
 import time
 from pathlib import Path
 
-from ...dialects.errors import UserError
-from ...dialects.files import write_whole
+from .errors import UserError
+from .files import write_whole
 
 LIMIT_MIB = 1024
 

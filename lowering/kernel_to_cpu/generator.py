@@ -1,0 +1,60 @@
+"""What passes ask of the CPU's kernels (`CodeGenerator`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+from ...dialects.kernel import ConvOp, GemmOp, KernelOp
+from ...dialects.program import Program
+from . import tiled_product
+from .contraction import conv_schedules, gemm_schedules
+from .isa import Isa
+from .parallel import kept_workers
+from .session import CpuSession
+from .types import F32
+from .version import machine_kind
+
+
+@dataclass(frozen=True)
+class CpuGenerator:
+    """The CPU's code generator, for the instruction set of this machine unless told."""
+
+    isa: Isa = field(default_factory=Isa.host)
+
+    @property
+    def name(self) -> str:
+        """The name of the instruction set."""
+        return self.isa.name
+
+    @property
+    def lanes(self) -> int:
+        """How many float32 numbers a vector register holds."""
+        return self.isa.lanes(F32)
+
+    def machine_kind(self) -> str:
+        """The instruction set, the compiler of the kernels, and the sources that make them."""
+        return machine_kind()
+
+    def register_blocks(self, op: KernelOp) -> list[tuple[int, int]]:
+        """Those of convolutions and products; other kernels have one."""
+        match op:
+            case ConvOp():
+                return conv_schedules(op, self.isa)
+            case GemmOp():
+                return gemm_schedules(op, self.isa)
+            case _:
+                return []
+
+    def block_tiles(self, tiles: int, places: int, channels: int, features: int) -> int:
+        """As many as leave the block in the second-level cache."""
+        return tiled_product.block_tiles(tiles, places, channels, features)
+
+    def sessions(self, programs: Sequence[Program]) -> Sequence[CpuSession]:
+        """Sessions of one thread each."""
+        return CpuSession.together(programs, threads=1)
+
+    def keep_workers(self) -> AbstractContextManager[None]:
+        """Keep the compiling processes."""
+        return kept_workers()
