@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
-from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
 
 from . import scalars
 from .algebra import ScopeOp
+from .canonical_casts import converted
 from .canonical_scope import (
     ONE,
     ZERO,
@@ -204,9 +204,7 @@ class _Reader:
         value = self._settled(value, source)
         if is_bool(target):
             return self._truth(value)
-        if _embeds(source, target):
-            return value
-        return apply(f"cast.{target}", [value], self.extents)
+        return converted(value, source, target, self.extents)
 
     def _settled(self, value: Expr, element: Attribute | None) -> Expr:
         """What stands for a value: of an integer the polynomial wrapped, where it may leave."""
@@ -319,21 +317,3 @@ def literal_value(literal: float | int | bool) -> Expr:
     if isinstance(literal, float) and not math.isfinite(literal):
         return Expr((Term(ONE, (), (Symbol(str(literal)),)),))
     return constant(Fraction(literal))
-
-
-def _embeds(source: Attribute, target: Attribute) -> bool:
-    """Whether a conversion changes no value: to a wider float, or from an integer to anything.
-
-    Integers to floats rounding aside; to other integers as a class (wrapping.py).
-    """
-    if is_float(target):
-        return not is_float(source) or _width(source) <= _width(target)
-    return not is_float(source)
-
-
-def _width(element: Attribute) -> int:
-    if isinstance(element, IntegerType):
-        return element.width.data
-    width = getattr(element, "bitwidth", None)
-    assert isinstance(width, int)
-    return width

@@ -122,6 +122,35 @@ def finite_range(element: Attribute) -> tuple[float, float]:
     return float(info.min), float(info.max)
 
 
+def holds(wide: Attribute, narrow: Attribute) -> bool:
+    """Whether every number of the type `narrow` is a number of the type `wide`."""
+    if is_float(narrow):
+        if not is_float(wide):
+            return False
+        more, less = (ml_dtypes.finfo(to_numpy(e)) for e in (wide, narrow))
+        lowest = less.minexp - less.nmant >= more.minexp - more.nmant  # the least denormals
+        return less.nmant <= more.nmant and less.maxexp <= more.maxexp and lowest
+    low, high = integer_range(narrow)
+    if is_float(wide):
+        return holds_range(wide, low, high)
+    least, greatest = integer_range(wide)
+    return least <= low and high <= greatest
+
+
+def holds_range(element: Attribute, low: int, high: int) -> bool:
+    """Whether a float type has every whole number from `low` to `high`."""
+    info = ml_dtypes.finfo(to_numpy(element))
+    return max(-low, high) <= min(2 ** (info.nmant + 1), int(float(info.max)))
+
+
+def integer_range(element: Attribute) -> tuple[int, int]:
+    """The least and the greatest number of an integer type; of booleans 0 and 1."""
+    if is_bool(element):
+        return 0, 1
+    info = np.iinfo(to_numpy(element))
+    return int(info.min), int(info.max)
+
+
 def byte_width(element: Attribute) -> int:
     """Bytes of one element."""
     return to_numpy(element).itemsize

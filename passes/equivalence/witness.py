@@ -76,7 +76,8 @@ def draw(name: str, type_: Tensor, seed: int, scale: float) -> Array:
         return rng.integers(0, 2, type_.get_shape()) > 0
     if not is_float(type_.element_type):
         return _whole(rng, type_, seed, scale)
-    return rng.normal(size=type_.get_shape()) * scale
+    drawn = rng.normal(size=type_.get_shape()) * scale
+    return drawn.astype(to_numpy(type_.element_type)).astype(np.float64)  # inputs have their type
 
 
 def _whole(rng: np.random.Generator, type_: Tensor, seed: int, scale: float) -> Array:
