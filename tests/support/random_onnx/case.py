@@ -15,8 +15,6 @@ Array = np.ndarray
 
 # How far beyond the spread of the noisy twins a result may be.
 SLACK = 16.0
-# Below this two results are the same: onnxruntime's Sigmoid of -25 is 0, in float32.
-TINY = 1e-9
 
 
 def is_float(dtype: np.dtype) -> bool:
@@ -31,12 +29,20 @@ def epsilon(dtype: np.dtype) -> float:
 
 @dataclass
 class Value:
-    """A tensor of the model: its name, what onnxruntime computed, and its noisy twins."""
+    """A tensor of the model: its name, what onnxruntime computed, and its noisy twins.
+
+    `grain` is the relative spacing of the coarsest floats that it was computed from.
+    """
 
     name: str
     array: Array
     twins: tuple[Array, Array]
     is_input: bool = False
+    grain: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.is_float:
+            self.grain = max(self.grain, epsilon(self.dtype))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,8 +70,9 @@ class Value:
             spread = np.max([np.abs(t - exact) for t in twins], axis=0, initial=0.0)
             finite = np.isfinite(exact) & np.all([np.isfinite(t) for t in twins], axis=0)
             scale = np.abs(exact[np.isfinite(exact)]).max(initial=0.0)
-            bound = SLACK * spread + 8 * epsilon(self.dtype) * (np.abs(exact) + 0.5 * scale)
-            bound += max(TINY, 16 * float(ml_dtypes.finfo(self.dtype).smallest_normal))
+            bound = SLACK * spread + 8 * self.grain * (np.abs(exact) + 0.5 * scale)
+            # onnxruntime's Sigmoid and Softplus err by so much near 0: they are 0 at -25.
+            bound += self.grain + 16 * float(ml_dtypes.finfo(self.dtype).smallest_normal)
         same_kind = np.all([_kind(t) == _kind(exact) for t in twins], axis=0)
         bound = np.where(finite, bound, np.where(same_kind, 0.0, np.inf))
         return np.where(spread > 0.05 * np.maximum(np.abs(exact), 1e-3), np.inf, bound)

@@ -54,6 +54,9 @@ def activation(g: Grower) -> None:
     match kind:
         case "HardSigmoid":
             g.add(kind, [x], alpha=a / 5, beta=round(g.rng.uniform(0.2, 0.6), 3))
+        case "ThresholdedRelu":
+            # By the specification alpha is rounded to the operand's type, onnxruntime's is not.
+            g.add(kind, [x], alpha=round(8 * a) / 8)
         case "Gelu":
             g.add(kind, [x], approximate=g.rng.choice(("none", "tanh")))
         case "Shrink":

@@ -22,8 +22,8 @@ BOOL = np.dtype(bool)
 # Results are kept below this many elements and this magnitude.
 MOST_ELEMENTS = 6000
 LARGEST = 3e3
-# Ops that compute integers by way of floats: past the integers' range nothing is specified.
-BY_FLOATS = ("Pow", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp")
+# Ops that onnxruntime computes by way of float64, also on integers: past 2^53 it rounds.
+BY_FLOATS = ("Pow", "ReduceL2", "ReduceProd")
 # Ops that compute places in their operand: onnxruntime does it in float32.
 AT_PLACES = ("GridSample", "Resize")
 
@@ -191,10 +191,11 @@ class Grower:
         for name, (array, one, other, *far) in zip(names, zip(*found, strict=True), strict=True):
             if not self._tame(array, one, other) or _jumps(array, one, other, far):
                 return None
-            if op_type in BY_FLOATS and array.dtype.kind == "i" and np.any(_at_end(array)):
+            if op_type in BY_FLOATS and array.dtype.kind == "i" and np.any(_is_large(array)):
                 return None
             twins = self._noisy(one, units)[0], self._noisy(other, units)[1]
-            results.append(Value(name, array, twins))
+            grain = max((v.grain for v in given), default=0.0)
+            results.append(Value(name, array, twins, grain=grain))
         self.nodes.extend(nodes)
         self.made.update((v.name, v) for v in results)
         if keep:
@@ -287,10 +288,11 @@ def _jumps(array: Array, one: Array, other: Array, far: Sequence[Array]) -> bool
     return bool(np.any(moved))
 
 
-def _at_end(array: Array) -> Array:
-    """Where integers are the least or the largest of their dtype."""
+def _is_large(array: Array) -> Array:
+    """Where integers are at the end of their type, or not all floats have them."""
     info = np.iinfo(array.dtype)
-    return (array == info.min) | (array == info.max)
+    wide = array.astype(np.float64)
+    return (array == info.min) | (array == info.max) | (np.abs(wide) >= 2.0**53)
 
 
 def outer_names(node: onnx.NodeProto) -> set[str]:
