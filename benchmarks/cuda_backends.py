@@ -40,7 +40,7 @@ from isoform.lowering.kernel_to_cuda.pycuda_runtime import open_device
 from isoform.lowering.kernel_to_cuda.schedule import (
     MOST_SUMS,
     SHARED_BYTES,
-    Tiling,
+    TileSizes,
     default_tiling,
     modelled,
     tile_sizes,
@@ -51,7 +51,7 @@ from isoform.lowering.kernel_to_cuda.tiled import is_tiled
 from isoform.lowering.targets import Target, target_named
 from isoform.passes.cost import Costs
 
-PLAIN = Tiling((1, 16, 1, 1), (1, 16, 1, 1))
+PLAIN = TileSizes((1, 16, 1, 1), (1, 16, 1, 1))
 # Of the best tilings by the model, those tried until one does not spill (or measured).
 TRIED = 8
 
@@ -147,27 +147,27 @@ class Shape:
         parts = (found.batch, found.rows, found.columns, found.depth)
         return cls(*(found.size(part) for part in parts))
 
-    def default(self) -> Tiling:
+    def default(self) -> TileSizes:
         """The tiling without a search."""
         return default_tiling(self.rows, self.columns, self.depth, self.batch)
 
-    def ranked(self) -> list[Tiling]:
+    def ranked(self) -> list[TileSizes]:
         """All tilings that fit, the fastest by the model first."""
         return sorted(tilings(), key=lambda t: (self.work(t), -t.step, t.sums, t.threads))
 
-    def work(self, tiling: Tiling) -> float:
+    def work(self, tiling: TileSizes) -> float:
         """Multiplications that one multiprocessor has time for."""
         return modelled(tiling, self.rows, self.columns, self.batch) * self.depth
 
 
-def tilings() -> Iterator[Tiling]:
+def tilings() -> Iterator[TileSizes]:
     """More than the default chooses from: up to 16 results a side, deeper and shallower steps."""
     for threads, across in product((512, 256, 128, 64, 32), (64, 32, 16, 8, 4, 2)):
         for high, wide, step in product((16, 8, 4, 2, 1), (16, 8, 4, 2, 1), (4, 8, 16, 32)):
             if across <= threads:
                 sides = (threads // across, high), (across, wide)
                 rows, columns = (tile_sizes(*side) for side in sides)
-                made = Tiling(rows, columns, (step, 1), 4, step)
+                made = TileSizes(rows, columns, (step, 1), 4, step)
                 if made.sums <= MOST_SUMS and made.shared_bytes(4) <= SHARED_BYTES:
                     yield made
 
@@ -187,7 +187,7 @@ def modelled_row(operator: Operator, target: Target) -> dict[str, Any]:
     seconds, algorithm = min(Costs(target).ways(op, fresh))
     moved = sum(byte_size(tensor_type(v)) for v in (*op.operands, *op.results))
 
-    def us(tiling: Tiling) -> float:
+    def us(tiling: TileSizes) -> float:
         rate = target.peak["f32"] / 2 / target.units
         busy = max(shape.work(tiling) / rate, moved / target.bandwidth)
         return round((busy + target.launch) * 1e6, 1)
@@ -204,7 +204,7 @@ def modelled_row(operator: Operator, target: Target) -> dict[str, Any]:
     }
 
 
-def fitting(operator: Operator, shape: Shape) -> Tiling:
+def fitting(operator: Operator, shape: Shape) -> TileSizes:
     """The best tiling by the model that does not spill; not checked where NVRTC is missing."""
     ranked = shape.ranked()
     for tiling in islice(ranked, TRIED):
@@ -218,7 +218,7 @@ def fitting(operator: Operator, shape: Shape) -> Tiling:
     return shape.default()
 
 
-def scheduled(operator: Operator, tiling: Tiling | None, library: str = "") -> Program:
+def scheduled(operator: Operator, tiling: TileSizes | None, library: str = "") -> Program:
     """The operator's program with these tiles, or by a library."""
     program = place(operator.program(), target="cuda")
     chosen: dict[str, Attribute] = {}
@@ -259,7 +259,7 @@ def measured(program: Program, device: DeviceRuntime) -> float:
         session.close()
 
 
-def described(tiling: Tiling) -> str:
+def described(tiling: TileSizes) -> str:
     """Results of a block, of a thread, and the depth of a step."""
     size = f"{tiling.block_rows}x{tiling.block_columns}x{tiling.step}"
     return f"{size}, {tiling.threads} threads, {tiling.sums} results each"

@@ -45,7 +45,7 @@ from isoform.passes.derivation import whole
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Roots
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
-from isoform.passes.derivation.search import Result, Searcher, Settings, State
+from isoform.passes.derivation.search import DerivationState, Result, Searcher, Settings
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import Residues, draw_primes
@@ -101,11 +101,13 @@ def main() -> None:
         check_table(cases)
 
 
-def find(case: Case, exact: bool = False, depth: int | None = None) -> tuple[State | None, Result]:
+def find(
+    case: Case, exact: bool = False, depth: int | None = None
+) -> tuple[DerivationState | None, Result]:
     """Search for the case's goal; `exact` wants it with no layout kernels at all."""
-    found: list[State] = []
+    found: list[DerivationState] = []
 
-    def watch(state: State) -> bool:
+    def watch(state: DerivationState) -> bool:
         match = case.reached(state.roots)
         if match is not None and (not exact or all(match.direct)):
             found.append(state)

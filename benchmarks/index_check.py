@@ -26,7 +26,7 @@ from isoform.dialects.kernel import CallOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array
 from isoform.lowering.kernel_to_cpu import session
-from isoform.lowering.kernel_to_cpu.arithmetic import Arithmetic
+from isoform.lowering.kernel_to_cpu.arithmetic import ArithmeticEmitter
 from isoform.lowering.kernel_to_cpu.contraction import Call
 from isoform.lowering.kernel_to_cpu.gather import lower_gather
 from isoform.lowering.kernel_to_cpu.isa import Isa
@@ -53,12 +53,12 @@ def lookup(rows: int, width: int, places: tuple[int, ...]) -> Program:
 
 def unchecked(op: CallOp, isa: Isa) -> list[Call]:
     """The same kernel, its alarm never set."""
-    real = Arithmetic.compare
+    real = ArithmeticEmitter.compare
 
-    def compare(self: Arithmetic, kind: str, *operands: Value) -> Value:
+    def compare(self: ArithmeticEmitter, kind: str, *operands: Value) -> Value:
         return constant(I1, 0) if kind == "ne" else real(self, kind, *operands)
 
-    with patch.object(Arithmetic, "compare", compare):
+    with patch.object(ArithmeticEmitter, "compare", compare):
         return lower_gather(op, isa)
 
 

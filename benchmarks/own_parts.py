@@ -21,7 +21,7 @@ from isoform.lowering.kernel_to_cpu.emit import Emitter
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
 from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
+from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
 from isoform.lowering.kernel_to_cpu.types import F32, Index, Type, Value
 
 STEPS = 4000
@@ -97,13 +97,13 @@ def threads() -> tuple[float, float]:
     rows = np.zeros(ROWS, ROW)
     rows["fn"], rows["items"] = library.address(code.symbol), items
     rows["args"] = arguments.ctypes.data
-    table = Table(rows)
+    table = KernelTable(rows)
     kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     function = kind(library.address(code.symbol))
     part = items // THREADS
 
     with Pool(THREADS) as pool, ThreadPoolExecutor(THREADS - 1) as python:
-        runner = Runner(pool)
+        runner = TableRunner(pool)
 
         def shared() -> None:
             address = arguments.ctypes.data

@@ -46,7 +46,7 @@ from isoform.passes.cost import Costs
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.by_hand import replace_op
 from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
-from isoform.passes.derivation.step import Step
+from isoform.passes.derivation.step import DerivationStep
 from isoform.passes.derivation.whole import search as derive_program
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.field import Evaluator
@@ -66,7 +66,7 @@ from isoform.passes.partial.search import (
     shrunk,
 )
 from isoform.passes.partial.split_points import mask_by_split_points
-from isoform.passes.partial.whole import Settings
+from isoform.passes.partial.whole import MutationSettings
 from isoform.passes.partial.whole import search as search_program
 from isoform.passes.search_result import Limits
 from isoform.testing.derivation_cases import conv
@@ -260,7 +260,7 @@ def rewritten(program: Program, results: Sequence[Scope]) -> Program:
     made = program.clone()
     _, values = lifted(made)
     for op, result in zip(scope_ops(made.module), results, strict=True):
-        replace_op(made.module, op, Step(RULE, result), values)
+        replace_op(made.module, op, DerivationStep(RULE, result), values)
     return made
 
 
@@ -292,9 +292,9 @@ def measure(name: str, parsed: Any) -> dict[str, Any]:
 # What an ablation tries: a name, and how far the search goes. Rounds derive, too; the first row is
 # of derivation alone: equivalent programs in PET's sense.
 RULES = "rules alone"
-ALL = Settings(seconds=20.0, most=12)
+ALL = MutationSettings(seconds=20.0, most=12)
 UNFUSED = ("plain", "library", "pieces")
-ABLATIONS: tuple[tuple[str, Settings], ...] = (
+ABLATIONS: tuple[tuple[str, MutationSettings], ...] = (
     ("exact only", replace(ALL, kinds="exact")),
     ("partial only", replace(ALL, kinds="partial")),
     ("partial only, unfused", replace(ALL, kinds="partial", forms=UNFUSED)),

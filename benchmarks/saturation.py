@@ -40,8 +40,8 @@ from isoform.passes.saturation.extract import METHODS  # noqa: E402
 from isoform.passes.saturation.limits import Caps  # noqa: E402
 from isoform.passes.saturation.match import CYCLES  # noqa: E402
 from isoform.passes.saturation.ops import OpTable  # noqa: E402
-from isoform.passes.saturation.price import Prices  # noqa: E402
-from isoform.passes.saturation.search import Outcome, Settings, saturate_block  # noqa: E402
+from isoform.passes.saturation.price import NodePrices  # noqa: E402
+from isoform.passes.saturation.search import BlockOutcome, SaturationSettings, saturate_block  # noqa: E402
 from isoform.passes.search_result import Limits  # noqa: E402
 from isoform.passes.substitution import search as backtracking  # noqa: E402
 from isoform.passes.substitution.rule import Rule  # noqa: E402
@@ -76,15 +76,15 @@ class Case:
     seconds: float
     given: argparse.Namespace
 
-    def once(self, program: Program | None = None, **options: Any) -> Outcome:
+    def once(self, program: Program | None = None, **options: Any) -> BlockOutcome:
         """Saturate and extract the model from its IR on; a new copy each time."""
         program = zoo.build(self.model) if program is None else program
         table = OpTable()
-        prices = Prices(table, Costs(target_named(self.target)))
+        prices = NodePrices(table, Costs(target_named(self.target)))
         k_multi, seconds = options.pop("k_multi", 1), options.pop("seconds", 3600.0)
         caps = Caps(k_multi=k_multi, seconds=seconds, mebibytes=8192.0)
         options = {"extract_seconds": self.seconds, **options}
-        settings = Settings(rules=self.rules, caps=caps, **options)
+        settings = SaturationSettings(rules=self.rules, caps=caps, **options)
         with rare_collections():  # as passes run
             return saturate_block(program.main.body.block, table, prices, settings)
 
@@ -142,7 +142,7 @@ def cost_row(case: Case) -> Row:
 def backtrack_row(case: Case) -> Row:
     """Saturation against graph-substitute: same rules, same costs, n = 100, alpha = 1.0."""
     costs, program = Costs(target_named(case.target)), zoo.build(case.model)
-    settings = backtracking.Settings(rules=case.rules, alpha=1.0, programs=100)
+    settings = backtracking.SubstitutionSettings(rules=case.rules, alpha=1.0, programs=100)
     begun = time.perf_counter()
     found = backtracking.search(
         program, costs, Limits(case.given.backtrack), rules=case.rules, settings=settings
@@ -162,7 +162,7 @@ def backtrack_row(case: Case) -> Row:
 
 def measured_row(case: Case) -> Row:
     """CPU milliseconds (medians, in turns) of the program and of what each search makes of it."""
-    settings = backtracking.Settings(rules=case.rules, alpha=1.0, programs=100)
+    settings = backtracking.SubstitutionSettings(rules=case.rules, alpha=1.0, programs=100)
     costs, limits = Costs(target_named(case.target)), Limits(case.given.backtrack)
     original = zoo.build(case.model)
     found = backtracking.search(original, costs, limits, rules=case.rules, settings=settings)

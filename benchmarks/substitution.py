@@ -35,7 +35,7 @@ import onnx
 import onnxruntime
 
 from isoform.compiler import api, zoo
-from isoform.compiler.certificate import Work, certificate_of
+from isoform.compiler.certificate import CertifiedWork, certificate_of
 from isoform.compiler.inputs import draw_inputs
 from isoform.compiler.timing import difference, interleave, median
 from isoform.dialects.graph.contraction import ConvOp
@@ -45,7 +45,7 @@ from isoform.passes.cost import Costs
 from isoform.passes.search_result import Limits, SearchResult
 from isoform.passes.substitution.rule import Rule, operator_count
 from isoform.passes.substitution.rule_set import rules_named
-from isoform.passes.substitution.search import Settings, both_ways, search
+from isoform.passes.substitution.search import SubstitutionSettings, both_ways, search
 
 TASO: dict[str, tuple[float, float] | None] = {
     "tensat-bert": (13.6, 8.5),
@@ -103,7 +103,9 @@ def searched(
     program: Program, costs: Costs, setting: Setting, seconds: float, rules: Sequence[Rule]
 ) -> SearchResult:
     """What the search finds under a setting."""
-    settings = Settings((), setting.alpha, setting.programs, layouts=setting.layouts is True)
+    settings = SubstitutionSettings(
+        (), setting.alpha, setting.programs, layouts=setting.layouts is True
+    )
     if setting.layouts == "first":
         alone = replace(settings, layouts=True)
         program = search(program, costs, Limits(seconds), rules=(), settings=alone).program
@@ -122,7 +124,7 @@ def row(model: str, target: str, setting: Setting, given: argparse.Namespace) ->
     elapsed = time.perf_counter() - started
     after = costs.program(found.program).seconds
     rewrites = [asdict(applied) for applied in found.applied]
-    work = Work("graph-substitute", rewrites, 0)
+    work = CertifiedWork("graph-substitute", rewrites, 0)
     certificate = certificate_of(program, found.program, work, given.check_seconds)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

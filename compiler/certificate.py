@@ -37,7 +37,7 @@ MEMORY = "memory:"
 
 
 @dataclass(frozen=True)
-class Model:
+class NamedModel:
     """A model as a command line names it."""
 
     name: str
@@ -51,7 +51,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Work:
+class CertifiedWork:
     """What was done.
 
     Attributes:
@@ -65,7 +65,9 @@ class Work:
     tolerance: float = 0.0
 
 
-def certify(source: Model, result: Path, work: Work, path: Path, budget: float = 60.0) -> Verdict:
+def certify(
+    source: NamedModel, result: Path, work: CertifiedWork, path: Path, budget: float = 60.0
+) -> Verdict:
     """Compare the result, as it lies on disk, with its source and write the certificate.
 
     Raises:
@@ -73,7 +75,7 @@ def certify(source: Model, result: Path, work: Work, path: Path, budget: float =
             written.
     """
     folder = path.resolve().parent
-    made = Model(str(result))
+    made = NamedModel(str(result))
     before, after = source.load(), made.load()
     check_comparable(before, after)
     verdict = compare(before, after, seed=work.seed, budget=budget)
@@ -86,7 +88,7 @@ def certify(source: Model, result: Path, work: Work, path: Path, budget: float =
 
 
 def certificate_of(
-    source: Program, result: Program, work: Work, budget: float = 60.0
+    source: Program, result: Program, work: CertifiedWork, budget: float = 60.0
 ) -> dict[str, Any]:
     """The certificate of two programs in memory: hashes of their texts and weights.
 
@@ -107,7 +109,7 @@ def certified(source: Program, result: Program, report: Mapping[str, Any]) -> di
     Args:
         report: of that `optimize`.
     """
-    work = Work(pipeline_of(result.module), lasting_rewrites(report), report["seed"])
+    work = CertifiedWork(pipeline_of(result.module), lasting_rewrites(report), report["seed"])
     return certificate_of(source, result, work)
 
 
@@ -316,7 +318,7 @@ def versions() -> dict[str, str]:
 
 
 def _document(
-    source: Mapping[str, Any], result: Mapping[str, Any], work: Work, verdict: Verdict
+    source: Mapping[str, Any], result: Mapping[str, Any], work: CertifiedWork, verdict: Verdict
 ) -> dict[str, Any]:
     """A certificate: the body, its hash, and apart what differs between equal runs."""
     body = {
@@ -347,7 +349,7 @@ def _now() -> str:
 # --- files --------------------------------------------------------------------------------------
 
 
-def _model(model: Model, program: Program, folder: Path) -> dict[str, Any]:
+def _model(model: NamedModel, program: Program, folder: Path) -> dict[str, Any]:
     """A model and the hashes of its files, their names relative to the certificate's folder."""
     shapes = {name: list(dims) for name, dims in model.shapes.items()}
     if model.name.startswith(ZOO):
@@ -370,13 +372,13 @@ def _in_memory(role: str, program: Program) -> dict[str, Any]:
     return {"name": name, "batch": 1, "seed": 0, "shapes": {}, "files": [_built(name, program)]}
 
 
-def _named(entry: Mapping[str, Any], folder: Path) -> Model:
+def _named(entry: Mapping[str, Any], folder: Path) -> NamedModel:
     name = entry["name"]
     if name.startswith(MEMORY):
         hint = "isoform.check_certificate(certificate, source, result)"
         raise UserError("this certificate is of programs in memory", hint=hint)
     name = name if name.startswith(ZOO) else str(folder / name)
-    return Model(name, entry["shapes"], entry["batch"], entry["seed"])
+    return NamedModel(name, entry["shapes"], entry["batch"], entry["seed"])
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -434,7 +436,7 @@ def _external(proto: Any, folder: Path) -> list[Path]:
 def _check_files(
     role: str,
     entries: Sequence[Mapping[str, Any]],
-    model: Model,
+    model: NamedModel,
     folder: Path,
     program: Program | None = None,
 ) -> None:
@@ -465,9 +467,9 @@ def _check_files(
 
 
 __all__ = [
+    "CertifiedWork",
     "Checked",
-    "Model",
-    "Work",
+    "NamedModel",
     "body_hash",
     "certify",
     "files_of",

@@ -28,8 +28,8 @@ from ..dialects.types import tensor_type
 if TYPE_CHECKING:
     import onnx
 
-    from ..lowering.onnx_to_graph.loading import Model
-    from ..lowering.onnx_to_graph.subgraphs import Outcome
+    from ..lowering.onnx_to_graph.loading import OnnxModel
+    from ..lowering.onnx_to_graph.subgraphs import NodeOutcome
     from ..lowering.onnx_to_graph.survey import Survey
 
 KINDS = ("native", "composed", "folded", "opaque", "unsupported")
@@ -151,7 +151,7 @@ def check_model(
     return _check_survey(survey)
 
 
-def _fixed(model: Model, shapes: Mapping[str, Sequence[int]]) -> Collection[str]:
+def _fixed(model: OnnxModel, shapes: Mapping[str, Sequence[int]]) -> Collection[str]:
     """The initialisers that an import makes constants though they are inputs too."""
     from ..lowering.onnx_to_graph.defaults import overridable
     from ..lowering.onnx_to_graph.importer import imported
@@ -205,7 +205,7 @@ def _check_survey(survey: Survey) -> Check:
     )
 
 
-def _rows(outcomes: Sequence[Outcome]) -> tuple[OpRow, ...]:
+def _rows(outcomes: Sequence[NodeOutcome]) -> tuple[OpRow, ...]:
     """One row per op type, the most frequent first."""
     kinds: dict[str, Counter[str]] = {}
     ops: dict[str, dict[str, None]] = {}
@@ -225,16 +225,16 @@ def _dtypes(block: Block) -> dict[str, int]:
 
 def _check_program(program: Program) -> Check:
     """A program is made of graph ops already (or of those below): each is itself."""
-    from ..lowering.onnx_to_graph.subgraphs import Outcome
+    from ..lowering.onnx_to_graph.subgraphs import NodeOutcome
 
-    outcomes: list[Outcome] = []
+    outcomes: list[NodeOutcome] = []
     for op in program.main.body.block.ops:
         if isinstance(op, ReturnOp):
             continue
         if isinstance(op, OpaqueOp):
-            outcomes.append(Outcome(op.op_type.data, "", where(op), "opaque", (op.name,)))
+            outcomes.append(NodeOutcome(op.op_type.data, "", where(op), "opaque", (op.name,)))
         else:
-            outcomes.append(Outcome(op.name, "", where(op), "native", (op.name,)))
+            outcomes.append(NodeOutcome(op.name, "", where(op), "native", (op.name,)))
     return Check(
         model=program.source,
         opsets={},

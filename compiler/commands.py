@@ -280,12 +280,12 @@ def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program
 
 def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> None:
     """Compare what was written with the source and write the certificate."""
-    from .certificate import Model, Work, certify, lasting_rewrites
+    from .certificate import CertifiedWork, NamedModel, certify, lasting_rewrites
     from .cpu import algorithms
 
-    source = Model(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
+    source = NamedModel(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     rewrites = [*lasting_rewrites(better.report), *algorithms(written)]
-    work = Work(pipeline_of(written.module), rewrites, arguments.seed, arguments.tolerance)
+    work = CertifiedWork(pipeline_of(written.module), rewrites, arguments.seed, arguments.tolerance)
     # Whoever lets the search take longer has a large model, which takes longer to compare, too.
     budget = max(60.0, arguments.budget)
     verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate), budget)

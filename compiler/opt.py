@@ -40,7 +40,7 @@ from .plugin import extend, load_plugin
 from .process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 from .registry import UNIVERSE, make_context, multiverse
 from .rewrite_recorder import RewriteRecorder
-from .source import Places, Source, parse_source
+from .source import Places, SourceText, parse_source
 from .verify import verify_module
 
 _SEPARATOR = re.compile(rb"^[ \t]*// -----[^\n]*$", re.MULTILINE)
@@ -152,16 +152,16 @@ class IsoformOpt(xDSLOptMain):
 
     def certify(self) -> None:
         """Compare the output file with the input file and write the certificate."""
-        from .certificate import Model, Work, certify
+        from .certificate import CertifiedWork, NamedModel, certify
 
-        source, result = Model(self.args.input_file), Path(self.args.output_file)
+        source, result = NamedModel(self.args.input_file), Path(self.args.output_file)
         rewrites = [{**vars(r), "proof": "verdict"} for r in self.recorder.all]
-        work = Work(self.args.passes or "", rewrites, seed=0)
+        work = CertifiedWork(self.args.passes or "", rewrites, seed=0)
         verdict = certify(source, result, work, Path(self.args.certificate))
         if not verdict.is_equal:
             print(f"{self.args.certificate}: {verdict.text()}", file=sys.stderr)
 
-    def run_chunks(self, chunks: Sequence[Source]) -> int:
+    def run_chunks(self, chunks: Sequence[SourceText]) -> int:
         """Process each chunk; write the output when all of them are done."""
         diagnostics = self.args.verify_diagnostics or self.args.parsing_diagnostics
         annotations = [expectations(c.text, c.name, c.line_offset) for c in chunks]
@@ -181,7 +181,9 @@ class IsoformOpt(xDSLOptMain):
             raise UserError("no error was raised", where=self.get_input_name())
         return 0
 
-    def run_annotated(self, chunks: Sequence[Source], annotations: list[list[Expectation]]) -> int:
+    def run_annotated(
+        self, chunks: Sequence[SourceText], annotations: list[list[Expectation]]
+    ) -> int:
         """Process each chunk; succeed where the errors are those that the annotations expect."""
         outputs, wrong = list[str](), list[UserError]()
         for chunk, expected in zip(chunks, annotations, strict=True):
@@ -202,24 +204,24 @@ class IsoformOpt(xDSLOptMain):
         flag = self.args.parsing_diagnostics if parsing else self.args.verify_diagnostics
         return cast(bool, flag)
 
-    def run_chunk(self, source: Source) -> str:
+    def run_chunk(self, source: SourceText) -> str:
         """Parse, run the passes, print."""
         module, places = self.parse(source)
         self.apply_all(module, places)
         return self.output_resulting_program(module)
 
-    def read_chunks(self) -> list[Source]:
+    def read_chunks(self) -> list[SourceText]:
         """Read the input, split at `// -----` lines if asked to."""
         path = cast(str | None, self.args.input_file)
         data = sys.stdin.buffer.read() if path is None or path == "-" else _read_input(path)
         pieces = _SEPARATOR.split(data) if self.args.split_input_file else [data]
-        chunks, offset = list[Source](), 0
+        chunks, offset = list[SourceText](), 0
         for piece in pieces:
-            chunks.append(Source.decode(self.get_input_name(), piece, offset))
+            chunks.append(SourceText.decode(self.get_input_name(), piece, offset))
             offset += piece.count(b"\n")
         return chunks
 
-    def parse(self, source: Source) -> tuple[ModuleOp, Places]:
+    def parse(self, source: SourceText) -> tuple[ModuleOp, Places]:
         """Read one chunk with the frontend of `-f` or of the file's extension."""
         path = cast(str | None, self.args.input_file)
         suffix = "mlir" if path is None or path == "-" else Path(path).suffix.removeprefix(".")

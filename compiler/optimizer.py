@@ -40,7 +40,7 @@ from .search_stage import (
     MOST_ROUNDS,
     MOST_SECONDS,
     SEARCHING,
-    Question,
+    ComparisonRequest,
     Searched,
     run_searches,
 )
@@ -92,7 +92,7 @@ class Optimized(Program):
 
 
 @dataclass(frozen=True)
-class Step:
+class PassStep:
     """One pass that ran: how often it rewrote, and what the model says of the program after it."""
 
     name: str
@@ -182,7 +182,7 @@ def optimize(
     if not program.module.is_structurally_equivalent(better.module):
         add_pipeline(better.module, ",".join(_applicable(program, options.floats)))
     why = _why_not_measured(program, described)
-    question = Question(described, costs, seed, options, started + budget, why)
+    question = ComparisonRequest(described, costs, seed, options, started + budget, why)
     rewritten = time.perf_counter()
     searched = run_searches(better, strategies, question)
     better, rewrites = searched.program, rewrites + searched.rewrites
@@ -237,11 +237,11 @@ def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
 
 def _rewrite(
     program: Program, costs: Costs, allowed: Allowed
-) -> tuple[list[Step], list[dict[str, Any]]]:
+) -> tuple[list[PassStep], list[dict[str, Any]]]:
     """Apply the rewrites in place; the passes that ran and the rewrite instances."""
     if level_of(program) != "graph":
         return [], []
-    steps: list[Step] = []
+    steps: list[PassStep] = []
     rewrites: list[dict[str, Any]] = []
     known, cost = _rules(program), costs.program(program).seconds
     recorder = RewriteRecorder()
@@ -249,7 +249,7 @@ def _rewrite(
     def record(run: PassRun, _: ModuleOp) -> None:
         nonlocal known, cost
         before, cost = cost, costs.program(program).seconds
-        steps.append(Step(run.name, run.rewrites, cost - before))
+        steps.append(PassStep(run.name, run.rewrites, cost - before))
         done = recorder.take()
         made = _instances(program, known, steps[-1]) or _of_step(steps[-1], done)
         rewrites.extend({**entry, **entry_of(floats_of(run.pass_))} for entry in made)
@@ -264,7 +264,9 @@ def _rules(program: Program) -> dict[Operation, int]:
     return {op: len(provenance(op)) for op in program.main.body.block.ops}
 
 
-def _instances(program: Program, known: dict[Operation, int], step: Step) -> list[dict[str, Any]]:
+def _instances(
+    program: Program, known: dict[Operation, int], step: PassStep
+) -> list[dict[str, Any]]:
     """Ops whose provenance a pass ended with its rule; its modelled gain is shared equally."""
     places = [
         where(op)
@@ -275,7 +277,7 @@ def _instances(program: Program, known: dict[Operation, int], step: Step) -> lis
     return [{"rule": step.name, "place": p, "proof": "exact", "delta": share} for p in places]
 
 
-def _of_step(step: Step, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
+def _of_step(step: PassStep, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
     """The rewrites of a pass that leaves no name on ops, as canonicalize."""
     share = step.delta / len(done) if done else 0.0
     return [
@@ -298,7 +300,7 @@ def _skipped(program: Program, allowed: Allowed) -> list[dict[str, Any]]:
 
 
 def _compare(
-    before: Program, after: Program, question: Question, budget: float, searched: Searched
+    before: Program, after: Program, question: ComparisonRequest, budget: float, searched: Searched
 ) -> Trial:
     """Measure both interleaved where the target runs here, else ask the model.
 

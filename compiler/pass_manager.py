@@ -22,7 +22,7 @@ from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
 from .registry import PassFactory, multiverse
 from .rewrite_limit import Observer, rewrite_limit
-from .verify import PlaceOf, Verified, no_place, verify_module
+from .verify import PlaceOf, VerifiedOps, no_place, verify_module
 
 Passes = Mapping[str, PassFactory]
 
@@ -72,7 +72,7 @@ def run_pipeline(
     """
     if isinstance(pipeline, str):
         pipeline = make_passes(pipeline, passes)
-    verified = Verified()
+    verified = VerifiedOps()
     runs: list[PassRun] = []
     with rare_collections():
         if verify:
@@ -138,7 +138,7 @@ def default_limit(module: ModuleOp) -> int:
 
 
 def _verify_after(
-    module: ModuleOp, pass_: ModulePass, place_of: PlaceOf, verified: Verified
+    module: ModuleOp, pass_: ModulePass, place_of: PlaceOf, verified: VerifiedOps
 ) -> None:
     try:
         verify_module(module, place_of, verified)

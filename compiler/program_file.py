@@ -20,7 +20,7 @@ from ..dialects.graph import WeightOp
 from ..dialects.program import Program, check_names
 from ..dialects.weights import load_safetensors, save_safetensors
 from .registry import make_context
-from .source import Source, parse_source
+from .source import SourceText, parse_source
 from .verify import verify_module
 
 WEIGHTS = "isoform.weights"
@@ -32,7 +32,7 @@ def parse(text: str, name: str = "<text>") -> Program:
     Raises:
         UserError: with line and column, where the text is no valid program.
     """
-    module, places = parse_source(make_context(), Source(name, text))
+    module, places = parse_source(make_context(), SourceText(name, text))
     verify_module(module, places.of)
     program = Program(module, source=name)
     check_names(program)
@@ -45,7 +45,7 @@ def read_program(path: Path) -> Program:
     Raises:
         UserError: the file cannot be read or parsed, or names weights outside its folder.
     """
-    source = Source.decode(str(path), read_whole(path))
+    source = SourceText.decode(str(path), read_whole(path))
     program = parse(source.text, source.name)
     side = weights_file(path, program)
     if side is not None:

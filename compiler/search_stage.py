@@ -49,7 +49,7 @@ SEARCHING = 2 / 3
 
 
 @dataclass(frozen=True)
-class Question:
+class ComparisonRequest:
     """How programs are to be compared, and how much of the budget is left for it.
 
     Attributes:
@@ -96,7 +96,9 @@ class Searched:
         return next((r for r in reasons if r != "finished"), "finished")
 
 
-def run_searches(program: Program, strategies: Sequence[Strategy], question: Question) -> Searched:
+def run_searches(
+    program: Program, strategies: Sequence[Strategy], question: ComparisonRequest
+) -> Searched:
     """Give each strategy its share of the time and the best program so far.
 
     None begins after one that was interrupted.
@@ -153,7 +155,9 @@ def _entry(strategy: Strategy, result: SearchResult, candidates: int) -> dict[st
     }
 
 
-def _keep(found: Searched, strategy: Strategy, result: SearchResult, question: Question) -> None:
+def _keep(
+    found: Searched, strategy: Strategy, result: SearchResult, question: ComparisonRequest
+) -> None:
     """Take the fastest of what a search returned, if it is faster than what there was.
 
     What an interrupted search prefers is taken as it is where nothing was kept before: whether it
@@ -243,7 +247,7 @@ def _of_ops(
     ]
 
 
-def _seconds(programs: Sequence[Program], question: Question) -> list[float]:
+def _seconds(programs: Sequence[Program], question: ComparisonRequest) -> list[float]:
     """What each takes: measured where the target runs here, else modelled at the kernel level."""
     if question.unmeasured is None:
         return measure_programs(question, programs, min(MOST_SECONDS, question.left / 4))
@@ -251,7 +255,7 @@ def _seconds(programs: Sequence[Program], question: Question) -> list[float]:
 
 
 def measure_programs(
-    question: Question, programs: Sequence[Program], seconds: float
+    question: ComparisonRequest, programs: Sequence[Program], seconds: float
 ) -> list[float]:
     """Median seconds of a run of each; those that may be the fastest ran in turn with the first.
 
@@ -272,7 +276,7 @@ def measure_programs(
     return [first.alone * ratio for ratio in ratios]
 
 
-def _opened(program: Program, question: Question) -> Session:
+def _opened(program: Program, question: ComparisonRequest) -> Session:
     return Session(program, compile_cpu(program, question.options))
 
 
@@ -292,7 +296,7 @@ class _First:
     alone: float
     room: int
     feeds: Mapping[str, Array]
-    question: Question
+    question: ComparisonRequest
 
     def beside(self, other: Program, seconds: float, best: float) -> float:
         """Seconds of another, as a multiple (infinite where it needs too much memory).

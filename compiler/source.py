@@ -22,7 +22,7 @@ from ..dialects.errors import UserError, did_you_mean, one_line
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceText:
     """A named text; `line_offset` is the number of lines of the file before it (split input)."""
 
     name: str
@@ -36,13 +36,13 @@ class Source:
         return f"{self.name}:{line}:{column}"
 
     @staticmethod
-    def decode(name: str, data: bytes, line_offset: int = 0) -> "Source":
+    def decode(name: str, data: bytes, line_offset: int = 0) -> "SourceText":
         """Read bytes as UTF-8 text.
 
         Raises: UserError where they are not.
         """
         try:
-            return Source(name, data.decode("utf-8"), line_offset)
+            return SourceText(name, data.decode("utf-8"), line_offset)
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1 + line_offset
             raise UserError("this is not text (UTF-8)", where=f"{name}:{line}") from error
@@ -52,7 +52,7 @@ class Source:
 class Places:
     """Where each operation of a parsed module stands in its source."""
 
-    source: Source
+    source: SourceText
     starts: dict[Operation, int] = field(default_factory=dict[Operation, int])
 
     def of(self, op: Operation) -> str:
@@ -74,7 +74,7 @@ class SourceLexer(MLIRLexer):
 class SourceParser(Parser):
     """xDSL's parser, with the start of each operation recorded and unknown names explained."""
 
-    def __init__(self, context: Context, source: Source) -> None:
+    def __init__(self, context: Context, source: SourceText) -> None:
         self.source = source
         self.places = Places(source)
         self._open: list[int] = []
@@ -123,7 +123,7 @@ class SourceParser(Parser):
 
 
 def parse_source(
-    context: Context, source: Source, *, implicit_module: bool = True
+    context: Context, source: SourceText, *, implicit_module: bool = True
 ) -> tuple[ModuleOp, Places]:
     """Parse a module (an empty text is an empty module) and where its operations stand.
 
@@ -145,7 +145,7 @@ def parse_source(
 
 
 def _explain_parse_error(
-    error: ParseError, parser: SourceParser | None, source: Source
+    error: ParseError, parser: SourceParser | None, source: SourceText
 ) -> UserError:
     """Turn xDSL's error into ours, pointing at the first use of an undefined value."""
     where = source.place(error.span.start)
@@ -167,7 +167,7 @@ def _explain_parse_error(
     )
 
 
-def _undefined_value(name: str, source: Source) -> UserError:
+def _undefined_value(name: str, source: SourceText) -> UserError:
     """Say that `%name` is used and nothing defines it."""
     code = re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), source.text)
     use = re.search(rf"%{re.escape(name)}(?![\w$.-])", code)

@@ -30,7 +30,7 @@ def no_place(_: Operation) -> None:
     """Know no operation's place."""
 
 
-class Verified:
+class VerifiedOps:
     """Remembers which operations verified, and as what, so that only changed ones are checked anew.
 
     Give one to each verification of the same module: between two passes most of it is unchanged.
@@ -90,13 +90,13 @@ def _state(op: Operation) -> tuple[object, ...]:
 
 
 def verify_module(
-    module: ModuleOp, place_of: PlaceOf = no_place, verified: Verified | None = None
+    module: ModuleOp, place_of: PlaceOf = no_place, verified: VerifiedOps | None = None
 ) -> None:
     """Check the whole module, or what is new in it since `verified` was last given.
 
     Raises: UserError naming the first operation at fault and, if `place_of` knows it, its place.
     """
-    verified = Verified() if verified is None else verified
+    verified = VerifiedOps() if verified is None else verified
     verify_dominance(module, place_of)
     for op in module.walk(region_first=True):
         if verified.is_new(op):

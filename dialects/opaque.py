@@ -15,7 +15,7 @@ from .errors import UserError
 from .graph import OpaqueOp
 from .index_range import check_node, ints_of
 from .opaque_control import control_operators
-from .opaque_kernels import DOMAINS, Call
+from .opaque_kernels import DOMAINS, NodeCall
 from .program import where
 from .types import Array, Tensor, shape_of, to_numpy
 
@@ -117,7 +117,7 @@ def operators() -> Mapping[str, type[OpRun]]:
     def run(self: Any, *inputs: Array | None, **attributes: Any) -> tuple[Array, ...]:
         given = {a.name for a in self.onnx_node.attribute}
         version = self.run_params["opsets"].get(self.onnx_node.domain, 1)
-        call = Call(
+        call = NodeCall(
             inputs,
             {name: value for name, value in attributes.items() if name in given},
             version,

@@ -21,7 +21,7 @@ from ..compiler.differential import differential_check
 from .random_programs import (
     FAMILIES,
     Agreement,
-    Difference,
+    Mismatch,
     random_graph,
     random_inputs,
     random_scope_program,
@@ -33,7 +33,7 @@ from .random_programs import (
 __all__ = [
     "FAMILIES",
     "Agreement",
-    "Difference",
+    "Mismatch",
     "differential_check",
     "random_graph",
     "random_inputs",

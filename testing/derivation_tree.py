@@ -17,8 +17,15 @@ from ..passes.derivation.body import body_of
 from ..passes.derivation.merges import merge_copies
 from ..passes.derivation.replace import Roots, scopes_of
 from ..passes.derivation.rules import EAGER
-from ..passes.derivation.search import Applied, Searcher, State, Uses, flops_of, uses_after
-from ..passes.derivation.step import Rule, Step
+from ..passes.derivation.search import (
+    DerivationState,
+    RuleApplication,
+    Searcher,
+    Uses,
+    flops_of,
+    uses_after,
+)
+from ..passes.derivation.step import DerivationRule, DerivationStep
 
 Node: TypeAlias = "tuple[Roots, Uses]"
 
@@ -44,20 +51,22 @@ class Tree:
 class StepwiseSearcher(Searcher):
     """Applies eager rules as if they were like the others: in any order, one node each."""
 
-    def normalised(self, roots: Roots) -> tuple[Roots, tuple[Applied, ...]]:
+    def normalised(self, roots: Roots) -> tuple[Roots, tuple[RuleApplication, ...]]:
         """Leave the program as it is."""
         return roots, ()
 
-    def moves(self, state: State) -> Iterator[tuple[Rule | None, tuple[Applied, ...], Roots]]:
+    def moves(
+        self, state: DerivationState
+    ) -> Iterator[tuple[DerivationRule | None, tuple[RuleApplication, ...], Roots]]:
         """Every rule application to an innermost contraction, and of eager rules to any scope."""
         yield from super().moves(state)
         for scope in scopes_of(state.roots):
             for step in self._shrinking(scope):
                 if step.image is None or scope not in state.roots:
                     new = self.replacer.replace(state.roots, scope, step)
-                    yield None, (Applied(scope, step),), new
+                    yield None, (RuleApplication(scope, step),), new
 
-    def _shrinking(self, scope: Scope) -> Iterator[Step]:
+    def _shrinking(self, scope: Scope) -> Iterator[DerivationStep]:
         if (step := merge_copies(scope)) is not None:
             yield step
         body = body_of(scope)
@@ -89,7 +98,7 @@ def tree_of(searcher: Searcher, roots: Roots) -> Tree:
 
 
 def _after(searcher: Searcher, node: Node, most_flops: float) -> Iterator[Node]:
-    state = State(node[0], used=node[1])
+    state = DerivationState(node[0], used=node[1])
     for rule, applied, roots in searcher.moves(state):
         if flops_of(roots) <= most_flops:
             yield roots, uses_after(state, rule, applied)

@@ -14,7 +14,7 @@ from ..dialects.types import Array
 from ..lowering.kernel_to_cpu.execute import aligned, thread_clock
 from ..lowering.kernel_to_cpu.isa import Isa
 from ..lowering.kernel_to_cpu.jit import Library, compile_object
-from ..lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
+from ..lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
 
 CHAINS = 12  # multiply-adds that do not wait for each other; each has a register
 STEPS = 20_000
@@ -83,11 +83,11 @@ class _Timed:
     """One kernel over its `ITEMS`, with what must live as long."""
 
     pool: Pool
-    table: Table
+    table: KernelTable
     alive: tuple[object, ...]
 
     def __post_init__(self) -> None:
-        self.runner = Runner(self.pool)
+        self.runner = TableRunner(self.pool)
 
     def time(self) -> float:
         """Seconds of one run; on one thread by the thread's own clock, as kernels are timed."""
@@ -101,7 +101,7 @@ def _kernel(text: str, arrays: list[Array], threads: int, times: int = 1) -> _Ti
     library = Library([compile_object(text, Isa.host())])
     addresses = np.array([array.ctypes.data for array in arrays], np.uint64)
     rows = np.array([(library.address("peak"), addresses.ctypes.data, ITEMS, 0)] * times, ROW)
-    return _Timed(Pool(threads), Table(rows), (library, arrays, addresses))
+    return _Timed(Pool(threads), KernelTable(rows), (library, arrays, addresses))
 
 
 def _best(kernel: _Timed) -> float:

@@ -25,7 +25,7 @@ _BASES = 4
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PropertyVerdict:
     """What execution says of one property.
 
     Attributes:
@@ -38,7 +38,7 @@ class Verdict:
     wrong: Bindings | None
 
 
-def validate(rule: Rule, count: int = 60, seed: int = 0) -> Verdict:
+def validate(rule: Rule, count: int = 60, seed: int = 0) -> PropertyVerdict:
     """Execute a property on instances of its left and of its right side."""
     good, wrong = 0, None
     for bindings in _instances(rule, count, seed):
@@ -52,7 +52,7 @@ def validate(rule: Rule, count: int = 60, seed: int = 0) -> Verdict:
             wrong = wrong or bindings
     if rule.source != DEFINED:
         wrong = wrong or _only_right(rule, count, seed)
-    return Verdict(rule, good, wrong)
+    return PropertyVerdict(rule, good, wrong)
 
 
 def _too_large(rule: Rule, bindings: Bindings) -> bool:

@@ -41,7 +41,7 @@ from .vgg import vgg19
 
 
 @dataclass(frozen=True)
-class Model:
+class ZooModel:
     """One model and what is published about it; `None` where nothing is."""
 
     name: str
@@ -61,31 +61,31 @@ class Model:
 _TORCHVISION = "torchvision"
 _IMAGE = (1, 3, 224, 224)
 MODELS = (
-    Model("resnet18", resnet18, 11_689_512, 1.814e9, _TORCHVISION, _IMAGE),
-    Model("resnet50", resnet50, 25_557_032, 4.089e9, _TORCHVISION, _IMAGE),
-    Model("resnext50", resnext50, 25_028_904, 4.230e9, _TORCHVISION, _IMAGE),
-    Model("inception-v3", inception_v3, 23_834_568, 5.713e9, _TORCHVISION, (1, 3, 299, 299)),
-    Model("squeezenet", squeezenet, 1_235_496, 0.349e9, _TORCHVISION, _IMAGE),
-    Model("vgg19", vgg19, 143_667_240, 19.632e9, _TORCHVISION, _IMAGE),
-    Model("mobilenet-v2", mobilenet_v2, 3_504_872, 0.301e9, _TORCHVISION, _IMAGE),
-    Model("bert-base", bert_base, 109_482_240, 11.25e9, "MobileBERT, table 1", (1, 128)),
-    Model("dcgan", dcgan, 3_576_704, None, "PyTorch's DCGAN tutorial", (1, 100, 1, 1)),
-    Model("infogan", infogan, None, None, "EinNet's artifact", (1, 228, 1, 1)),
-    Model("fsrcnn", fsrcnn, None, 12_763_136, "FSRCNN, eq. 1", (1, 1, 32, 32)),
-    Model("csrnet", csrnet, 16_263_489, None, "CSRNet's authors' code", (1, 3, 112, 112)),
-    Model("csrnet-backend", csrnet_backend, None, None, "EinNet's artifact", (1, 512, 14, 14)),
-    Model("gcn", gcn, None, None, "EinNet's artifact", _IMAGE),
-    Model("longformer", longformer, None, None, "EinNet's artifact", (1, 10000, 512)),
-    Model("nasnet-a", nasnet_a, None, None, "TENSAT's source", _IMAGE),
-    Model("nasrnn", nasrnn, None, None, "TENSAT's source", (1, 512)),
-    Model("tensat-bert", tensat_bert, None, None, "TENSAT's source", (64, 1024)),
-    Model("resnet3d18", resnet3d18, 33_371_472, 40.697e9, _TORCHVISION, (1, 3, 16, 112, 112)),
-    Model("drn-d-22", drn_d_22, 16_393_752, 13.051e9, "imgclsmob's table", _IMAGE),
+    ZooModel("resnet18", resnet18, 11_689_512, 1.814e9, _TORCHVISION, _IMAGE),
+    ZooModel("resnet50", resnet50, 25_557_032, 4.089e9, _TORCHVISION, _IMAGE),
+    ZooModel("resnext50", resnext50, 25_028_904, 4.230e9, _TORCHVISION, _IMAGE),
+    ZooModel("inception-v3", inception_v3, 23_834_568, 5.713e9, _TORCHVISION, (1, 3, 299, 299)),
+    ZooModel("squeezenet", squeezenet, 1_235_496, 0.349e9, _TORCHVISION, _IMAGE),
+    ZooModel("vgg19", vgg19, 143_667_240, 19.632e9, _TORCHVISION, _IMAGE),
+    ZooModel("mobilenet-v2", mobilenet_v2, 3_504_872, 0.301e9, _TORCHVISION, _IMAGE),
+    ZooModel("bert-base", bert_base, 109_482_240, 11.25e9, "MobileBERT, table 1", (1, 128)),
+    ZooModel("dcgan", dcgan, 3_576_704, None, "PyTorch's DCGAN tutorial", (1, 100, 1, 1)),
+    ZooModel("infogan", infogan, None, None, "EinNet's artifact", (1, 228, 1, 1)),
+    ZooModel("fsrcnn", fsrcnn, None, 12_763_136, "FSRCNN, eq. 1", (1, 1, 32, 32)),
+    ZooModel("csrnet", csrnet, 16_263_489, None, "CSRNet's authors' code", (1, 3, 112, 112)),
+    ZooModel("csrnet-backend", csrnet_backend, None, None, "EinNet's artifact", (1, 512, 14, 14)),
+    ZooModel("gcn", gcn, None, None, "EinNet's artifact", _IMAGE),
+    ZooModel("longformer", longformer, None, None, "EinNet's artifact", (1, 10000, 512)),
+    ZooModel("nasnet-a", nasnet_a, None, None, "TENSAT's source", _IMAGE),
+    ZooModel("nasrnn", nasrnn, None, None, "TENSAT's source", (1, 512)),
+    ZooModel("tensat-bert", tensat_bert, None, None, "TENSAT's source", (64, 1024)),
+    ZooModel("resnet3d18", resnet3d18, 33_371_472, 40.697e9, _TORCHVISION, (1, 3, 16, 112, 112)),
+    ZooModel("drn-d-22", drn_d_22, 16_393_752, 13.051e9, "imgclsmob's table", _IMAGE),
 )
 _BY_KEY = {"".join(filter(str.isalnum, m.name)): m for m in MODELS}
 
 
-def find(name: str) -> Model:
+def find(name: str) -> ZooModel:
     """The model of that name; case and punctuation do not matter. Raises UserError."""
     model = _BY_KEY.get("".join(filter(str.isalnum, name.lower())))
     if model is None:
@@ -118,10 +118,10 @@ def build(name: str, batch: int = 1, seed: int = 0, **sizes: int) -> Program:
 
 
 @dataclass(frozen=True)
-class Row:
+class ZooRow:
     """One line of the table: what is counted in the graph against what is published."""
 
-    model: Model
+    model: ZooModel
     parameters: int
     macs: int
 
@@ -137,14 +137,14 @@ class Row:
         }
 
 
-def table() -> list[Row]:
+def table() -> list[ZooRow]:
     """Count parameters and multiply-adds of every model at batch 1."""
     return [_row(model) for model in MODELS]
 
 
-def _row(model: Model) -> Row:
+def _row(model: ZooModel) -> ZooRow:
     program = build(model.name)
-    return Row(model, parameters(program), program_macs(program))
+    return ZooRow(model, parameters(program), program_macs(program))
 
 
 def parameters(program: Program) -> int:
@@ -161,4 +161,4 @@ def _is_statistic(op: WeightOp) -> bool:
     return bool(uses) and all(isinstance(u.operation, BatchNormOp) and u.index >= 3 for u in uses)
 
 
-__all__ = ["MODELS", "Model", "Row", "build", "find", "parameters", "table"]
+__all__ = ["MODELS", "ZooModel", "ZooRow", "build", "find", "parameters", "table"]

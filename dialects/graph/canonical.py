@@ -24,7 +24,7 @@ Simplify = Callable[[GraphOp], "SSAValue | GraphOp | None"]
 
 
 @dataclass(frozen=True)
-class Pattern(RewritePattern):
+class Simplification(RewritePattern):
     """Replace an op by what `simplify` finds: a value, a new op, or None for nothing."""
 
     simplify: Simplify
@@ -256,7 +256,7 @@ def conv_of_pad(op: GraphOp) -> GraphOp | None:
 
 
 def _patterns(*simplifications: Simplify) -> tuple[RewritePattern, ...]:
-    return tuple(Pattern(simplify) for simplify in simplifications)
+    return tuple(Simplification(simplify) for simplify in simplifications)
 
 
 PATTERNS: dict[str, tuple[RewritePattern, ...]] = {

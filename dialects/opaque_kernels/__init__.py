@@ -1,6 +1,6 @@
 """Meanings of ONNX ops where onnx.reference departs from the specification.
 
-A kernel takes a `Call` and returns all results in order; it is written from the specification's
+A kernel takes a `NodeCall` and returns all results in order; it is written from the specification's
 text, on numpy alone. `tests/onnx/test_random_nodes.py` compares each with onnxruntime.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 from .indexing import KERNELS as INDEXING
 from .learners import KERNELS as LEARNERS
 from .moves import KERNELS as MOVES
@@ -32,4 +32,4 @@ KERNELS: Mapping[str, Kernel] = {
 
 DOMAINS: Mapping[str, Mapping[str, Kernel]] = {"": KERNELS, "ai.onnx.ml": LEARNERS}
 
-__all__ = ["DOMAINS", "KERNELS", "Call", "Kernel"]
+__all__ = ["DOMAINS", "KERNELS", "Kernel", "NodeCall"]

@@ -10,7 +10,7 @@ from ..types import Array
 
 
 @dataclass(frozen=True)
-class Call:
+class NodeCall:
     """Operands (None where left out), the attributes that are given, the opset, named results."""
 
     inputs: Sequence[Array | None]
@@ -33,4 +33,4 @@ class Call:
         return self.attributes.get(name, default)
 
 
-Kernel: TypeAlias = Callable[[Call], Sequence[Array]]
+Kernel: TypeAlias = Callable[[NodeCall], Sequence[Array]]

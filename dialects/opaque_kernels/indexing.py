@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 
-def _gather_elements(call: Call) -> list[Array]:
+def _gather_elements(call: NodeCall) -> list[Array]:
     x, places = call[0], call[1].astype(np.int64)
     axis = call.get("axis", 0) % max(x.ndim, 1)
     _require_inside(places, x.shape[axis])
@@ -22,7 +22,7 @@ def _gather_elements(call: Call) -> list[Array]:
     return [x[_at(places % max(x.shape[axis], 1), axis)]]
 
 
-def _scatter(call: Call) -> list[Array]:
+def _scatter(call: NodeCall) -> list[Array]:
     """What ScatterElements does without reduction."""
     y, places = call[0].copy(), call[1].astype(np.int64)
     axis = call.get("axis", 0) % max(y.ndim, 1)

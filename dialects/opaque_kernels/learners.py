@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 
-def _linear_regressor(call: Call) -> list[Array]:
+def _linear_regressor(call: NodeCall) -> list[Array]:
     if str(call.get("post_transform", "NONE")) != "NONE":
         raise ValueError(f"post_transform {call.get('post_transform')} is not known")
     targets = call.get("targets", 1)
@@ -24,7 +24,7 @@ def _linear_regressor(call: Call) -> list[Array]:
     return [y if not intercepts else y + np.asarray(intercepts, np.float32)]
 
 
-def _normalizer(call: Call) -> list[Array]:
+def _normalizer(call: NodeCall) -> list[Array]:
     """Rows divided by their greatest value, sum of magnitudes or length; 0 divides nothing."""
     x = call[0].astype(np.float32)
     match str(call.get("norm", "MAX")):

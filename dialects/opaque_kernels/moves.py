@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 
 def slice_places(start: int, end: int, step: int, n: int) -> range:
@@ -29,7 +29,7 @@ def slice_places(start: int, end: int, step: int, n: int) -> range:
     return range(min(max(start, 0), n - 1), min(max(end, -1), n - 1), step)
 
 
-def _slice(call: Call) -> list[Array]:
+def _slice(call: NodeCall) -> list[Array]:
     x = call[0]
     if call.version < 10:
         starts, ends = call.get("starts"), call.get("ends")
@@ -46,7 +46,7 @@ def _slice(call: Call) -> list[Array]:
     return [x]
 
 
-def _pad(call: Call) -> list[Array]:
+def _pad(call: NodeCall) -> list[Array]:
     """Negative pads cut; the others extend what is left."""
     x, mode = call[0], call.get("mode", "constant")
     if call.version < 11:
@@ -66,7 +66,7 @@ def _pad(call: Call) -> list[Array]:
     return [np.pad(x[cut], wider, mode=mode)]
 
 
-def _batch_normalization(call: Call) -> list[Array]:
+def _batch_normalization(call: NodeCall) -> list[Array]:
     """The inference form, and the training form with the running mean and variance."""
     x = call[0]
     wide = [-1, *[1] * (x.ndim - 2)]
@@ -86,7 +86,7 @@ def _batch_normalization(call: Call) -> list[Array]:
     return [a.astype(t.dtype) for a, t in zip([y, *running], [x, call[3], call[4]], strict=True)]
 
 
-def _lrn(call: Call) -> list[Array]:
+def _lrn(call: NodeCall) -> list[Array]:
     """x / (bias + alpha / size * the sum of squares of `size` channels around)^beta."""
     x, size = call[0], call.get("size")
     alpha, beta = call.get("alpha", 1e-4), call.get("beta", 0.75)

@@ -16,13 +16,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 
 def _reduction(compute: Callable[[Array, tuple[int, ...], bool], Array], since: int = 18) -> Kernel:
     """A reduction; integers are computed as float64 where `compute` makes them so."""
 
-    def run(call: Call) -> list[Array]:
+    def run(call: NodeCall) -> list[Array]:
         x = call[0]
         given = call.get("axes")
         if call.version >= since:
@@ -63,7 +63,7 @@ def _log_sum_exp(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
 def _along(compute: Callable[[Array], Array]) -> Kernel:
     """Along one axis; before opset 13 along all dims from `axis` (1 by default) on."""
 
-    def run(call: Call) -> list[Array]:
+    def run(call: NodeCall) -> list[Array]:
         x = call[0]
         if call.version < 13:
             axis = call.get("axis", 1)
@@ -101,19 +101,19 @@ def _hardmax(x: Array) -> Array:
     return (places == x.argmax(axis=-1)[..., None]).astype(x.dtype)
 
 
-def _lp_normalization(call: Call) -> list[Array]:
+def _lp_normalization(call: NodeCall) -> list[Array]:
     """x / its norm; 0 where the norm is 0."""
     x, axis, p = call[0], call.get("axis", -1), call.get("p", 2)
     norm = np.sum(np.abs(x) ** p, axis=axis, keepdims=True) ** (1.0 / p)
     return [np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype)]
 
 
-def _determinant(call: Call) -> list[Array]:
+def _determinant(call: NodeCall) -> list[Array]:
     wide = call[0].astype(np.result_type(call[0].dtype, np.float32))
     return [np.asarray(np.linalg.det(wide)).astype(call[0].dtype)]
 
 
-def _softsign(call: Call) -> list[Array]:
+def _softsign(call: NodeCall) -> list[Array]:
     return [(call[0] / (1 + np.abs(call[0]))).astype(call[0].dtype)]
 
 

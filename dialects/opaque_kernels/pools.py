@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class _Windows:
     coordinates: list[Array]  # positions along each spatial dim
 
 
-def _windows(call: Call) -> _Windows:
+def _windows(call: NodeCall) -> _Windows:
     x = call[0]
     size = x.shape[2:]
     rank = len(size)
@@ -74,7 +74,7 @@ def _spread(line: Array, k: int, rank: int) -> Array:
 
 
 def _extent(
-    call: Call, size: Sequence[int], strides: Sequence[int], extents: Sequence[int]
+    call: NodeCall, size: Sequence[int], strides: Sequence[int], extents: Sequence[int]
 ) -> tuple[list[int], list[int], list[int]]:
     """Output extents, pads at the beginning, pads at the end."""
     mode, rank = call.get("auto_pad", "NOTSET"), len(size)
@@ -97,7 +97,7 @@ def _extent(
     return out, pads[:rank], pads[rank:]
 
 
-def _max_pool(call: Call) -> list[Array]:
+def _max_pool(call: NodeCall) -> list[Array]:
     w, x = _windows(call), call[0]
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     masked = np.where(w.inside, w.values, np.asarray(lowest).astype(x.dtype))
@@ -117,7 +117,7 @@ def _max_pool(call: Call) -> list[Array]:
     return [y, found + planes * math.prod(spatial)][: len(call.wanted)]
 
 
-def _average_pool(call: Call) -> list[Array]:
+def _average_pool(call: NodeCall) -> list[Array]:
     w = _windows(call)
     wide = w.values.astype(np.result_type(w.values.dtype, np.float32))
     counted = w.padded if call.get("count_include_pad", 0) else w.inside
@@ -125,28 +125,28 @@ def _average_pool(call: Call) -> list[Array]:
     return [(total / counted.sum(axis=-1)).astype(w.values.dtype)]
 
 
-def _lp_pool(call: Call) -> list[Array]:
+def _lp_pool(call: NodeCall) -> list[Array]:
     w, p = _windows(call), call.get("p", 2)
     wide = w.values.astype(np.result_type(w.values.dtype, np.float32))
     total = np.where(w.inside, np.abs(wide) ** p, 0).sum(axis=-1)
     return [(total ** (1.0 / p)).astype(w.values.dtype)]
 
 
-def _global_lp_pool(call: Call) -> list[Array]:
+def _global_lp_pool(call: NodeCall) -> list[Array]:
     x, p = call[0], call.get("p", 2)
     axes = tuple(range(2, x.ndim))
     wide = x.astype(np.result_type(x.dtype, np.float32))
     return [((np.abs(wide) ** p).sum(axis=axes, keepdims=True) ** (1.0 / p)).astype(x.dtype)]
 
 
-def _global_max_pool(call: Call) -> list[Array]:
+def _global_max_pool(call: NodeCall) -> list[Array]:
     return [call[0].max(axis=tuple(range(2, call[0].ndim)), keepdims=True)]
 
 
 # --- regions of interest ---
 
 
-def _max_roi_pool(call: Call) -> list[Array]:
+def _max_roi_pool(call: NodeCall) -> list[Array]:
     """Maxima of the pixels in each bin of each region; 0 where a bin has none."""
     x, rois, scale = call[0], call[1], call.get("spatial_scale", 1.0)
     height, width = call.get("pooled_shape")
@@ -164,7 +164,7 @@ def _max_roi_pool(call: Call) -> list[Array]:
     return [found]
 
 
-def _roi_align(call: Call) -> list[Array]:
+def _roi_align(call: NodeCall) -> list[Array]:
     """Mean or maximum of bilinear samples in each bin of each region."""
     x, rois, batch = call[0], call[1], call[2]
     count = len(rois)
@@ -186,7 +186,7 @@ def _roi_align(call: Call) -> list[Array]:
     return [found]
 
 
-def _region(call: Call, roi: Array) -> tuple[float, float, float, float]:
+def _region(call: NodeCall, roi: Array) -> tuple[float, float, float, float]:
     """Left, top, width, height in the operand's pixels."""
     scale = call.get("spatial_scale", 1.0)
     mode = "output_half_pixel"  # all there was before opset 16

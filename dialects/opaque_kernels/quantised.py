@@ -14,13 +14,13 @@ import itertools
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 # ONNX numbers of the element types that a quantised tensor or its scale may have here.
 _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 10: "float16"}
 
 
-def _spread(parameter: Array, x: Array, call: Call) -> Array:
+def _spread(parameter: Array, x: Array, call: NodeCall) -> Array:
     """Scale or zero point at every element of x: one, one per index, or per block."""
     if parameter.size == 1 and parameter.ndim <= 1 and not call.get("block_size", 0):
         return parameter.reshape(())
@@ -47,7 +47,7 @@ def _dtype(number: int) -> np.dtype:
     return np.dtype(_DTYPES[number])
 
 
-def _quantize(call: Call) -> list[Array]:
+def _quantize(call: NodeCall) -> list[Array]:
     x, scale = call[0], _spread(call[1], call[0], call)
     if call.get("precision", 0):
         x, scale = (a.astype(_dtype(call.get("precision"))) for a in (x, scale))
@@ -57,7 +57,7 @@ def _quantize(call: Call) -> list[Array]:
     return [_saturated(rounded if zero is None else rounded + zero, dtype)]
 
 
-def _dequantize(call: Call) -> list[Array]:
+def _dequantize(call: NodeCall) -> list[Array]:
     x, scale = call[0], _spread(call[1], call[0], call)
     number = call.get("output_dtype", 0)
     dtype = _dtype(number) if number else scale.dtype
@@ -66,7 +66,7 @@ def _dequantize(call: Call) -> list[Array]:
     return [(wide * scale.astype(np.float32)).astype(dtype)]
 
 
-def _dynamic(call: Call) -> list[Array]:
+def _dynamic(call: NodeCall) -> list[Array]:
     """To uint8, the range widened to hold 0; scale 1 where all is 0."""
     x = call[0].astype(np.float32)
     low, high = np.minimum(x.min(initial=0), 0), np.maximum(x.max(initial=0), 0)
@@ -82,7 +82,7 @@ def _requantized(total: Array, factor: Array, zero: Array) -> Array:
     return _saturated(scaled.astype(np.float64) + zero, zero.dtype)
 
 
-def _qlinear_matmul(call: Call) -> list[Array]:
+def _qlinear_matmul(call: NodeCall) -> list[Array]:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = (call[k] for k in range(8))
     left = a_scale.reshape(*a_scale.shape, 1) if a_scale.ndim == 1 and a_scale.size > 1 else a_scale
     left_zero = a_zero.reshape(*a_zero.shape, 1) if a_zero.ndim == 1 and a_zero.size > 1 else a_zero
@@ -90,7 +90,7 @@ def _qlinear_matmul(call: Call) -> list[Array]:
     return [_requantized(total, np.asarray(left * b_scale / y_scale), y_zero)]
 
 
-def _qlinear_conv(call: Call) -> list[Array]:
+def _qlinear_conv(call: NodeCall) -> list[Array]:
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = (call[k] for k in range(8))
     rank = x.ndim - 2
     ones = [1] * rank
@@ -106,7 +106,7 @@ def _qlinear_conv(call: Call) -> list[Array]:
     return [_requantized(total, np.asarray(factor), y_zero.reshape(()))]
 
 
-def _conv(x: Array, w: Array, call: Call) -> Array:
+def _conv(x: Array, w: Array, call: NodeCall) -> Array:
     """A grouped convolution of whole numbers."""
     rank, groups = x.ndim - 2, call.get("group", 1)
     kernel, size = w.shape[2:], x.shape[2:]

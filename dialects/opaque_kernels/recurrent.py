@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 Function = Callable[[Array], Array]
 State = tuple[Array, ...]
@@ -104,11 +104,11 @@ class _Direction:
     hidden: int
 
 
-Step = Callable[[Call, _Direction, Array, State], State]
+Step = Callable[[NodeCall, _Direction, Array, State], State]
 
 
 def _recurrent(step: Step, gates: int, defaults: Sequence[str], states: int) -> Kernel:
-    def run(call: Call) -> list[Array]:
+    def run(call: NodeCall) -> list[Array]:
         batch_first = bool(call.get("layout", 0))
         x = np.swapaxes(call[0], 0, 1) if batch_first else call[0]
         orders = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}
@@ -140,7 +140,7 @@ def _recurrent(step: Step, gates: int, defaults: Sequence[str], states: int) -> 
     return run
 
 
-def _directions(call: Call, gates: int, defaults: Sequence[str]) -> Iterator[_Direction]:
+def _directions(call: NodeCall, gates: int, defaults: Sequence[str]) -> Iterator[_Direction]:
     ways, hidden = call[2].shape[0], call[2].shape[-1]
     names = [str(n).lower() for n in call.get("activations") or list(defaults) * ways]
     numbers = parameters(
@@ -159,18 +159,18 @@ def _directions(call: Call, gates: int, defaults: Sequence[str]) -> Iterator[_Di
         yield _Direction(call[1][d], call[2][d], wb, rb, peepholes[d], mine, hidden)
 
 
-def _initial(call: Call, k: int, d: int, x: Array, batch_first: bool) -> Array:
+def _initial(call: NodeCall, k: int, d: int, x: Array, batch_first: bool) -> Array:
     if not call.has(k):
         return np.zeros((x.shape[1], call[2].shape[-1]), x.dtype)
     return call[k][:, d] if batch_first else call[k][d]
 
 
-def _rnn_step(call: Call, p: _Direction, x: Array, state: State) -> State:
+def _rnn_step(call: NodeCall, p: _Direction, x: Array, state: State) -> State:
     (f,) = p.functions
     return (f(x @ p.w.T + state[0] @ p.r.T + p.wb + p.rb),)
 
 
-def _gru_step(call: Call, p: _Direction, x: Array, state: State) -> State:
+def _gru_step(call: NodeCall, p: _Direction, x: Array, state: State) -> State:
     (f, g), (h,), n = p.functions, state, p.hidden
     given = x @ p.w.T + p.wb
     gates = f(given[:, : 2 * n] + h @ p.r[: 2 * n].T + p.rb[: 2 * n])
@@ -180,7 +180,7 @@ def _gru_step(call: Call, p: _Direction, x: Array, state: State) -> State:
     return ((1 - z) * g(given[:, 2 * n :] + inner) + z * h,)
 
 
-def _lstm_step(call: Call, p: _Direction, x: Array, state: State) -> State:
+def _lstm_step(call: NodeCall, p: _Direction, x: Array, state: State) -> State:
     (f, g, last), (h, c) = p.functions, state
     i, o, forget, candidate = np.split(x @ p.w.T + h @ p.r.T + p.wb + p.rb, 4, axis=-1)
     to_i, to_o, to_f = np.split(p.peepholes, 3)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 _MODES = {"linear": "linear", "bilinear": "linear", "nearest": "nearest"} | {
     "cubic": "cubic", "bicubic": "cubic"
@@ -21,7 +21,7 @@ _MODES = {"linear": "linear", "bilinear": "linear", "nearest": "nearest"} | {
 _CUBIC = -0.75
 
 
-def _grid_sample(call: Call) -> list[Array]:
+def _grid_sample(call: NodeCall) -> list[Array]:
     x, grid = call[0], call[1]
     mode = _MODES.get(call.get("mode", "linear"))
     rank = x.ndim - 2

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..types import Array
-from .call import Call, Kernel
+from .call import Kernel, NodeCall
 
 
-def _tf_idf(call: Call) -> list[Array]:
+def _tf_idf(call: NodeCall) -> list[Array]:
     x, shortest, longest = call[0], call.get("min_gram_length"), call.get("max_gram_length")
     pool = dict(_pool(call))
     indexes = list(call.get("ngram_indexes"))
@@ -39,7 +39,7 @@ def _tf_idf(call: Call) -> list[Array]:
     return [counts[0] if x.ndim < 2 else counts]
 
 
-def _pool(call: Call) -> Iterator[tuple[tuple[int, ...], int]]:
+def _pool(call: NodeCall) -> Iterator[tuple[tuple[int, ...], int]]:
     """Each group of words with its number; `ngram_counts` says where each length begins."""
     if not call.get("pool_int64s"):
         raise ValueError("words are not numbers")

@@ -14,7 +14,7 @@ _FOLD = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
 _ORDER = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 
 
-class Arithmetic(Flow):
+class ArithmeticEmitter(Flow):
     """Compute: floats and integers share names; a number takes the other operand's type."""
 
     @overload

@@ -152,7 +152,7 @@ def _waste(spec: ConvSpec, isa: Isa, rows: int, vectors: int) -> float:
 
 
 @dataclass(frozen=True)
-class RowPlan:
+class PixelBlocking:
     """Say how output pixels become blocks.
 
     Either one row is cut into runs of equal blocks (`row_group` 1), of which an item does
@@ -165,16 +165,16 @@ class RowPlan:
     chunk: int
 
 
-def plan_rows(spec: ConvSpec, schedule: ConvSchedule) -> RowPlan:
+def plan_rows(spec: ConvSpec, schedule: ConvSchedule) -> PixelBlocking:
     """Choose how many rows to group, so that blocks are full and few kinds of them are needed."""
     height, width = spec.to_3d().out_spatial[1:]
-    best = RowPlan(1, balanced(width, schedule.rows), 1)
+    best = PixelBlocking(1, balanced(width, schedule.rows), 1)
     best_cost = _row_cost(best, width, kinds=len(set(best.sizes)))
     for group in range(2, height + 1):
         if height % group or group * width > 8 * schedule.rows:
             continue
         sizes = balanced(group * width, schedule.rows)
-        plan = RowPlan(group, sizes, len(sizes))
+        plan = PixelBlocking(group, sizes, len(sizes))
         cost = _row_cost(plan, group * width, kinds=_kinds(plan, width))
         if cost < 0.99 * best_cost:
             best, best_cost = plan, cost
@@ -184,15 +184,15 @@ def plan_rows(spec: ConvSpec, schedule: ConvSchedule) -> RowPlan:
     blocks = len(best.sizes)
     # An item is a whole row unless rows are few and long: then it is a piece of one.
     chunk = blocks if rows >= 8 else max(4, -(-blocks * rows // 16))
-    return RowPlan(1, best.sizes, min(chunk, blocks))
+    return PixelBlocking(1, best.sizes, min(chunk, blocks))
 
 
-def _row_cost(plan: RowPlan, pixels: int, kinds: int) -> float:
+def _row_cost(plan: PixelBlocking, pixels: int, kinds: int) -> float:
     """Weigh the time of a pixel (a block has a fixed cost) against the code to compile."""
     return sum(max(size, 4) + 0.3 for size in plan.sizes) / pixels * (1 + 0.01 * kinds)
 
 
-def _kinds(plan: RowPlan, width: int) -> int:
+def _kinds(plan: PixelBlocking, width: int) -> int:
     kinds: set[tuple[int, int]] = set()
     start = 0
     for size in plan.sizes:

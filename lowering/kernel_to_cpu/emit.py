@@ -4,14 +4,14 @@
         x = b.load(F32.vector(lanes), source, i)
         b.store(b.maximum(x, 0.0), target, i)
 
-`Emitter` is `Flow` (loops, calls), `Arithmetic`, and here memory and the lanes of vectors. Floating
-point keeps infinities and NaN: flags that assume them away are refused. A bool in memory is an i8;
-an i1 is only ever a condition or a mask.
+`Emitter` is `Flow` (loops, calls), `ArithmeticEmitter`, and here memory and the lanes of vectors.
+Floating point keeps infinities and NaN: flags that assume them away are refused. A bool in memory
+is an i8; an i1 is only ever a condition or a mask.
 """
 
 from collections.abc import Sequence
 
-from .arithmetic import Arithmetic
+from .arithmetic import ArithmeticEmitter
 from .types import I1, I32, I64, PTR, Index, Operand, Type, Value, constant, constant_vector
 
 _REDUCE_INT = {"max": "smax", "min": "smin"}
@@ -23,7 +23,7 @@ Mask = Value | int | None
 """Lanes that take part: a vector of i1, a count (known, or an i64), or None for all."""
 
 
-class Emitter(Arithmetic):
+class Emitter(ArithmeticEmitter):
     """Emit one function; every method returns the value it computed."""
 
     def address(self, dtype: Type, pointer: Value, index: Index = 0) -> Value:

@@ -16,7 +16,7 @@ import numpy as np
 from ...dialects.errors import UserError
 from ...dialects.index_range import check_range, out_of_range
 from ...dialects.types import Array
-from .runner import Pool, Runner, Table
+from .runner import KernelTable, Pool, TableRunner
 
 ALIGNMENT = 64
 
@@ -79,7 +79,7 @@ class Alarm:
     where: str
 
 
-Step = Table | Callable[[], None]
+Step = KernelTable | Callable[[], None]
 
 
 class Execution:
@@ -93,7 +93,7 @@ class Execution:
         self.alarmed: Array = np.zeros(0, np.int64)
         self.pool = Pool(threads)
         self._patches = patches
-        self._runner = Runner(self.pool)
+        self._runner = TableRunner(self.pool)
         self._bound: Sequence[Array] = ()
         self._lock = threading.Lock()
         _executions.add(self)
@@ -118,7 +118,7 @@ class Execution:
                 patch.table[patch.position] = arrays[patch.input].ctypes.data + patch.shift
             self.alarmed[...] = 0
             for step in self.steps:
-                if isinstance(step, Table):
+                if isinstance(step, KernelTable):
                     self._runner.run(step)
                     if self.alarmed.any():
                         raise self._out_of_range()
@@ -133,13 +133,13 @@ class Execution:
         """
         alarm = self.alarms[int(np.flatnonzero(self.alarmed)[0])]
         for step in self.steps[: alarm.step]:
-            if isinstance(step, Table):
+            if isinstance(step, KernelTable):
                 self._runner.run(step)
             else:
                 step()
         last = self.steps[alarm.step]
-        assert isinstance(last, Table)
-        self._runner.run(Table(last.rows[: alarm.row]))
+        assert isinstance(last, KernelTable)
+        self._runner.run(KernelTable(last.rows[: alarm.row]))
         try:
             check_range(self.read(alarm.indices), alarm.size, alarm.where)
         except UserError as error:
@@ -152,7 +152,7 @@ class Execution:
             return self._bound[view.input].reshape(view.shape)
         return view.array()
 
-    def time(self, table: Table) -> float:
+    def time(self, table: KernelTable) -> float:
         """Seconds that a table takes on what the last run left behind."""
         clock = thread_clock(self.pool.threads)
         with self._lock:

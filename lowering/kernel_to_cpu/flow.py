@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _SAFE_FLAGS = frozenset(("nsz", "contract", "reassoc"))
 
 
-class Fold:
+class CarriedLoop:
     """Stand for a loop that carries values: read `index` and `values`, call `next` in the body.
 
     After the loop `results` holds the last values.
@@ -121,7 +121,7 @@ class Flow:
         initial: Sequence[Value],
         step: int = 1,
         unroll: int | None = None,
-    ) -> Generator[Fold, None, None]:
+    ) -> Generator[CarriedLoop, None, None]:
         """Count from `low` while below `high`, carrying values from round to round."""
         header, after, entry = self._label(), self._label(), self._block
         runs = isinstance(low, int) and isinstance(high, int) and low < high
@@ -134,7 +134,7 @@ class Flow:
         phis = len(self._lines)
         names = [self._label() for _ in range(len(initial) + 1)]
         carried = [Value(f"%{n}", v.type) for n, v in zip(names[1:], initial, strict=True)]
-        loop = Fold(Value(f"%{names[0]}", I64), carried)
+        loop = CarriedLoop(Value(f"%{names[0]}", I64), carried)
         yield loop
         following = self.op(I64, f"add nuw nsw {loop.index}, {step}", pure=False)
         again = self._below(following, high)

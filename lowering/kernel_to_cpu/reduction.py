@@ -24,7 +24,7 @@ from .nest import Buffers, Operand, Part, ScopePlan, access
 from .past_caches import LEAST_BYTES_OF_LOOPS
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
 from .types import Index, Type, Value, constant
-from .windows import Window, window_of
+from .windows import LaneWindow, window_of
 
 # A window of this many taps or fewer is written out: addresses and bounds then fold.
 UNROLLED = 9
@@ -133,7 +133,7 @@ def start_checks(
 
 def _by_window(
     b: Emitter,
-    window: Window,
+    window: LaneWindow,
     reduction: _Reduction,
     places: Places,
     beside: int,

@@ -150,7 +150,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-class Table:
+class KernelTable:
     """Hold the rows (dtype `ROW`) of a program where native code finds them."""
 
     def __init__(self, rows: NDArray[np.void]) -> None:
@@ -159,7 +159,7 @@ class Table:
         self.count = len(self.rows)
 
 
-class Runner:
+class TableRunner:
     """Run tables of rows on a pool; `calls` counts native calls."""
 
     def __init__(self, pool: Pool) -> None:
@@ -167,7 +167,7 @@ class Runner:
         self.calls = 0
         self._run = _native().run
 
-    def run(self, table: Table) -> None:
+    def run(self, table: KernelTable) -> None:
         """Execute the rows in order, by exactly one native call.
 
         The argument arrays and buffers must outlive the call. Threads that share a pool take turns.

@@ -58,7 +58,7 @@ from .isa import Isa
 from .jit import Library
 from .loops import emit_loops
 from .object_cache import ObjectCache
-from .runner import ROW, Pool, Table
+from .runner import ROW, KernelTable, Pool
 from .tiled_product import lower_tiled_product
 from .tiles import emit_tiles
 
@@ -80,7 +80,7 @@ class Segment:
 
     calls: list[Call] = field(default_factory=list[Call])
     host: Callable[[], None] | None = None
-    table: Table | None = None
+    table: KernelTable | None = None
 
 
 class CpuSession:
@@ -187,7 +187,7 @@ class CpuSession:
             for call, row in zip(segment.calls, segment.table.rows, strict=True)
             if call.arguments[-1].value in values
         ]
-        return self.execution.time(Table(np.array(rows * times, ROW))) / times
+        return self.execution.time(KernelTable(np.array(rows * times, ROW))) / times
 
     def close(self) -> None:
         """Stop the worker threads."""
@@ -304,7 +304,7 @@ class CpuSession:
             if segment.host is not None:
                 self.execution.steps.append(segment.host)
                 continue
-            segment.table = Table(self._rows(segment.calls))
+            segment.table = KernelTable(self._rows(segment.calls))
             self.execution.steps.append(segment.table)
         self.execution.alarms, self.execution.alarmed = self._alarms(), self.alarmed
         self.outputs = self._outputs()

@@ -22,7 +22,7 @@ from ...dialects.files import atomic_write
 from ...dialects.types import Array
 from .execute import ALIGNMENT, Alarm, Execution, Input, Patch, View, alarms_in, room
 from .jit import Library
-from .runner import ROW, Pool, Table
+from .runner import ROW, KernelTable, Pool
 
 if TYPE_CHECKING:  # what compiles is not imported to run what was compiled
     from xdsl.ir import SSAValue
@@ -97,7 +97,7 @@ class StoredSession:
         """Stop the worker threads."""
         self.execution.close()
 
-    def _table(self, lines: Sequence[tuple[str, int, Sequence[Pair]]]) -> Table:
+    def _table(self, lines: Sequence[tuple[str, int, Sequence[Pair]]]) -> KernelTable:
         rows = np.zeros(len(lines), ROW)
         for row, (symbol, items, arguments) in zip(rows, lines, strict=True):
             table = np.zeros(len(arguments), np.uint64)
@@ -110,7 +110,7 @@ class StoredSession:
             row["fn"] = self._library.address(symbol)
             row["args"] = table.ctypes.data
             row["items"] = items
-        return Table(rows)
+        return KernelTable(rows)
 
     def _address(self, buffer: int) -> int:
         return (self._arena if buffer == ARENA else self._constants[buffer]).ctypes.data

@@ -25,7 +25,7 @@ MOST_TAPS = 16
 
 
 @dataclass(frozen=True)
-class Window:
+class LaneWindow:
     """How a scope's one read walks along the lanes.
 
     Attributes:
@@ -95,7 +95,7 @@ def _picked(
     return b.pick(vectors, [*lane, *[lane[0]] * (lanes - len(places))])
 
 
-def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> Window | None:
+def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> LaneWindow | None:
     """The scope's window along the lanes; None if it has none, or bounds to check."""
     if point.vector is None or len(scope.reads) != 1:
         return None
@@ -125,7 +125,7 @@ def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> Window | None
         return None
     across, iterator, size = _across(scope, operand, dims[0], along, buffers, point)
     first = index - sum((Affine.iterator(k) * index.coefficient(k) for k in along), Affine(0))
-    return Window(across, iterator, first, step, taps, size)
+    return LaneWindow(across, iterator, first, step, taps, size)
 
 
 def _across(

@@ -54,7 +54,7 @@ H100 = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class CudnnPlan:
     """What cuDNN offers for a convolution.
 
     Attributes:
@@ -66,7 +66,7 @@ class Plan:
     workspace: int
 
 
-def plan(step: Conv, tf32: bool = False) -> Plan:
+def plan(step: Conv, tf32: bool = False) -> CudnnPlan:
     """Plan a convolution for an H100, with no device at hand.
 
     Raises:
@@ -76,7 +76,7 @@ def plan(step: Conv, tf32: bool = False) -> Plan:
     described = cudnn.create_device_properties(json.dumps(H100))
     graph, _ = _graph(cudnn, step, tf32, device_property=described)
     graph.build_plans()
-    return Plan(graph.get_execution_plan_count(), graph.get_workspace_size())
+    return CudnnPlan(graph.get_execution_plan_count(), graph.get_workspace_size())
 
 
 class Cudnn:

@@ -13,13 +13,13 @@ from ...dialects.index import FloorDiv
 from .contraction import Side
 from .index_text import Iterators, decode
 from .reads import guard_text
-from .schedule import PAD, Tiling
-from .text import Writer, level
+from .schedule import PAD, TileSizes
+from .text import CudaWriter, level
 from .types import compute_type, literal, loaded
 
 
 @dataclass(frozen=True)
-class Tile:
+class SharedTile:
     """Two stages of `depth` lines of `size` elements in shared memory."""
 
     name: str
@@ -33,13 +33,13 @@ class Tile:
 
 
 @dataclass
-class Fetch:
+class TileFetch:
     """One operand's tile: `group` iterators across its lines, `deep` ones along the depth."""
 
-    writer: Writer
+    writer: CudaWriter
     over: Iterators
-    tiling: Tiling
-    tile: Tile
+    tiling: TileSizes
+    tile: SharedTile
     side: Side
     group: tuple[int, ...]
     deep: tuple[int, ...]

@@ -11,7 +11,7 @@ from ...dialects.types import shape_of
 from .index_text import INT_LIMIT, decode
 from .nest import parameter, thread_number
 from .source import CudaKernel
-from .text import Names, Writer, finish, origin
+from .text import CudaWriter, Names, finish, origin
 
 THREADS = 256
 
@@ -35,7 +35,7 @@ def print_gather(op: CallOp, name: str) -> CudaKernel:
         parameter("y", op.outputs[0], written=True),
     )
     small = max(total, math.prod(shape)) + THREADS < INT_LIMIT
-    writer = Writer(Names([p.name for p in parameters]), "int" if small else "long long")
+    writer = CudaWriter(Names([p.name for p in parameters]), "int" if small else "long long")
     thread_number(writer, "element", THREADS, total)
     for text in decode(
         "element", [("slice", outer), ("number", count), ("within", inner)], writer.kind

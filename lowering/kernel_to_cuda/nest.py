@@ -22,7 +22,7 @@ from .reads import Scene, address, operand_types, without_halo
 from .reductions import WARP
 from .scalar_text import Text
 from .source import CudaParameter
-from .text import Names, Writer
+from .text import CudaWriter, Names
 from .types import memory_type, stored
 
 
@@ -35,7 +35,7 @@ class Nest:
     over: Iterators
     result_type: Tensor
     parameters: tuple[CudaParameter, ...]
-    writer: Writer
+    writer: CudaWriter
     scene: Scene
 
     @property
@@ -66,7 +66,7 @@ def plan(op: KernelOp) -> Nest:
     merged = merge_loops(first, result, types)
     over = Iterators(_merged_names(first, merged, named, names), merged.extents)
     pointers = {a: p.name for a, p in zip(op.body.block.args, parameters, strict=False)}
-    writer = Writer(names, _index_type(merged, over, result, types))
+    writer = CudaWriter(names, _index_type(merged, over, result, types))
     scene = Scene(over, pointers, types)  # pyright: ignore[reportArgumentType]
     return Nest(op, merged, over, result, parameters, writer, scene)
 
@@ -145,7 +145,7 @@ def threads_of(op: KernelOp, default: int) -> int:
     return count
 
 
-def thread_number(writer: Writer, name: str, threads: int, count: int) -> None:
+def thread_number(writer: CudaWriter, name: str, threads: int, count: int) -> None:
     """Declare the number of the thread in the grid; threads past `count` are done."""
     block = f"({writer.kind})blockIdx.x" if writer.kind != "int" else "blockIdx.x"
     writer.line(f"const {writer.kind} {name} = {block} * {threads} + threadIdx.x;")
@@ -153,7 +153,7 @@ def thread_number(writer: Writer, name: str, threads: int, count: int) -> None:
         writer.line(f"if ({name} >= {count}) return;")
 
 
-def point_number(writer: Writer, over: Iterators, order: Sequence[int], threads: int) -> None:
+def point_number(writer: CudaWriter, over: Iterators, order: Sequence[int], threads: int) -> None:
     """Give the iterators their values at this thread's point."""
     count = math.prod(over.extents[k] for k in order)
     if len(order) == 1:

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .fetch import Tile
-from .schedule import Level4, Tiling
-from .text import Writer, level
+from .fetch import SharedTile
+from .schedule import Level4, TileSizes
+from .text import CudaWriter, level
 
 
 @dataclass
-class Product:
+class ProductNames:
     """Names of what is multiplied: tiles in shared memory, a thread's place, its sums."""
 
-    writer: Writer
-    tiling: Tiling
+    writer: CudaWriter
+    tiling: TileSizes
     ctype: str
-    a: Tile
-    b: Tile
+    a: SharedTile
+    b: SharedTile
     thread_row: str
     thread_column: str
     sums: str
@@ -37,7 +37,7 @@ class Product:
             b = self._part(self.b, t.columns, (stage, deep, self.thread_column, columns))
             self._multiply(a, b, rows, columns)
 
-    def _part(self, tile: Tile, sizes: Level4, at: tuple[str, str, str, str]) -> str:
+    def _part(self, tile: SharedTile, sizes: Level4, at: tuple[str, str, str, str]) -> str:
         """Load what a thread needs of one line of a tile; the name of the array."""
         writer, (virtual, threads, runs, innermost) = self.writer, sizes
         stage, deep, thread, run = at

@@ -14,7 +14,7 @@ from ...dialects.types import Tensor, element_of, is_bool, shape_of, tensor_type
 from ..kernel_to_cpu.nest import Operand, ScopePlan, guards_of
 from .index_text import Iterators
 from .scalar_text import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body, rounded
-from .text import Writer
+from .text import CudaWriter
 from .types import compute_type, literal, loaded
 
 # A window of this many taps or fewer is unrolled.
@@ -47,7 +47,7 @@ def address(index: Sequence[Index], type_: Tensor) -> Index:
 
 
 @dataclass(frozen=True)
-class Row:
+class StagedRow:
     """An array of intermediate values, indexed by its scope's own iterators."""
 
     name: str
@@ -62,7 +62,7 @@ class Scene:
     pointers: Mapping[SSAValue, str]
     types: Mapping[SSAValue, Tensor]
     values: dict[SSAValue, Text] = field(default_factory=dict[SSAValue, Text])
-    rows: dict[SSAValue, Row] = field(default_factory=dict[SSAValue, Row])
+    rows: dict[SSAValue, StagedRow] = field(default_factory=dict[SSAValue, StagedRow])
     inlined: dict[SSAValue, ScopePlan] = field(default_factory=dict[SSAValue, ScopePlan])
 
 
@@ -85,7 +85,7 @@ def _bounds(index: Index, size: int, over: Iterators) -> list[str]:
     return [*parts, *([f"{moving} < {size - index.constant}"] if high >= size else [])]
 
 
-def read_text(writer: Writer, scene: Scene, operand: Operand) -> Text:
+def read_text(writer: CudaWriter, scene: Scene, operand: Operand) -> Text:
     """The value of a read, in the compute type."""
     source = operand.source
     if source in scene.values:
@@ -114,7 +114,12 @@ def _guards(operand: Operand, type_: Tensor, over: Iterators) -> Guards:
 
 
 def _guarded(
-    writer: Writer, value: Text, guards: Guards, operand: Operand, element: object, over: Iterators
+    writer: CudaWriter,
+    value: Text,
+    guards: Guards,
+    operand: Operand,
+    element: object,
+    over: Iterators,
 ) -> Text:
     condition = guard_text(guards, over)
     if not condition:
@@ -150,7 +155,7 @@ def _row_place(scene: Scene, operand: Operand) -> tuple[str, Index, Guards]:
     return row.name, place, guards_of(index, sizes, scene.over.extents, None, operand.outside)
 
 
-def _inline(writer: Writer, scene: Scene, operand: Operand) -> Text:
+def _inline(writer: CudaWriter, scene: Scene, operand: Operand) -> Text:
     """Compute an intermediate value once more, where it is read."""
     made = scene.inlined[operand.source]
     images = [Index.iterator(k) for k in range(len(scene.over.extents))]
@@ -163,7 +168,7 @@ def _inline(writer: Writer, scene: Scene, operand: Operand) -> Text:
     return finished(writer, made, body_value(writer, scene, replace(made, reads=moved)))
 
 
-def body_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
+def body_value(writer: CudaWriter, scene: Scene, scope: ScopePlan) -> Text:
     """The scope's body at a point of all its iterators."""
     arguments = [read_text(writer, scene, operand) for operand in scope.reads]
     body = Body()
@@ -172,7 +177,7 @@ def body_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
     return value
 
 
-def scope_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
+def scope_value(writer: CudaWriter, scene: Scene, scope: ScopePlan) -> Text:
     """The scope's value at a point of its traversal: one thread does all summations."""
     if not scope.sums:
         return finished(writer, scope, body_value(writer, scene, scope))
@@ -181,7 +186,7 @@ def scope_value(writer: Writer, scene: Scene, scope: ScopePlan) -> Text:
     return finished(writer, scope, Text(total))
 
 
-def finished(writer: Writer, scope: ScopePlan, value: Text) -> Text:
+def finished(writer: CudaWriter, scope: ScopePlan, value: Text) -> Text:
     """The scope's value as those that read it see it; the kernel's result is when stored."""
     if not any(isinstance(use.operation, ScopeOp) for use in scope.op.result.uses):
         return value
@@ -191,7 +196,7 @@ def finished(writer: Writer, scope: ScopePlan, value: Text) -> Text:
     return value
 
 
-def start_total(writer: Writer, scope: ScopePlan) -> str:
+def start_total(writer: CudaWriter, scope: ScopePlan) -> str:
     """Declare what a reduction accumulates in."""
     element = element_of(scope.op.result)
     words = {"sum": "sum", "prod": "product", "max": "largest", "min": "smallest"}
@@ -201,7 +206,7 @@ def start_total(writer: Writer, scope: ScopePlan) -> str:
 
 
 def sum_loops(
-    writer: Writer, scene: Scene, scope: ScopePlan, total: str, sums: Sequence[int]
+    writer: CudaWriter, scene: Scene, scope: ScopePlan, total: str, sums: Sequence[int]
 ) -> None:
     """Loops over the summations, innermost last, and the accumulation in them."""
     if not sums:
@@ -215,7 +220,7 @@ def sum_loops(
         sum_loops(writer, scene, scope, total, sums[1:])
 
 
-def take(writer: Writer, scene: Scene, scope: ScopePlan, total: str) -> None:
+def take(writer: CudaWriter, scene: Scene, scope: ScopePlan, total: str) -> None:
     """Accumulate the body's value at one point."""
     value = body_value(writer, scene, scope)
     body = Body()

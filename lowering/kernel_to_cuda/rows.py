@@ -13,7 +13,7 @@ from ...dialects.program import where
 from ..kernel_to_cpu.nest import ScopePlan
 from .index_text import decode
 from .nest import Nest, point_number, thread_number, threads_of
-from .reads import Row, finished, intermediate_type, scope_value, start_total, take
+from .reads import StagedRow, finished, intermediate_type, scope_value, start_total, take
 from .reductions import WARP
 from .scalar_text import Text
 
@@ -105,7 +105,7 @@ class _Rows:
             nest.scene.inlined[scope.op.result] = scope
             return 0
         name = writer.names.fresh("row")
-        nest.scene.rows[scope.op.result] = Row(name, scope)
+        nest.scene.rows[scope.op.result] = StagedRow(name, scope)
         if self.threads == 1:
             writer.line(f"{ctype} {name}[{count}];")
             return 0

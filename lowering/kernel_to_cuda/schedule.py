@@ -41,7 +41,7 @@ MOST_FETCHED = 24
 
 
 @dataclass(frozen=True)
-class Tiling:
+class TileSizes:
     """Tile sizes: (virtual threads, threads, inner, innermost) of rows and columns, depth (outer,
     inner), the width of vector loads, and how many depth steps are unrolled."""
 
@@ -93,7 +93,9 @@ class Tiling:
 PAD = 4
 
 
-def tiling_of(op: KernelOp, rows: int, columns: int, depth: int, batch: int, width: int) -> Tiling:
+def tiling_of(
+    op: KernelOp, rows: int, columns: int, depth: int, batch: int, width: int
+) -> TileSizes:
     """The op's schedule, else the default for the shape.
 
     Raises:
@@ -107,7 +109,7 @@ def tiling_of(op: KernelOp, rows: int, columns: int, depth: int, batch: int, wid
     down = _levels(op, wanted.get("tile_rows"), chosen.rows)
     across = _levels(op, wanted.get("tile_columns"), chosen.columns)
     outer, inner = _levels(op, wanted.get("tile_depth"), chosen.depth)
-    found = Tiling(
+    found = TileSizes(
         (down[0], down[1], down[2], down[3]),
         (across[0], across[1], across[2], across[3]),
         (outer, inner),
@@ -134,7 +136,7 @@ def _number(attribute: Attribute | None, default: int) -> int:
     return attribute.value.data if isinstance(attribute, IntegerAttr) else default
 
 
-def _check(op: KernelOp, tiling: Tiling, width: int) -> None:
+def _check(op: KernelOp, tiling: TileSizes, width: int) -> None:
     if tiling.threads > 1024:
         raise UserError("a block has at most 1024 threads", where=where(op), found=tiling.threads)
     if tiling.shared_bytes(width) > SHARED_BYTES:
@@ -157,7 +159,7 @@ def _check(op: KernelOp, tiling: Tiling, width: int) -> None:
         raise UserError("unroll counts from 1", where=where(op), found=tiling.unroll)
 
 
-def default_tiling(rows: int, columns: int, depth: int, batch: int, width: int = 4) -> Tiling:
+def default_tiling(rows: int, columns: int, depth: int, batch: int, width: int = 4) -> TileSizes:
     """The tiling that the model below says is fastest; on a tie, the first of `candidates`.
 
     No figure of the model comes from a device.
@@ -171,13 +173,13 @@ def default_tiling(rows: int, columns: int, depth: int, batch: int, width: int =
     return min(found, key=lambda t: modelled(t, rows, columns, batch))
 
 
-def candidates(step: int) -> Iterator[Tiling]:
+def candidates(step: int) -> Iterator[TileSizes]:
     """Tilings of 64 to 256 threads with 1 x 1 to 8 x 8 results each."""
     for threads in (256, 128, 64):
         for across in (32, 16, 8, 4):
             for high in (8, 4, 2, 1):
                 for wide in (8, 4, 2, 1):
-                    yield Tiling(
+                    yield TileSizes(
                         tile_sizes(threads // across, high),
                         tile_sizes(across, wide),
                         (step, 1),
@@ -192,7 +194,7 @@ def tile_sizes(threads: int, results: int) -> Level4:
     return (results // innermost, threads, 1, innermost)
 
 
-def modelled(tiling: Tiling, rows: int, columns: int, batch: int) -> float:
+def modelled(tiling: TileSizes, rows: int, columns: int, batch: int) -> float:
     """Time in multiplications of one multiprocessor.
 
     Waves of blocks times the work of a block for one step of the depth: a multiplication for each

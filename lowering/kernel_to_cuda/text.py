@@ -89,7 +89,7 @@ def identifier(text: str) -> str:
 
 
 @dataclass
-class Writer:
+class CudaWriter:
     """Lines of a kernel's body, indented; the names in it, and the helpers that it calls."""
 
     names: Names
@@ -136,7 +136,7 @@ class Writer:
 
 
 @contextmanager
-def level(writer: Writer, wanted: str, count: int, unroll: int = 0) -> Generator[str]:
+def level(writer: CudaWriter, wanted: str, count: int, unroll: int = 0) -> Generator[str]:
     """An unrolled loop over a few places (0: all unrolled); none, and "0", where there is one."""
     if count == 1:
         yield "0"
@@ -205,7 +205,7 @@ def origin(op: Operation) -> str:
 
 
 def finish(
-    writer: Writer,
+    writer: CudaWriter,
     name: str,
     comment: Sequence[str],
     parameters: Sequence[CudaParameter],

@@ -18,15 +18,15 @@ from ...dialects.kernel import ConvOp, KernelOp
 from ...dialects.types import element_of
 from ..kernel_to_cpu.nest import ScopePlan, plan_nest
 from .contraction import Contraction, Side, match_contraction
-from .fetch import Fetch, Tile
+from .fetch import SharedTile, TileFetch
 from .index_text import INT_LIMIT, Iterators, decode
 from .nest import parameter
-from .product import Product, linear
+from .product import ProductNames, linear
 from .reads import Scene, operand_types, scope_value
 from .scalar_text import Body, Text, rounded
 from .schedule import Level4, tile_text, tiling_of
 from .source import CudaKernel, CudaParameter
-from .text import Names, Writer, described, finish, level, origin
+from .text import CudaWriter, Names, described, finish, level, origin
 from .types import compute_type, memory_type, stored
 
 
@@ -88,7 +88,7 @@ class _Tiled:
         self.parameters = self._parameters()
         names = Names([p.name for p in self.parameters])
         over = Iterators(tuple(names.fresh(n) for n in found.names), found.extents)
-        self.writer = Writer(names, self._index_type(over))
+        self.writer = CudaWriter(names, self._index_type(over))
         self.over = over
 
     # --- parameters ---
@@ -192,8 +192,8 @@ class _Tiled:
         )
         self.thread_row, self.thread_column = fresh("thread_row"), fresh("thread_column")
         tiles = [
-            Tile(fresh("a_tile"), t.step, t.block_rows),
-            Tile(fresh("b_tile"), t.step, t.block_columns),
+            SharedTile(fresh("a_tile"), t.step, t.block_rows),
+            SharedTile(fresh("b_tile"), t.step, t.block_columns),
         ]
         for tile in tiles:
             writer.shared(self.ctype, self.width, tile.name, tile.dims)
@@ -222,7 +222,7 @@ class _Tiled:
             (self.b, self.found.columns, self.first_column),
         )
         self.fetches = [
-            Fetch(
+            TileFetch(
                 writer,
                 self.over,
                 t,
@@ -261,7 +261,7 @@ class _Tiled:
         writer.line("__syncthreads();")
         a, b = (part.tile for part in self.fetches)
         places = (self.thread_row, self.thread_column)
-        product = Product(writer, t, self.ctype, a, b, *places, self.sums)
+        product = ProductNames(writer, t, self.ctype, a, b, *places, self.sums)
         end = -(-self.depth // t.step) * t.step
         if end == t.step:
             product.step("0")

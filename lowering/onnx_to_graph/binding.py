@@ -16,7 +16,7 @@ Dim = int | str | None
 
 
 @dataclass(frozen=True)
-class Input:
+class DeclaredInput:
     """An input as the file declares it: dims are numbers, symbols, or None; or no rank at all."""
 
     name: str
@@ -28,14 +28,14 @@ class Input:
         return self.dims is not None and all(isinstance(d, int) for d in self.dims)
 
 
-def declared_inputs(graph: onnx.GraphProto) -> list[Input]:
+def declared_inputs(graph: onnx.GraphProto) -> list[DeclaredInput]:
     """The inputs that are no initialisers, in order.
 
     Raises:
         UserError: two have one name, or one is no tensor.
     """
     weights = {t.name for t in graph.initializer}
-    found: dict[str, Input] = {}
+    found: dict[str, DeclaredInput] = {}
     for info in graph.input:
         if info.name in found:
             raise UserError(f"two inputs are named '{info.name}'", where="the graph's inputs")
@@ -44,7 +44,7 @@ def declared_inputs(graph: onnx.GraphProto) -> list[Input]:
     return list(found.values())
 
 
-def _declared(info: onnx.ValueInfoProto) -> Input:
+def _declared(info: onnx.ValueInfoProto) -> DeclaredInput:
     where = f"input '{info.name}'"
     kind = info.type.WhichOneof("value")
     if not info.name:
@@ -56,7 +56,7 @@ def _declared(info: onnx.ValueInfoProto) -> Input:
         raise UserError(f"it is no tensor but a value of kind {name}: not supported", where=where)
     tensor = info.type.tensor_type
     element_of_number(tensor.elem_type, where)
-    return Input(info.name, tensor.elem_type, declared_dims(info))
+    return DeclaredInput(info.name, tensor.elem_type, declared_dims(info))
 
 
 def dynamic_inputs(path: Path) -> list[str]:
@@ -92,7 +92,7 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 
 def bind(
-    inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]
+    inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[int, ...]]:
     """The shape of every input: as declared, as given, or by a symbol that a given shape fixes.
 
@@ -113,7 +113,7 @@ def bind(
     return bound
 
 
-def _check_names(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -> None:
+def _check_names(inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]) -> None:
     names = [entry.name for entry in inputs]
     for name in shapes:
         if name not in names:
@@ -125,7 +125,9 @@ def _check_names(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -
             )
 
 
-def _symbols(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+def _symbols(
+    inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
+) -> dict[str, int]:
     """Numbers of the symbolic dims that given shapes fix."""
     symbols: dict[str, int] = {}
     for entry in inputs:
@@ -149,14 +151,16 @@ def _symbols(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -> di
     return symbols
 
 
-def _resolve(entry: Input, symbols: Mapping[str, int]) -> tuple[Dim, ...] | None:
+def _resolve(entry: DeclaredInput, symbols: Mapping[str, int]) -> tuple[Dim, ...] | None:
     if entry.dims is None:
         return None
     return tuple(symbols.get(d, d) if isinstance(d, str) else d for d in entry.dims)
 
 
 def flags(
-    inputs: Sequence[Input], symbols: Mapping[str, int] | None = None, given: Sequence[str] = ()
+    inputs: Sequence[DeclaredInput],
+    symbols: Mapping[str, int] | None = None,
+    given: Sequence[str] = (),
 ) -> list[str]:
     """The fewest `--shape` flags that bind what is unknown, 1 for each unknown dim."""
     known = dict(symbols or {})
@@ -172,7 +176,7 @@ def flags(
 
 
 def _unbound(
-    inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]], symbols: Mapping[str, int]
+    inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]], symbols: Mapping[str, int]
 ) -> UserError:
     unknown = [
         entry

@@ -18,15 +18,15 @@ from ...dialects.types import element_of, shape_of
 from . import undecided
 from .node import Node
 from .sequences import sequence_map
-from .subgraphs import Env, Importing, Scope, bound, run_graph
-from .values import Value
+from .subgraphs import CallContext, Env, Importing, bound, run_graph
+from .values import OnnxValue
 
 MAX_ITERATIONS = 4096
 # A loop that makes more nodes than this is not unrolled further: it stays a loop.
 MAX_UNROLLED = 20_000
 
 
-def branch(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def branch(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
     """`If` with a constant condition takes its branch; else both are computed, or it is opaque."""
     if math.prod(node.shape(0)) != 1:
         raise UserError("the condition is no single boolean", found=list(node.shape(0)))
@@ -39,7 +39,7 @@ def branch(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Valu
     return list(results)
 
 
-def loop(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def loop(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
     """Unroll `Loop` where count and conditions are constants, else keep it as an opaque node."""
     count = node.known(0) if node.has(0) else None
     going = node.known(1) if node.has(1) else np.asarray(True)
@@ -55,14 +55,14 @@ def loop(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value 
     if _key(node, body, env) in importer.undecided:
         return undecided.loop(importer, node, body, env, scope)
     (mark, recorded), visited = importer.mark(), importer.visited[0]
-    carried: list[Value] = [node.value(k) for k in range(2, len(node.inputs))]
-    rows: list[list[Value]] = []
+    carried: list[OnnxValue] = [node.value(k) for k in range(2, len(node.inputs))]
+    rows: list[list[OnnxValue]] = []
     while (trips is None or len(rows) < trips) and bool(going.ravel()[0]):
         if len(rows) >= MAX_ITERATIONS:
             raise _endless(len(rows))
         iteration = [
-            Value.of_array(f"{len(rows)}", np.asarray(len(rows), np.int64)),
-            Value.of_array("", np.asarray(True)),
+            OnnxValue.of_array(f"{len(rows)}", np.asarray(len(rows), np.int64)),
+            OnnxValue.of_array("", np.asarray(True)),
         ]
         results = run_graph(importer, body, bound(body, [*iteration, *carried]), env, scope)
         if len(results) < 1 + len(carried):
@@ -94,7 +94,7 @@ def _key(node: Node, body: onnx.GraphProto, env: Env) -> tuple[bytes, tuple[bool
     return body.SerializeToString(), tuple(v is not None and v.is_known for v in values)
 
 
-def scan(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def scan(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
     """Unroll `Scan`: its count is a static dim."""
     if node.version < 9:
         raise UserError("Scan of opset 8 is not supported", hint="export with opset 9 or later")
@@ -114,7 +114,7 @@ def scan(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value 
     if len(counts) != 1:
         raise UserError("the scan inputs have different lengths", found=sorted(counts))
     (trips,) = counts
-    rows: list[list[Value]] = []
+    rows: list[list[OnnxValue]] = []
     if not 0 < trips <= MAX_ITERATIONS:
         raise UserError(
             "the number of steps is out of range", expected=f"1 to {MAX_ITERATIONS}", found=trips
@@ -139,7 +139,7 @@ def scan(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value 
     return [*carried, *_stacked(node, rows, out_axes)]
 
 
-def _row(node: Node, x: object, axis: int, position: int) -> Value:
+def _row(node: Node, x: object, axis: int, position: int) -> OnnxValue:
     """x[.., position, ..] as a value."""
     from xdsl.ir import SSAValue
 
@@ -148,12 +148,14 @@ def _row(node: Node, x: object, axis: int, position: int) -> Value:
     starts = [position if k == axis else 0 for k in range(len(shape))]
     sizes = [1 if k == axis else n for k, n in enumerate(shape)]
     part = node.build.slice(x, starts=starts, sizes=sizes, steps=[1] * len(shape))
-    return Value.of_ssa("", node.reshape(part, [n for k, n in enumerate(shape) if k != axis]))
+    return OnnxValue.of_ssa("", node.reshape(part, [n for k, n in enumerate(shape) if k != axis]))
 
 
-def _stacked(node: Node, rows: Sequence[Sequence[Value]], axes: Sequence[int]) -> list[Value]:
+def _stacked(
+    node: Node, rows: Sequence[Sequence[OnnxValue]], axes: Sequence[int]
+) -> list[OnnxValue]:
     """Scan outputs: the values of all iterations along a new axis."""
-    found: list[Value] = []
+    found: list[OnnxValue] = []
     for j, column in enumerate(zip(*rows, strict=True)):
         parts = [v.ssa(node.build, node.fresh, node.where) for v in column]
         if len({(shape_of(p), element_of(p)) for p in parts}) != 1:
@@ -161,11 +163,11 @@ def _stacked(node: Node, rows: Sequence[Sequence[Value]], axes: Sequence[int]) -
         axis = node.axis(axes[j], len(shape_of(parts[0])) + 1)
         shape = [*shape_of(parts[0])[:axis], 1, *shape_of(parts[0])[axis:]]
         parts = [node.reshape(p, shape) for p in parts]
-        found.append(Value.of_ssa("", node.build.concat(*parts, axis=axis)))
+        found.append(OnnxValue.of_ssa("", node.build.concat(*parts, axis=axis)))
     return found
 
 
-Control = Callable[[Importing, Node, Env, Scope], "list[Value | None]"]
+Control = Callable[[Importing, Node, Env, CallContext], "list[OnnxValue | None]"]
 CONTROL: dict[str, Control] = {
     "If": branch,
     "Loop": loop,

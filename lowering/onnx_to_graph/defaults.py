@@ -15,7 +15,7 @@ from ...dialects.errors import UserError, warn
 from ...dialects.opaque import captured
 from .binding import declared_dims, fits, shown
 from .elements import is_supported, tensor_shape, type_name
-from .loading import Model
+from .loading import OnnxModel
 
 # Since this IR version an initialiser need not be an input; where it is one, that has a meaning.
 OPTIONAL_SINCE = 4
@@ -23,7 +23,7 @@ OPTIONAL_SINCE = 4
 MANY = 8
 
 
-def overridable(model: Model) -> dict[str, onnx.TensorProto]:
+def overridable(model: OnnxModel) -> dict[str, onnx.TensorProto]:
     """The initialisers that a caller may replace, in the inputs' order.
 
     Raises:
@@ -80,7 +80,7 @@ def _inner_reads(node: onnx.NodeProto) -> list[str]:
     return [name for graph in graphs for name in captured(graph)]
 
 
-def tell(model: Model, kept: Collection[str], fixed: Collection[str]) -> None:
+def tell(model: OnnxModel, kept: Collection[str], fixed: Collection[str]) -> None:
     """Warn of initialisers that may no longer be given, and of weights that only seem to be."""
     for name in sorted(fixed):
         text = f"initialiser '{name}' decides shapes: it keeps its value and is no input any more"

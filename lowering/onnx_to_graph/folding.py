@@ -20,7 +20,7 @@ from ...dialects.opaque import operators
 from ...dialects.types import Array, is_float
 from .elements import element_of_number, is_supported, reader, tensor_shape
 from .node import Node
-from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, Value
+from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, OnnxValue
 
 # Ops whose results may be much larger than their operands, with their size from known operands.
 _GROWING: dict[str, Callable[[Node], float]] = {
@@ -59,7 +59,7 @@ _FOLDED = frozenset(
 _SHAPED_BY_DATA = frozenset({"Compress", "NonZero", "Unique"})
 
 
-def fold(node: Node, domain: str) -> list[Value] | None:
+def fold(node: Node, domain: str) -> list[OnnxValue] | None:
     """The node's results as data, None where they are not known or too large."""
     if domain != "":
         return None
@@ -105,16 +105,16 @@ def range_size(node: Node) -> float:
     return max(0.0, (limit - start) / delta)
 
 
-def _evaluate(node: Node) -> list[Value] | None:
+def _evaluate(node: Node) -> list[OnnxValue] | None:
     arrays = [None if v is None else v.array() for v in node.inputs]
     results = run_reference(node, arrays)
     if results is None:
         return None
-    found: list[Value] = []
+    found: list[OnnxValue] = []
     for name, array in zip(node.proto.output, results, strict=False):
         if not isinstance(array, np.ndarray | np.generic):
             return None
-        found.append(Value.of_array(name, np.asarray(array)))
+        found.append(OnnxValue.of_array(name, np.asarray(array)))
     return found
 
 
@@ -150,11 +150,11 @@ _RUN: dict[str, Any] = {
 # --- ops that are data by themselves ---
 
 
-def _shape(node: Node) -> list[Value]:
+def _shape(node: Node) -> list[OnnxValue]:
     """The operand's static shape, whatever its data."""
     shape = node.shape(0)
     return [
-        Value.of_array(
+        OnnxValue.of_array(
             node.proto.output[0], np.asarray(shape[_shape_range(node, len(shape))], np.int64)
         )
     ]
@@ -168,11 +168,13 @@ def _shape_range(node: Node, rank: int) -> slice:
     return slice(start, max(start, clamp(node.int("end", rank))))
 
 
-def _size(node: Node) -> list[Value]:
-    return [Value.of_array(node.proto.output[0], np.asarray(math.prod(node.shape(0)), np.int64))]
+def _size(node: Node) -> list[OnnxValue]:
+    return [
+        OnnxValue.of_array(node.proto.output[0], np.asarray(math.prod(node.shape(0)), np.int64))
+    ]
 
 
-def _constant(node: Node) -> list[Value]:
+def _constant(node: Node) -> list[OnnxValue]:
     """The literal of a Constant node, by whichever attribute holds it."""
     name = node.proto.output[0]
     if len(node.attributes) != 1:
@@ -191,19 +193,19 @@ def _constant(node: Node) -> list[Value]:
             data = np.asarray(node.strings(attribute) if attribute[-1] == "s" else proto.s, object)
         case _:
             raise UserError(f"a constant of kind '{attribute}' is not supported")
-    return [Value.of_array(name, data)]
+    return [OnnxValue.of_array(name, data)]
 
 
-def _literal(proto: onnx.TensorProto, name: str, where: str) -> Value:
+def _literal(proto: onnx.TensorProto, name: str, where: str) -> OnnxValue:
     shape = tensor_shape(proto, where)
     load = reader(proto, None, where)
     if not is_supported(proto.data_type):
-        return Value(name, shape, None, load=load)
+        return OnnxValue(name, shape, None, load=load)
     element = element_of_number(proto.data_type, where)
-    return Value(name, shape, element, load=load, weight=math.prod(shape) > LITERAL)
+    return OnnxValue(name, shape, element, load=load, weight=math.prod(shape) > LITERAL)
 
 
-def _constant_of_shape(node: Node) -> list[Value] | None:
+def _constant_of_shape(node: Node) -> list[OnnxValue] | None:
     """One number everywhere: a weight if it holds floats, so that its data can be replaced."""
     if not node.value(0).is_known:
         raise NotConstant(node.value(0).name, "the shape", node.where)
@@ -222,11 +224,13 @@ def _constant_of_shape(node: Node) -> list[Value] | None:
 
     name = node.proto.output[0]
     return [
-        Value(name, shape, element, load=load, weight=is_float(element) and shape not in ((), (1,)))
+        OnnxValue(
+            name, shape, element, load=load, weight=is_float(element) and shape not in ((), (1,))
+        )
     ]
 
 
-_SPECIAL: dict[str, Callable[[Node], list[Value] | None]] = {
+_SPECIAL: dict[str, Callable[[Node], list[OnnxValue] | None]] = {
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
     "Shape": _shape,

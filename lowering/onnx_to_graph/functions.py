@@ -13,8 +13,8 @@ from .elements import number_of_element, type_name
 from .fused import DOMAIN as FUSED
 from .loading import OLDEST, domain_of, in_order, needed, opsets_of
 from .node import Node
-from .subgraphs import Env, Importing, Scope
-from .values import Value
+from .subgraphs import CallContext, Env, Importing
+from .values import OnnxValue
 
 # A bound on what a small file may expand to by functions that call functions.
 MAX_DEPTH = 64
@@ -138,7 +138,7 @@ def schema_body(node: Node, domain: str) -> FunctionProto | None:
     return body if body.node else None
 
 
-def _type(value: Value | None) -> bytes:
+def _type(value: OnnxValue | None) -> bytes:
     """The serialised ONNX type of an operand, empty for a missing one."""
     if value is None or value.element is None:
         return onnx.TypeProto().SerializeToString()
@@ -146,7 +146,9 @@ def _type(value: Value | None) -> bytes:
     return onnx.helper.make_tensor_type_proto(number, value.shape).SerializeToString()
 
 
-def call(importer: Importing, body: FunctionProto, node: Node, scope: Scope) -> list[Value | None]:
+def call(
+    importer: Importing, body: FunctionProto, node: Node, scope: CallContext
+) -> list[OnnxValue | None]:
     """Run a function's body on a node's operands.
 
     Raises:
@@ -162,10 +164,10 @@ def call(importer: Importing, body: FunctionProto, node: Node, scope: Scope) -> 
             expected=f"{len(body.input)} and {len(body.output)}",
             found=f"{len(node.inputs)} and {len(node.proto.output)}",
         )
-    actual: list[Value | None] = [*node.inputs, *[None] * (len(body.input) - len(node.inputs))]
+    actual: list[OnnxValue | None] = [*node.inputs, *[None] * (len(body.input) - len(node.inputs))]
     env: Env = dict(zip(body.input, actual, strict=True))
     attributes = _actual_attributes(body, node)
-    inner = Scope(
+    inner = CallContext(
         {**scope.opsets, **opsets_of(body.opset_import)},
         (*scope.calls, key(node.proto)),
         f"{scope.prefix}{node.proto.name or next(iter(node.proto.output), '')}/",
@@ -176,7 +178,7 @@ def call(importer: Importing, body: FunctionProto, node: Node, scope: Scope) -> 
     return [_result(env, name, node) if outer else None for outer, name in wanted]
 
 
-def _result(env: Env, name: str, node: Node) -> Value | None:
+def _result(env: Env, name: str, node: Node) -> OnnxValue | None:
     if name not in env:
         raise UserError(f"the function does not define its output '{name}'", where=node.where)
     return env[name]

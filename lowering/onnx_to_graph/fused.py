@@ -15,13 +15,13 @@ from onnx import AttributeProto, FunctionProto
 
 from ...dialects.errors import UserError
 from .fused_attention import attention, embed_layer_normalization
-from .fused_body import ACTIVATIONS, DOMAIN, Body
+from .fused_body import ACTIVATIONS, DOMAIN, FusedBody
 from .node import Node
 
 
 def _fused_conv(node: Node) -> FunctionProto:
     """activation(Conv(x, w, bias) + z)."""
-    body = Body(node)
+    body = FusedBody(node)
     y = body.add("Conv", body.operand(0), body.operand(1), body.operand(2))
     ours = ("activation", "activation_params")
     body.nodes[-1].attribute.extend(a for a in node.proto.attribute if a.name not in ours)
@@ -33,7 +33,7 @@ def _fused_conv(node: Node) -> FunctionProto:
 
 def _fused_gemm(node: Node) -> FunctionProto:
     """activation(Gemm(a, b, c))."""
-    body = Body(node)
+    body = FusedBody(node)
     y = body.add("Gemm", *(body.operand(k) for k in range(len(node.inputs))))
     gemm = ("alpha", "beta", "transA", "transB")
     body.nodes[-1].attribute.extend(a for a in node.proto.attribute if a.name in gemm)
@@ -48,7 +48,7 @@ def _fused_matmul(node: Node) -> FunctionProto:
     A batch is moved where it stands after the rows: [m, b.., k] is [b.., m, k]; a transpose then
     swaps the last two dims.
     """
-    body = Body(node)
+    body = FusedBody(node)
     operands: list[str] = []
     for k, side in enumerate("AB"):
         rank = len(node.value(k).shape)
@@ -68,7 +68,7 @@ def _gelu(approximate: str) -> Callable[[Node], FunctionProto]:
     """Gelu of the first operand, or of its sum with the second."""
 
     def make(node: Node) -> FunctionProto:
-        body = Body(node)
+        body = FusedBody(node)
         x = body.add("Add", "x0", "x1") if node.has(1) else "x0"
         return body.function(body.add("Gelu", x, approximate=approximate))
 
@@ -77,14 +77,14 @@ def _gelu(approximate: str) -> Callable[[Node], FunctionProto]:
 
 def _quick_gelu(node: Node) -> FunctionProto:
     """x * sigmoid(alpha * x)."""
-    body = Body(node)
+    body = FusedBody(node)
     scaled = body.add("Mul", "x0", body.number(node.float("alpha", 1.702), "x0"))
     return body.function(body.add("Mul", "x0", body.add("Sigmoid", scaled)))
 
 
 def _skip_layer_normalization(node: Node) -> FunctionProto:
     """LayerNormalization(x + skip + bias, gamma, beta); the sum is the fourth result."""
-    body = Body(node)
+    body = FusedBody(node)
     if node.wants(1) or node.wants(2):
         raise UserError("mean and inverse deviation are not supported", where=node.where)
     total = body.add("Add", "x0", "x1")
@@ -96,7 +96,7 @@ def _skip_layer_normalization(node: Node) -> FunctionProto:
     return body.function(y, y, y, total)
 
 
-def _root_mean_square(body: Body, x: str, scale: str, axis: int) -> str:
+def _root_mean_square(body: FusedBody, x: str, scale: str, axis: int) -> str:
     """x / sqrt(mean(x * x) + epsilon) * scale, over the dims from an axis on."""
     rank = len(body.node.value(0).shape)
     axes = body.integers(*range(axis % rank, rank))
@@ -107,7 +107,7 @@ def _root_mean_square(body: Body, x: str, scale: str, axis: int) -> str:
 
 def _simplified_layer_normalization(node: Node) -> FunctionProto:
     """LayerNormalization without mean and bias."""
-    body = Body(node)
+    body = FusedBody(node)
     if node.wants(1):
         raise UserError("the inverse deviation is not supported", where=node.where)
     return body.function(_root_mean_square(body, "x0", "x1", node.int("axis", -1)))
@@ -115,7 +115,7 @@ def _simplified_layer_normalization(node: Node) -> FunctionProto:
 
 def _skip_simplified_layer_normalization(node: Node) -> FunctionProto:
     """SimplifiedLayerNormalization(x + skip + bias, gamma); the sum is the fourth result."""
-    body = Body(node)
+    body = FusedBody(node)
     if node.wants(1) or node.wants(2):
         raise UserError("mean and inverse deviation are not supported", where=node.where)
     total = body.add("Add", "x0", "x1")

@@ -10,7 +10,7 @@ import math
 from onnx import FunctionProto, TensorProto
 
 from ...dialects.errors import UserError
-from .fused_body import Body
+from .fused_body import FusedBody
 from .node import Node
 
 _MASK = -10000.0  # what a masked score gets, unless told
@@ -26,7 +26,7 @@ def attention(node: Node) -> FunctionProto:
             raise UserError(f"{what} is not supported", where=node.where)
     if node.wants(1) or node.attributes.get("qkv_hidden_sizes") is not None:
         raise UserError("present keys and sizes of their own are not supported", where=node.where)
-    body = Body(node)
+    body = FusedBody(node)
     batch, length, _ = node.value(0).shape
     width, heads = node.value(1).shape[1] // 3, node.int("num_heads", 1)
     product = body.add("MatMul", "x0", "x1")
@@ -44,11 +44,11 @@ def attention(node: Node) -> FunctionProto:
     return body.function(body.add("Reshape", joined, body.integers(batch, length, width)))
 
 
-def _index(body: Body, number: int) -> str:
+def _index(body: FusedBody, number: int) -> str:
     return body.add("Constant", value_int=number)
 
 
-def _masked(body: Body, scores: str, batch: int, length: int) -> str:
+def _masked(body: FusedBody, scores: str, batch: int, length: int) -> str:
     """The scores, with a large negative number added where nothing may be read."""
     node = body.node
     filled = body.number(node.float("mask_filter_value", _MASK), scores)
@@ -87,7 +87,7 @@ def embed_layer_normalization(node: Node) -> FunctionProto:
     """LayerNormalization of the embeddings of words, places and segments; their sum is third."""
     if node.has(7) or node.wants(1):
         raise UserError("a mask is not supported", where=node.where)
-    body = Body(node)
+    body = FusedBody(node)
     length = node.value(0).shape[1]
     places = "x8"
     if not node.has(8):

@@ -24,7 +24,7 @@ ACTIVATIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-class Body:
+class FusedBody:
     """The nodes of one body; operands beyond those given are named ''."""
 
     def __init__(self, node: Node) -> None:
@@ -64,4 +64,4 @@ class Body:
         return helper.make_function(DOMAIN, name, inputs, list(results), self.nodes, opsets)
 
 
-__all__ = ["ACTIVATIONS", "DOMAIN", "Body"]
+__all__ = ["ACTIVATIONS", "DOMAIN", "FusedBody"]

@@ -19,7 +19,7 @@ from ...dialects.types import element_of, is_float, is_half
 from .elements import element_of_number, number_of_element
 from .loading import domain_of
 from .node import Node
-from .values import Value
+from .values import OnnxValue
 
 # Graph ops that round nothing, so that they are no steps.
 _MOVING = frozenset(
@@ -53,13 +53,13 @@ def widened(node: Node) -> Node:
     return Node(node.proto, node.version, inputs, node.build, node.fresh)
 
 
-def _widened(node: Node, k: int) -> Value | None:
+def _widened(node: Node, k: int) -> OnnxValue | None:
     value = node.inputs[k]
     if value is None or value.element is None or not is_half(value.element):
         return value
     if value.is_known:
-        return Value.of_array(value.name, np.asarray(value.array()).astype(np.float32))
-    return Value.of_ssa(value.name, node.cast(node[k], f32))
+        return OnnxValue.of_array(value.name, np.asarray(value.array()).astype(np.float32))
+    return OnnxValue.of_ssa(value.name, node.cast(node[k], f32))
 
 
 def narrowed(node: Node, k: int, value: SSAValue) -> SSAValue:

@@ -25,12 +25,12 @@ from .binding import bind, declared_dims, declared_inputs, fits, shown
 from .defaults import deciding, overridable, tell
 from .elements import element_of_number, reader, tensor_shape
 from .fused import fused_body
-from .loading import Model, domain_of, in_order, load_model, needed
+from .loading import OnnxModel, domain_of, in_order, load_model, needed
 from .node import Node, describe
 from .origin import read_origin
-from .subgraphs import Env, Outcome, Scope
+from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
-from .values import NotConstant, NotNative, Value
+from .values import NotConstant, NotNative, OnnxValue
 
 # A bound on what a small file may expand to by unrolled loops.
 MAX_NODES = 1_000_000
@@ -56,7 +56,9 @@ def import_onnx(
     return program
 
 
-def imported(model: Model, shapes: Mapping[str, Sequence[int]]) -> tuple[Program, Collection[str]]:
+def imported(
+    model: OnnxModel, shapes: Mapping[str, Sequence[int]]
+) -> tuple[Program, Collection[str]]:
     """The program, and the initialisers that are constants though they are inputs too.
 
     Raises:
@@ -83,13 +85,13 @@ class Importer:
         fixed: initialisers that are constants though they are inputs too.
     """
 
-    def __init__(self, model: Model, fixed: Collection[str] = ()):
+    def __init__(self, model: OnnxModel, fixed: Collection[str] = ()):
         self.model = model
         self.fixed = fixed
         self.optional = {n: p for n, p in overridable(model).items() if n not in fixed}
         self.build = GraphBuilder()
         self.functions = functions.local_functions(model.proto)
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[NodeOutcome] = []
         self._weight_names: dict[str, int] = {}
         self._origin = read_origin(model.proto)
         # Shared with the imports that stand apart:
@@ -113,11 +115,11 @@ class Importer:
         for entry in inputs:
             element = element_of_number(entry.number, f"input '{entry.name}'")
             ssa = self.build.input(entry.name, bound[entry.name], element)
-            env[entry.name] = Value.of_ssa(entry.name, ssa)
+            env[entry.name] = OnnxValue.of_ssa(entry.name, ssa)
         self.defaults(env)
         self.initialisers(graph, env)
         nodes = in_order(graph.node, env)
-        self.run(needed(nodes, [o.name for o in graph.output]), env, Scope(self.model.opsets))
+        self.run(needed(nodes, [o.name for o in graph.output]), env, CallContext(self.model.opsets))
         self._drop_unused(self._outputs(graph, env))
         return self._origin.attach(self.build.build(self.model.source))
 
@@ -131,7 +133,7 @@ class Importer:
             element = element_of_number(proto.data_type, where)
             ssa = self.build.input(name, tensor_shape(proto, where), element, load)
             self.fresh(name)
-            env[name] = Value.of_ssa(name, ssa)
+            env[name] = OnnxValue.of_ssa(name, ssa)
 
     def initialisers(self, graph: onnx.GraphProto, env: Env) -> None:
         """Put a graph's initialisers into `env`; data are read when first needed."""
@@ -150,15 +152,15 @@ class Importer:
                 raise UserError("two values have this name", where=where)
             env[proto.name] = self._initialiser(proto, where)
 
-    def _initialiser(self, proto: onnx.TensorProto, where: str) -> Value:
+    def _initialiser(self, proto: onnx.TensorProto, where: str) -> OnnxValue:
         load = reader(proto, self.model.folder, where)
         try:
             element = element_of_number(proto.data_type, where)
         except UserError:  # only known data may have such a type; using it in the IR is the error
-            return Value(proto.name, tensor_shape(proto, where), None, load=load)
+            return OnnxValue(proto.name, tensor_shape(proto, where), None, load=load)
         traced = proto.name in self._origin.expressions
         shape = tensor_shape(proto, where)
-        return Value(proto.name, shape, element, load=load, weight=True, traced=traced)
+        return OnnxValue(proto.name, shape, element, load=load, weight=True, traced=traced)
 
     def _outputs(self, graph: onnx.GraphProto, env: Env) -> list[SSAValue]:
         values: list[SSAValue] = []
@@ -194,7 +196,7 @@ class Importer:
 
     # --- nodes ---
 
-    def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
+    def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: CallContext) -> None:
         """Convert nodes in order, reading and extending `env`."""
         for proto in nodes:
             self.visited[0] += 1
@@ -204,7 +206,7 @@ class Importer:
                 )
             self.node(proto, env, scope)
 
-    def node(self, proto: onnx.NodeProto, env: Env, scope: Scope) -> None:
+    def node(self, proto: onnx.NodeProto, env: Env, scope: CallContext) -> None:
         """Convert one node. Raises UserError, whose `where` is the node."""
         name = scope.prefix + (proto.name or next((o for o in proto.output if o), ""))
         domain = domain_of(proto.domain)
@@ -226,15 +228,15 @@ class Importer:
             raise _located(error, proto) from error
         self._bind(proto, results, env)
 
-    def _operands(self, proto: onnx.NodeProto, env: Env) -> list[Value | None]:
-        found: list[Value | None] = []
+    def _operands(self, proto: onnx.NodeProto, env: Env) -> list[OnnxValue | None]:
+        found: list[OnnxValue | None] = []
         for name in proto.input:
             if name and name not in env:
                 raise UserError(f"it reads '{name}', which nothing defines", where=describe(proto))
             found.append(env[name] if name else None)
         return found
 
-    def _bind(self, proto: onnx.NodeProto, results: Sequence[Value | None], env: Env) -> None:
+    def _bind(self, proto: onnx.NodeProto, results: Sequence[OnnxValue | None], env: Env) -> None:
         for name, value in zip(proto.output, results, strict=False):
             if name and name in env:
                 raise UserError(f"value '{name}' is defined twice", where=describe(proto))
@@ -244,7 +246,9 @@ class Importer:
             if name:
                 raise UserError(f"it has no output '{name}'", where=describe(proto))
 
-    def _results(self, node: Node, domain: str, env: Env, scope: Scope) -> Sequence[Value | None]:
+    def _results(
+        self, node: Node, domain: str, env: Env, scope: CallContext
+    ) -> Sequence[OnnxValue | None]:
         """The node's results, by the first way that fits."""
         called = self.functions.get(functions.key(node.proto))
         if called is not None:
@@ -269,7 +273,7 @@ class Importer:
         self.record(node, "opaque", (OpaqueOp.name,))
         return self.named(node, values)
 
-    def _convert(self, node: Node) -> list[Value] | None:
+    def _convert(self, node: Node) -> list[OnnxValue] | None:
         """By the node's converter; None (and nothing built) where it has none that fits."""
         converter = TABLE.get(node.op_type)
         if converter is None or not _types_fit(node):
@@ -299,7 +303,9 @@ class Importer:
         self.record(node, "native" if len(working) <= 1 else "composed", tuple(made))
         return self.named(node, results)
 
-    def _expand(self, node: Node, domain: str, scope: Scope) -> Sequence[Value | None] | None:
+    def _expand(
+        self, node: Node, domain: str, scope: CallContext
+    ) -> Sequence[OnnxValue | None] | None:
         """By the op's function body; None (and nothing built) where it has none that works."""
         if functions.schema_body(node, domain) is None or functions.key(node.proto) in scope.calls:
             return None
@@ -339,8 +345,8 @@ class Importer:
         return False
 
     def _call(
-        self, node: Node, make: Callable[[Node], FunctionProto | None], scope: Scope
-    ) -> Sequence[Value | None]:
+        self, node: Node, make: Callable[[Node], FunctionProto | None], scope: CallContext
+    ) -> Sequence[OnnxValue | None]:
         """The body that defines an op, on the operands; on half floats in float32."""
         wide = half.widened(node) if half.has_half(node) else node
         body = make(wide)
@@ -350,25 +356,27 @@ class Importer:
             return results
         return [value and self._narrowed(node, k, value) for k, value in enumerate(results)]
 
-    def _narrowed(self, node: Node, k: int, value: Value) -> Value:
+    def _narrowed(self, node: Node, k: int, value: OnnxValue) -> OnnxValue:
         """Result `k` of a widened node in the type that the node's has."""
         if value.element != f32:
             return value
         ssa = half.narrowed(node, k, value.ssa(self.build, self.fresh, node.where))
-        return Value.of_ssa(value.name, ssa)
+        return OnnxValue.of_ssa(value.name, ssa)
 
     def record(self, node: Node, kind: str, ops: tuple[str, ...] = (), reason: str = "") -> None:
         """Note what became of a node, for `isoform check`."""
         self.outcomes.append(
-            Outcome(node.op_type, domain_of(node.proto.domain), node.proto.name, kind, ops, reason)
+            NodeOutcome(
+                node.op_type, domain_of(node.proto.domain), node.proto.name, kind, ops, reason
+            )
         )
 
-    def named(self, node: Node, results: Sequence[SSAValue]) -> list[Value]:
-        values: list[Value] = []
+    def named(self, node: Node, results: Sequence[SSAValue]) -> list[OnnxValue]:
+        values: list[OnnxValue] = []
         for name, ssa in zip(node.proto.output, results, strict=False):
             if name and ssa.name_hint is None:
                 name_value(ssa, name)
-            values.append(Value.of_ssa(name, ssa))
+            values.append(OnnxValue.of_ssa(name, ssa))
         return values
 
     def _since(self, mark: Operation | None) -> list[str]:
@@ -412,7 +420,7 @@ def _located(error: UserError, proto: onnx.NodeProto) -> UserError:
     )
 
 
-def _check_declared(info: onnx.ValueInfoProto, value: Value, where: str) -> None:
+def _check_declared(info: onnx.ValueInfoProto, value: OnnxValue, where: str) -> None:
     """Warn of a declared shape that does not hold. Raises UserError on another element type."""
     if info.type.WhichOneof("value") not in (None, "tensor_type"):
         raise UserError("it is declared as no tensor", where=where)
@@ -430,4 +438,4 @@ def _check_declared(info: onnx.ValueInfoProto, value: Value, where: str) -> None
         warn(f"declared with dims {shown(dims)}, it has {list(value.shape)}", where)
 
 
-__all__ = ["Env", "Importer", "Outcome", "Scope", "import_onnx"]
+__all__ = ["CallContext", "Env", "Importer", "NodeOutcome", "import_onnx"]

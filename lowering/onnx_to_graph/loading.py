@@ -21,7 +21,7 @@ OLDEST = 6
 
 
 @dataclass(frozen=True)
-class Model:
+class OnnxModel:
     """A parsed model and the folder where its external data may lie."""
 
     proto: onnx.ModelProto
@@ -33,17 +33,17 @@ class Model:
         return opsets_of(self.proto.opset_import)
 
 
-def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> Model:
+def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
     """Parse and check a model.
 
     Raises:
         UserError: the file is missing, truncated or no ONNX model; its opset is too old or too new.
     """
     if isinstance(model, onnx.ModelProto):
-        found = Model(model, None, model.graph.name or "model")
+        found = OnnxModel(model, None, model.graph.name or "model")
     else:
         path = Path(model)
-        found = Model(_parse(read_whole(path), str(path)), path.resolve().parent, str(path))
+        found = OnnxModel(_parse(read_whole(path), str(path)), path.resolve().parent, str(path))
     _check(found)
     return found
 
@@ -59,7 +59,7 @@ def _parse(data: bytes, where: str) -> onnx.ModelProto:
         ) from error
 
 
-def _check(model: Model) -> None:
+def _check(model: OnnxModel) -> None:
     graph = model.proto.graph
     if not model.proto.HasField("graph") or not (graph.node or graph.output):
         raise UserError("the file holds no ONNX graph", where=model.source)
@@ -79,7 +79,7 @@ def _check(model: Model) -> None:
         )
 
 
-def _require_text(model: Model) -> None:
+def _require_text(model: OnnxModel) -> None:
     """Every name is text: protobuf hands out bytes where a name is not UTF-8."""
     imports = [
         *model.proto.opset_import,

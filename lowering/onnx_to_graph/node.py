@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from ...dialects.types import Array, element_of, shape_of
-from .values import NotConstant, Value
+from .values import NotConstant, OnnxValue
 
 
 class Node:
@@ -27,7 +27,7 @@ class Node:
         self,
         proto: onnx.NodeProto,
         version: int,
-        inputs: Sequence[Value | None],
+        inputs: Sequence[OnnxValue | None],
         build: GraphBuilder,
         fresh: Callable[[str], str],
     ):
@@ -56,7 +56,7 @@ class Node:
     def has(self, k: int) -> bool:
         return k < len(self.inputs) and self.inputs[k] is not None
 
-    def value(self, k: int) -> Value:
+    def value(self, k: int) -> OnnxValue:
         """Operand `k`. Raises UserError where it is missing."""
         found = self.inputs[k] if k < len(self.inputs) else None
         if found is None:
@@ -210,7 +210,7 @@ class Node:
     def data(self, array: Array, name: str) -> SSAValue:
         """A constant that a composition needs, a literal or a weight by its size."""
         full = f"{self.proto.name or next(iter(self.proto.output), '')}/{name}"
-        return Value.of_array(full, array).ssa(self.build, self.fresh, self.where)
+        return OnnxValue.of_array(full, array).ssa(self.build, self.fresh, self.where)
 
     def together(self, *values: SSAValue) -> list[SSAValue]:
         return self.build.broadcast_together(*values)

@@ -16,7 +16,7 @@ from ...dialects.opaque_kernels import KERNELS
 from ...dialects.types import Array, Tensor, tensor, to_numpy
 from .elements import element_of_number, number_of_element, to_proto
 from .node import Node
-from .values import NotConstant, Value
+from .values import NotConstant, OnnxValue
 
 # Operand data are given to shape inference up to this size.
 _SHAPE_DATA = 4096
@@ -50,7 +50,7 @@ def keep(node: Node, domain: str, opsets: Mapping[str, int]) -> Sequence[SSAValu
 
 
 def add(
-    node: Node, opsets: Mapping[str, int], captured: Sequence[Value], types: Sequence[Tensor]
+    node: Node, opsets: Mapping[str, int], captured: Sequence[OnnxValue], types: Sequence[Tensor]
 ) -> list[SSAValue]:
     """Add the node as an opaque op; one value per output, whatever one for those without a name.
 
@@ -148,7 +148,7 @@ def result_types(node: Node, domain: str, opsets: Mapping[str, int]) -> list[Ten
     return [types[name] if name else placeholder for name in node.proto.output]
 
 
-def _onnx_type(value: Value) -> onnx.TypeProto:
+def _onnx_type(value: OnnxValue) -> onnx.TypeProto:
     assert value.element is not None
     return onnx.helper.make_tensor_type_proto(number_of_element(value.element), value.shape)
 
@@ -226,18 +226,18 @@ def _element(array: Array, node: Node):
         ) from error
 
 
-def _zeros(value: Value) -> Array:
+def _zeros(value: OnnxValue) -> Array:
     assert value.element is not None
     return np.zeros(value.shape, to_numpy(value.element))
 
 
-def _steps(value: Value) -> Array:
+def _steps(value: OnnxValue) -> Array:
     assert value.element is not None
     count = int(np.prod(value.shape))
     return (np.arange(count) % 7).reshape(value.shape).astype(to_numpy(value.element))
 
 
-def _run(node: Node, opsets: Mapping[str, int], fill: Callable[[Value], Array]) -> list[Array]:
+def _run(node: Node, opsets: Mapping[str, int], fill: Callable[[OnnxValue], Array]) -> list[Array]:
     operands = [v.array() if v.is_known else fill(v) for v in node.inputs if v is not None]
     try:
         results = evaluate_node(node.proto, opsets, operands)

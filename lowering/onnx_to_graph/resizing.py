@@ -213,7 +213,7 @@ def _weighed(node: Node, x: SSAValue, axis: int, places: Array, matrix: Array) -
 
 
 @dataclass(frozen=True)
-class Window:
+class ResizeWindow:
     """Result k reads `taps` elements from place (step * k + shift) floordiv per on."""
 
     taps: int
@@ -230,7 +230,7 @@ class Window:
         return np.where(inside, matrix[np.clip(rows, 0, n - 1), k], 0.0)
 
 
-def window(places: Array, matrix: Array) -> Window | None:
+def window(places: Array, matrix: Array) -> ResizeWindow | None:
     """The narrowest windows, evenly spaced as the places are, that hold all of a matrix's weights.
 
     Integers `shift` that are right for each result are an interval: what is in all of them is
@@ -251,7 +251,7 @@ def window(places: Array, matrix: Array) -> Window | None:
         low = int((per * (last - taps + 1) - step * k).max())
         high = int((per * first + per - 1 - step * k).min())
         if low <= high:
-            return Window(taps, step, high, per)
+            return ResizeWindow(taps, step, high, per)
     return None
 
 

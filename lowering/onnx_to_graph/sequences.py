@@ -15,14 +15,14 @@ from ...dialects.errors import UserError
 from ...dialects.types import shape_of
 from .node import Node
 from .shaping import sliced
-from .subgraphs import Env, Importing, Scope, bound, run_graph
-from .values import Value
+from .subgraphs import CallContext, Env, Importing, bound, run_graph
+from .values import OnnxValue
 
 
-class SequenceValue(Value):
+class SequenceValue(OnnxValue):
     """A list of tensors; `present` is false for an optional that holds nothing."""
 
-    def __init__(self, name: str, items: Sequence[Value], present: bool = True):
+    def __init__(self, name: str, items: Sequence[OnnxValue], present: bool = True):
         super().__init__(name, (), None)
         self.items = list(items)
         self.present = present
@@ -32,7 +32,7 @@ class SequenceValue(Value):
         raise UserError(f"'{self.name}' is a sequence, a tensor is needed", where=where)
 
 
-def items_of(node: Node, k: int) -> list[Value]:
+def items_of(node: Node, k: int) -> list[OnnxValue]:
     """The tensors of operand `k`. Raises UserError where it is no sequence."""
     value = node.value(k)
     if not isinstance(value, SequenceValue):
@@ -50,37 +50,37 @@ def _position(node: Node, k: int, length: int, beyond: int = 0) -> int:
     return place + length if place < 0 else place
 
 
-def _construct(node: Node) -> list[Value]:
+def _construct(node: Node) -> list[OnnxValue]:
     return [SequenceValue("", [node.value(k) for k in range(len(node))])]
 
 
-def _empty(node: Node) -> list[Value]:
+def _empty(node: Node) -> list[OnnxValue]:
     return [SequenceValue("", [])]
 
 
-def _at(node: Node) -> list[Value]:
+def _at(node: Node) -> list[OnnxValue]:
     items = items_of(node, 0)
     return [items[_position(node, 1, len(items))]]
 
 
-def _insert(node: Node) -> list[Value]:
+def _insert(node: Node) -> list[OnnxValue]:
     items = list(items_of(node, 0))
     place = _position(node, 2, len(items), 1) if node.has(2) else len(items)
     items.insert(place, node.value(1))
     return [SequenceValue("", items)]
 
 
-def _erase(node: Node) -> list[Value]:
+def _erase(node: Node) -> list[OnnxValue]:
     items = list(items_of(node, 0))
     del items[_position(node, 1, len(items)) if node.has(1) else len(items) - 1]
     return [SequenceValue("", items)]
 
 
-def _length(node: Node) -> list[Value]:
-    return [Value.of_array("", np.asarray(len(items_of(node, 0)), np.int64))]
+def _length(node: Node) -> list[OnnxValue]:
+    return [OnnxValue.of_array("", np.asarray(len(items_of(node, 0)), np.int64))]
 
 
-def _concat(node: Node) -> list[Value]:
+def _concat(node: Node) -> list[OnnxValue]:
     """Joined along an axis, or stacked along a new one."""
     parts = [v.ssa(node.build, node.fresh, node.where) for v in items_of(node, 0)]
     if not parts:
@@ -93,10 +93,10 @@ def _concat(node: Node) -> list[Value]:
     if new:
         parts = [node.reshape(p, [*shape_of(p)[:axis], 1, *shape_of(p)[axis:]]) for p in parts]
     joined = parts[0] if len(parts) == 1 else node.build.concat(*parts, axis=axis)
-    return [Value.of_ssa("", joined)]
+    return [OnnxValue.of_ssa("", joined)]
 
 
-def _split(node: Node) -> list[Value]:
+def _split(node: Node) -> list[OnnxValue]:
     """Parts of one size (the last may be smaller), of given sizes, or of 1 without the dim."""
     x, shape = node[0], node.shape(0)
     axis = node.axis(node.int("axis", 0), len(shape))
@@ -111,7 +111,7 @@ def _split(node: Node) -> list[Value]:
         sizes = given.tolist() if given.ndim else [min(each, n - k) for k in range(0, n, each)]
     if sum(sizes) != n or any(s < 0 for s in sizes):
         raise UserError("the parts do not add up to the dim", expected=n, found=sizes)
-    items: list[Value] = []
+    items: list[OnnxValue] = []
     start = 0
     for size in sizes:
         starts = [start if k == axis else 0 for k in range(len(shape))]
@@ -119,12 +119,12 @@ def _split(node: Node) -> list[Value]:
         part = sliced(node, x, starts, full, [1] * len(shape))
         if not node.has(1) and not node.flag("keepdims", True):
             part = node.reshape(part, [m for k, m in enumerate(full) if k != axis])
-        items.append(Value.of_ssa("", part))
+        items.append(OnnxValue.of_ssa("", part))
         start += size
     return [SequenceValue("", items)]
 
 
-def _optional(node: Node) -> list[Value]:
+def _optional(node: Node) -> list[OnnxValue]:
     """An optional that holds something is that; one that holds nothing is an absent sequence."""
     return [node.value(0) if node.has(0) else SequenceValue("", [], present=False)]
 
@@ -134,17 +134,17 @@ def _present(node: Node) -> bool:
     return value is not None and not (isinstance(value, SequenceValue) and not value.present)
 
 
-def _has_element(node: Node) -> list[Value]:
-    return [Value.of_array("", np.asarray(_present(node)))]
+def _has_element(node: Node) -> list[OnnxValue]:
+    return [OnnxValue.of_array("", np.asarray(_present(node)))]
 
 
-def _get_element(node: Node) -> list[Value]:
+def _get_element(node: Node) -> list[OnnxValue]:
     if not _present(node):
         raise UserError("the optional holds nothing")
     return [node.value(0)]
 
 
-_OPS: dict[str, Callable[[Node], list[Value]]] = {
+_OPS: dict[str, Callable[[Node], list[OnnxValue]]] = {
     "ConcatFromSequence": _concat,
     "Optional": _optional,
     "OptionalGetElement": _get_element,
@@ -159,7 +159,7 @@ _OPS: dict[str, Callable[[Node], list[Value]]] = {
 }
 
 
-def resolve(node: Node) -> list[Value] | None:
+def resolve(node: Node) -> list[OnnxValue] | None:
     """The results of an op on sequences, None where it is another op."""
     if node.op_type == "Identity" and isinstance(node.value(0), SequenceValue):
         return [node.value(0)]
@@ -167,12 +167,14 @@ def resolve(node: Node) -> list[Value] | None:
     return None if handler is None else handler(node)
 
 
-def sequence_map(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def sequence_map(
+    importer: Importing, node: Node, env: Env, scope: CallContext
+) -> list[OnnxValue | None]:
     """The body on every entry of the first sequence; other sequences go along, tensors stay."""
     body, first = node.graph("body"), items_of(node, 0)
-    rows: list[list[Value]] = []
+    rows: list[list[OnnxValue]] = []
     for k in range(len(first)):
-        actual: list[Value] = []
+        actual: list[OnnxValue] = []
         for value in (node.value(j) for j in range(len(node.inputs))):
             if isinstance(value, SequenceValue) and len(value.items) != len(first):
                 raise UserError(

@@ -13,13 +13,13 @@ from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from .loading import in_order, needed
 from .node import Node
-from .values import Value
+from .values import OnnxValue
 
-Env: TypeAlias = "dict[str, Value | None]"
+Env: TypeAlias = "dict[str, OnnxValue | None]"
 
 
 @dataclass(frozen=True)
-class Scope:
+class CallContext:
     """Where a node stands: opsets by domain, the calls that led here, a prefix for names."""
 
     opsets: Mapping[str, int]
@@ -28,7 +28,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class NodeOutcome:
     """What became of one node; `kind` is native, composed, folded, opaque or unsupported."""
 
     op_type: str
@@ -55,7 +55,7 @@ class Importing(Protocol):
         """An import into a program of its own, which finds the types of a loop."""
         ...
 
-    def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: Scope) -> None:
+    def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: CallContext) -> None:
         """Convert nodes in order, reading and extending `env`."""
         ...
 
@@ -67,7 +67,7 @@ class Importing(Protocol):
         """A weight name that is not taken."""
         ...
 
-    def named(self, node: Node, results: Sequence[SSAValue]) -> list[Value]:
+    def named(self, node: Node, results: Sequence[SSAValue]) -> list[OnnxValue]:
         """The results of a node under its names."""
         ...
 
@@ -89,8 +89,8 @@ class Importing(Protocol):
 
 
 def run_graph(
-    importer: Importing, graph: onnx.GraphProto, inputs: Env, outer: Env, scope: Scope
-) -> list[Value]:
+    importer: Importing, graph: onnx.GraphProto, inputs: Env, outer: Env, scope: CallContext
+) -> list[OnnxValue]:
     """Run a subgraph on values for its inputs; names not found inside are the outer ones."""
     env: Env = {name: value for name, value in outer.items() if name not in inputs} | inputs
     for info in [*graph.initializer, *(o for n in graph.node for o in n.output)]:
@@ -98,7 +98,7 @@ def run_graph(
     importer.initialisers(graph, env)
     nodes = in_order(graph.node, env)
     importer.run(needed(nodes, [o.name for o in graph.output]), env, scope)
-    found: list[Value] = []
+    found: list[OnnxValue] = []
     for info in graph.output:
         value = env.get(info.name)
         if value is None:
@@ -107,7 +107,7 @@ def run_graph(
     return found
 
 
-def bound(body: onnx.GraphProto, values: Sequence[Value]) -> Env:
+def bound(body: onnx.GraphProto, values: Sequence[OnnxValue]) -> Env:
     """A subgraph's inputs with their values. Raises UserError where the numbers differ."""
     if len(body.input) != len(values):
         raise UserError(

@@ -11,17 +11,17 @@ from ...dialects.errors import UserError
 from ...dialects.opaque import reads
 from ...dialects.types import Array
 from . import functions, opaque
-from .binding import Input, bind, declared_inputs, flags
+from .binding import DeclaredInput, bind, declared_inputs, flags
 from .elements import element_of_number, is_supported, tensor_shape
 from .importer import Importer
-from .loading import Model, domain_of, in_order
+from .loading import OnnxModel, domain_of, in_order
 from .node import Node
-from .subgraphs import Env, Outcome, Scope
+from .subgraphs import CallContext, Env, NodeOutcome
 from .table import TABLE
-from .values import Value
+from .values import OnnxValue
 
 
-class Unknown(Value):
+class Unknown(OnnxValue):
     """A value whose type is not known, because its node could not be converted."""
 
     def __init__(self, name: str):
@@ -31,10 +31,10 @@ class Unknown(Value):
 class Survey(Importer):
     """An import that notes failures in `outcomes` and `problems` and goes on."""
 
-    def __init__(self, model: Model, fixed: Collection[str] = ()):
+    def __init__(self, model: OnnxModel, fixed: Collection[str] = ()):
         super().__init__(model, fixed)
         self.problems: list[str] = []
-        self.inputs: list[Input] = []
+        self.inputs: list[DeclaredInput] = []
         self.flags: list[str] = []
         self._expanding = 0
 
@@ -52,15 +52,15 @@ class Survey(Importer):
         bound = bind(self.inputs, {**dict(map(_parsed, self.flags)), **shapes})
         for entry in self.inputs:
             element = element_of_number(entry.number, f"input '{entry.name}'")
-            env[entry.name] = Value.of_ssa(
+            env[entry.name] = OnnxValue.of_ssa(
                 entry.name, self.build.input(entry.name, bound[entry.name], element)
             )
         env |= {name: Unknown(name) for name in unreadable}
         self.defaults(env)
         self.initialisers(graph, env)
-        self.run(in_order(graph.node, env), env, Scope(self.model.opsets))
+        self.run(in_order(graph.node, env), env, CallContext(self.model.opsets))
 
-    def _initialiser(self, proto: onnx.TensorProto, where: str) -> Value:
+    def _initialiser(self, proto: onnx.TensorProto, where: str) -> OnnxValue:
         try:
             return super()._initialiser(proto, where)
         except UserError as error:
@@ -73,11 +73,11 @@ class Survey(Importer):
                 _raise(message)
 
             shape = tensor_shape(proto, where)
-            return Value.of_ssa(
+            return OnnxValue.of_ssa(
                 proto.name, self.build.weight(self.fresh(proto.name), missing, shape, element)
             )
 
-    def node(self, proto: onnx.NodeProto, env: Env, scope: Scope) -> None:
+    def node(self, proto: onnx.NodeProto, env: Env, scope: CallContext) -> None:
         """Convert one node, or note why not."""
         if self._expanding:
             super().node(proto, env, scope)
@@ -91,11 +91,11 @@ class Survey(Importer):
             except UserError as error:
                 domain = domain_of(proto.domain)
                 self.outcomes.append(
-                    Outcome(proto.op_type, domain, proto.name, "unsupported", (), str(error))
+                    NodeOutcome(proto.op_type, domain, proto.name, "unsupported", (), str(error))
                 )
         env.update({name: Unknown(name) for name in proto.output if name})
 
-    def _assumed(self, proto: onnx.NodeProto, env: Env, scope: Scope) -> None:
+    def _assumed(self, proto: onnx.NodeProto, env: Env, scope: CallContext) -> None:
         """Judge a node by its op alone: what it reads has no known type."""
         domain = domain_of(proto.domain)
         node = Node(proto, scope.opsets.get(domain, 1), [], self.build, self.fresh)
@@ -114,9 +114,11 @@ class Survey(Importer):
                 kind = "composed"
             else:
                 kind = "opaque" if opaque.can_run(node, domain, scope.opsets) else "unsupported"
-        self.outcomes.append(Outcome(proto.op_type, domain, proto.name, kind, (), reason))
+        self.outcomes.append(NodeOutcome(proto.op_type, domain, proto.name, kind, (), reason))
 
-    def _expand(self, node: Node, domain: str, scope: Scope) -> Sequence[Value | None] | None:
+    def _expand(
+        self, node: Node, domain: str, scope: CallContext
+    ) -> Sequence[OnnxValue | None] | None:
         self._expanding += 1
         try:
             return super()._expand(node, domain, scope)
@@ -128,7 +130,7 @@ def _raise(message: str) -> NoReturn:
     raise UserError(message)
 
 
-def _readable(graph: onnx.GraphProto) -> tuple[list[Input], dict[str, str]]:
+def _readable(graph: onnx.GraphProto) -> tuple[list[DeclaredInput], dict[str, str]]:
     """Inputs whose types isoform has; the others with what is wrong with them."""
     try:
         return declared_inputs(graph), {}
@@ -145,7 +147,9 @@ def _readable(graph: onnx.GraphProto) -> tuple[list[Input], dict[str, str]]:
         return declared_inputs(good), bad
 
 
-def _given_symbols(inputs: Sequence[Input], shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
+def _given_symbols(
+    inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
+) -> dict[str, int]:
     return {
         dim: n
         for entry in inputs

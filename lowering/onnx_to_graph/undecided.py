@@ -18,11 +18,11 @@ from ...dialects.opaque import captured, outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
 from .node import Node
-from .subgraphs import Env, Importing, Scope, bound, run_graph
-from .values import NotConstant, Value
+from .subgraphs import CallContext, Env, Importing, bound, run_graph
+from .values import NotConstant, OnnxValue
 
 
-def branch(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Value | None]:
+def branch(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
     """Both branches and a select; an opaque node where a branch may fail on data of the other.
 
     Raises:
@@ -42,7 +42,7 @@ def branch(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Valu
         return _opaque(importer, node, env, scope, types[0])
     condition = node.reshape(node[0], [])
     found = [
-        Value.of_ssa("", node.build.where(node.build.expand(condition, shape_of(a)), a, b))
+        OnnxValue.of_ssa("", node.build.where(node.build.expand(condition, shape_of(a)), a, b))
         for a, b in zip(*taken, strict=True)
     ]
     importer.record(node, "composed")
@@ -50,8 +50,8 @@ def branch(importer: Importing, node: Node, env: Env, scope: Scope) -> list[Valu
 
 
 def loop(
-    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: Scope
-) -> list[Value | None]:
+    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: CallContext
+) -> list[OnnxValue | None]:
     """A loop that stays one: its count depends on data, or is too large to unroll.
 
     Raises:
@@ -70,8 +70,8 @@ def loop(
 
 
 def empty_rows(
-    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: Scope
-) -> list[Value]:
+    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: CallContext
+) -> list[OnnxValue]:
     """The scan outputs of a loop without iterations: no rows of their type."""
     carried = len(node.inputs) - 2
     if len(body.output) == 1 + carried:
@@ -80,7 +80,8 @@ def empty_rows(
     results = apart.iteration(body)
     types = [tensor_type(_ssa(node, v, apart.importer)) for v in results[1 + carried :]]
     return [
-        Value.of_array("", np.zeros((0, *t.get_shape()), to_numpy(t.element_type))) for t in types
+        OnnxValue.of_array("", np.zeros((0, *t.get_shape()), to_numpy(t.element_type)))
+        for t in types
     ]
 
 
@@ -88,7 +89,7 @@ def _rows(trips: int, type_: Tensor) -> Tensor:
     return tensor([trips, *type_.get_shape()], type_.element_type)
 
 
-def _trips(node: Node, going: Value) -> int:
+def _trips(node: Node, going: OnnxValue) -> int:
     """How many iterations there are. Raises UserError where data decide it."""
     count = node.known(0) if node.has(0) else None
     first = node.known(1) if node.has(1) else np.asarray(True)
@@ -119,7 +120,7 @@ def _require_end(node: Node, body: onnx.GraphProto) -> None:
 class _Apart:
     """A subgraph's import in a program of its own, to learn types; constants stay known."""
 
-    def __init__(self, outer: Importing, node: Node, env: Env, scope: Scope):
+    def __init__(self, outer: Importing, node: Node, env: Env, scope: CallContext):
         self.importer = outer.apart()
         self.node, self.scope = node, scope
         wanted = {n for a in node.proto.attribute for g in (a.g, *a.graphs) for n in captured(g)}
@@ -129,14 +130,14 @@ class _Apart:
             if name in wanted
         }
 
-    def _stand_in(self, value: Value) -> Value:
+    def _stand_in(self, value: OnnxValue) -> OnnxValue:
         """An input of the same type, unless the data are known."""
         if value.is_known or value.element is None:
             return value.apart()
         name = self.importer.fresh("outer")
-        return Value.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
+        return OnnxValue.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
 
-    def iteration(self, body: onnx.GraphProto) -> list[Value]:
+    def iteration(self, body: onnx.GraphProto) -> list[OnnxValue]:
         """The results of one iteration of a loop's body on values of the carried types.
 
         Raises:
@@ -146,8 +147,8 @@ class _Apart:
         for value in carried:
             value.ssa(self.node.build, self.node.fresh, self.node.where)  # it has a type
         inputs = [self._carried(v) for v in carried]
-        count = Value.of_array("", np.asarray(0, np.int64))
-        steps = [self._carried(count), Value.of_array("", np.asarray(True))]
+        count = OnnxValue.of_array("", np.asarray(0, np.int64))
+        steps = [self._carried(count), OnnxValue.of_array("", np.asarray(True))]
         actual = bound(body, [*steps, *inputs])
         results = run_graph(self.importer, body, actual, self.env, self.scope)
         if len(results) < 1 + len(carried):
@@ -161,23 +162,23 @@ class _Apart:
                 )
         return results
 
-    def _carried(self, value: Value) -> Value:
+    def _carried(self, value: OnnxValue) -> OnnxValue:
         assert value.element is not None
         name = self.importer.fresh("carried")
-        return Value.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
+        return OnnxValue.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
 
 
-def _ssa(node: Node, value: Value, importer: Importing | None = None):
+def _ssa(node: Node, value: OnnxValue, importer: Importing | None = None):
     if importer is None:
         return value.ssa(node.build, node.fresh, node.where)
     return value.ssa(importer.build, importer.fresh, node.where)
 
 
 def _opaque(
-    importer: Importing, node: Node, env: Env, scope: Scope, types: Sequence[Tensor]
-) -> list[Value | None]:
+    importer: Importing, node: Node, env: Env, scope: CallContext, types: Sequence[Tensor]
+) -> list[OnnxValue | None]:
     """The node with what its subgraphs read from outside as further operands."""
-    read: list[Value] = []
+    read: list[OnnxValue] = []
     for name in outer_names(node.proto):
         value = env.get(name)
         if value is None:

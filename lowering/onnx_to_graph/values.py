@@ -46,7 +46,7 @@ class NotConstant(UserError):
         self.value = value
 
 
-class Value:
+class OnnxValue:
     """One ONNX value. `element` is None for types that exist only as known data (strings).
 
     What is `traced` keeps the expression it was made from: nothing is computed with it.
@@ -73,11 +73,11 @@ class Value:
         self._array: Array | None = None
 
     @classmethod
-    def of_ssa(cls, name: str, ssa: SSAValue) -> Value:
+    def of_ssa(cls, name: str, ssa: SSAValue) -> OnnxValue:
         return cls(name, shape_of(ssa), element_of(ssa), ssa=ssa)
 
     @classmethod
-    def of_array(cls, name: str, array: Array) -> Value:
+    def of_array(cls, name: str, array: Array) -> OnnxValue:
         """Data computed at import time."""
         try:
             element = from_numpy(array.dtype)
@@ -87,15 +87,15 @@ class Value:
         value._array = array
         return value
 
-    def renamed(self, name: str) -> Value:
+    def renamed(self, name: str) -> OnnxValue:
         """The same value under another name (Identity); weights keep their first name."""
         if self._ssa is not None or self._weight:
             return self
-        return Value(name, self.shape, self.element, load=self._load)
+        return OnnxValue(name, self.shape, self.element, load=self._load)
 
-    def apart(self) -> Value:
+    def apart(self) -> OnnxValue:
         """The same data for another program, where they have no place yet."""
-        return Value(
+        return OnnxValue(
             self.name,
             self.shape,
             self.element,

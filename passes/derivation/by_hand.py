@@ -26,7 +26,7 @@ from .lift import (
     scope_ops,
     write,
 )
-from .step import Step
+from .step import DerivationStep
 
 
 def find_scope(module: ModuleOp, name: str) -> ScopeOp:
@@ -43,7 +43,7 @@ def find_scope(module: ModuleOp, name: str) -> ScopeOp:
     raise UserError(f"no scope is named %{name}", hint=hint)
 
 
-Make = Callable[[ScopeOp, Body], "Step | None"]
+Make = Callable[[ScopeOp, Body], "DerivationStep | None"]
 
 
 def apply_rule(
@@ -63,7 +63,7 @@ def apply_rule(
         UserError: it does not apply, or to several scopes and none is named.
     """
     ops = [find_scope(module, at)] if at else scope_ops(module)
-    found: list[tuple[ScopeOp, Step, Lift]] = []
+    found: list[tuple[ScopeOp, DerivationStep, Lift]] = []
     for op in ops:
         lift = Lift(module, family(op) if inside is None else inside)
         body = body_of_op(op, lift)
@@ -83,7 +83,7 @@ def apply_rule(
 def replace_op(
     module: ModuleOp,
     op: ScopeOp,
-    step: Step,
+    step: DerivationStep,
     values: dict[Source, SSAValue],
     place: Operation | None = None,
 ) -> list[ScopeOp]:
@@ -127,7 +127,7 @@ def _inherit(new: ScopeOp, old: ScopeOp, rule: str) -> None:
     add_provenance(new, [rule])
 
 
-def _move_readers(op: ScopeOp, step: Step, value: SSAValue) -> None:
+def _move_readers(op: ScopeOp, step: DerivationStep, value: SSAValue) -> None:
     """Let every scope that reads the op read the new value, at its own coordinates."""
     for user in list(dict.fromkeys(use.operation for use in op.result.uses)):
         if not isinstance(user, ScopeOp):
@@ -149,7 +149,7 @@ def _move_readers(op: ScopeOp, step: Step, value: SSAValue) -> None:
 class _Mover:
     """Rewrites one reader's reads."""
 
-    def __init__(self, user: ScopeOp, op: ScopeOp, step: Step, value: SSAValue):
+    def __init__(self, user: ScopeOp, op: ScopeOp, step: DerivationStep, value: SSAValue):
         self.user, self.op, self.step, self.value = user, op, step, value
         self.ones: list[OnesOp] = []
         self.refused = False
@@ -171,13 +171,15 @@ class _Mover:
         return made
 
 
-def _image(step: Step, index: Sequence[Index], extents: Sequence[int]) -> tuple[Index, ...]:
+def _image(
+    step: DerivationStep, index: Sequence[Index], extents: Sequence[int]
+) -> tuple[Index, ...]:
     if step.image is None:
         return tuple(index)
     return tuple(normalise(e.substitute(index), extents) for e in step.image)
 
 
-def _wrapper(op: ScopeOp, step: Step, value: SSAValue) -> ScopeOp:
+def _wrapper(op: ScopeOp, step: DerivationStep, value: SSAValue) -> ScopeOp:
     """A copy with the old coordinates, for users that are no scopes."""
     here = iterators(len(op.traversal))
     at = _image(step, here, op.traversal)

@@ -20,16 +20,16 @@ from .price import Prices
 from .remembered import Decision
 from .search import Found, Searcher, Settings
 from .side_by_side import BATCH, SHARED
-from .step import Options
+from .step import ProposalOptions
 from .subprograms import Subprogram
 
 Measure = Callable[[Sequence[Program], float], "list[float]"]
 
 # A block of rows is a matrix that fills the registers' tiles many times over.
 BLOCK = 128
-SETTINGS = Settings(depth=3, states=1500, budget=20.0, keep=7, options=Options(block=BLOCK))
+SETTINGS = Settings(depth=3, states=1500, budget=20.0, keep=7, options=ProposalOptions(block=BLOCK))
 # Two contractions need a derivation each before they are one; blocks of each would hide that.
-PAIR = replace(SETTINGS, depth=5, states=4000, keep=200, options=Options())
+PAIR = replace(SETTINGS, depth=5, states=4000, keep=200, options=ProposalOptions())
 PAIR_KEEP = 4
 # Seconds of interleaved runs for one subprogram.
 MEASURING = 0.6

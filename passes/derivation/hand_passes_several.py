@@ -24,7 +24,7 @@ from .hand_passes import place_of
 from .instantiate import instantiate
 from .lift import Lift, family
 from .price import Prices
-from .step import Step
+from .step import DerivationStep
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class AlgebraNormalise(ModulePass):
         lift = Lift(op, family(scope))
         new = lift.scope(scope)
         _require_terms(scope, new)
-        replace_op(op, scope, Step("normalise", new), lift.values)
+        replace_op(op, scope, DerivationStep("normalise", new), lift.values)
 
 
 def _require_terms(op: ScopeOp, new: Scope) -> None:
@@ -125,7 +125,7 @@ class AlgebraMergeCopies(ModulePass):
         lift = Lift(op, lambda o: o in chosen or own(o))
         new = lift.scope(scope)
         _require_terms(scope, new)
-        replace_op(op, scope, Step("merge-copies", new), lift.values)
+        replace_op(op, scope, DerivationStep("merge-copies", new), lift.values)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class AlgebraTraversalMerge(ModulePass):
         """Merge. Raises UserError where it does not apply."""
         inner = find_scope(op, self.read)
 
-        def make(scope: ScopeOp, body: Body) -> Step | None:
+        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
             found = [k for k, r in enumerate(body.reads) if isinstance(r.source, Scope)]
             return merges.traversal_merge(body, found[0]) if found else None
 
@@ -184,7 +184,7 @@ class AlgebraExpressionSplit(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Split. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> Step | None:
+        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
             if not self.at and self.traversal not in scope.names:
                 return None
             number = place_of(scope, self.traversal, summed=False)
@@ -350,7 +350,7 @@ class AlgebraMatch(ModulePass):
             known = ", ".join(k.name for k in TABLE)
             raise UserError(f"the iterator table has no '{self.kernel}'", hint=f"it has: {known}")
 
-        def make(scope: ScopeOp, body: Body) -> Step | None:
+        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
             found = matches(body.scope(), table)
             if self.number >= len(found):
                 return None

@@ -1,8 +1,8 @@
 """Write a matched scope in the form its library kernel takes, with layout scopes before it.
 
-The result is a `Step`: the new scope computes the same values under other coordinates, its operands
-are the old ones where they can stay, else scopes that copy them into the kernel's layout (padding,
-kernel flips and guards included).
+The result is a `DerivationStep`: the new scope computes the same values under other coordinates,
+its operands are the old ones where they can stay, else scopes that copy them into the kernel's
+layout (padding, kernel flips and guards included).
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from ...dialects.canonical_types import Read, Scope
 from ...dialects.index import Index, iterators
 from ...lowering.algebra_to_kernel.iterator_table import Match, Window
 from .body import Link, build, mapped, substituted
-from .step import Step
+from .step import DerivationStep
 
 Digits = tuple[int, ...]
 
 
-def instantiate(match: Match) -> Step:
+def instantiate(match: Match) -> DerivationStep:
     """The kernel's own form of the scope that it matched."""
     if match.kernel.window is None:
         return _gemm(match)
     return _band(match) if match.kernel.window.outer == "batch" else _conv(match)
 
 
-def _step(match: Match, new: Scope, image: Sequence[Index]) -> Step:
-    return Step("match", new, (("kernel", match.kernel.name),), tuple(image))
+def _step(match: Match, new: Scope, image: Sequence[Index]) -> DerivationStep:
+    return DerivationStep("match", new, (("kernel", match.kernel.name),), tuple(image))
 
 
 # --- matrix products ----------------------------------------------------------------------------
 
 
-def _gemm(match: Match) -> Step:
+def _gemm(match: Match) -> DerivationStep:
     """Iterators in the order batch, m, n, k; an operand without a view is copied in that order."""
     found, groups = match.contraction, match.groups
     peeled = () if match.batch is None else (match.batch,)
@@ -153,7 +153,7 @@ def _second(match: Match, dims: Sequence[Digits]) -> Scope:
     return build(frame.shape, (), factors, found.scope.element)
 
 
-def _conv(match: Match) -> Step:
+def _conv(match: Match) -> DerivationStep:
     """out[m, batch n, outer..] = sum over k, inner.. of first[m, batch k, place..] * second[..]."""
     found, groups, windows = match.contraction, match.groups, match.windows
     batch, k = groups["batch"], groups["k"]
@@ -187,7 +187,7 @@ def _conv(match: Match) -> Step:
     return _step(match, new, [_joined(match, digits) for digits in out])
 
 
-def _band(match: Match) -> Step:
+def _band(match: Match) -> DerivationStep:
     """out[batch, outer, inner] = sum over k of second[batch, outer, k] * first[batch, place, k]."""
     found, groups = match.contraction, match.groups
     (w,) = match.windows

@@ -8,11 +8,11 @@ from ...dialects.canonical_types import Read, Scope, Source, Term
 from ...dialects.index import iterators
 from .body import Body, Link, body_of, build, guards_of, links_of, substituted
 from .replace import rewritten
-from .step import Options, Step
+from .step import DerivationStep, ProposalOptions
 from .traversals import expression_split
 
 
-def traversal_merge(body: Body, number: int) -> Step | None:
+def traversal_merge(body: Body, number: int) -> DerivationStep | None:
     """Compute what read `number` reads where it is read, instead of in a scope of its own.
 
     The inner scope must be one sum of products (so no function is applied to its sum). It is 0
@@ -29,17 +29,17 @@ def traversal_merge(body: Body, number: int) -> Step | None:
     factors += [substituted(f, images) for f in inner.factors]
     coefficient = body.coefficient * inner.coefficient
     new = build(body.shape, extents[body.rank :], factors, body.element, coefficient)
-    return Step("traversal-merge", new, (("read", number),))
+    return DerivationStep("traversal-merge", new, (("read", number),))
 
 
-def every_traversal_merge(body: Body, options: Options) -> Iterator[Step]:
+def every_traversal_merge(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every read of a sum of products."""
     for number in range(len(body.reads)):
         if (step := traversal_merge(body, number)) is not None:
             yield step
 
 
-def merge_copies(old: Scope) -> Step | None:
+def merge_copies(old: Scope) -> DerivationStep | None:
     """Read the source of a pure copy instead of the copy, wherever a scope reads one."""
 
     def change(read: Read, extents: tuple[int, ...]) -> list[Link] | None:
@@ -50,7 +50,7 @@ def merge_copies(old: Scope) -> Step | None:
         return [through, *guards_of(read.index, read.source.shape, extents)]
 
     new = rewritten(old, change)
-    return None if new is old else Step("merge-copies", new)
+    return None if new is old else DerivationStep("merge-copies", new)
 
 
 def _copied(source: Source) -> Read | None:
@@ -65,7 +65,7 @@ def _copied(source: Source) -> Read | None:
 # --- pieces as a whole --------------------------------------------------------------------------
 
 
-def expression_fuse(old: Scope) -> Step | None:
+def expression_fuse(old: Scope) -> DerivationStep | None:
     """Compute as one what is a sum of two pieces of one scope: the inverse of expression-split.
 
     The whole is the first piece with its extent widened; it must split into just these two.
@@ -90,7 +90,7 @@ def _plain_term(term: Term) -> Read | None:
     return links[0] if isinstance(links[0], Read) else None
 
 
-def _fused(old: Scope, one: Read, other: Read) -> Step | None:
+def _fused(old: Scope, one: Read, other: Read) -> DerivationStep | None:
     body = body_of(one.source)
     if body is None or len(one.source.shape) != len(old.shape):
         return None
@@ -100,5 +100,5 @@ def _fused(old: Scope, one: Read, other: Read) -> Step | None:
             split = expression_split(wide, k, n)
             if split is not None and split.new is old:
                 words = (("traversal", f"i{k}"), ("position", n))
-                return Step("expression-fuse", wide.scope(), words)
+                return DerivationStep("expression-fuse", wide.scope(), words)
     return None

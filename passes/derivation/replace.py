@@ -9,7 +9,7 @@ from ...dialects.canonical_scope import collect, normal
 from ...dialects.canonical_types import Extents, Factor, Read, Scope, Source, Term, scope
 from ...dialects.index import iterators
 from .body import Link, build, guards_of
-from .step import Step
+from .step import DerivationStep
 
 Change: TypeAlias = Callable[[Read, Extents], "list[Link] | None"]
 Roots: TypeAlias = tuple[Scope, ...]
@@ -40,7 +40,9 @@ def rewritten(old: Scope, change: Change) -> Scope:
     return scope(old.shape, old.element, collect(terms))
 
 
-def read_of(old: Scope, step: Step, read: Read, extents: Extents, guards: bool) -> list[Link]:
+def read_of(
+    old: Scope, step: DerivationStep, read: Read, extents: Extents, guards: bool
+) -> list[Link]:
     """What stands for a read of the old scope."""
     index = read.index
     if step.image is not None:
@@ -62,15 +64,15 @@ class Replacer:
 
     def __init__(self, guards: bool = True):
         self.guards = guards
-        self._memo: dict[tuple[Scope, Scope, Step], Scope] = {}
+        self._memo: dict[tuple[Scope, Scope, DerivationStep], Scope] = {}
 
-    def replace(self, roots: Sequence[Scope], old: Scope, step: Step) -> Roots:
+    def replace(self, roots: Sequence[Scope], old: Scope, step: DerivationStep) -> Roots:
         """The program with `old` computed as the step says."""
         done: dict[Source, Scope] = {}
         return tuple(self._scope(root, old, step, done, True) for root in roots)
 
     def _scope(
-        self, node: Scope, old: Scope, step: Step, done: dict[Source, Scope], root: bool
+        self, node: Scope, old: Scope, step: DerivationStep, done: dict[Source, Scope], root: bool
     ) -> Scope:
         if node is old:
             return self._at_root(old, step) if root else node
@@ -82,7 +84,9 @@ class Replacer:
         done[node] = self._memo[memo]
         return done[node]
 
-    def _rewrite(self, node: Scope, old: Scope, step: Step, done: dict[Source, Scope]) -> Scope:
+    def _rewrite(
+        self, node: Scope, old: Scope, step: DerivationStep, done: dict[Source, Scope]
+    ) -> Scope:
         def change(read: Read, extents: Extents) -> list[Link] | None:
             if read.source is old:
                 return read_of(old, step, read, extents, self.guards)
@@ -94,7 +98,7 @@ class Replacer:
 
         return rewritten(node, change)
 
-    def _at_root(self, old: Scope, step: Step) -> Scope:
+    def _at_root(self, old: Scope, step: DerivationStep) -> Scope:
         if step.image is None and step.new.shape == old.shape:
             return step.new
         here = Read(old, tuple(iterators(len(old.shape))))

@@ -15,9 +15,9 @@ from .by_hand import replace_op
 from .hand_passes_several import merge_ops
 from .instantiate import instantiate
 from .lift import Lift, body_of_op, scope_names, scope_ops
-from .search import MERGE_COPIES, Applied
+from .search import MERGE_COPIES, RuleApplication
 from .side_by_side import Merger
-from .step import Parameters, Step, pass_text
+from .step import DerivationStep, Parameters, pass_text
 
 
 class Lost(Exception):
@@ -50,7 +50,7 @@ class Replay:
         last = next(o for o in self.made if o.result.name_hint == self.name)
         return self.lifted().scope(last)
 
-    def apply(self, applied: Applied) -> None:
+    def apply(self, applied: RuleApplication) -> None:
         """Do one step.
 
         Raises:
@@ -92,9 +92,9 @@ class Replay:
         plain = op.names == (*_names(op.traversal, "i"), *_names(op.summation, "k"))
         if plain and raw is not None and body is not None and _same(raw, body):
             return op
-        return self._replace(op, Step("normalise", scope), "normalise", ())
+        return self._replace(op, DerivationStep("normalise", scope), "normalise", ())
 
-    def _merge(self, applied: Applied, other: Scope, second: Step) -> None:
+    def _merge(self, applied: RuleApplication, other: Scope, second: DerivationStep) -> None:
         """Compute two scopes as one."""
         self._canonical(applied.old)
         late = self._canonical(other)
@@ -107,13 +107,15 @@ class Replay:
         self._changing([early, late], lambda: merge_ops(self.module, early, late, made, values))
         self._note(applied.step.rule, words)
 
-    def _merge_copies(self, step: Step) -> None:
+    def _merge_copies(self, step: DerivationStep) -> None:
         lift = self.lifted()
         op = next((o for o in self.made if lift.source(o.result) is step.new), None)
         if op is not None:
             self._replace(op, step, MERGE_COPIES, ())
 
-    def _replace(self, op: ScopeOp, step: Step, rule: str, parameters: Parameters) -> ScopeOp:
+    def _replace(
+        self, op: ScopeOp, step: DerivationStep, rule: str, parameters: Parameters
+    ) -> ScopeOp:
         at = scope_names(self.module)[op]
         values: dict[Source, SSAValue] = {
             s: v for s, v in self.lifted().values.items() if s is not step.new

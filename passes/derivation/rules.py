@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING
 from .merges import every_traversal_merge
-from .step import Rule, nothing
+from .step import DerivationRule, nothing
 from .sums import (
     every_delta_elim,
     every_delta_intro,
@@ -27,8 +27,8 @@ from .traversals import (
 
 EINNET = "EinNet (OSDI 2023), Table 1"
 
-RULES: tuple[Rule, ...] = (
-    Rule(
+RULES: tuple[DerivationRule, ...] = (
+    DerivationRule(
         "sum-split",
         every_sum_split,
         "the inner sums are some of the sums, not all: products distribute over sums",
@@ -36,14 +36,14 @@ RULES: tuple[Rule, ...] = (
         DISTRIBUTED,
         limit=1,
     ),
-    Rule(
+    DerivationRule(
         "reindex",
         every_reindex,
         "each index's traversal part is an integer combination of the new coordinates",
         f"{EINNET}: variable substitution, boundary relaxing",
         GUARDED,
     ),
-    Rule(
+    DerivationRule(
         "split-sum",
         every_split_sum,
         "the digit is less than the extent; places past the extent get a guard",
@@ -51,7 +51,7 @@ RULES: tuple[Rule, ...] = (
         GUARDED,
         limit=2,
     ),
-    Rule(
+    DerivationRule(
         "split-traversal",
         every_split_traversal,
         "the digit is less than the extent",
@@ -59,7 +59,7 @@ RULES: tuple[Rule, ...] = (
         GUARDED,
         limit=2,
     ),
-    Rule(
+    DerivationRule(
         "shear-sum",
         every_shear_sum,
         "for each place of the traversal it is a bijection of the sum's; a guard keeps its range",
@@ -67,7 +67,7 @@ RULES: tuple[Rule, ...] = (
         GUARDED,
         limit=1,
     ),
-    Rule(
+    DerivationRule(
         "delta-intro",
         every_delta_intro,
         "a guard says that the division is whole",
@@ -75,7 +75,7 @@ RULES: tuple[Rule, ...] = (
         GUARDED,
         limit=1,
     ),
-    Rule(
+    DerivationRule(
         "delta-elim",
         every_delta_elim,
         "the guard e == 0 has coefficient 1 or -1 at the sum; the solution gets a guard",
@@ -84,8 +84,8 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 
-EAGER: tuple[Rule, ...] = (
-    Rule(
+EAGER: tuple[DerivationRule, ...] = (
+    DerivationRule(
         "tighten-sums",
         every_tighten_sums,
         "at the places left out an index is out of bounds whatever the other iterators are",
@@ -93,7 +93,7 @@ EAGER: tuple[Rule, ...] = (
         DROPPED,
         eager=True,
     ),
-    Rule(
+    DerivationRule(
         "tighten",
         every_tighten,
         "at the places left out an index is out of bounds whatever the other iterators are",
@@ -101,7 +101,7 @@ EAGER: tuple[Rule, ...] = (
         DROPPED,
         eager=True,
     ),
-    Rule(
+    DerivationRule(
         "drop-dead",
         every_drop_dead,
         "no index uses the traversals left out",
@@ -113,8 +113,8 @@ EAGER: tuple[Rule, ...] = (
 
 # Not proposed for one scope by the search: they undo what it does, need to know the readers, or
 # speak of several scopes (the search applies the first three itself).
-BY_HAND: tuple[Rule, ...] = (
-    Rule(
+BY_HAND: tuple[DerivationRule, ...] = (
+    DerivationRule(
         "merge-shared-operand",
         nothing,
         "a bijection of their iterators makes the indices the same, and the extents but the "
@@ -122,14 +122,14 @@ BY_HAND: tuple[Rule, ...] = (
         f"{EINNET}: expression merging; TASO's concat",
         GUARDED,
     ),
-    Rule(
+    DerivationRule(
         "merge-batch",
         nothing,
         "a bijection of their iterators makes the indices the same, and all extents agree",
         "EinNet, section 5: expressions with different inputs batched; PET's batched products",
         ROUNDING,
     ),
-    Rule(
+    DerivationRule(
         "merge-copies",
         nothing,
         "what is read is one read of something else; guards keep the read inside it",
@@ -137,28 +137,28 @@ BY_HAND: tuple[Rule, ...] = (
         GUARDED,
         eager=True,
     ),
-    Rule(
+    DerivationRule(
         "traversal-merge",
         every_traversal_merge,
         "what is read is one sum of products; guards keep the read inside it",
         f"{EINNET}: traversal merging",
         DISTRIBUTED,
     ),
-    Rule(
+    DerivationRule(
         "expression-split",
         every_expression_split,
         "the position lies inside the traversal: each piece is 0 outside its own places",
         f"{EINNET}: expression splitting",
         BITS,
     ),
-    Rule(
+    DerivationRule(
         "expression-fuse",
         nothing,
         "the two pieces are what expression-split makes of the whole",
         f"{EINNET}: expression fusion",
         BITS,
     ),
-    Rule(
+    DerivationRule(
         "restrict",
         nothing,
         "no reader reads the places left out",
@@ -168,6 +168,6 @@ BY_HAND: tuple[Rule, ...] = (
 )
 
 
-def named(name: str) -> Rule:
+def named(name: str) -> DerivationRule:
     """The rule of that name."""
     return next(rule for rule in (*RULES, *EAGER, *BY_HAND) if rule.name == name)

@@ -25,7 +25,7 @@ from .price import Priced, Prices
 from .replace import Replacer, Roots, scopes_of
 from .rules import EAGER, RULES
 from .side_by_side import MERGES, Merger
-from .step import Options, Rule, Step
+from .step import DerivationRule, DerivationStep, ProposalOptions
 
 MERGE_COPIES = "merge-copies"
 # Eager rules shrink a program each time; more rounds than this would be a bug.
@@ -73,39 +73,39 @@ class Settings:
     budget: float = 60.0
     flops: float = 3.0
     keep: int = 4
-    options: Options = field(default_factory=Options)
-    rules: tuple[Rule, ...] = RULES
+    options: ProposalOptions = field(default_factory=ProposalOptions)
+    rules: tuple[DerivationRule, ...] = RULES
     limits: bool = True
     guards: bool = True
 
 
 @dataclass(frozen=True)
-class Applied:
+class RuleApplication:
     """One rule application: the scope, what stands for it; for merges also the second scope."""
 
     old: Scope
-    step: Step
-    other: tuple[Scope, Step] | None = None
+    step: DerivationStep
+    other: tuple[Scope, DerivationStep] | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class DerivationState:
     """A program and how it was derived; `applied` ends with the eager steps after the rule."""
 
     roots: Roots
     depth: int = 0
-    parent: State | None = None
-    applied: tuple[Applied, ...] = ()
+    parent: DerivationState | None = None
+    applied: tuple[RuleApplication, ...] = ()
     used: Uses = ()
 
-    def path(self) -> list[State]:
+    def path(self) -> list[DerivationState]:
         """The states from the root to this one."""
-        found: list[State] = [self]
+        found: list[DerivationState] = [self]
         while found[-1].parent is not None:
             found.append(found[-1].parent)
         return found[::-1]
 
-    def steps(self) -> list[Applied]:
+    def steps(self) -> list[RuleApplication]:
         """Every application from the root on, eager ones included."""
         return [a for state in self.path() for a in state.applied]
 
@@ -123,7 +123,7 @@ class State:
 class Found:
     """A program worth having."""
 
-    state: State
+    state: DerivationState
     priced: Priced
 
 
@@ -139,14 +139,14 @@ class Result:
 
     root: Found
     best: list[Found]
-    states: list[State]
+    states: list[DerivationState]
     generated: int
     per_depth: list[int]
     seconds: float
     stop: Stop
 
 
-Watch = Callable[[State], bool]
+Watch = Callable[[DerivationState], bool]
 
 
 class Searcher:
@@ -160,11 +160,11 @@ class Searcher:
         self.prices = prices
         self.settings = settings
         self.replacer = Replacer(settings.guards)
-        self._moves: dict[Scope, list[tuple[Rule, Step]]] = {}
-        self._eager: dict[Scope, Step | None] = {}
-        self._copies: dict[Scope, Step | None] = {}
+        self._moves: dict[Scope, list[tuple[DerivationRule, DerivationStep]]] = {}
+        self._eager: dict[Scope, DerivationStep | None] = {}
+        self._copies: dict[Scope, DerivationStep | None] = {}
         self._merges: dict[tuple[Scope, Scope], list[Merger]] = {}
-        self._normal: dict[Roots, tuple[Roots, tuple[Applied, ...]]] = {}
+        self._normal: dict[Roots, tuple[Roots, tuple[RuleApplication, ...]]] = {}
 
     def search(self, roots: Sequence[Scope], watch: Watch = lambda state: False) -> Result:
         """Derive programs from the roots, until a bound is met or `watch` says so of a state."""
@@ -179,16 +179,16 @@ class Searcher:
         For a program that differs from one that was searched in its leaves' names alone: canonical
         order depends on them, so that the same step may look otherwise.
         """
-        level = [State(tuple(roots))]
+        level = [DerivationState(tuple(roots))]
         for name, wanted in trail:
-            following: dict[Roots, State] = {}
+            following: dict[Roots, DerivationState] = {}
             for state in level:
                 for rule, applied, new in self.moves(state):
                     if applied[0].step.rule != name or new in following:
                         continue
                     if outline(new) == wanted:
                         used = uses_after(state, rule, applied)
-                        following[new] = State(new, state.depth + 1, state, applied, used)
+                        following[new] = DerivationState(new, state.depth + 1, state, applied, used)
             level = list(following.values())
         priced = [Found(state, self.prices.program(state.roots)) for state in level]
         best = min(priced, key=lambda f: abs(f.priced.seconds - seconds), default=None)
@@ -197,7 +197,9 @@ class Searcher:
 
     # --- what can be done to a program ---
 
-    def moves(self, state: State) -> Iterator[tuple[Rule | None, tuple[Applied, ...], Roots]]:
+    def moves(
+        self, state: DerivationState
+    ) -> Iterator[tuple[DerivationRule | None, tuple[RuleApplication, ...], Roots]]:
         """Every rule application to an innermost contraction, eager rules applied after it."""
         inner = innermost(state.roots)
         used = dict(state.used)
@@ -207,11 +209,11 @@ class Searcher:
                     continue
                 roots = self.replacer.replace(state.roots, scope, step)
                 roots, eager = self.normalised(roots)
-                yield rule, (Applied(scope, step), *eager), roots
+                yield rule, (RuleApplication(scope, step), *eager), roots
         for one, other in itertools.combinations(inner, 2):
             yield from self._merged(state.roots, one, other)
 
-    def _steps(self, scope: Scope) -> list[tuple[Rule, Step]]:
+    def _steps(self, scope: Scope) -> list[tuple[DerivationRule, DerivationStep]]:
         if scope not in self._moves:
             body = body_of(scope)
             assert body is not None
@@ -224,19 +226,21 @@ class Searcher:
             ]
         return self._moves[scope]
 
-    def _spent(self, rule: Rule, used: dict[str, int], roots: Roots, scope: Scope) -> bool:
+    def _spent(
+        self, rule: DerivationRule, used: dict[str, int], roots: Roots, scope: Scope
+    ) -> bool:
         if rule.limit is None or not self.settings.limits:
             return False
         return used.get(_use(rule, roots, scope), 0) >= rule.limit
 
     def _merged(
         self, roots: Roots, one: Scope, other: Scope
-    ) -> Iterator[tuple[None, tuple[Applied, ...], Roots]]:
+    ) -> Iterator[tuple[None, tuple[RuleApplication, ...], Roots]]:
         for made in self._mergers(one, other):
             new = self.replacer.replace(roots, one, made.first)
             new = self.replacer.replace(new, other, made.second)
             new, eager = self.normalised(new)
-            yield None, (Applied(one, made.first, (other, made.second)), *eager), new
+            yield None, (RuleApplication(one, made.first, (other, made.second)), *eager), new
 
     def _mergers(self, one: Scope, other: Scope) -> list[Merger]:
         if (one, other) not in self._merges:
@@ -246,10 +250,10 @@ class Searcher:
             self._merges[one, other] = [found for found in made if found is not None]
         return self._merges[one, other]
 
-    def normalised(self, roots: Roots) -> tuple[Roots, tuple[Applied, ...]]:
+    def normalised(self, roots: Roots) -> tuple[Roots, tuple[RuleApplication, ...]]:
         """Apply the eager rules until none applies."""
         if roots not in self._normal:
-            applied: list[Applied] = []
+            applied: list[RuleApplication] = []
             new = roots
             for _ in range(_MOST_ROUNDS):
                 found = self._eager_step(new)
@@ -260,17 +264,17 @@ class Searcher:
             self._normal[roots] = new, tuple(applied)
         return self._normal[roots]
 
-    def _eager_step(self, roots: Roots) -> Applied | None:
+    def _eager_step(self, roots: Roots) -> RuleApplication | None:
         for scope in scopes_of(roots):
             if scope not in self._copies:
                 self._copies[scope] = merge_copies(scope)
             step = self._copies[scope] or self._shrunk(scope)
             keeps = step is not None and step.image is None
             if step is not None and (keeps or scope not in roots):
-                return Applied(scope, step)
+                return RuleApplication(scope, step)
         return None
 
-    def _shrunk(self, scope: Scope) -> Step | None:
+    def _shrunk(self, scope: Scope) -> DerivationStep | None:
         if scope not in self._eager:
             body = body_of(scope)
             proposals = (
@@ -282,7 +286,7 @@ class Searcher:
         return self._eager[scope]
 
 
-def _use(rule: Rule, roots: Roots, scope: Scope) -> str:
+def _use(rule: DerivationRule, roots: Roots, scope: Scope) -> str:
     """What a limit counts: uses of a rule under one root."""
     if rule.limit is None:
         return ""
@@ -347,16 +351,16 @@ class _Run:
         self.settings = searcher.settings
         self.watch = watch
         self.started = time.process_time()
-        self.first = State(roots)
+        self.first = DerivationState(roots)
         self.most_flops = self.settings.flops * flops_of(roots)
-        self.seen: dict[Roots, State] = {roots: self.first}
+        self.seen: dict[Roots, DerivationState] = {roots: self.first}
         self.plans: dict[Plan, list[Found]] = {}
         self.generated = 0
         self.per_depth = [1]
 
     def run(self) -> Result:
         root = self._found(self.first)
-        frontier: list[State] = [self.first]
+        frontier: list[DerivationState] = [self.first]
         stop = Stop.EXHAUSTED
         if self.watch(self.first):
             frontier, stop = [], Stop.FOUND
@@ -375,9 +379,11 @@ class _Run:
         states = list(self.seen.values())
         return Result(root, best, states, self.generated, self.per_depth, seconds, stop)
 
-    def _level(self, frontier: Sequence[State]) -> tuple[list[State], Stop | None]:
+    def _level(
+        self, frontier: Sequence[DerivationState]
+    ) -> tuple[list[DerivationState], Stop | None]:
         """The states one rule further."""
-        found: list[State] = []
+        found: list[DerivationState] = []
         for state in self._ordered(frontier):
             for rule, applied, roots in self.searcher.moves(state):
                 self.generated += 1
@@ -386,7 +392,7 @@ class _Run:
                 if roots in self.seen:
                     continue
                 used = uses_after(state, rule, applied)
-                new = State(roots, state.depth + 1, state, applied, used)
+                new = DerivationState(roots, state.depth + 1, state, applied, used)
                 self.seen[roots] = new
                 found.append(new)
                 self._found(new)
@@ -398,13 +404,13 @@ class _Run:
                 return found, Stop.TIME
         return found, None
 
-    def _ordered(self, frontier: Sequence[State]) -> Sequence[State]:
+    def _ordered(self, frontier: Sequence[DerivationState]) -> Sequence[DerivationState]:
         """States to go on from; of several roots the cheapest first, where they are most alike."""
         if len(self.first.roots) == 1:
             return frontier
         return sorted(frontier, key=lambda s: self.searcher.prices.program(s.roots).seconds)
 
-    def _found(self, state: State) -> Found:
+    def _found(self, state: DerivationState) -> Found:
         """Price a state and keep it if it is among the cheapest."""
         found = Found(state, self.searcher.prices.program(state.roots))
         if math.isfinite(found.priced.seconds):
@@ -416,7 +422,9 @@ class _Run:
         return found
 
 
-def uses_after(state: State, rule: Rule | None, applied: Sequence[Applied]) -> Uses:
+def uses_after(
+    state: DerivationState, rule: DerivationRule | None, applied: Sequence[RuleApplication]
+) -> Uses:
     """Uses of limited rules on the path to a state and one application further."""
     if rule is None or rule.limit is None:
         return state.used

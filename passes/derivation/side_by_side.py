@@ -15,7 +15,7 @@ from ...dialects.canonical_types import ONE, Expr, Guard, Read, Scope, Source, s
 from ...dialects.index import Index, iterators, normalise
 from .basis import is_plain
 from .body import Body, Link, build, mapped, substituted, used_by
-from .step import Step
+from .step import DerivationStep
 
 SHARED = "merge-shared-operand"
 BATCH = "merge-batch"
@@ -29,8 +29,8 @@ class Merger:
     """Two scopes as parts of one: each is what `step` (first, second) reads of `new`."""
 
     new: Scope
-    first: Step
-    second: Step
+    first: DerivationStep
+    second: DerivationStep
 
 
 Merge: TypeAlias = Callable[[Body, Body], "Merger | None"]
@@ -248,7 +248,11 @@ def _stack(
     here = iterators(first.rank)
     there = [here[pairs[k]] for k in range(first.rank)]
     there[along] += n
-    return Merger(new, Step(SHARED, new, (), tuple(here)), Step(SHARED, new, (), tuple(there)))
+    return Merger(
+        new,
+        DerivationStep(SHARED, new, (), tuple(here)),
+        DerivationStep(SHARED, new, (), tuple(there)),
+    )
 
 
 # --- a batch of two -----------------------------------------------------------------------------
@@ -282,5 +286,5 @@ def _batched(first: Body, reads: Sequence[tuple[Read, Read]], pairs: Pairs) -> M
     )
     here = iterators(first.rank)
     there = [here[pairs[k]] for k in range(first.rank)]
-    steps = [Step(BATCH, new, (), (Index(k), *at)) for k, at in enumerate((here, there))]
+    steps = [DerivationStep(BATCH, new, (), (Index(k), *at)) for k, at in enumerate((here, there))]
     return Merger(new, *steps)

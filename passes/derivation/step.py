@@ -15,7 +15,7 @@ Parameters: TypeAlias = "tuple[tuple[str, int | str | tuple[str, ...]], ...]"
 
 
 @dataclass(frozen=True)
-class Step:
+class DerivationStep:
     """A scope that can stand for another one.
 
     old[x] = new[image(x)] at every x of old's shape; no image means that x and the shape are kept.
@@ -31,7 +31,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Options:
+class ProposalOptions:
     """What a search asks of the rules' proposals.
 
     Attributes:
@@ -49,16 +49,16 @@ class Options:
     block: int = 0
 
 
-Propose: TypeAlias = Callable[[Body, Options], Iterable[Step]]
+Propose: TypeAlias = Callable[[Body, ProposalOptions], Iterable[DerivationStep]]
 
 
-def nothing(body: Body, options: Options) -> Iterable[Step]:
+def nothing(body: Body, options: ProposalOptions) -> Iterable[DerivationStep]:
     """Propose no step."""
     return ()
 
 
 @dataclass(frozen=True)
-class Rule:
+class DerivationRule:
     """A derivation rule as data.
 
     Attributes:

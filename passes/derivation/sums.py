@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from ...dialects.canonical_types import Guard, Read
 from ...dialects.index import FloorDiv, Index, iterators, range_of
 from .body import Body, Link, build, mapped, renaming, substituted, together, used_by
-from .step import Options, Step, named
+from .step import DerivationStep, ProposalOptions, named
 
 
-def sum_split(body: Body, inner: Sequence[int]) -> Step | None:
+def sum_split(body: Body, inner: Sequence[int]) -> DerivationStep | None:
     """Sum over some iterators in a scope of its own, which the others read.
 
     Distributivity: factors that use no inner sum move out of it. The new scope's traversals are the
@@ -44,10 +44,10 @@ def sum_split(body: Body, inner: Sequence[int]) -> Step | None:
         body.element,
         body.coefficient,
     )
-    return Step("sum-split", new, (("sums", named((k - first for k in chosen), "k")),))
+    return DerivationStep("sum-split", new, (("sums", named((k - first for k in chosen), "k")),))
 
 
-def every_sum_split(body: Body, options: Options) -> Iterator[Step]:
+def every_sum_split(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Split over every proper subset of the sums."""
     count = len(body.sums)
     if count > options.sums:
@@ -58,7 +58,7 @@ def every_sum_split(body: Body, options: Options) -> Iterator[Step]:
                 yield step
 
 
-def split_sum(body: Body, numbers: Sequence[int], by: int) -> Step | None:
+def split_sum(body: Body, numbers: Sequence[int], by: int) -> DerivationStep | None:
     """Write sum iterators as two digits each, k = by * high + low.
 
     Where `by` does not divide an extent, the places past it get a guard, which the canonical form
@@ -77,10 +77,10 @@ def split_sum(body: Body, numbers: Sequence[int], by: int) -> Step | None:
             guards.append(Guard(images[place], n))
     factors: list[Link] = [*(substituted(f, images) for f in body.factors), *guards]
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("split-sum", new, (("sums", named(chosen, "k")), ("by", by)))
+    return DerivationStep("split-sum", new, (("sums", named(chosen, "k")), ("by", by)))
 
 
-def every_split_sum(body: Body, options: Options) -> Iterator[Step]:
+def every_split_sum(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Split the sums that move along an index with another iterator: windows.
 
     Digits are the coefficients beside them, and small numbers. Each sum is split alone, and all
@@ -97,7 +97,7 @@ def every_split_sum(body: Body, options: Options) -> Iterator[Step]:
             yield step
 
 
-def _digits(body: Body, number: int, options: Options) -> list[int]:
+def _digits(body: Body, number: int, options: ProposalOptions) -> list[int]:
     """By what a sum may be split; nothing where it moves alone."""
     place = body.rank + number
     beside = {
@@ -111,7 +111,7 @@ def _digits(body: Body, number: int, options: Options) -> list[int]:
     return [by for by in sorted(beside | small) if 1 < by < body.sums[number]]
 
 
-def shear_sum(body: Body, number: int, along: int) -> Step | None:
+def shear_sum(body: Body, number: int, along: int) -> DerivationStep | None:
     """Count a sum iterator from a traversal: k' = k + i, where [0 <= k' - i < n] says what k was.
 
     For each i it is a bijection of the places of k. The canonical form drops the guard where a read
@@ -125,10 +125,10 @@ def shear_sum(body: Body, number: int, along: int) -> Step | None:
     wide = n + body.shape[along] - 1
     sums = (*body.sums[:number], wide, *body.sums[number + 1 :])
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("shear-sum", new, (("sum", f"k{number}"), ("along", f"i{along}")))
+    return DerivationStep("shear-sum", new, (("sum", f"k{number}"), ("along", f"i{along}")))
 
 
-def every_shear_sum(body: Body, options: Options) -> Iterator[Step]:
+def every_shear_sum(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every sum that moves along an index with a traversal."""
     if not options.block:
         return
@@ -137,7 +137,7 @@ def every_shear_sum(body: Body, options: Options) -> Iterator[Step]:
             yield step
 
 
-def delta_intro(body: Body, number: int) -> Step | None:
+def delta_intro(body: Body, number: int) -> DerivationStep | None:
     """Replace the quotient of a division that a guard says is whole by a sum of its own.
 
     With a guard [e mod d == 0], f(e floordiv d) = sum over i of [e == d * i] f(i), i over the range
@@ -159,7 +159,7 @@ def delta_intro(body: Body, number: int) -> Step | None:
     factors.append(Guard(atom.numerator - quotient * atom.divisor, 1))
     sums = (*body.sums, high - low + 1)
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("delta-intro", new, (("guard", number),))
+    return DerivationStep("delta-intro", new, (("guard", number),))
 
 
 def _divided(guard: Guard) -> FloorDiv | None:
@@ -174,14 +174,14 @@ def _divided(guard: Guard) -> FloorDiv | None:
     return None
 
 
-def every_delta_intro(body: Body, options: Options) -> Iterator[Step]:
+def every_delta_intro(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every guard that says a division is whole."""
     for number in range(len(body.guards)):
         if (step := delta_intro(body, number)) is not None:
             yield step
 
 
-def delta_elim(body: Body, guard: int, number: int) -> Step | None:
+def delta_elim(body: Body, guard: int, number: int) -> DerivationStep | None:
     """Solve a guard e == 0 for a sum iterator of coefficient 1 or -1 and substitute it.
 
     The solution must be a place of the sum: a guard says so, which the canonical form drops where a
@@ -200,10 +200,10 @@ def delta_elim(body: Body, guard: int, number: int) -> Step | None:
     factors.append(Guard(names[place], body.sums[number]))
     sums = body.sums[:number] + body.sums[number + 1 :]
     new = build(body.shape, sums, factors, body.element, body.coefficient)
-    return Step("delta-elim", new, (("guard", guard), ("sum", f"k{number}")))
+    return DerivationStep("delta-elim", new, (("guard", guard), ("sum", f"k{number}")))
 
 
-def every_delta_elim(body: Body, options: Options) -> Iterator[Step]:
+def every_delta_elim(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every guard and sum; canonical scopes have none left (it is part of their form)."""
     for guard in range(len(body.guards)):
         for number in range(len(body.sums)):

@@ -10,7 +10,7 @@ from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
 from .basis import is_plain, primitive, rank, solve
 from .body import Body, build, mapped, renaming, substituted, together, used_by
-from .step import Options, Step
+from .step import DerivationStep, ProposalOptions
 
 Terms = list[tuple[Atom, int]]
 
@@ -22,7 +22,7 @@ class _UnsolvedError(Exception):
 # --- reindex ------------------------------------------------------------------------------------
 
 
-def reindex(body: Body, phi: Sequence[Index]) -> Step | None:
+def reindex(body: Body, phi: Sequence[Index]) -> DerivationStep | None:
     """Compute over coordinates y = phi(x), if the body depends on x through phi alone.
 
     L_x f(tau(x)) = L_x { L_y f(sigma(y)) }[phi(x)] whenever sigma(phi(x)) = tau(x) and phi(x) lies
@@ -44,7 +44,7 @@ def reindex(body: Body, phi: Sequence[Index]) -> Step | None:
     new = build(shape, body.sums, factors, body.element, body.coefficient)
     image = tuple(e - low for e, (low, _) in zip(phi, ranges, strict=True))
     names = [f"i{k}" for k in range(body.rank)]
-    return Step("reindex", new, (("phi", tuple(e.text(names) for e in phi)),), image)
+    return DerivationStep("reindex", new, (("phi", tuple(e.text(names) for e in phi)),), image)
 
 
 class _Mover:
@@ -99,7 +99,7 @@ def _generators(index: Index, rank_: int) -> Iterator[Index]:
             yield from _generators(atom.numerator, rank_)
 
 
-def every_reindex(body: Body, options: Options) -> Iterator[Step]:
+def every_reindex(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Coordinates that are bases of the distinct primitive traversal parts of the indices."""
     rows: list[Index] = []
     for index, _ in body.rows():
@@ -122,7 +122,7 @@ def every_reindex(body: Body, options: Options) -> Iterator[Step]:
         yield from _shears(body)
 
 
-def _shears(body: Body) -> Iterator[Step]:
+def _shears(body: Body) -> Iterator[DerivationStep]:
     """Coordinates in which one traversal is counted from another that moves along with it."""
     for fixed, moved in together(body, range(body.rank)):
         phi = iterators(body.rank)
@@ -161,7 +161,7 @@ def _bases(rows: Sequence[Index]) -> list[tuple[Index, ...]]:
 # --- digits -------------------------------------------------------------------------------------
 
 
-def split_traversal(body: Body, number: int, by: int) -> Step | None:
+def split_traversal(body: Body, number: int, by: int) -> DerivationStep | None:
     """Write a traversal as two digits, i = by * high + low: always sound."""
     n = body.shape[number]
     if not 1 < by < n:
@@ -174,10 +174,10 @@ def split_traversal(body: Body, number: int, by: int) -> Step | None:
     here = iterators(body.rank)
     digits = [here[number] // by, here[number] % by]
     image = tuple(normalise(e, body.shape) for e in (*here[:number], *digits, *here[number + 1 :]))
-    return Step("split-traversal", new, (("traversal", f"i{number}"), ("by", by)), image)
+    return DerivationStep("split-traversal", new, (("traversal", f"i{number}"), ("by", by)), image)
 
 
-def every_split_traversal(body: Body, options: Options) -> Iterator[Step]:
+def every_split_traversal(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Digits that coefficients and divisors beside a traversal of coefficient 1 or -1 suggest, and
     blocks of traversals that move along an index with another iterator."""
     wanted: set[tuple[int, int]] = set()
@@ -208,7 +208,7 @@ def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:
 # --- where a scope is 0, or not read -------------------------------------------------------------
 
 
-def tighten(body: Body) -> Step | None:
+def tighten(body: Body) -> DerivationStep | None:
     """Leave out the places at both ends where a read or guard is provably out of bounds."""
     box = [_alive(body, k) for k in range(body.rank)]
     if any(low > high for low, high in box):
@@ -217,10 +217,10 @@ def tighten(body: Body) -> Step | None:
         return None
     new = _restricted(body, box)
     image = tuple(Index.iterator(k) - low for k, (low, _) in enumerate(box))
-    return Step("tighten", new.scope(), (), image, zero_beyond=True)
+    return DerivationStep("tighten", new.scope(), (), image, zero_beyond=True)
 
 
-def tighten_sums(body: Body) -> Step | None:
+def tighten_sums(body: Body) -> DerivationStep | None:
     """Leave out the places of sums at which a read or guard is provably out of bounds."""
     box = [(0, n - 1) for n in body.shape]
     box += [_alive(body, k) for k in range(body.rank, len(body.extents))]
@@ -228,10 +228,10 @@ def tighten_sums(body: Body) -> Step | None:
         return None
     if all(high - low + 1 == n for (low, high), n in zip(box, body.extents, strict=True)):
         return None
-    return Step("tighten-sums", _restricted(body, box).scope())
+    return DerivationStep("tighten-sums", _restricted(body, box).scope())
 
 
-def every_tighten_sums(body: Body, options: Options) -> Iterator[Step]:
+def every_tighten_sums(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """The tightest ranges, if one is smaller."""
     if (step := tighten_sums(body)) is not None:
         yield step
@@ -274,13 +274,13 @@ def _restricted(body: Body, box: Sequence[tuple[int, int]]) -> Body:
     return Body(shape, sums, body.coefficient, factors, body.element)
 
 
-def every_tighten(body: Body, options: Options) -> Iterator[Step]:
+def every_tighten(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """The tightest box, if it is smaller."""
     if (step := tighten(body)) is not None:
         yield step
 
 
-def restrict(body: Body, number: int, low: int, high: int) -> Step | None:
+def restrict(body: Body, number: int, low: int, high: int) -> DerivationStep | None:
     """Compute only places low .. high - 1 of a traversal. Sound where readers stay inside them."""
     n = body.shape[number]
     if not 0 <= low < high <= n or high - low == n:
@@ -290,10 +290,12 @@ def restrict(body: Body, number: int, low: int, high: int) -> Step | None:
     image = iterators(body.rank)
     image[number] -= low
     words = (("traversal", f"i{number}"), ("low", low), ("high", high))
-    return Step("restrict", _restricted(body, box).scope(), words, tuple(image), zero_beyond=True)
+    return DerivationStep(
+        "restrict", _restricted(body, box).scope(), words, tuple(image), zero_beyond=True
+    )
 
 
-def drop_dead(body: Body) -> Step | None:
+def drop_dead(body: Body) -> DerivationStep | None:
     """Leave out traversals that no factor uses: the value is the same all along them."""
     used = frozenset[int]().union(*(used_by(f) for f in body.factors))
     kept = [k for k in range(body.rank) if k in used]
@@ -303,16 +305,16 @@ def drop_dead(body: Body) -> Step | None:
     factors = [substituted(f, images) for f in body.factors]
     shape = [body.shape[k] for k in kept]
     new = build(shape, body.sums, factors, body.element, body.coefficient)
-    return Step("drop-dead", new, (), tuple(Index.iterator(k) for k in kept))
+    return DerivationStep("drop-dead", new, (), tuple(Index.iterator(k) for k in kept))
 
 
-def every_drop_dead(body: Body, options: Options) -> Iterator[Step]:
+def every_drop_dead(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """All dead traversals at once."""
     if (step := drop_dead(body)) is not None:
         yield step
 
 
-def expression_split(body: Body, number: int, at: int) -> Step | None:
+def expression_split(body: Body, number: int, at: int) -> DerivationStep | None:
     """Compute a scope in two pieces along a traversal, each 0 outside its own places."""
     n = body.shape[number]
     lower, upper = restrict(body, number, 0, at), restrict(body, number, at, n)
@@ -325,10 +327,10 @@ def expression_split(body: Body, number: int, at: int) -> Step | None:
         factor(Read(upper.new, tuple(moved)), body.shape),
     ]
     new = scope(body.shape, body.element, add(*parts))
-    return Step("expression-split", new, (("traversal", f"i{number}"), ("position", at)))
+    return DerivationStep("expression-split", new, (("traversal", f"i{number}"), ("position", at)))
 
 
-def every_expression_split(body: Body, options: Options) -> Iterator[Step]:
+def every_expression_split(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Halves of every traversal."""
     for number, n in enumerate(body.shape):
         if (step := expression_split(body, number, n // 2)) is not None:

@@ -17,7 +17,7 @@ from ...dialects.weights_only import weights_only
 from ..algebra_gather_sums import summands
 from ..derivation.by_hand import replace_op
 from ..derivation.lift import MUTATED, Lift, scope_ops
-from ..derivation.step import Step
+from ..derivation.step import DerivationStep
 from ..equivalence.inline import Inliner
 from .search import Candidate
 
@@ -66,7 +66,7 @@ def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> 
         source: v for source, v in lift.values.items() if isinstance(source, Leaf)
     }
     for op, result in pairs:
-        replace_op(module, op, Step(RULE, result), values)
+        replace_op(module, op, DerivationStep(RULE, result), values)
     for part in parts:
         if not part.result.uses:
             Rewriter.erase_op(part)

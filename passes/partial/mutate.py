@@ -32,8 +32,8 @@ from ..derivation.subprograms import groups
 from ..fuse_kernels import FuseKernels
 from .apply import apply_to, lifted, windowed
 from .generate import MaskTest, Options
-from .rounds import EACH, Rounds, State, preferred, priced, replayed
-from .search import Found, groupable, named_mutant, search_mutants
+from .rounds import EACH, MutationState, Rounds, preferred, priced, replayed
+from .search import FoundCandidates, groupable, named_mutant, search_mutants
 from .ways import DEPTH, PASS, Deriver, Mutation
 
 _DEPTH_OF_GROUPS = 3
@@ -114,7 +114,7 @@ class Explored:
     alone: Program
     names: tuple[str, ...]
     before: float
-    states: list[State]
+    states: list[MutationState]
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Mutated:
 
     places: tuple[str, ...]
     explored: Explored
-    chosen: State | None
+    chosen: MutationState | None
     sum: bool = False
 
     @property
@@ -241,7 +241,7 @@ class _Search:
         states = [state for state in self.rounds.run(alone, names) if state.steps]
         return Explored(alone, names, self.rounds.price(alone), states)
 
-    def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
+    def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
         made, price = _options(ops, self.options), partial(modelled, costs=self.costs)
         return search_mutants(roots, made, price, self.options.most, self.costs)
 

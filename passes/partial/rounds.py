@@ -37,7 +37,7 @@ from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
 from ..fuse_kernels import FuseKernels
 from .apply import lifted
-from .search import NOISE, Candidate, Found
+from .search import NOISE, Candidate, FoundCandidates
 from .ways import Mutation, Way
 
 # Views of consecutive mutants meet across what is elementwise, and cancel where they are inverses.
@@ -50,7 +50,7 @@ FINISH: tuple[ModulePass, ...] = (
 # Mutants of one contraction that become states, and programs derived from it.
 EACH = 4
 
-SearchScopes = Callable[[Sequence[ScopeOp], Sequence[Scope]], Found]
+SearchScopes = Callable[[Sequence[ScopeOp], Sequence[Scope]], FoundCandidates]
 """The mutants of some ops, whose canonical forms are given too."""
 
 
@@ -59,7 +59,7 @@ Derive = Callable[[ModuleOp, str], Sequence[Way]]
 
 
 @dataclass(frozen=True)
-class Rewrite:
+class ScopeRewrite:
     """Scopes by name, what they were computed by, and the passes that do it."""
 
     names: tuple[str, ...]
@@ -68,7 +68,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True)
-class State:
+class MutationState:
     """A program, what it costs, and the rewrites that made it.
 
     Units: seconds are modelled.
@@ -76,7 +76,7 @@ class State:
 
     program: Program
     seconds: float
-    steps: tuple[Rewrite, ...] = ()
+    steps: tuple[ScopeRewrite, ...] = ()
 
     @property
     def text(self) -> tuple[str, ...]:
@@ -84,14 +84,14 @@ class State:
         return tuple(f"{step.names} {step.way.text}" for step in self.steps)
 
 
-def cancels_first(state: State) -> tuple[bool, tuple[str, ...]]:
+def cancels_first(state: MutationState) -> tuple[bool, tuple[str, ...]]:
     """Orders states that are as fast: first those whose views cancel, then by text, so that
     neighbours take the same.
     """
     return not all(step.way.reorders for step in state.steps), state.text
 
 
-def preferred(states: Sequence[State]) -> State | None:
+def preferred(states: Sequence[MutationState]) -> MutationState | None:
     """Of the states that are as fast as the fastest one whose views cancel with others'."""
     least = min((state.seconds for state in states), default=0.0)
     close = [state for state in states if state.seconds <= least * NOISE]
@@ -119,16 +119,18 @@ class Rounds:
     derive: Derive | None = None
     end: float = math.inf
     cut: bool = False
-    found: dict[tuple[Scope, ...], Found] = field(default_factory=dict[tuple[Scope, ...], Found])
+    found: dict[tuple[Scope, ...], FoundCandidates] = field(
+        default_factory=dict[tuple[Scope, ...], FoundCandidates]
+    )
 
-    def run(self, program: Program, names: Sequence[str]) -> list[State]:
+    def run(self, program: Program, names: Sequence[str]) -> list[MutationState]:
         """The cheapest programs, the given one among them, the cheapest first.
 
         Args:
             names: of scopes that the first round computes as one, or of one scope.
         """
         self.cut = False
-        given = State(program, self.price(program))
+        given = MutationState(program, self.price(program))
         fresh = self._expanded(given, tuple(names))
         heap = self._best([given, *fresh])
         for _ in range(self.rounds - 1):
@@ -137,25 +139,25 @@ class Rounds:
             heap, fresh = self._best([*heap, *made]), made
         return heap
 
-    def first(self, ops: Sequence[ScopeOp]) -> Found:
+    def first(self, ops: Sequence[ScopeOp]) -> FoundCandidates:
         """What the search of ops found; they were searched."""
         module = ops[0].get_toplevel_object()
         assert isinstance(module, ModuleOp)
         return self.found[tuple(lifted(module, ops)[0])]
 
-    def _best(self, states: Sequence[State]) -> list[State]:
+    def _best(self, states: Sequence[MutationState]) -> list[MutationState]:
         """The cheapest; of those of one price and one text the first."""
-        seen: dict[str, State] = {}
+        seen: dict[str, MutationState] = {}
         for state in sorted(states, key=lambda s: (s.seconds, len(s.steps), s.text)):
             seen.setdefault(str(state.program.module), state)
         return list(seen.values())[: self.keep]
 
-    def _rewritten(self, state: State) -> list[State]:
+    def _rewritten(self, state: MutationState) -> list[MutationState]:
         """A state's program with any one of its contractions rewritten."""
         module = state.program.module
         known = weights_only(main_of(module).body.block.ops)
         names = scope_names(module)
-        made: list[State] = []
+        made: list[MutationState] = []
         for op in scope_ops(module):
             if op.result in known:
                 continue
@@ -166,9 +168,9 @@ class Rounds:
                 made += self._expanded(state, (names[op],))
         return made
 
-    def _expanded(self, state: State, names: tuple[str, ...]) -> list[State]:
+    def _expanded(self, state: MutationState, names: tuple[str, ...]) -> list[MutationState]:
         """A state's program with these scopes rewritten in each of the best ways."""
-        made: list[State] = []
+        made: list[MutationState] = []
         for way in self._ways(state.program.module, names):
             if made and time.perf_counter() >= self.end:
                 self.cut = True
@@ -178,8 +180,8 @@ class Rounds:
                 _, pipeline = way.apply(program.module, names)
             except UserError:
                 continue
-            steps = (*state.steps, Rewrite(names, way, pipeline))
-            made.append(State(program, self.price(program), steps))
+            steps = (*state.steps, ScopeRewrite(names, way, pipeline))
+            made.append(MutationState(program, self.price(program), steps))
         return made
 
     def _ways(self, module: ModuleOp, names: tuple[str, ...]) -> list[Way]:
@@ -195,8 +197,8 @@ class Rounds:
 
 
 def replayed(
-    program: Program, names: Sequence[str], place: Program, at: Sequence[str], state: State
-) -> list[Rewrite]:
+    program: Program, names: Sequence[str], place: Program, at: Sequence[str], state: MutationState
+) -> list[ScopeRewrite]:
     """Do to the scopes named `at` of a program what a state did to those of its own.
 
     Args:
@@ -208,7 +210,7 @@ def replayed(
         UserError: a rewrite does not fit there; `place` may be changed.
     """
     own, known = program.clone(), dict(zip(names, at, strict=True))
-    done: list[Rewrite] = []
+    done: list[ScopeRewrite] = []
     for step in state.steps:
         there = tuple(known[name] for name in step.names if name in known)
         if len(there) < len(step.names) or _roots(own, step.names) != _roots(place, there):
@@ -218,7 +220,7 @@ def replayed(
         own_names, place_names = scope_names(own.module), scope_names(place.module)
         # The last copy of a derived program is none where what read it reads through it.
         known |= {own_names[a]: place_names[b] for a, b in zip(here, new, strict=False)}
-        done.append(Rewrite(there, step.way, pipeline))
+        done.append(ScopeRewrite(there, step.way, pipeline))
     return done
 
 

@@ -75,7 +75,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundCandidates:
     """Candidates, the cheapest first, what was counted, and why others were dropped.
 
     Attributes:
@@ -96,7 +96,7 @@ def search_mutants(
     costs: Costs | None = None,
     enough: int = 8,
     below: float = math.inf,
-) -> Found:
+) -> FoundCandidates:
     """Mutants that hold every one of some programs, corrected and proved, the cheapest first.
 
     The mutants are generated with as few channels as decide equality (the shrinking theorem of
@@ -141,7 +141,7 @@ def search_mutants(
             break
         unproved += proved is None
         candidates += [] if proved is None else [proved]
-    return Found(tuple(candidates), generator.count, unproved, len(ranked))
+    return FoundCandidates(tuple(candidates), generator.count, unproved, len(ranked))
 
 
 def _cheapest(
@@ -311,7 +311,7 @@ def _touched(root: Scope) -> float:
 
 __all__ = [
     "Candidate",
-    "Found",
+    "FoundCandidates",
     "correction_bytes",
     "correction_share",
     "forms_of",

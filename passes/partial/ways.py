@@ -103,7 +103,7 @@ class Mutation:
 
 
 @dataclass(frozen=True)
-class Derivation:
+class DerivedProgram:
     """A program that rules derive from one contraction."""
 
     searcher: Searcher
@@ -140,9 +140,9 @@ class Deriver:
 
     def __init__(self, costs: Costs, most: int, end: float = math.inf) -> None:
         self.costs, self.most, self.end = costs, most, end
-        self.known: dict[tuple[Scope, tuple[str, ...]], list[Derivation]] = {}
+        self.known: dict[tuple[Scope, tuple[str, ...]], list[DerivedProgram]] = {}
 
-    def ways(self, module: ModuleOp, name: str) -> list[Derivation]:
+    def ways(self, module: ModuleOp, name: str) -> list[DerivedProgram]:
         """What the contraction of that name may become, each proved equal to it."""
         op = find_scope(module, name)
         known = weights_only(main_of(module).body.block.ops)
@@ -152,12 +152,12 @@ class Deriver:
             self.known[key] = self._derived(op, *key)
         return self.known[key]
 
-    def _derived(self, op: ScopeOp, root: Scope, known: Sequence[str]) -> list[Derivation]:
+    def _derived(self, op: ScopeOp, root: Scope, known: Sequence[str]) -> list[DerivedProgram]:
         left = max(self.end - time.perf_counter(), 0.0)
         settings = replace(DERIVED, budget=min(DERIVED.budget, left))
         searcher = Searcher(Prices(known, costs=self.costs), settings)
         prover = Prover(deadline=time.monotonic() + left)
-        made: list[Derivation] = []
+        made: list[DerivedProgram] = []
         for found in searcher.search((root,)).best[: self.most]:
             try:
                 proof = prover.prove(root, found.state.roots[0])
@@ -165,7 +165,7 @@ class Deriver:
                 break
             if proof.equal and not _is_given(found, op):
                 exact = proof.bound == 0.0
-                made.append(Derivation(searcher, found, "exact" if exact else "checked"))
+                made.append(DerivedProgram(searcher, found, "exact" if exact else "checked"))
         return made
 
 
@@ -174,4 +174,4 @@ def _is_given(found: Found, op: ScopeOp) -> bool:
     return stands(found, op) or (found.state.parent is None and not found.priced.choices)
 
 
-__all__ = ["DEPTH", "PASS", "Derivation", "Deriver", "Mutation", "Way"]
+__all__ = ["DEPTH", "PASS", "DerivedProgram", "Deriver", "Mutation", "Way"]

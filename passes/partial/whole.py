@@ -54,8 +54,8 @@ from .bound import least_modelled
 from .chains import neighbours
 from .generate import Count, Kinds, Options
 from .mutate import modelled, tried
-from .rounds import EACH, FINISH, Rewrite, Rounds, State, cancels_first, preferred
-from .search import NOISE, Candidate, Found, groupable, named_mutant, search_mutants
+from .rounds import EACH, FINISH, MutationState, Rounds, ScopeRewrite, cancels_first, preferred
+from .search import NOISE, Candidate, FoundCandidates, groupable, named_mutant, search_mutants
 from .ways import Deriver, Mutation
 
 Measure = Callable[[Sequence[Program], float], "list[float]"]
@@ -76,7 +76,7 @@ LEAST_SHARE = 0.005
 
 
 @dataclass(frozen=True)
-class Settings:
+class MutationSettings:
     """How far a search goes.
 
     Attributes:
@@ -100,14 +100,14 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Decision:
+class SubprogramDecision:
     """What to do with a subprogram: the state to take, seconds of both, and why.
 
     Attributes:
         alone: the subprogram as a program, and its scopes' names there.
     """
 
-    chosen: State | None
+    chosen: MutationState | None
     before: float
     after: float
     reason: str
@@ -119,17 +119,17 @@ def search(
     costs: Costs,
     limits: Limits,
     measure: Measure | None = None,
-    settings: Settings | None = None,
+    settings: MutationSettings | None = None,
 ) -> SearchResult:
     """Mutate every contraction that gains.
 
     Args:
         measure: median seconds of programs, run in turn; None where the target does not run here.
     """
-    return _Whole(program, costs, limits, measure, settings or Settings()).run()
+    return _Whole(program, costs, limits, measure, settings or MutationSettings()).run()
 
 
-Gain = tuple[Subprogram, Decision, tuple[str, ...]]
+Gain = tuple[Subprogram, SubprogramDecision, tuple[str, ...]]
 """What is taken at one place: the names of its scopes."""
 
 
@@ -142,7 +142,7 @@ class _Whole:
         costs: Costs,
         limits: Limits,
         measure: Measure | None,
-        settings: Settings,
+        settings: MutationSettings,
     ) -> None:
         self.before, self.costs, self.measure = program, costs, measure
         self.settings = settings
@@ -183,7 +183,7 @@ class _Whole:
         subs = [*singles, *self._groups(), *self._sums(singles)]
         least = LEAST_SHARE * priced(singles)
         until = self.end - (1.0 - MEASURING_ALL) * self.seconds
-        decided: list[tuple[Subprogram, Decision]] = []
+        decided: list[tuple[Subprogram, SubprogramDecision]] = []
         try:
             for sub in singles:
                 if weight(sub) >= least and time.perf_counter() < until:
@@ -251,10 +251,10 @@ class _Whole:
 
     def _left_alone(
         self, sub: Subprogram, singles: Sequence[Subprogram], small: bool
-    ) -> Decision | None:
+    ) -> SubprogramDecision | None:
         """The decision not to search a subprogram; None where it may gain."""
         reason = self._why_not(sub, singles, small)
-        return None if reason is None else Decision(None, 0.0, 0.0, reason)
+        return None if reason is None else SubprogramDecision(None, 0.0, 0.0, reason)
 
     def _why_not(self, sub: Subprogram, singles: Sequence[Subprogram], small: bool) -> str | None:
         if small:
@@ -309,7 +309,7 @@ class _Whole:
         (one,) = members
         return least_modelled(find_scope(self.work.module, one.names[0]), one.root, self.costs)
 
-    def _decision(self, sub: Subprogram) -> Decision:
+    def _decision(self, sub: Subprogram) -> SubprogramDecision:
         """Search a subprogram, and choose."""
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
         only = sub.places[0] in self.only_derived
@@ -326,7 +326,7 @@ class _Whole:
         states = [state for state in heap if state.steps]
         seen = DERIVED if only else self._seen(copies)
         if not states:
-            return Decision(None, before, before, f"{seen}, none that is faster")
+            return SubprogramDecision(None, before, before, f"{seen}, none that is faster")
         if self.measure is None or (
             len(ops) + len(inside) > 1 and states[0].seconds >= before * MARGIN
         ):
@@ -335,7 +335,7 @@ class _Whole:
             decision = self._measured(self.measure, alone, states)
         return replace(decision, reason=f"{seen}, {decision.reason}", alone=(alone, names))
 
-    def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
+    def _search(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
         left = max(self.end - time.perf_counter(), 0.0)
         made, price = self.settings, partial(modelled, costs=self.costs)
         seconds = min(left / 2, made.seconds)
@@ -363,14 +363,16 @@ class _Whole:
         kept = f"{found.count.kept} of them mostly right"
         return f"{found.count.products} mutants{cut}, {kept}, {found.priced} corrected and priced"
 
-    def _modelled(self, before: float, states: Sequence[State]) -> Decision:
+    def _modelled(self, before: float, states: Sequence[MutationState]) -> SubprogramDecision:
         best = preferred(states)
         assert best is not None
         reason = f"the best modelled to take {best.seconds / before:.2f} of the time"
         chosen = best if best.seconds < before * MARGIN else None
-        return Decision(chosen, before, best.seconds, reason)
+        return SubprogramDecision(chosen, before, best.seconds, reason)
 
-    def _measured(self, measure: Measure, alone: Program, states: Sequence[State]) -> Decision:
+    def _measured(
+        self, measure: Measure, alone: Program, states: Sequence[MutationState]
+    ) -> SubprogramDecision:
         """The state that won against the scopes as they stand, each alone."""
         tried_ = states[:MEASURED]
         programs = [alone, *(rounds.finished(state.program) for state in tried_)]
@@ -380,7 +382,9 @@ class _Whole:
         best = min(close, key=lambda k: cancels_first(tried_[k - 1]))
         reason = f"the best measured to take {seconds[best] / seconds[0]:.2f} of the time"
         wins = seconds[best] < seconds[0] * MARGIN
-        return Decision(tried_[best - 1] if wins else None, seconds[0], seconds[best], reason)
+        return SubprogramDecision(
+            tried_[best - 1] if wins else None, seconds[0], seconds[best], reason
+        )
 
     # --- the program ---
 
@@ -392,7 +396,7 @@ class _Whole:
         ways = {names[0]: state.steps[0].way for names, state in taken.items()}
         mutants = {n: way.candidate for n, way in ways.items() if isinstance(way, Mutation)}
         done = {part for _, _, names in gains for part in self._members(names)}
-        known: dict[tuple[int, str], Decision | None] = {}
+        known: dict[tuple[int, str], SubprogramDecision | None] = {}
         found: list[Gain] = []
         queue = [(name, mutants[name]) for (name, *more) in taken if not more and name in mutants]
         for name, candidate in queue:
@@ -410,7 +414,7 @@ class _Whole:
                     queue.append((other, candidate))
         return found
 
-    def _alike(self, sub: Subprogram, candidate: Candidate) -> Decision | None:
+    def _alike(self, sub: Subprogram, candidate: Candidate) -> SubprogramDecision | None:
         """The decision to make a contraction the same mutant; None where it has none."""
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
         if is_regular(ops[0]):
@@ -427,8 +431,8 @@ class _Whole:
             return None
         names = tuple(scope_names(alone.module)[copy] for copy in copies)
         way = self._way(same)
-        state = State(alone, 0.0, (Rewrite(names, way, way.replay(names)),))
-        return Decision(state, 0.0, 0.0, "beside one that is", (alone, names))
+        state = MutationState(alone, 0.0, (ScopeRewrite(names, way, way.replay(names)),))
+        return SubprogramDecision(state, 0.0, 0.0, "beside one that is", (alone, names))
 
     def _rewritten(self, gains: Sequence[Gain]) -> SearchResult:
         """A copy of the program with these subprograms replaced, each written down."""
@@ -457,9 +461,9 @@ class _Whole:
         return result
 
 
-def no_mutants(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
+def no_mutants(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
     """Look at none."""
-    return Found((), Count(), 0)
+    return FoundCandidates((), Count(), 0)
 
 
 def renumbered(mutant: str) -> str:
@@ -468,7 +472,7 @@ def renumbered(mutant: str) -> str:
 
 
 def chosen_places(
-    decided: Sequence[tuple[Subprogram, Decision]], parts: Mapping[str, Sequence[str]]
+    decided: Sequence[tuple[Subprogram, SubprogramDecision]], parts: Mapping[str, Sequence[str]]
 ) -> list[Gain]:
     """What to take where: groups and sums only where they save more than their members alone.
 

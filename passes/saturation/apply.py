@@ -17,7 +17,7 @@ from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
 from ...dialects.types import Array
 from ..substitution.conditions import evaluate
-from ..substitution.constants import Step, constant_steps, is_writable
+from ..substitution.constants import ConstantStep, constant_steps, is_writable
 from ..substitution.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Size, Term, Var
 from .egraph import EGraph, projection
 from .match import Instance, shapes_in
@@ -189,9 +189,9 @@ class _Plan:
         return self._step(last, places)
 
     def _step(
-        self, step: Array | Step, places: Sequence[int]
+        self, step: Array | ConstantStep, places: Sequence[int]
     ) -> tuple[Head, tuple[int, ...], Types]:
-        if isinstance(step, Step):
+        if isinstance(step, ConstantStep):
             operands = tuple(places[k] for k in step.operands)
             return self._made(step.op, dict(step.attributes), operands)
         type_ = self.types[0][0]

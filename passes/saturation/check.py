@@ -26,7 +26,7 @@ from ...dialects.program import Program
 from ...dialects.types import Array
 from ..equivalence import compare
 from ..substitution.conditions import evaluate as evaluate_size
-from ..substitution.constants import Step, Steps, constant_steps
+from ..substitution.constants import ConstantStep, Steps, constant_steps
 from ..substitution.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
 from .egraph import PROJECT, EGraph
 from .match import Instance
@@ -34,7 +34,7 @@ from .ops import OpTable
 
 
 @dataclass(frozen=True)
-class Question:
+class InstanceQuery:
     """One instance up to the values of its classes: what decides whether it holds."""
 
     rule: Rule
@@ -43,27 +43,29 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckCounts:
     """How many instances were asked about, as how many questions, and those that fail."""
 
     instances: int
     questions: int
-    failed: tuple[tuple[Question, str], ...]
+    failed: tuple[tuple[InstanceQuery, str], ...]
 
 
-def check_instances(graph: EGraph, instances: Iterable[Instance], budget: float = 60.0) -> Checked:
+def check_instances(
+    graph: EGraph, instances: Iterable[Instance], budget: float = 60.0
+) -> CheckCounts:
     """Compare both sides of every instance.
 
     Args:
         budget: seconds for each question.
     """
-    questions, count = dict[Question, None](), 0
+    questions, count = dict[InstanceQuery, None](), 0
     for instance in instances:
         count += 1
         types = tuple((n, graph.types[graph.find(c)][0]) for n, c in instance.tensors.items())
         attributes = tuple(sorted(instance.attributes.items()))
-        questions.setdefault(Question(instance.rule, types, attributes))
-    failed = list[tuple[Question, str]]()
+        questions.setdefault(InstanceQuery(instance.rule, types, attributes))
+    failed = list[tuple[InstanceQuery, str]]()
     for question in questions:
         left, right = (
             _program(question, side) for side in (question.rule.left, question.rule.right)
@@ -71,10 +73,10 @@ def check_instances(graph: EGraph, instances: Iterable[Instance], budget: float 
         verdict = compare(left, right, budget=budget)
         if not verdict.is_equal:
             failed.append((question, verdict.text()))
-    return Checked(count, len(questions), tuple(failed))
+    return CheckCounts(count, len(questions), tuple(failed))
 
 
-def require_sound(graph: EGraph, instances: Iterable[Instance]) -> Checked:
+def require_sound(graph: EGraph, instances: Iterable[Instance]) -> CheckCounts:
     """Check all instances. Raises UserError that names the first rule that fails."""
     checked = check_instances(graph, instances)
     for question, why in checked.failed:
@@ -85,7 +87,7 @@ def require_sound(graph: EGraph, instances: Iterable[Instance]) -> Checked:
     return checked
 
 
-def _program(question: Question, terms: Sequence[Term]) -> Program:
+def _program(question: InstanceQuery, terms: Sequence[Term]) -> Program:
     """One side of an instance as a program over its variables."""
     build = GraphBuilder()
     made: dict[Term, SSAValue] = {}
@@ -130,7 +132,7 @@ def _constant(build: GraphBuilder, steps: Steps, element: Any) -> SSAValue:
     """As rules write it: the checker sees exact literals, and expressions over them."""
     values = list[SSAValue]()
     for step in steps:
-        if isinstance(step, Step):
+        if isinstance(step, ConstantStep):
             operands = [values[k] for k in step.operands]
             values.append(build.op(step.op, *operands, **dict(step.attributes)))
         else:

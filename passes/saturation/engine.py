@@ -32,7 +32,16 @@ from xdsl.ir import Attribute
 from ..substitution.rule import AttrValue, Rule
 from .egraph import PROJECT, EGraph, ENode
 from .ops import OpTable, Types
-from .patterns import Bodies, Body, Left, Pattern, Shape, left_of, value_of, whole_number
+from .patterns import (
+    Bodies,
+    EGraphPattern,
+    LeftPatterns,
+    RuleBody,
+    Shape,
+    left_of,
+    value_of,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from egglog.bindings import EGraph as Egglog
@@ -67,7 +76,7 @@ class Relation:
     """
 
     name: str
-    pattern: Pattern
+    pattern: EGraphPattern
     wholes: tuple[str, ...]
     checks: tuple[AttrValue, ...]
     left_over: tuple[str, ...]
@@ -84,8 +93,10 @@ class Engine:
 
     egglog: Egglog
     shapes: tuple[Shape, ...]
-    lefts: tuple[Left, ...]
-    relations: dict[Pattern, list[Relation]] = field(default_factory=dict[Pattern, list[Relation]])
+    lefts: tuple[LeftPatterns, ...]
+    relations: dict[EGraphPattern, list[Relation]] = field(
+        default_factory=dict[EGraphPattern, list[Relation]]
+    )
     numbers: dict[Attribute, int] = field(default_factory=dict[Attribute, int])
     attributes: list[Attribute] = field(default_factory=list[Attribute])
     _told: set[int] = field(default_factory=set[int])
@@ -219,7 +230,7 @@ class Engine:
                 self._run(f'(input {name} "{path.as_posix()}")')
         self._run("(run in 1)")
 
-    def match(self, graph: EGraph, patterns: Iterable[Pattern]) -> dict[str, list[Row]]:
+    def match(self, graph: EGraph, patterns: Iterable[EGraphPattern]) -> dict[str, list[Row]]:
         """The matches of patterns by their relation, all that ever were; joins classes.
 
         The graph takes over the classes that congruence joined.
@@ -249,12 +260,12 @@ class Engine:
         return {value: graph.find(group[0]) for value, group in groups.items()}
 
 
-def _relation(name: str, pattern: Pattern, body: Body) -> Relation:
+def _relation(name: str, pattern: EGraphPattern, body: RuleBody) -> Relation:
     checks = tuple(value for _, value in body.checks)
     return Relation(name, pattern, tuple(body.wholes), checks, body.left_over)
 
 
-def _rule_text(relation: Relation, body: Body) -> str:
+def _rule_text(relation: Relation, body: RuleBody) -> str:
     columns = [f"?{v}" for v in relation.pattern.tensors]
     columns += [*body.wholes.values(), *(column for column, _ in body.checks)]
     sorts = " ".join(

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from .egraph import ENode
 from .greedy import LocalSearch, greedy_dag, greedy_tree
-from .ilp import Loop, loops_of, solve
+from .ilp import CyclicComponent, loops_of, solve
 from .match import Cycles
 from .problem import Choice, Problem, contracted, moved, reduced, without_cycles
 
@@ -124,7 +124,7 @@ def _solved(
     problem: Problem,
     best: Choice,
     until: float,
-    loops: Sequence[Loop],
+    loops: Sequence[CyclicComponent],
     mebibytes: float,
     begun: float,
 ) -> Extracted:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..substitution.rule import AttrValue, AttrVar, Node, Term, Var, subterms
-from .patterns import Left
+from .patterns import LeftPatterns
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Again:
     terms: Mapping[str, Term]
 
 
-def again(left: Left) -> Again | None:
+def again(left: LeftPatterns) -> Again | None:
     """How a rule applies to its own result; None where it does not."""
     if not is_symmetric(left):
         return None
@@ -40,7 +40,7 @@ def again(left: Left) -> Again | None:
     return None
 
 
-def is_symmetric(left: Left) -> bool:
+def is_symmetric(left: LeftPatterns) -> bool:
     """Whether the outputs can be swapped: then one order of each pair says it all."""
     if len(left.patterns) != 2 or left.patterns[0] != left.patterns[1]:
         return False

@@ -24,8 +24,8 @@ from .extract import METHODS, Method
 from .limits import Caps
 from .match import CYCLES, Cycles
 from .ops import OpTable
-from .price import Prices, parse_costs
-from .search import Settings, saturate_block
+from .price import NodePrices, parse_costs
+from .search import SaturationSettings, saturate_block
 
 _METHODS: dict[str, Method] = {method: method for method in METHODS}
 _CYCLES: dict[str, Cycles] = {cycles: cycles for cycles in CYCLES}
@@ -85,7 +85,7 @@ class GraphSaturate(ModulePass):
         settings = self._settings()
         table = OpTable(ctx)
         costs = load_costs(target_named(self.target), self.cost_file)
-        prices = Prices(table, costs, parse_costs(self.op_costs))
+        prices = NodePrices(table, costs, parse_costs(self.op_costs))
         printed = list[FuncOp]()
         for function in op.walk():
             if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
@@ -97,7 +97,7 @@ class GraphSaturate(ModulePass):
         if self.e_graph is not None:
             write_whole(self.e_graph, _generic(ModuleOp(printed)))
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> SaturationSettings:
         method = _METHODS.get(self.extract)
         cycles = _CYCLES.get(self.cycles)
         if method is None:
@@ -114,7 +114,7 @@ class GraphSaturate(ModulePass):
             self.memory_limit,
             self.match_limit,
         )
-        return Settings(
+        return SaturationSettings(
             rules=allowed_rules(rules_named(self.rules), Allowed(self.fast_math))[0],
             caps=caps,
             cycles=cycles,

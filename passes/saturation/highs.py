@@ -50,7 +50,7 @@ class IntegerProgram:
 
 
 @dataclass(frozen=True)
-class Answer:
+class SolverResult:
     """The best solution found (None without one), a lower bound, whether that proves it."""
 
     values: Array | None
@@ -58,10 +58,10 @@ class Answer:
     optimal: bool
 
 
-NOTHING = Answer(None, 0.0, False)
+NOTHING = SolverResult(None, 0.0, False)
 
 
-def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> Answer:
+def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> SolverResult:
     """Solve; nothing is the answer where a limit comes first."""
     if int(program.whole.sum()) <= _SMALL:
         return run_highs(program, seconds, heuristics=False)
@@ -76,10 +76,12 @@ def solve_within(program: IntegerProgram, seconds: float, mebibytes: float) -> A
         return NOTHING
     found: Mapping[str, Array] = np.load(io.BytesIO(done.stdout))
     values = found["values"]
-    return Answer(values if values.size else None, float(found["bound"]), bool(found["optimal"]))
+    return SolverResult(
+        values if values.size else None, float(found["bound"]), bool(found["optimal"])
+    )
 
 
-def run_highs(program: IntegerProgram, seconds: float, heuristics: bool = True) -> Answer:
+def run_highs(program: IntegerProgram, seconds: float, heuristics: bool = True) -> SolverResult:
     """Solve in this process.
 
     Args:
@@ -105,7 +107,7 @@ def run_highs(program: IntegerProgram, seconds: float, heuristics: bool = True) 
     values = np.array(solver.getSolution().col_value)
     has = len(values) == len(program.cost) and info.primal_solution_status == 2
     optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    return Answer(values if has else None, max(float(info.mip_dual_bound), 0.0), optimal)
+    return SolverResult(values if has else None, max(float(info.mip_dual_bound), 0.0), optimal)
 
 
 def _silent(highspy: Any) -> Any:

@@ -52,7 +52,7 @@ def solve(
     problem: Problem,
     start: Choice,
     seconds: float,
-    loops: Sequence[Loop] = (),
+    loops: Sequence[CyclicComponent] = (),
     mebibytes: float = 2048.0,
 ) -> Solution:
     """The best choice found within the limits, never worse than `start`.
@@ -81,7 +81,7 @@ def solve(
 
 
 @dataclass(frozen=True)
-class Loop:
+class CyclicComponent:
     """Classes that reach each other.
 
     Attributes:
@@ -95,7 +95,7 @@ class Loop:
 class _Model:
     """The rows and columns; costs scaled so that the warm start costs 1."""
 
-    def __init__(self, problem: Problem, loops: Sequence[Loop], scale: float) -> None:
+    def __init__(self, problem: Problem, loops: Sequence[CyclicComponent], scale: float) -> None:
         self.problem = problem
         self.x: dict[tuple[int, int], int] = {}
         self.y: dict[int, int] = {}
@@ -135,7 +135,7 @@ class _Model:
         for c, users in readers.items():
             self.rows.append((-np.inf, 0.0, [*users, self.y[c]], [1.0] * len(users) + [-1.0]))
 
-    def _order(self, loop: Loop) -> None:
+    def _order(self, loop: CyclicComponent) -> None:
         if loop.cycles is None:
             self._ordered(set(loop.classes))
         else:
@@ -201,16 +201,16 @@ class _Model:
         return choice
 
 
-def loops_of(problem: Problem) -> list[Loop]:
+def loops_of(problem: Problem) -> list[CyclicComponent]:
     """The sets of classes that reach each other; those of one class left out."""
     import networkx as nx
 
     edges = ((c, d) for c, nodes in problem.operands.items() for o in nodes for d in o)
-    graph, loops = nx.DiGraph(edges), list[Loop]()
+    graph, loops = nx.DiGraph(edges), list[CyclicComponent]()
     for component in nx.strongly_connected_components(graph):
         if len(component) > 1:
             inside = nx.DiGraph(graph.subgraph(component))
-            loops.append(Loop(tuple(inside), _few_cycles(inside)))
+            loops.append(CyclicComponent(tuple(inside), _few_cycles(inside)))
     return loops
 
 

@@ -36,7 +36,7 @@ class Caps:
     matches: int = 200_000
 
 
-class Stop(Exception):
+class LimitReached(Exception):
     """A limit is reached: saturation ends with the e-graph as it is, which is sound."""
 
     def __init__(self, reason: StopReason) -> None:
@@ -71,14 +71,14 @@ class Watch:
     def room(self, nodes: int) -> None:
         """Ask before e-nodes are made. Raises Stop where there would be too many."""
         if len(self.graph.nodes) + nodes > self.caps.nodes:
-            raise Stop("nodes")
+            raise LimitReached("nodes")
 
     def foretold(self, seconds: float, mebibytes: float) -> None:
         """Ask before a step that nothing can stop. Raises Stop where it would not fit."""
         if time.perf_counter() + seconds > self.begun + self.caps.seconds * SHARE:
-            raise Stop("time")
+            raise LimitReached("time")
         if self.gained() + mebibytes > self.caps.mebibytes * SHARE:
-            raise Stop("memory")
+            raise LimitReached("memory")
 
     def gained(self) -> float:
         """Mebibytes held more than at the start."""

@@ -21,7 +21,7 @@ from .encode import CHAINED
 from .engine import Engine, Relation, Row
 from .folds import Again, again, is_symmetric
 from .ops import Types
-from .patterns import Left, unify, value_of
+from .patterns import LeftPatterns, unify, value_of
 
 Cycles: TypeAlias = Literal["guarded", "vanilla", "descendants", "in-ilp"]
 CYCLES: tuple[Cycles, ...] = ("guarded", "vanilla", "descendants", "in-ilp")
@@ -50,7 +50,7 @@ _Key: TypeAlias = "tuple[str, tuple[int, ...], tuple[int, ...], tuple[object, ..
 
 
 @dataclass
-class Matcher:
+class EGraphMatcher:
     """Instances of rules on the graph as it is; each is given once, whatever classes are joined.
 
     Attributes:
@@ -70,7 +70,9 @@ class Matcher:
     _done: set[_Key] = field(default_factory=set[_Key])
     _folded: dict[str, list[set[int]]] = field(default_factory=dict[str, list[set[int]]])
 
-    def instances(self, lefts: Iterable[Left], rows: Mapping[str, list[Row]]) -> Iterator[Instance]:
+    def instances(
+        self, lefts: Iterable[LeftPatterns], rows: Mapping[str, list[Row]]
+    ) -> Iterator[Instance]:
         """Every new instance of some rules, in a fixed order.
 
         Args:
@@ -96,7 +98,7 @@ class Matcher:
                 yield from self._instances(left, self._new(left, self._joined(left, bound)))
 
     def folds(
-        self, lefts: Iterable[Left], rows: Mapping[str, list[Row]], program: int
+        self, lefts: Iterable[LeftPatterns], rows: Mapping[str, list[Row]], program: int
     ) -> Iterator[Instance]:
         """Merges of whole groups that no earlier fold had.
 
@@ -147,7 +149,7 @@ class Matcher:
         return [row for row in rows if row not in seen]
 
     def _new(
-        self, left: Left, combinations: Iterable[tuple[_Bound, ...]]
+        self, left: LeftPatterns, combinations: Iterable[tuple[_Bound, ...]]
     ) -> Iterator[tuple[_Bound, ...]]:
         """Those that were not given before."""
         for parts in combinations:
@@ -159,7 +161,7 @@ class Matcher:
                 yield parts
 
     def _instances(
-        self, left: Left, combinations: Iterable[tuple[_Bound, ...]]
+        self, left: LeftPatterns, combinations: Iterable[tuple[_Bound, ...]]
     ) -> Iterator[Instance]:
         """Those on which the conditions over several outputs hold."""
         for parts in combinations:
@@ -169,7 +171,7 @@ class Matcher:
                 continue
             yield Instance(left.rule, tuple(p.root for p in parts), tensors, attributes)
 
-    def _bound(self, left: Left, k: int, rows: Mapping[str, list[Row]]) -> Iterator[_Bound]:
+    def _bound(self, left: LeftPatterns, k: int, rows: Mapping[str, list[Row]]) -> Iterator[_Bound]:
         for relation in self.engine.relations.get(left.patterns[k], ()):
             for row in rows[relation.name]:
                 self.tick()
@@ -202,7 +204,7 @@ class Matcher:
 
     # --- rules with several outputs ---
 
-    def _groups(self, left: Left, bound: Iterable[_Bound]) -> list[dict[int, _Bound]]:
+    def _groups(self, left: LeftPatterns, bound: Iterable[_Bound]) -> list[dict[int, _Bound]]:
         """Matches of a symmetric rule's pattern that may all be merged, one for each class."""
         names, pattern = left.names[0], left.patterns[0]
         shared = {*names.values()} & {*left.names[1].values()}
@@ -221,7 +223,9 @@ class Matcher:
             groups.setdefault(key, {}).setdefault(b.root, b)
         return list(groups.values())
 
-    def _folds(self, left: Left, repeated: Again, group: list[_Bound]) -> Iterator[Instance]:
+    def _folds(
+        self, left: LeftPatterns, repeated: Again, group: list[_Bound]
+    ) -> Iterator[Instance]:
         """Merge what fits of a group two by two, then the results; the rest among itself."""
         while len(group) > 1:
             level, rest = group[:1], list[_Bound]()
@@ -248,7 +252,7 @@ class Matcher:
                 level += odd
             group = rest
 
-    def _pair(self, left: Left, a: _Bound, b: _Bound) -> Instance | None:
+    def _pair(self, left: LeftPatterns, a: _Bound, b: _Bound) -> Instance | None:
         """Two matches of a symmetric rule's first pattern, the second as one of the other."""
         first, second = left.names
         pattern = left.patterns[0]
@@ -259,7 +263,9 @@ class Matcher:
         )
         return next(self._instances(left, [(a, other)]), None)
 
-    def _joined(self, left: Left, bound: Sequence[list[_Bound]]) -> Iterator[tuple[_Bound, ...]]:
+    def _joined(
+        self, left: LeftPatterns, bound: Sequence[list[_Bound]]
+    ) -> Iterator[tuple[_Bound, ...]]:
         if self.cycles != "guarded":
             yield from self._join(left, bound, lambda b: None)
             return
@@ -274,7 +280,7 @@ class Matcher:
             yield from self._join(left, light, lambda b: None)
 
     def _join(
-        self, left: Left, bound: Sequence[list[_Bound]], extra: Callable[[_Bound], object]
+        self, left: LeftPatterns, bound: Sequence[list[_Bound]], extra: Callable[[_Bound], object]
     ) -> Iterator[tuple[_Bound, ...]]:
         """Combinations that agree on shared variables and on `extra`, of different outputs."""
         symmetric = is_symmetric(left)

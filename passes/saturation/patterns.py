@@ -48,7 +48,7 @@ def attribute_of(table: OpTable, op: str, name: str, value: Any) -> Attribute:
 
 
 @dataclass(frozen=True)
-class Pattern:
+class EGraphPattern:
     """One output of a left side, its variables renamed v0, v1, .. and s0, s1, ..
 
     Attributes:
@@ -63,7 +63,7 @@ class Pattern:
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftPatterns:
     """A left side: its patterns, and for each how its variables are called in the rule.
 
     Attributes:
@@ -71,14 +71,14 @@ class Left:
     """
 
     rule: Rule
-    patterns: tuple[Pattern, ...]
+    patterns: tuple[EGraphPattern, ...]
     names: tuple[dict[str, str], ...]
     rest: tuple[str, ...] = field(default=())
 
 
-def left_of(rule: Rule) -> Left:
+def left_of(rule: Rule) -> LeftPatterns:
     """Take a rule's left side apart."""
-    patterns, names, taken = list[Pattern](), list[dict[str, str]](), set[str]()
+    patterns, names, taken = list[EGraphPattern](), list[dict[str, str]](), set[str]()
     for term in rule.left:
         naming = _Naming()
         bare = naming.term(term)
@@ -87,10 +87,10 @@ def left_of(rule: Rule) -> Left:
         taken |= set(here)
         where = tuple(sorted(renamed(c, own) for c in here))
         columns = tuple(naming.tensors.values()), tuple(naming.attributes.values())
-        patterns.append(Pattern(bare, *columns, where))
+        patterns.append(EGraphPattern(bare, *columns, where))
         names.append({new: old for old, new in own.items()})
     rest = tuple(c for c in rule.where if c not in taken)
-    return Left(rule, tuple(patterns), tuple(names), rest)
+    return LeftPatterns(rule, tuple(patterns), tuple(names), rest)
 
 
 def without_names(rule: Rule) -> tuple[object, ...]:
@@ -133,7 +133,7 @@ class _Naming:
 
 
 @dataclass
-class Body:
+class RuleBody:
     """An egglog rule body for a pattern, and the columns of a match.
 
     Attributes:
@@ -157,7 +157,7 @@ class Bodies:
     prefix: str
     shapes: Sequence[Shape]
 
-    def of(self, pattern: Pattern, constructor: Any, number: Any) -> Iterator[Body]:
+    def of(self, pattern: EGraphPattern, constructor: Any, number: Any) -> Iterator[RuleBody]:
         """One body for each way the pattern's ops may be written (optional attributes)."""
         nodes = list(_nodes(pattern.term))
         options = [self._shapes(node) for node in nodes]
@@ -201,11 +201,11 @@ class _BodyMaker:
     checks: list[tuple[str, AttrValue]] = field(default_factory=list[tuple[str, AttrValue]])
     free: int = 0
 
-    def body(self, pattern: Pattern) -> Body:
+    def body(self, pattern: EGraphPattern) -> RuleBody:
         root = self._term(pattern.term)
         guards = Guards({v: f"?{v}" for v in pattern.tensors}, dict(self.wholes))
         left_over = tuple(c for c in pattern.where if not guards.add(c))
-        return Body(self.facts + guards.facts, root, self.wholes, self.checks, left_over)
+        return RuleBody(self.facts + guards.facts, root, self.wholes, self.checks, left_over)
 
     def _term(self, term: Term) -> str:
         match term:

@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[Head, tuple[Attribute, ...], tuple[bool, ...]]
 
 
 @dataclass
-class Prices:
+class NodePrices:
     """Costs of e-nodes: modelled (or measured) seconds of graph ops, `table` by op name elsewhere.
 
     An op that is in neither costs 1 where there is no graph op at all, and nothing otherwise.

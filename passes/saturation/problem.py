@@ -12,7 +12,7 @@ from ...dialects.graph.shaping import SplitOp
 from .cycles import acyclic
 from .egraph import PROJECT, EGraph, ENode
 from .ops import Head
-from .price import Prices
+from .price import NodePrices
 
 Choice: TypeAlias = dict[int, int]
 """For each class that is needed the place of the e-node taken."""
@@ -97,7 +97,7 @@ class Problem:
         )
 
 
-def problem_of(graph: EGraph, roots: Iterable[int], prices: Prices) -> Problem:
+def problem_of(graph: EGraph, roots: Iterable[int], prices: NodePrices) -> Problem:
     """The extraction problem of an e-graph.
 
     An e-node that is its own operand is left out. A split of one part of another split along its

@@ -20,9 +20,9 @@ from .bounds import Bounds
 from .cycles import Reach
 from .egraph import EGraph
 from .engine import Engine
-from .limits import Stop, Watch
-from .match import Cycles, Instance, Matcher
-from .patterns import Left, Pattern
+from .limits import LimitReached, Watch
+from .match import Cycles, EGraphMatcher, Instance
+from .patterns import EGraphPattern, LeftPatterns
 
 _MOST_REASONS = 200
 _SECONDS_A_MATCH = 1e-5
@@ -51,7 +51,7 @@ class Saturation:
 
 
 @dataclass
-class Loop:
+class SaturationRun:
     """One run over one graph."""
 
     graph: EGraph
@@ -71,7 +71,9 @@ class Loop:
         self.sizes = [len(self.graph.nodes)]
         self._program = len(self.graph.types)
         tick, made = self.watch.tick, lambda: self.builder.made
-        self._matcher = Matcher(self.engine, self.graph, self.cycles, tick, made, self.builder.fits)
+        self._matcher = EGraphMatcher(
+            self.engine, self.graph, self.cycles, tick, made, self.builder.fits
+        )
 
     def run(self, multi: int) -> Saturation:
         """Saturate; may be called again to go on.
@@ -83,7 +85,7 @@ class Loop:
         reason: StopReason = "steps"
         try:
             reason = self._rounds(sizes, multi)
-        except Stop as stop:
+        except LimitReached as stop:
             reason = stop.reason
         except KeyboardInterrupt:
             reason = "interrupted"
@@ -133,7 +135,9 @@ class Loop:
         rows = self.engine.match(self.graph, patterns)
         self._apply(self._matcher.folds(kept, rows, self._program))
 
-    def _bounded(self, taking: Iterable[Left]) -> tuple[list[Left], list[Pattern]]:
+    def _bounded(
+        self, taking: Iterable[LeftPatterns]
+    ) -> tuple[list[LeftPatterns], list[EGraphPattern]]:
         """The rules that this round has room for, by the bounds of their matches, least first.
 
         Raises:
@@ -141,14 +145,14 @@ class Loop:
         """
         bounds = Bounds(self.graph, self.builder.prefix)
         most = {p: bounds.of(subterms((p.term,))) for left in taking for p in left.patterns}
-        total, fitting = 0.0, dict[Pattern, None]()
+        total, fitting = 0.0, dict[EGraphPattern, None]()
         for pattern in sorted(most, key=lambda p: most[p]):
             total += most[pattern]
             if total > self.watch.caps.matches:
                 total -= most[pattern]
                 break
             fitting[pattern] = None
-        kept = list[Left]()
+        kept = list[LeftPatterns]()
         for left in taking:
             if all(p in fitting for p in left.patterns):
                 kept.append(left)

@@ -29,10 +29,10 @@ from .limits import Caps, Watch
 from .match import Cycles
 from .ops import RESULTS, OpTable
 from .patterns import Shape, without_names
-from .price import Prices
+from .price import NodePrices
 from .print_out import print_out
 from .problem import Problem, problem_of
-from .saturate import Loop, Saturation
+from .saturate import Saturation, SaturationRun
 
 _FIRST = 0.2
 """Of the time, what the choice after one round of merges may take where more follow."""
@@ -42,7 +42,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class Settings:
+class SaturationSettings:
     """How to saturate and extract.
 
     Attributes:
@@ -65,7 +65,7 @@ class Settings:
 
 
 @dataclass
-class Outcome:
+class BlockOutcome:
     """What was done to one block.
 
     Attributes:
@@ -149,7 +149,9 @@ def _shape_of(
     return prefix + name, operands, tuple(sorted(names))
 
 
-def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Settings) -> Outcome:
+def saturate_block(
+    block: Block, table: OpTable, prices: NodePrices, settings: SaturationSettings
+) -> BlockOutcome:
     """Saturate one block and rewrite it where that is cheaper.
 
     Raises:
@@ -173,7 +175,7 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     lap("rules")
     builder = Builder(graph, table, prefix)
     watch = Watch(graph, settings.caps, begun)
-    loop, known = Loop(graph, engine, builder, watch, settings.cycles), list[ENode]()
+    loop, known = SaturationRun(graph, engine, builder, watch, settings.cycles), list[ENode]()
     saturation = loop.run(min(settings.caps.k_multi, 1))
     lap("saturate")
     if settings.caps.k_multi > 1 and saturation.stop_reason in ("finished", "steps"):
@@ -197,7 +199,7 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
     after = extracted.cost if changed else before
-    return Outcome(
+    return BlockOutcome(
         changed=changed,
         saturation=saturation,
         extracted=extracted,
@@ -211,7 +213,7 @@ def saturate_block(block: Block, table: OpTable, prices: Prices, settings: Setti
     )
 
 
-def _extraction_ends(settings: Settings, begun: float, stop_reason: str) -> float:
+def _extraction_ends(settings: SaturationSettings, begun: float, stop_reason: str) -> float:
     """When extraction must have ended, on the clock of `begun`; at once after an interrupt."""
     if stop_reason == "interrupted":
         return 0.0
@@ -230,7 +232,9 @@ def _named(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
     return {**found, **chosen}
 
 
-def _first(graph: EGraph, prices: Prices, settings: Settings, begun: float) -> list[ENode]:
+def _first(
+    graph: EGraph, prices: NodePrices, settings: SaturationSettings, begun: float
+) -> list[ENode]:
     """The e-nodes of the choice after one round of merges: later ones may not all be looked at."""
     problem, now = problem_of(graph, graph.roots, prices), time.perf_counter()
     until = now + max(begun + settings.caps.seconds - now, 0.0) * _FIRST
@@ -256,7 +260,7 @@ def search(
     limits: Limits,
     *,
     rules: str | Sequence[Rule] = "default",
-    settings: Settings | None = None,
+    settings: SaturationSettings | None = None,
     context: Context | None = None,
 ) -> SearchResult:
     """The best program that the rules reach by modelled cost; the input's copy if none is better.
@@ -267,10 +271,10 @@ def search(
     """
     chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
     chosen, refused = allowed_rules(chosen, limits.floats)
-    given = settings or Settings()
+    given = settings or SaturationSettings()
     settled = replace(given, rules=chosen, caps=replace(given.caps, seconds=limits.seconds))
     better, table = program.clone(), OpTable(context)
-    outcome = saturate_block(better.main.body.block, table, Prices(table, costs), settled)
+    outcome = saturate_block(better.main.body.block, table, NodePrices(table, costs), settled)
     before, after = costs.program(program).seconds, costs.program(better).seconds
     rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
     if not outcome.changed or after >= before:
@@ -278,7 +282,7 @@ def search(
     return SearchResult(better, stop, _applied(outcome, chosen, after - before), rejected)
 
 
-def _rejected(outcome: Outcome) -> list[Rejected]:
+def _rejected(outcome: BlockOutcome) -> list[Rejected]:
     """One entry for each reason, with the rules that it kept out."""
     saturation, names = outcome.saturation, dict[str, list[str]]()
     for name, reason in outcome.skipped:
@@ -298,7 +302,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def _applied(outcome: Outcome, rules: Sequence[Rule], delta: float) -> list[Applied]:
+def _applied(outcome: BlockOutcome, rules: Sequence[Rule], delta: float) -> list[Applied]:
     """One entry for each op that a rule made; the gain is shared equally."""
     known = {r.name: r for r in rules}
     share = delta / len(outcome.made) if outcome.made else 0.0

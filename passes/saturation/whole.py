@@ -17,7 +17,7 @@ from ..derivation.remembered import Decision, Remembered
 from ..search_result import Limits, Rejected, SearchResult, StopReason
 from ..substitution.floats import allowed_rules
 from ..substitution.graph_form import Tables, encode
-from ..substitution.match import Matcher, unusable
+from ..substitution.match import GraphMatcher, unusable
 from ..substitution.rule import Rule
 from ..substitution.rule_set import rules_named
 from .ops import OpTable
@@ -55,7 +55,7 @@ def matches(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> bool:
     tables = Tables(OpTable(), costs)
     usable = tuple(rule for rule in rules if not unusable(rule, tables))
     graph = encode(program.main.body.block, tables)
-    return bool(Matcher(tables, usable).everywhere(graph))
+    return bool(GraphMatcher(tables, usable).everywhere(graph))
 
 
 def _key(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ...dialects.graph import ConstantOp
 from ...dialects.types import Array
 from ..saturation.ops import Head
 from ..saturation.patterns import attribute_of
-from .constants import Step, constant_steps, is_writable
+from .constants import ConstantStep, constant_steps, is_writable
 from .graph_form import (
     Change,
     Entry,
@@ -31,7 +31,7 @@ from .graph_form import (
     result_of,
     value_of,
 )
-from .match import COMMUTATIVE, PREFIX, Match, bindings, resolved
+from .match import COMMUTATIVE, PREFIX, RuleMatch, bindings, resolved
 from .rule import CONSTANTS, Node, Out, Rule, Term, Var
 
 Given: TypeAlias = "tuple[tuple[str, Any], ...]"
@@ -55,7 +55,7 @@ class Applier:
         default_factory=dict[tuple[object, ...], "tuple[int, tuple[int, ...]] | None"]
     )
 
-    def change(self, graph: Graph, match: Match) -> Change:
+    def change(self, graph: Graph, match: RuleMatch) -> Change:
         """What the match's rule does to the graph.
 
         Raises:
@@ -63,7 +63,7 @@ class Applier:
         """
         return _Change(self, graph, match).work_out()
 
-    def closes_cycle(self, graph: Graph, match: Match, change: Change) -> bool:
+    def closes_cycle(self, graph: Graph, match: RuleMatch, change: Change) -> bool:
         """Whether something would be computed from itself afterwards.
 
         A rule with several outputs can do so where one is computed from another; any rule where
@@ -113,7 +113,7 @@ class _Change:
 
     applier: Applier
     graph: Graph
-    match: Match
+    match: RuleMatch
     made: dict[int, Entry] = field(default_factory=dict[int, Entry])
     users: dict[Value, tuple[int, ...]] = field(default_factory=dict[Value, tuple[int, ...]])
     reads: set[int] = field(default_factory=set[int])
@@ -188,7 +188,7 @@ class _Change:
             raise RefusedError(f"there is no {op} of this size")
         values = list[Value]()
         for step in constant_steps(op, given):
-            if isinstance(step, Step):
+            if isinstance(step, ConstantStep):
                 operands = tuple(values[k] for k in step.operands)
                 values.append(self._made(step.op, step.attributes, operands))
                 continue

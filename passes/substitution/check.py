@@ -19,7 +19,7 @@ _BASES = 3
 
 
 @dataclass(frozen=True)
-class Checked:
+class RuleCheck:
     """What exact values say of a rule.
 
     Attributes:
@@ -38,7 +38,7 @@ class Checked:
 
 def check_rule(
     rule: Rule, count: int = 20, seed: int = 0, tries: int = 60, thorough: bool = False
-) -> Checked:
+) -> RuleCheck:
     """Apply a rule to systematic instances, then to random ones until there are `count`.
 
     Args:
@@ -50,14 +50,14 @@ def check_rule(
     samplers = [Sampler(rule, base, rng) for base in islice(first_instances(rule), _BASES)]
     for bindings in chain.from_iterable(s.systematic(thorough) for s in samplers):
         if (wrong := _applied(rule, bindings, seed, seen)) is not None:
-            return Checked(rule, len(seen), wrong)
+            return RuleCheck(rule, len(seen), wrong)
     for sampler in samplers:
         for _ in range(count * tries):
             if len(seen) >= count:
-                return Checked(rule, len(seen), None)
+                return RuleCheck(rule, len(seen), None)
             if (wrong := _applied(rule, sampler.draw(), seed, seen)) is not None:
-                return Checked(rule, len(seen), wrong)
-    return Checked(rule, len(seen), None)
+                return RuleCheck(rule, len(seen), wrong)
+    return RuleCheck(rule, len(seen), None)
 
 
 def _applied(rule: Rule, bindings: Bindings, seed: int, seen: dict[str, None]) -> Bindings | None:

@@ -23,7 +23,7 @@ from ...dialects.types import Array
 from .rule import CONSTANTS
 
 
-class Step(NamedTuple):
+class ConstantStep(NamedTuple):
     """An op that a constant is computed by: on the results of earlier steps, by their numbers."""
 
     op: str
@@ -31,7 +31,7 @@ class Step(NamedTuple):
     attributes: tuple[tuple[str, Any], ...]
 
 
-Steps: TypeAlias = "tuple[Array | Step, ...]"
+Steps: TypeAlias = "tuple[Array | ConstantStep, ...]"
 
 
 def constant_array(op: str, attributes: Mapping[str, Any]) -> Array:
@@ -101,13 +101,13 @@ def constant_steps(op: str, attributes: Mapping[str, Any]) -> Steps:
         case "pool_kernel":
             shape = (attributes["channels"], 1, *attributes["kernel"])
             count = np.float64(np.prod(attributes["kernel"]))
-            share = Step("div", (0, 1), ())
+            share = ConstantStep("div", (0, 1), ())
             return (np.array(1.0), np.array(count), share, _broadcast(2, (), shape))
         case "pair_mask":
             outputs, inputs, *kernel = attributes["shape"]
             groups = attributes["groups"]
             parts = (groups // 2, 2, outputs // groups, 2, inputs // 2, *kernel)
-            whole = Step("reshape", (1,), (("shape", (outputs, inputs, *kernel)),))
+            whole = ConstantStep("reshape", (1,), (("shape", (outputs, inputs, *kernel)),))
             return (np.eye(2), _broadcast(0, (1, 3), parts), whole)
         case _:
             return (constant_array(op, attributes),)
@@ -120,12 +120,12 @@ _SMALLEST: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def steps_taken(op: str) -> list[Step]:
+def steps_taken(op: str) -> list[ConstantStep]:
     """The ops that a constant of this name may be computed by, whatever its attributes."""
     if op not in _SMALLEST:
         return []
-    return [step for step in constant_steps(op, _SMALLEST[op]) if isinstance(step, Step)]
+    return [step for step in constant_steps(op, _SMALLEST[op]) if isinstance(step, ConstantStep)]
 
 
-def _broadcast(of: int, dims: tuple[int, ...], shape: tuple[int, ...]) -> Step:
-    return Step("broadcast", (of,), (("dims", dims), ("shape", shape)))
+def _broadcast(of: int, dims: tuple[int, ...], shape: tuple[int, ...]) -> ConstantStep:
+    return ConstantStep("broadcast", (of,), (("dims", dims), ("shape", shape)))

@@ -22,10 +22,10 @@ from .apply import Applier, RefusedError
 from .floats import allowed_rules, floats_of
 from .graph_form import Graph, Tables, encode
 from .layouts import fold, unfold
-from .match import Matcher, unusable
+from .match import GraphMatcher, unusable
 from .rule import Rule
 from .rule_set import rules_named
-from .search import Settings, both_ways, search_block
+from .search import SubstitutionSettings, both_ways, search_block
 from .write import write
 
 
@@ -69,7 +69,7 @@ class GraphSubstitute(ModulePass):
             raise UserError("alpha and programs are at least 1", where="graph-substitute")
         costs = load_costs(target_named(self.target), self.cost_file)
         rules, _ = allowed_rules(rules_named(self.rules), Allowed(self.fast_math))
-        settings = Settings(both_ways(rules), self.alpha, self.programs)
+        settings = SubstitutionSettings(both_ways(rules), self.alpha, self.programs)
         for block in _bodies(op):
             unfold(block)
             found, _, _ = search_block(block, costs, Limits(self.budget), settings, ctx)
@@ -142,7 +142,7 @@ class GraphApplyRule(ModulePass):
 def _once(graph: Graph, rule: Rule) -> Graph | None:
     """The graph after the first match that can be applied; None where there is none."""
     applier = Applier(graph.tables, (rule,))
-    for match in Matcher(graph.tables, (rule,)).everywhere(graph):
+    for match in GraphMatcher(graph.tables, (rule,)).everywhere(graph):
         try:
             change = applier.change(graph, match)
         except RefusedError:

@@ -28,7 +28,7 @@ COMMUTATIVE = ("graph.add", "graph.mul", "graph.min", "graph.max")
 PREFIX = "graph."
 
 
-class Match(NamedTuple):
+class RuleMatch(NamedTuple):
     """One place where a rule's left side is.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Step(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Left:
+class LeftSide:
     """A rule's left side, prepared."""
 
     number: int
@@ -149,8 +149,8 @@ def unusable(rule: Rule, tables: Tables) -> str:
                 tables.ops.complete(PREFIX + term.op, {})
             except UserError as error:
                 return error.one_line()
-    seen = set(Left(0, rule).paths[0])
-    for paths in Left(0, rule).paths[1:]:
+    seen = set(LeftSide(0, rule).paths[0])
+    for paths in LeftSide(0, rule).paths[1:]:
         if not seen & set(paths):
             return "its outputs share no variable"
         seen |= set(paths)
@@ -158,7 +158,7 @@ def unusable(rule: Rule, tables: Tables) -> str:
 
 
 @dataclass
-class Matcher:
+class GraphMatcher:
     """Finds the matches of rules in graphs of one search.
 
     Attributes:
@@ -168,22 +168,22 @@ class Matcher:
     tables: Tables
     rules: Sequence[Rule]
     tick: Callable[[], None] = lambda: None
-    lefts: dict[str, list[tuple[Left, int]]] = field(init=False)
+    lefts: dict[str, list[tuple[LeftSide, int]]] = field(init=False)
     reach: int = field(init=False)
     _fits: dict[tuple[Node, int], Any] = field(default_factory=dict[tuple[Node, int], Any])
 
     def __post_init__(self) -> None:
         self.lefts, self.reach = {}, 1
         for number, rule in enumerate(self.rules):
-            left = Left(number, rule)
+            left = LeftSide(number, rule)
             for k, op in enumerate(left.roots):
                 self.lefts.setdefault(op, []).append((left, k))
             steps = [len(s) for paths in left.paths for s in paths.values()]
             self.reach = max(self.reach, *steps)
 
-    def everywhere(self, graph: Graph) -> list[Match]:
+    def everywhere(self, graph: Graph) -> list[RuleMatch]:
         """All matches."""
-        found = dict[Match, None]()
+        found = dict[RuleMatch, None]()
         for op, numbers in graph.by_op().items():
             for left, k in self.lefts.get(op, ()):
                 if k == 0:
@@ -191,14 +191,14 @@ class Matcher:
                         found.update(dict.fromkeys(self._from(graph, left, 0, number)))
         return list(found)
 
-    def near(self, graph: Graph, changed: Iterable[int]) -> list[Match]:
+    def near(self, graph: Graph, changed: Iterable[int]) -> list[RuleMatch]:
         """The matches with an op of `changed` in them."""
         centre = [n for n in dict.fromkeys(changed) if n in graph.nodes]
         roots, layer = dict.fromkeys(centre), centre
         for _ in range(self.reach - 1):
             layer = list(dict.fromkeys(u for n in layer for u in graph.uses(n) if u not in roots))
             roots.update(dict.fromkeys(layer))
-        inside, found = set(centre), dict[Match, None]()
+        inside, found = set(centre), dict[RuleMatch, None]()
         for number in roots:
             op = self.tables.heads[graph.nodes[number].head].op
             for left, k in self.lefts.get(op, ()):
@@ -207,7 +207,7 @@ class Matcher:
                         found[match] = None
         return list(found)
 
-    def _from(self, graph: Graph, left: Left, first: int, number: int) -> Iterator[Match]:
+    def _from(self, graph: Graph, left: LeftSide, first: int, number: int) -> Iterator[RuleMatch]:
         """The matches whose term `first` is a result of this node."""
         if graph.nodes[number].weights:
             return
@@ -220,7 +220,12 @@ class Matcher:
                 yield from self._finish(graph, left, whole, roots)
 
     def _join(
-        self, graph: Graph, left: Left, others: list[int], bound: _Bound, roots: dict[int, Value]
+        self,
+        graph: Graph,
+        left: LeftSide,
+        others: list[int],
+        bound: _Bound,
+        roots: dict[int, Value],
     ) -> Iterator[tuple[_Bound, dict[int, Value]]]:
         """Match the other terms at values that share a variable with what is bound."""
         ready = [k for k in others if any(name in bound.tensors for name in left.paths[k])]
@@ -237,8 +242,8 @@ class Matcher:
                     yield from self._join(graph, left, rest, more, {**roots, k: value})
 
     def _finish(
-        self, graph: Graph, left: Left, bound: _Bound, roots: dict[int, Value]
-    ) -> Iterator[Match]:
+        self, graph: Graph, left: LeftSide, bound: _Bound, roots: dict[int, Value]
+    ) -> Iterator[RuleMatch]:
         """The match, if conditions and postponed checks hold."""
         ordered = tuple(roots[k] for k in range(len(left.rule.left)))
         if left.symmetric and ordered[0] > ordered[1]:
@@ -252,7 +257,7 @@ class Matcher:
             tensors = tuple(bound.tensors[name] for name in left.rule.variables)
             attributes = tuple(sorted(bound.attributes.items()))
             nodes = tuple(dict.fromkeys(bound.nodes))
-            yield Match(left.number, tensors, attributes, ordered, nodes)
+            yield RuleMatch(left.number, tensors, attributes, ordered, nodes)
 
     def _term(self, graph: Graph, term: Term, value: Value, bound: _Bound) -> Iterator[_Bound]:
         """Every way in which a term matches a value."""

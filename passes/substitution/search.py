@@ -33,7 +33,7 @@ from .conditions import names_in
 from .floats import allowed_rules, floats_of
 from .graph_form import Change, Graph, Tables, encode, node_of
 from .layouts import fold, unfold, unfolded
-from .match import Match, Matcher, renamed, sizes_in, unusable
+from .match import GraphMatcher, RuleMatch, renamed, sizes_in, unusable
 from .rule import Rule, variables_of
 from .rule_set import reported_proof, rules_named
 from .rule_text import attribute_variables
@@ -55,7 +55,7 @@ class _TimeIsUpError(Exception):
 
 
 @dataclass(frozen=True)
-class Settings:
+class SubstitutionSettings:
     """How to search.
 
     Attributes:
@@ -74,14 +74,14 @@ class Settings:
     layouts: bool = True
 
 
-class Move(NamedTuple):
+class Replacement(NamedTuple):
     """A match with what it changes; None where it cannot be applied."""
 
-    match: Match
+    match: RuleMatch
     change: Change | None
 
 
-Queued: TypeAlias = "tuple[float, bool, int, float, State, Move]"
+Queued: TypeAlias = "tuple[float, bool, int, float, State, Replacement]"
 """Level, whether it goes back, minus the number in order, cost; a move of a program."""
 
 
@@ -90,9 +90,9 @@ class State:
     """A program that was taken out of the queue, and how it came to be."""
 
     graph: Graph
-    moves: list[Move]
+    moves: list[Replacement]
     parent: State | None = None
-    move: Move | None = None
+    move: Replacement | None = None
 
     def path(self) -> list[State]:
         """The states from the input's on."""
@@ -104,7 +104,7 @@ class State:
 
 
 @dataclass
-class Found:
+class FoundGraph:
     """What a search of one graph found.
 
     Attributes:
@@ -128,7 +128,7 @@ class Search:
     """One search over one graph."""
 
     tables: Tables
-    settings: Settings
+    settings: SubstitutionSettings
     limits: Limits
     refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     worked_out: int = 0
@@ -145,10 +145,10 @@ class Search:
     def __post_init__(self) -> None:
         self._end = time.perf_counter() + self.limits.seconds
         self._ticks = 0
-        self.matcher = Matcher(self.tables, self.settings.rules, self._tick)
+        self.matcher = GraphMatcher(self.tables, self.settings.rules, self._tick)
         self.applier = Applier(self.tables, self.settings.rules)
 
-    def run(self, graph: Graph) -> Found:
+    def run(self, graph: Graph) -> FoundGraph:
         """Search from a graph until the queue is empty or a limit is met, in a round or between."""
         started = time.perf_counter()
         self._end = started + self.limits.seconds
@@ -169,7 +169,7 @@ class Search:
             key=lambda s: s.graph.seconds,
         )
         below = [s for s in others if s.graph.seconds < graph.seconds]
-        return Found(
+        return FoundGraph(
             self._best,
             below[: self.settings.alternatives],
             reason,
@@ -231,7 +231,7 @@ class Search:
             return State(graph, [], parent, move)
         return None
 
-    def _moves(self, parent: State, change: Change, graph: Graph) -> list[Move]:
+    def _moves(self, parent: State, change: Change, graph: Graph) -> list[Replacement]:
         """The parent's moves that still stand, worked out anew where near; and the new ones."""
         entries = parent.graph.users
         users = {u for old, _ in change.redirected for u in entries.get(old, ())}
@@ -241,7 +241,7 @@ class Search:
         for number in (*change.dead, *made):
             entry = graph.nodes.get(number) or parent.graph.nodes[number]
             around.update(node_of(v) for v in entry.operands)
-        kept = list[Move]()
+        kept = list[Replacement]()
         for move in parent.moves:
             if not rewritten.isdisjoint(move.match.nodes):
                 continue
@@ -251,20 +251,20 @@ class Search:
         new = self.matcher.near(graph, (*made, *sorted(users)))
         return kept + [self._move(graph, m) for m in new if m not in known]
 
-    def _move(self, graph: Graph, match: Match) -> Move:
+    def _move(self, graph: Graph, match: RuleMatch) -> Replacement:
         self._tick()
         self.worked_out += 1
         try:
-            return Move(match, self.applier.change(graph, match))
+            return Replacement(match, self.applier.change(graph, match))
         except RefusedError as reason:
             self._refuse(match, str(reason))
-            return Move(match, None)
+            return Replacement(match, None)
 
     def _level(self, cost: float) -> float:
         """Costs of one level are equal for the queue: a detour through free rewrites ends soon."""
         return round(cost / self._grain) if self._grain else cost
 
-    def _refuse(self, match: Match, reason: str) -> None:
+    def _refuse(self, match: RuleMatch, reason: str) -> None:
         key = (self.settings.rules[match.rule].name, reason)
         self.refused[key] = self.refused.get(key, 0) + 1
 
@@ -291,8 +291,12 @@ class Search:
 
 
 def search_block(
-    block: Block, costs: Costs, limits: Limits, settings: Settings, context: Context | None = None
-) -> tuple[Found, tuple[Rule, ...], list[Rejected]]:
+    block: Block,
+    costs: Costs,
+    limits: Limits,
+    settings: SubstitutionSettings,
+    context: Context | None = None,
+) -> tuple[FoundGraph, tuple[Rule, ...], list[Rejected]]:
     """Search from a block, without changing it.
 
     Returns what was found, the rules that could take part, and what was not taken, with reasons.
@@ -321,7 +325,7 @@ def search(
     limits: Limits,
     *,
     rules: str | Sequence[Rule] = "default",
-    settings: Settings | None = None,
+    settings: SubstitutionSettings | None = None,
     context: Context | None = None,
 ) -> SearchResult:
     """The best program that the rules reach by modelled cost; the input's copy if none is better.
@@ -332,7 +336,7 @@ def search(
     """
     chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
     chosen, refused = allowed_rules(chosen, limits.floats)
-    given = settings or Settings()
+    given = settings or SubstitutionSettings()
     settled = replace(given, rules=both_ways(chosen))
     start = program.clone()
     if given.layouts:
@@ -375,7 +379,7 @@ def _is_bound(rule: Rule) -> bool:
     return wanted <= tensors | attributes
 
 
-def _written(start: Program, state: State, settings: Settings) -> Program:
+def _written(start: Program, state: State, settings: SubstitutionSettings) -> Program:
     better = start.clone()
     if state.parent is not None:
         write(state.graph, better.main.body.block)
@@ -399,7 +403,7 @@ def applied_by(state: State, rules: Sequence[Rule]) -> list[Applied]:
     return steps
 
 
-def _rejected(found: Found, tables: Tables, settings: Settings) -> list[Rejected]:
+def _rejected(found: FoundGraph, tables: Tables, settings: SubstitutionSettings) -> list[Rejected]:
     """The moves not taken from the best program, least loss first; then what was refused."""
     graph = found.best.graph
     moves = [m for m in found.best.moves if m.change is not None]
@@ -427,5 +431,5 @@ def _others(count: int) -> str:
     return f"; so it is with {count} other rules" if count else ""
 
 
-def _delta(move: Move) -> float:
+def _delta(move: Replacement) -> float:
     return move.change.delta if move.change is not None else 0.0

@@ -39,7 +39,7 @@ ROUNDS = 9
 
 
 @dataclass(frozen=True)
-class Result:
+class Measurement:
     """Median seconds of one alternative, and its error against the direct way.
 
     `error` is the largest difference over the largest magnitude, on random data.
@@ -54,7 +54,7 @@ class Result:
 
 def measure(
     op: KernelOp, constants: set[SSAValue], choices: Sequence[Alternative], seed: int
-) -> list[Result]:
+) -> list[Measurement]:
     """Time every alternative of an op in turn, `ROUNDS` times; the first one is the yardstick."""
     trials = [_trial(op, constants, choice, seed) for choice in choices]
     inputs = _inputs(trials[0][0], seed)
@@ -64,10 +64,10 @@ def measure(
     for _ in range(ROUNDS):
         for k, (session, (_, values)) in enumerate(zip(sessions, trials, strict=True)):
             times[k].append(session.time(values))
-    results: list[Result] = []
+    results: list[Measurement] = []
     for choice, taken, found in zip(choices, times, outputs, strict=True):
         low, middle, high = statistics.quantiles(taken, n=4)
-        results.append(Result(choice, middle, low, high, _error(found, outputs[0])))
+        results.append(Measurement(choice, middle, low, high, _error(found, outputs[0])))
     for session in sessions:
         session.close()
     return results

@@ -24,7 +24,7 @@ from ..cost_file import CostFile, Measured
 from ..signature import key, signature
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
 from .database import TARGET, add_choices, prune, read_choices
-from .measure import Result, isolate, measure
+from .measure import Measurement, isolate, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
 # Counts what changes alternatives or their errors: choices of an earlier generation are made anew.
@@ -137,7 +137,7 @@ class Tune(ModulePass):
 
     def _measure(
         self, op: KernelOp, constants: set[SSAValue], choices: list[Alternative]
-    ) -> list[Result]:
+    ) -> list[Measurement]:
         """All but the spare ways; these too where no other inexact one is exact enough."""
         spare = [c for c in choices if c.spare]
         results = measure(op, constants, [c for c in choices if not c.spare], self.seed)
@@ -146,7 +146,7 @@ class Tune(ModulePass):
             return results
         return results + measure(op, constants, [choices[0], *spare], self.seed)[1:]
 
-    def _best(self, results: list[Result]) -> Result:
+    def _best(self, results: list[Measurement]) -> Measurement:
         direct = next(r for r in results if r.alternative.name == DIRECT)
         allowed = [r for r in results if r.alternative.exact or r.error <= self.tolerance]
         best = min(allowed, key=lambda r: r.seconds)

@@ -10,7 +10,7 @@ that no graph op makes. `Agreement` compares what a target computed with the ref
 is possible: not where rounding alone decides the result.
 """
 
-from .agreement import Agreement, Difference
+from .agreement import Agreement, Mismatch
 from .graphs import FAMILIES, random_graph
 from .inputs import random_inputs, random_weights
 from .reducing import reduce, write_reproducer
@@ -19,7 +19,7 @@ from .scopes import random_scope_program
 __all__ = [
     "FAMILIES",
     "Agreement",
-    "Difference",
+    "Mismatch",
     "random_graph",
     "random_inputs",
     "random_scope_program",

@@ -35,7 +35,7 @@ UNSTABLE = 0.05
 
 
 @dataclass(frozen=True)
-class Difference:
+class Mismatch:
     """The first position at which two results disagree."""
 
     output: str
@@ -94,17 +94,17 @@ class Agreement:
         noisy = (noisy_run(lowered, inputs, k // 2, 1.0 - k % 2 * 2) for k in range(MORE_RUNS))
         return Agreement(exact, program.outputs, noisy)
 
-    def difference(self, found: Mapping[str, Array]) -> Difference | None:
+    def difference(self, found: Mapping[str, Array]) -> Mismatch | None:
         """The first disagreement of a target's results (any order of the same names)."""
         first = self._difference(found)
         return self._difference(found) if first is not None and self._take(MORE_RUNS) else first
 
-    def _difference(self, found: Mapping[str, Array]) -> Difference | None:
+    def _difference(self, found: Mapping[str, Array]) -> Mismatch | None:
         self.compared = self.total = 0
         for name, exact in self.exact.items():
             got = np.asarray(found[name])
             if got.shape != exact.shape:
-                return Difference(name, (), exact.size, got.size, 0.0)
+                return Mismatch(name, (), exact.size, got.size, 0.0)
             bound = self.tolerance[name]
             self.total += exact.size
             self.compared += int(np.isfinite(bound).sum())
@@ -115,7 +115,7 @@ class Agreement:
             wrong = ~(close | same) & np.isfinite(bound)
             if wrong.any():
                 place = tuple(int(k) for k in np.argwhere(wrong)[0])
-                return Difference(
+                return Mismatch(
                     name, place, float(exact[place]), float(values[place]), float(bound[place])
                 )
         return None

@@ -83,7 +83,7 @@ def image(g: Grower) -> SSAValue:
 
 
 @dataclass(frozen=True)
-class Window:
+class PaddedWindow:
     """A window that fits the padded image in every dim."""
 
     kernel: list[int]
@@ -92,7 +92,7 @@ class Window:
     pads: list[int]
 
 
-def window(g: Grower, spatial: tuple[int, ...], pad_below_kernel: bool) -> Window:
+def window(g: Grower, spatial: tuple[int, ...], pad_below_kernel: bool) -> PaddedWindow:
     """Draw a window; `pad_below_kernel` keeps every window inside the image at least in part."""
     kernel, strides, dilations = list[int](), list[int](), list[int]()
     low, high = list[int](), list[int]()
@@ -113,7 +113,7 @@ def window(g: Grower, spatial: tuple[int, ...], pad_below_kernel: bool) -> Windo
         dilations.append(dilation)
         low.append(before)
         high.append(after)
-    return Window(kernel, strides, dilations, low + high)
+    return PaddedWindow(kernel, strides, dilations, low + high)
 
 
 def conv(g: Grower) -> SSAValue:

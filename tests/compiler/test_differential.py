@@ -12,7 +12,7 @@ from xdsl.rewriter import Rewriter
 from isoform.compiler.differential import differential_check, evaluate, first_difference
 from isoform.compiler.pass_manager import run_pipeline
 from isoform.compiler.registry import make_context
-from isoform.compiler.source import Source, parse_source
+from isoform.compiler.source import SourceText, parse_source
 from isoform.dialects.errors import UserError
 from isoform.dialects.graph.elementwise import AbsOp, ReluOp
 
@@ -39,7 +39,7 @@ class ReluToAbs(ModulePass):
 
 
 def parse(text: str) -> ModuleOp:
-    return parse_source(make_context(), Source("test", text))[0]
+    return parse_source(make_context(), SourceText("test", text))[0]
 
 
 def test_a_right_pass_passes_and_a_wrong_one_is_named_with_place_and_values() -> None:

@@ -12,7 +12,7 @@ import isoform
 from isoform.compiler import search_stage
 from isoform.compiler.cpu import compile_cpu
 from isoform.compiler.cpu_options import CpuOptions
-from isoform.compiler.search_stage import Question, run_searches
+from isoform.compiler.search_stage import ComparisonRequest, run_searches
 from isoform.compiler.session import Runner, Session
 from isoform.compiler.strategies import STRATEGIES, Measure, Strategy, chosen
 from isoform.dialects.builder import GraphBuilder
@@ -71,16 +71,18 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
     """What each program is measured to take; 1.0 by default."""
     known: dict[int, float] = {}
 
-    def measure(question: Question, programs: Sequence[Program], limit: float) -> list[float]:
+    def measure(
+        question: ComparisonRequest, programs: Sequence[Program], limit: float
+    ) -> list[float]:
         return [known.get(number_of(p), 1.0) for p in programs]
 
     monkeypatch.setattr(search_stage, "measure_programs", measure)
     return known
 
 
-def question(left: float = 600.0) -> Question:
+def question(left: float = 600.0) -> ComparisonRequest:
     target = target_named("cpu")
-    return Question(target, Costs(target), 0, CpuOptions(1), time.perf_counter() + left)
+    return ComparisonRequest(target, Costs(target), 0, CpuOptions(1), time.perf_counter() + left)
 
 
 @pytest.fixture
@@ -158,7 +160,9 @@ def test_a_graph_search_needs_a_graph_program(seconds: dict[int, float]) -> None
 def test_a_graph_rewrite_modelled_to_save_nothing_is_not_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def never(question: Question, programs: Sequence[Program], limit: float) -> list[float]:
+    def never(
+        question: ComparisonRequest, programs: Sequence[Program], limit: float
+    ) -> list[float]:
         raise AssertionError("measured")
 
     monkeypatch.setattr(search_stage, "measure_programs", never)
@@ -169,7 +173,9 @@ def test_a_graph_rewrite_modelled_to_save_nothing_is_not_measured(
 def test_measurements_end_with_the_budget(monkeypatch: pytest.MonkeyPatch, stopped: None) -> None:
     asked: list[float] = []
 
-    def measure(question: Question, programs: Sequence[Program], limit: float) -> list[float]:
+    def measure(
+        question: ComparisonRequest, programs: Sequence[Program], limit: float
+    ) -> list[float]:
         asked.append(limit)
         return [1.0] * len(programs)
 
@@ -177,14 +183,16 @@ def test_measurements_end_with_the_budget(monkeypatch: pytest.MonkeyPatch, stopp
     target = target_named("cpu")
     for seconds in (100.0, 4.0, 0.0):
         end = time.perf_counter() + seconds
-        run_searches(program(), [gives(1)], Question(target, Costs(target), 0, CpuOptions(1), end))
+        run_searches(
+            program(), [gives(1)], ComparisonRequest(target, Costs(target), 0, CpuOptions(1), end)
+        )
     assert asked == [search_stage.MOST_SECONDS, pytest.approx(1.0), 0.0]
 
 
 def test_what_does_not_run_here_is_modelled() -> None:
     target = target_named("h100")
     end = time.perf_counter() + 600.0
-    asked = Question(target, Costs(target), 0, CpuOptions(1), end, "it does not run here")
+    asked = ComparisonRequest(target, Costs(target), 0, CpuOptions(1), end, "it does not run here")
     found = run_searches(program(), [gives(1)], asked)
     assert "modelled to take 1.000" in found.searches[0]["reason"]
 

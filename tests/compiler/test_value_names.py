@@ -114,7 +114,7 @@ def derived(program: Program) -> SearchResult:
 
 
 def mutated(program: Program) -> SearchResult:
-    settings = partial.Settings(seconds=300.0)
+    settings = partial.MutationSettings(seconds=300.0)
     return partial.search(program, COSTS, Limits(600.0), None, settings)
 
 

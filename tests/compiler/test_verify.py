@@ -9,13 +9,13 @@ from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
 from isoform.compiler.registry import make_context
-from isoform.compiler.source import Source, parse_source
-from isoform.compiler.verify import Verified, immediate_dominators, verify_module
+from isoform.compiler.source import SourceText, parse_source
+from isoform.compiler.verify import VerifiedOps, immediate_dominators, verify_module
 from isoform.dialects.errors import UserError
 
 
 def parse(text: str) -> ModuleOp:
-    return parse_source(make_context(), Source("test", text))[0]
+    return parse_source(make_context(), SourceText("test", text))[0]
 
 
 def body(text: str) -> Region:
@@ -198,7 +198,7 @@ def _foreign_op(module: ModuleOp) -> None:
     ],
 )
 def test_what_verified_before_is_checked_again_when_it_changes(change) -> None:
-    module, verified = parse(KERNEL), Verified()
+    module, verified = parse(KERNEL), VerifiedOps()
     verify_module(module, verified=verified)
     verify_module(module, verified=verified)
     change(module)
@@ -207,7 +207,7 @@ def test_what_verified_before_is_checked_again_when_it_changes(change) -> None:
 
 
 def test_what_verified_before_and_is_the_same_is_not_checked_again() -> None:
-    module, verified = parse(KERNEL), Verified()
+    module, verified = parse(KERNEL), VerifiedOps()
     verify_module(module, verified=verified)
     assert [op.name for op in module.walk(region_first=True) if verified.is_new(op)] == []
     verified.finish()

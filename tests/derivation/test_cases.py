@@ -6,18 +6,18 @@ from isoform.dialects.canonical_types import Scope
 from isoform.passes.derivation.instantiate import instantiate
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Replacer
-from isoform.passes.derivation.search import Searcher, Settings, State, Stop
+from isoform.passes.derivation.search import DerivationState, Searcher, Settings, Stop
 from isoform.passes.equivalence.prove import Prover
 from isoform.testing.derivation_cases import Case, all_cases, constants
 
 CASES = all_cases()
 
 
-def find(case: Case, **settings: object) -> tuple[State | None, int, float]:
+def find(case: Case, **settings: object) -> tuple[DerivationState | None, int, float]:
     """Search until the goal is met: the state, how many were seen, CPU seconds."""
-    found: list[State] = []
+    found: list[DerivationState] = []
 
-    def watch(state: State) -> bool:
+    def watch(state: DerivationState) -> bool:
         if case.reached(state.roots) is not None:
             found.append(state)
         return bool(found)

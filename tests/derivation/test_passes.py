@@ -15,7 +15,7 @@ from isoform.passes.derivation.lift import Lift, program_of_scope, scope_ops
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replay import Replay
 from isoform.passes.derivation.rules import RULES
-from isoform.passes.derivation.search import Searcher, Settings, State
+from isoform.passes.derivation.search import DerivationState, Searcher, Settings
 from isoform.passes.equivalence import compare
 from isoform.testing.derivation_cases import all_cases
 
@@ -144,7 +144,7 @@ def test_states_of_two_scopes_replay_on_the_program() -> None:
         check_replay(module.clone(), state)
 
 
-def check_replay(module: ModuleOp, state: State) -> None:
+def check_replay(module: ModuleOp, state: DerivationState) -> None:
     given, original = module.clone(), module.clone()
     ops = [op for op in scope_ops(module) if op.summation]
     replay = Replay(module, *ops)

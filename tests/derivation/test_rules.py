@@ -17,7 +17,7 @@ from isoform.passes.derivation.merges import expression_fuse, merge_copies
 from isoform.passes.derivation.replace import Replacer
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES, named
 from isoform.passes.derivation.side_by_side import Merge, merge_batch, merge_shared
-from isoform.passes.derivation.step import Options, Rule
+from isoform.passes.derivation.step import DerivationRule, ProposalOptions
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.testing.derivation_cases import all_cases
@@ -96,7 +96,7 @@ def equal(a: Scope, b: Scope, seed: int) -> bool:
 
 
 @pytest.mark.parametrize("rule", PROPOSING, ids=[r.name for r in PROPOSING])
-def test_a_rule_keeps_what_random_scopes_compute(rule: Rule) -> None:
+def test_a_rule_keeps_what_random_scopes_compute(rule: DerivationRule) -> None:
     rng = random.Random(rule.name)
     applied = 0
     for trial in range(200):
@@ -106,7 +106,7 @@ def test_a_rule_keeps_what_random_scopes_compute(rule: Rule) -> None:
             continue
         scope = body.scope()
         root = reader_of(rng, scope)
-        for step in rule.propose(body, Options(block=2)):
+        for step in rule.propose(body, ProposalOptions(block=2)):
             (new,) = Replacer().replace((root,), scope, step)
             assert equal(root, new, trial), f"{step.parameters} of {scope.expr.token}"
             applied += 1
@@ -115,7 +115,7 @@ def test_a_rule_keeps_what_random_scopes_compute(rule: Rule) -> None:
     assert applied > 0, "the rule applied to none of the random scopes"
 
 
-def open_body(rng: random.Random, rule: Rule, scope: Scope) -> Body | None:
+def open_body(rng: random.Random, rule: DerivationRule, scope: Scope) -> Body | None:
     """The scope opened so that the rule may find something to do."""
     body = body_of(scope)
     if rule.name == "delta-elim" and body is not None:
@@ -140,7 +140,7 @@ def test_a_guard_is_what_keeps_relaxed_places_out() -> None:
         if body is None:
             continue
         for rule in RULES:
-            for step in rule.propose(body, Options()):
+            for step in rule.propose(body, ProposalOptions()):
                 (new,) = Replacer(guards=False).replace((root,), scope, step)
                 wrong[rule.name] += not equal(root, new, trial)
     assert wrong["split-traversal"] > 0

@@ -9,7 +9,7 @@ from isoform.lowering.algebra_to_kernel.iterator_table import matches
 from isoform.passes.derivation.instantiate import instantiate
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Replacer, Roots, scopes_of
-from isoform.passes.derivation.search import Searcher, Settings, State
+from isoform.passes.derivation.search import DerivationState, Searcher, Settings
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.testing.derivation_cases import all_cases, stacked
@@ -26,10 +26,10 @@ def checker(roots: Roots, seed: int) -> tuple[Evaluator, list]:
     return evaluator, [evaluator.value(root) for root in roots]
 
 
-def wrong_states(roots: Roots, states: list[State]) -> list[State]:
+def wrong_states(roots: Roots, states: list[DerivationState]) -> list[DerivationState]:
     evaluator, wanted = checker(roots, seed=5)
 
-    def same(state: State) -> bool:
+    def same(state: DerivationState) -> bool:
         values = [evaluator.value(root) for root in state.roots]
         pairs = zip(values, wanted, strict=True)
         return all(bool(evaluator.field.equal(v, w).all()) for v, w in pairs)
@@ -37,7 +37,9 @@ def wrong_states(roots: Roots, states: list[State]) -> list[State]:
     return [state for state in states if not same(state)]
 
 
-def reached(roots: Roots, depth: int, *, guards: bool = True, free: bool = False) -> list[State]:
+def reached(
+    roots: Roots, depth: int, *, guards: bool = True, free: bool = False
+) -> list[DerivationState]:
     """All states; `free` lifts every cap."""
     flops = 1e12 if free else 3.0
     settings = Settings(depth, 10**6, 1e9, flops=flops, limits=not free, guards=guards)

@@ -4,7 +4,13 @@ import pytest
 
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Roots
-from isoform.passes.derivation.search import Searcher, Settings, State, flops_of, uses_after
+from isoform.passes.derivation.search import (
+    DerivationState,
+    Searcher,
+    Settings,
+    flops_of,
+    uses_after,
+)
 from isoform.testing.derivation_cases import all_cases, stacked
 from isoform.testing.derivation_tree import StepwiseSearcher, tree_of
 
@@ -12,7 +18,7 @@ PROGRAMS: dict[str, Roots] = {case.name: case.small for case in all_cases()}
 PROGRAMS["stacked"] = stacked()
 
 
-def walked(searcher: Searcher, state: State, depth: int, most_flops: float) -> int:
+def walked(searcher: Searcher, state: DerivationState, depth: int, most_flops: float) -> int:
     """Nodes, one by one: nothing is known again."""
     if depth == 0:
         return 1
@@ -20,7 +26,7 @@ def walked(searcher: Searcher, state: State, depth: int, most_flops: float) -> i
     for rule, applied, roots in searcher.moves(state):
         if flops_of(roots) <= most_flops:
             used = uses_after(state, rule, applied)
-            count += walked(searcher, State(roots, used=used), depth - 1, most_flops)
+            count += walked(searcher, DerivationState(roots, used=used), depth - 1, most_flops)
     return count
 
 
@@ -29,7 +35,7 @@ def walked(searcher: Searcher, state: State, depth: int, most_flops: float) -> i
 def test_counted_nodes_are_those_of_a_walk(name: str, kind: type[Searcher]) -> None:
     searcher, roots = kind(Prices(), Settings(depth=3)), PROGRAMS[name]
     tree = tree_of(searcher, roots)
-    assert tree.nodes == walked(searcher, State(roots), 3, 3.0 * flops_of(roots))
+    assert tree.nodes == walked(searcher, DerivationState(roots), 3, 3.0 * flops_of(roots))
     assert tree.states < tree.nodes
 
 

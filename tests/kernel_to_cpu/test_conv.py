@@ -13,7 +13,7 @@ from isoform.lowering.kernel_to_cpu.conv import (
     pack_weights,
 )
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
+from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
 
 UNTOUCHED = 7.0
 
@@ -196,7 +196,7 @@ def test_two_threads_equal_one_bit_for_bit(compiled, bias_relu):
     for threads in (1, 2, 3):
         case.y[...] = UNTOUCHED
         with Pool(threads) as pool:
-            Runner(pool).run(Table(rows))
+            TableRunner(pool).run(KernelTable(rows))
         np.testing.assert_array_equal(case.y, expected)
 
 

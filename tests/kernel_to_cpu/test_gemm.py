@@ -20,7 +20,7 @@ from isoform.lowering.kernel_to_cpu.gemm import (
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.microkernel import Fetch
 from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
+from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 UNTOUCHED = 7.0
@@ -175,7 +175,7 @@ def test_two_threads_equal_one_bit_for_bit(compiled, constant):
     for threads in (1, 2, 3):
         case.c[...] = UNTOUCHED
         with Pool(threads) as pool:
-            Runner(pool).run(Table(rows))
+            TableRunner(pool).run(KernelTable(rows))
         np.testing.assert_array_equal(case.c, expected)
 
 

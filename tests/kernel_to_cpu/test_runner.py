@@ -9,7 +9,7 @@ import pytest
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
 from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.runner import ROW, Pool, Runner, Table
+from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
 from isoform.lowering.kernel_to_cpu.types import I64
 
 
@@ -29,7 +29,7 @@ class Counter:
         table["fn"] = self.library.address(code.symbol)
         table["args"] = self.arguments.ctypes.data
         table["items"] = items
-        self.table = Table(table)
+        self.table = KernelTable(table)
         self.rows = rows
 
     def check(self, runs: int = 1) -> None:
@@ -42,7 +42,7 @@ class Counter:
 def test_every_item_of_every_row_runs_once(threads, items):
     program = Counter(items, rows=50)
     with Pool(threads) as pool:
-        runner = Runner(pool)
+        runner = TableRunner(pool)
         for _ in range(3):
             runner.run(program.table)
         assert runner.calls == 3
@@ -51,14 +51,14 @@ def test_every_item_of_every_row_runs_once(threads, items):
 
 def test_an_empty_table_is_fine():
     with Pool(2) as pool:
-        Runner(pool).run(Table(np.zeros(0, ROW)))
+        TableRunner(pool).run(KernelTable(np.zeros(0, ROW)))
 
 
 def test_a_row_without_items_does_nothing():
     program = Counter(4, rows=3)
     program.table.rows["items"] = 0
     with Pool(2) as pool:
-        Runner(pool).run(program.table)
+        TableRunner(pool).run(program.table)
     assert not program.numbers.any()
 
 
@@ -72,7 +72,7 @@ def test_a_closed_pool_runs_on_the_caller():
     pool = Pool(2)
     pool.close()
     pool.close()
-    Runner(pool).run(program.table)
+    TableRunner(pool).run(program.table)
     program.check()
 
 
@@ -80,8 +80,8 @@ def test_several_pools_live_side_by_side():
     first, second = Counter(10, rows=20), Counter(10, rows=20)
     with Pool(2) as one, Pool(3) as other:
         for _ in range(5):
-            Runner(one).run(first.table)
-            Runner(other).run(second.table)
+            TableRunner(one).run(first.table)
+            TableRunner(other).run(second.table)
     first.check(5)
     second.check(5)
 
@@ -89,7 +89,7 @@ def test_several_pools_live_side_by_side():
 def test_threads_that_share_a_pool_take_turns():
     programs = [Counter(10, rows=200) for _ in range(4)]
     with Pool(2) as pool:
-        runner = Runner(pool)
+        runner = TableRunner(pool)
         threads = [threading.Thread(target=runner.run, args=(p.table,)) for p in programs]
         for thread in threads:
             thread.start()
@@ -108,7 +108,7 @@ def cpu_seconds_asleep(seconds: float) -> float:
 def test_an_idle_pool_costs_no_time_and_wakes():
     program = Counter(10, rows=5)
     with Pool(2) as pool:
-        runner = Runner(pool)
+        runner = TableRunner(pool)
         runner.run(program.table)
         # On a busy machine a worker may come to its sleep late.
         assert any(cpu_seconds_asleep(0.5) < 0.1 for _ in range(120))
@@ -123,7 +123,7 @@ def test_a_sleeping_worker_shuns_one_core_and_a_running_one_none():
     program = Counter(10, rows=5)
     cores = os.sched_getaffinity(0)
     with Pool(2) as pool:
-        runner = Runner(pool)
+        runner = TableRunner(pool)
         runner.run(program.table)
         (worker,) = (thread.native_id for thread in pool.workers)
         deadline = time.monotonic() + 600
@@ -142,7 +142,7 @@ def test_a_forgotten_pool_stops_its_threads():
     pool = Pool(3)
     workers = list(pool.workers)  # others' threads may end meanwhile: only these are counted
     program = Counter(10, rows=5)
-    Runner(pool).run(program.table)
+    TableRunner(pool).run(program.table)
     assert [worker.is_alive() for worker in workers] == [True, True]
     del pool
     gc.collect()

@@ -26,7 +26,7 @@ from support.random_nodes.judge import imported, verdict
 
 from isoform.dialects import opaque, reference
 from isoform.dialects.errors import UserError
-from isoform.dialects.opaque_kernels import DOMAINS, KERNELS, Call
+from isoform.dialects.opaque_kernels import DOMAINS, KERNELS, NodeCall
 from isoform.lowering.onnx_to_graph.table import TABLE
 
 GENERATORS: Mapping[str, Generator] = {
@@ -181,7 +181,7 @@ def test_automatic_pads_of_a_pool_hold_its_dilated_window() -> None:
     """SAME: as many results as elements at stride 1; onnxruntime gives fewer."""
     x = np.arange(8, dtype=np.float32).reshape(1, 1, 8)
     given = {"kernel_shape": [3], "dilations": [2], "auto_pad": "SAME_UPPER"}
-    (found,) = KERNELS["MaxPool"](Call([x], given, 22, [True]))
+    (found,) = KERNELS["MaxPool"](NodeCall([x], given, 22, [True]))
     np.testing.assert_array_equal(found[0, 0], [2, 3, 4, 5, 6, 7, 6, 7])
 
 
@@ -192,7 +192,7 @@ def test_automatic_pads_of_a_pool_hold_its_dilated_window() -> None:
 def test_a_planted_bug_is_found(monkeypatch: pytest.MonkeyPatch, op: str) -> None:
     right = KERNELS[op]
 
-    def wrong(call: Call) -> list[np.ndarray]:
+    def wrong(call: NodeCall) -> list[np.ndarray]:
         return [np.flip(a, axis=-1) if a.ndim else a for a in right(call)]
 
     planted = {**opaque.operators(), op: type("Planted", (), {})}

@@ -18,7 +18,7 @@ from isoform.passes.cost import Costs
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import Target, places
-from isoform.passes.partial.whole import Settings, search
+from isoform.passes.partial.whole import MutationSettings, search
 from isoform.passes.search_result import Limits
 from isoform.testing.derivation_cases import conv
 
@@ -40,7 +40,7 @@ def dilated() -> Program:
 @pytest.mark.parametrize("rounds", [1, 3])
 def test_a_search_takes_its_time_and_no_more(rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     program, costs = dilated(), Costs(target_named("v100"))
-    settings, limits = Settings(depth=3, rounds=rounds), Limits(2.0)
+    settings, limits = MutationSettings(depth=3, rounds=rounds), Limits(2.0)
     with clock_of_calls(monkeypatch, "monotonic", "process_time"):
         result = search(program, costs, limits, None, settings)
         spent = time.perf_counter()

@@ -18,8 +18,8 @@ from isoform.passes.derivation.lift import scope_ops
 from isoform.passes.equivalence import compare
 from isoform.passes.partial.generate import Options
 from isoform.passes.partial.mutate import modelled, tried
-from isoform.passes.partial.rounds import Rounds, State, replayed
-from isoform.passes.partial.search import Found, search_mutants
+from isoform.passes.partial.rounds import MutationState, Rounds, replayed
+from isoform.passes.partial.search import FoundCandidates, search_mutants
 from isoform.passes.partial.ways import Deriver
 
 COSTS = Costs(target_named("v100"))
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<1x4x6x6xf32>, %k: tensor<4x4x3x3xf32>) -> tensor<1x4x
 """
 
 
-def few(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> Found:
+def few(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
     options = tried(ops, Options(depth=4, seconds=600.0))
     return search_mutants(roots, options, partial(modelled, costs=COSTS), 3, COSTS, 2)
 
@@ -43,12 +43,12 @@ def most_scopes(program: Program) -> float:
     return -float(len(scope_ops(program.module)))
 
 
-def explored(rounds: int) -> tuple[Program, list[State]]:
+def explored(rounds: int) -> tuple[Program, list[MutationState]]:
     program = api.parse(TEXT.replace("NAME", "y"))
     return program, Rounds(few, most_scopes, rounds=rounds, keep=4).run(program, ["y"])
 
 
-def check_replay(program: Program, state: State) -> None:
+def check_replay(program: Program, state: MutationState) -> None:
     """Done again at another place, by name and by its passes, a state is the same program."""
     assert compare(program, state.program).kind == "equal"
     place = api.parse(TEXT.replace("NAME", "other"))
@@ -78,7 +78,7 @@ def test_mutants_are_derived_from_and_what_is_derived_is_mutated() -> None:
     program = api.parse(TEXT.replace("NAME", "y"))
     deriver = Deriver(COSTS, 2)
     rounds = Rounds(few, most_scopes, rounds=2, keep=64, derive=deriver.ways)
-    found: dict[tuple[bool, ...], State] = {}
+    found: dict[tuple[bool, ...], MutationState] = {}
     for state in rounds.run(program, ["y"]):
         found.setdefault(tuple(step.way.rule == "mutate" for step in state.steps), state)
     for kinds in ((True, False), (False, True)):

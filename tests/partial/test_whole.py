@@ -255,7 +255,7 @@ def test_where_no_mutant_gains_several_rounds_still_derive() -> None:
     b.output("y", b.relu(b.conv(x, w, strides=[1, 1], pads=[1] * 4, dilations=[1, 1])))
     program, costs = b.build("regular"), Costs(target_named("v100"))
     assert "1 cannot gain" in search(program, costs, Limits(30.0)).looked_at
-    several = search(program, costs, Limits(30.0), None, whole.Settings(rounds=2))
+    several = search(program, costs, Limits(30.0), None, whole.MutationSettings(rounds=2))
     assert "0 searched, 1 only derived" in several.looked_at
     assert [a.rule.partition(" ")[0] for a in several.applied] == ["derive"]
     assert compare(lower_to(program, "algebra"), several.program).kind == "equal"

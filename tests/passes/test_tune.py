@@ -23,7 +23,7 @@ from isoform.passes.cost_file import CostFile, Measured, load_cost_file
 from isoform.passes.tuning import Tune
 from isoform.passes.tuning import tune as tune_module
 from isoform.passes.tuning.database import add_choices
-from isoform.passes.tuning.measure import Result
+from isoform.passes.tuning.measure import Measurement
 from isoform.passes.tuning.note import note_of
 
 
@@ -57,7 +57,9 @@ def pretend(monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float], error: f
 
     def measure(op, constants, choices, seed):  # type: ignore[no-untyped-def]
         calls.append(1)
-        return [Result(c, s := seconds[c.name], s, s, 0.0 if c.exact else error) for c in choices]
+        return [
+            Measurement(c, s := seconds[c.name], s, s, 0.0 if c.exact else error) for c in choices
+        ]
 
     monkeypatch.setattr(tune_module, "measure", measure)
     return calls
@@ -145,7 +147,7 @@ def test_a_spare_form_is_measured_where_the_larger_one_errs_too_much(
     def measure(op, constants, choices, seed):  # type: ignore[no-untyped-def]
         asked.append([c.name for c in choices])
         error = {"winograd-f4": 1e-4, "winograd-f4-blocks": 1e-4, "winograd-f2": 1e-6}
-        return [Result(c, seconds[c.name], 0.0, 0.0, error.get(c.name, 0.0)) for c in choices]
+        return [Measurement(c, seconds[c.name], 0.0, 0.0, error.get(c.name, 0.0)) for c in choices]
 
     monkeypatch.setattr(tune_module, "measure", measure)
     strict, loose = program((1, 7)), program((1, 7))
@@ -247,7 +249,7 @@ def test_a_written_register_block_is_the_one_that_is_compiled(
 ) -> None:
     def measure(op, constants, choices, seed):  # type: ignore[no-untyped-def]
         best = choices[-1]  # the register block that is guessed to be the slowest
-        return [Result(c, s := float(c is not best), s, s, 0.0) for c in choices]
+        return [Measurement(c, s := float(c is not best), s, s, 0.0) for c in choices]
 
     monkeypatch.setattr(tune_module, "measure", measure)
     made = program()

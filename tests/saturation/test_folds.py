@@ -14,8 +14,8 @@ from isoform.passes.saturation.check import check_instances, evaluate
 from isoform.passes.saturation.limits import Caps
 from isoform.passes.saturation.match import CYCLES
 from isoform.passes.saturation.ops import OpTable
-from isoform.passes.saturation.price import Prices
-from isoform.passes.saturation.search import Outcome, Settings, saturate_block
+from isoform.passes.saturation.price import NodePrices
+from isoform.passes.saturation.search import BlockOutcome, SaturationSettings, saturate_block
 from isoform.passes.substitution.rule_set import read_rules
 from isoform.passes.substitution.rule_text import parse_rules
 
@@ -24,10 +24,10 @@ MERGE = tuple(r for r in RULES if r.name in ("matmul-merge-shared-left", "relu-m
 H100 = Costs(target_named("h100"))
 
 
-def saturate(program: Program, rules=RULES, **settings) -> Outcome:
+def saturate(program: Program, rules=RULES, **settings) -> BlockOutcome:
     table = OpTable()
-    given = Settings(rules=rules, **{"extract_seconds": 20.0, **settings})
-    return saturate_block(program.main.body.block, table, Prices(table, H100), given)
+    given = SaturationSettings(rules=rules, **{"extract_seconds": 20.0, **settings})
+    return saturate_block(program.main.body.block, table, NodePrices(table, H100), given)
 
 
 def count(program: Program, name: str) -> int:

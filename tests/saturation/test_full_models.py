@@ -10,8 +10,8 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.saturation.limits import Caps
 from isoform.passes.saturation.ops import OpTable
-from isoform.passes.saturation.price import Prices
-from isoform.passes.saturation.search import Settings, saturate_block
+from isoform.passes.saturation.price import NodePrices
+from isoform.passes.saturation.search import SaturationSettings, saturate_block
 from isoform.passes.substitution.rule_set import read_rules
 
 RULES = read_rules(Path(__file__).parent / "merges.rules")
@@ -24,8 +24,8 @@ def test_five_runs_give_the_same_text(name: str) -> None:
     texts, costs = set[str](), Costs(target_named("h100"))
     for _ in range(5):
         program, table = zoo.build(name), OpTable()
-        settings = Settings(rules=RULES, caps=Caps(seconds=600.0))
-        outcome = saturate_block(program.main.body.block, table, Prices(table, costs), settings)
+        settings = SaturationSettings(rules=RULES, caps=Caps(seconds=600.0))
+        outcome = saturate_block(program.main.body.block, table, NodePrices(table, costs), settings)
         assert outcome.saturation.stop_reason in ("finished", "steps", "nodes")
         assert outcome.extracted.optimal
         texts.add(str(program.module))

@@ -8,7 +8,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.passes.saturation.encode import encode
 from isoform.passes.saturation.engine import engine_for
 from isoform.passes.saturation.guards import Guards
-from isoform.passes.saturation.match import Matcher
+from isoform.passes.saturation.match import EGraphMatcher
 from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.search import _shapes
 from isoform.passes.substitution.conditions import holds, names_in
@@ -59,7 +59,7 @@ def test_a_rule_matches_where_its_condition_holds(condition: str) -> None:
     engine = engine_for(rule, _shapes(encoded.graph, rule, table, "graph."), table, "graph.")
     engine.insert(encoded.graph)
     rows = engine.match(encoded.graph, engine.relations)
-    matcher = Matcher(engine, encoded.graph, "guarded")
+    matcher = EGraphMatcher(engine, encoded.graph, "guarded")
     names = {encoded.classes[v]: k for k, v in enumerate(block.args)}
     found = {
         (names[i.tensors["x"]], names[i.tensors["y"]])

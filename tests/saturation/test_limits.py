@@ -21,8 +21,8 @@ from isoform.passes.saturation.bounds import Bounds
 from isoform.passes.saturation.egraph import EGraph, ENode
 from isoform.passes.saturation.limits import Caps, resident_mebibytes
 from isoform.passes.saturation.ops import OpTable
-from isoform.passes.saturation.price import Prices
-from isoform.passes.saturation.search import Outcome, Settings, saturate_block
+from isoform.passes.saturation.price import NodePrices
+from isoform.passes.saturation.search import BlockOutcome, SaturationSettings, saturate_block
 from isoform.passes.substitution.rule import Node, Out, Term, Var, subterms
 from isoform.passes.substitution.rule_set import read_rules, rules_named
 from isoform.passes.substitution.rule_text import parse_rules
@@ -34,10 +34,10 @@ H100 = Costs(target_named("h100"))
 SLACK = 1.2
 
 
-def saturate(program: Program, rules, caps: Caps, **settings) -> Outcome:
+def saturate(program: Program, rules, caps: Caps, **settings) -> BlockOutcome:
     table = OpTable()
-    given = Settings(rules=tuple(rules), caps=caps, **settings)
-    return saturate_block(program.main.body.block, table, Prices(table, H100), given)
+    given = SaturationSettings(rules=tuple(rules), caps=caps, **settings)
+    return saturate_block(program.main.body.block, table, NodePrices(table, H100), given)
 
 
 def sum_of(terms: int) -> Program:

@@ -17,8 +17,8 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.saturation.graph_saturate import GraphSaturate
 from isoform.passes.saturation.ops import OpTable
-from isoform.passes.saturation.price import Prices
-from isoform.passes.saturation.search import Settings, saturate_block
+from isoform.passes.saturation.price import NodePrices
+from isoform.passes.saturation.search import SaturationSettings, saturate_block
 from isoform.passes.substitution.rule_set import read_rules
 
 HERE = Path(__file__).parent
@@ -55,8 +55,8 @@ def printed(program, folder: Path, **options) -> ModuleOp:
 def test_every_e_node_stands_in_the_print_out_once(tmp_path) -> None:
     module = printed(shared_products(), tmp_path)
     table = OpTable()
-    settings = Settings(rules=read_rules(HERE / "merges.rules"))
-    prices = Prices(table, Costs(target_named("h100")))
+    settings = SaturationSettings(rules=read_rules(HERE / "merges.rules"))
+    prices = NodePrices(table, Costs(target_named("h100")))
     block = shared_products().main.body.block
     graph = saturate_block(block, table, prices, settings).encoded.graph
     ops = [op for op in module.walk() if op.name.startswith("graph.")]

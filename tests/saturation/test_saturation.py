@@ -23,9 +23,14 @@ from isoform.passes.saturation.greedy import greedy_tree
 from isoform.passes.saturation.limits import Caps
 from isoform.passes.saturation.match import CYCLES
 from isoform.passes.saturation.ops import OpTable
-from isoform.passes.saturation.price import Prices
+from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.problem import contracted, problem_of
-from isoform.passes.saturation.search import Outcome, Settings, saturate_block, search
+from isoform.passes.saturation.search import (
+    BlockOutcome,
+    SaturationSettings,
+    saturate_block,
+    search,
+)
 from isoform.passes.search_result import Limits
 from isoform.passes.substitution.rule import Rule
 from isoform.passes.substitution.rule_set import read_rules
@@ -35,10 +40,10 @@ RULES = read_rules(Path(__file__).parent / "merges.rules")
 H100 = Costs(target_named("h100"))
 
 
-def saturate(program: Program, rules: tuple[Rule, ...] = RULES, **settings) -> Outcome:
+def saturate(program: Program, rules: tuple[Rule, ...] = RULES, **settings) -> BlockOutcome:
     table = OpTable()
-    given = Settings(rules=rules, **{"extract_seconds": 20.0, **settings})
-    return saturate_block(program.main.body.block, table, Prices(table, H100), given)
+    given = SaturationSettings(rules=rules, **{"extract_seconds": 20.0, **settings})
+    return saturate_block(program.main.body.block, table, NodePrices(table, H100), given)
 
 
 def shared_products(count: int = 3, size: int = 256) -> Program:
@@ -106,8 +111,10 @@ def test_a_constant_of_a_rule_is_computed_from_small_literals() -> None:
     b.output("y", y)
     table, program = OpTable(), b.build()
     rules = tuple(rule for rule in RULES if rule.name == "conv-groups-merged")
-    prices = Prices(table, Costs(target_named("cpu")))
-    outcome = saturate_block(program.main.body.block, table, prices, Settings(rules=rules))
+    prices = NodePrices(table, Costs(target_named("cpu")))
+    outcome = saturate_block(
+        program.main.body.block, table, prices, SaturationSettings(rules=rules)
+    )
     assert outcome.saturation.applied["conv-groups-merged"] >= 1
     graph = outcome.encoded.graph
     literals = [n for n in graph.nodes if n.head.op == "graph.constant"]
@@ -123,7 +130,9 @@ def test_a_block_encoded_and_decoded_is_the_block() -> None:
         text = str(program.module)
         block, table = program.main.body.block, OpTable()
         encoded = encode(block, table)
-        problem = contracted(problem_of(encoded.graph, encoded.graph.roots, Prices(table, H100)))
+        problem = contracted(
+            problem_of(encoded.graph, encoded.graph.roots, NodePrices(table, H100))
+        )
         assert Decoder(encoded, table, problem, greedy_tree(problem)).run()
         program.module.verify()
         assert lines(str(program.module)) == lines(text)

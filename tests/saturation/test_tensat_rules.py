@@ -12,8 +12,8 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.saturation.check import check_instances
 from isoform.passes.saturation.ops import OpTable
-from isoform.passes.saturation.price import Prices
-from isoform.passes.saturation.search import Settings, saturate_block
+from isoform.passes.saturation.price import NodePrices
+from isoform.passes.saturation.search import SaturationSettings, saturate_block
 from isoform.passes.substitution.prove.by_egraph import proved_by_egraph
 from isoform.passes.substitution.rule_text import parse_rules, print_rules
 from isoform.testing.tensat_rules import convert
@@ -101,9 +101,11 @@ def test_published_rules_follow_from_our_operator_properties() -> None:
 def test_every_instance_of_the_published_rules_on_the_models_holds() -> None:
     for name in ("squeezenet", "nasrnn", "tensat-bert", "vgg19", "resnext50", "inception-v3"):
         table = OpTable()
-        prices = Prices(table, Costs(target_named("h100")))
+        prices = NodePrices(table, Costs(target_named("h100")))
         rules = (*published_rules(), *parse_rules(BRIDGE))
         block = zoo.build(name).main.body.block
-        outcome = saturate_block(block, table, prices, Settings(rules=rules, method="dag"))
+        outcome = saturate_block(
+            block, table, prices, SaturationSettings(rules=rules, method="dag")
+        )
         checked = check_instances(outcome.encoded.graph, outcome.saturation.instances)
         assert not checked.failed, name

@@ -9,7 +9,7 @@ import pytest
 from isoform.passes.substitution.check import counterexample
 from isoform.passes.substitution.exact import plan
 from isoform.passes.substitution.generate import pipeline
-from isoform.passes.substitution.generate.candidates import Candidate, candidates
+from isoform.passes.substitution.generate.candidates import RuleCandidate, candidates
 from isoform.passes.substitution.generate.generalise import Failure, generalise
 from isoform.passes.substitution.generate.operators import (
     ADD,
@@ -140,7 +140,7 @@ def test_a_false_equality_becomes_no_rule() -> None:
     table = Enumerator(SMALL, 1, 1).run()
     terms = {term_text(table.term(k)): table.term(k) for k in range(len(table))}
     shapes = tuple((name, shape) for name, shape in SMALL.variables)
-    one = Candidate((terms["add(?a, ?b)"],), (terms["matmul(?a, ?b)"],), shapes)
+    one = RuleCandidate((terms["add(?a, ?b)"],), (terms["matmul(?a, ?b)"],), shapes)
     assert isinstance(generalise(one), Failure)
 
 
@@ -198,7 +198,7 @@ def test_merging_groups_is_found(bias: bool) -> None:
     ops = [o for o in found if "mul(concat(?w, ?w" in term_text(o.left[0])]
     one = next(o for o in ops if len(o.right[0].operands) == 2 + bias)  # pyright: ignore
     assert one.right[0].operands[:2] == (Var("x"), Var("w"))  # pyright: ignore
-    rule = generalise(Candidate(one.right, one.left, one.shapes))
+    rule = generalise(RuleCandidate(one.right, one.left, one.shapes))
     assert isinstance(rule, Rule)
     text = term_text(rule.right[0])
     assert "groups=?groups // 2" in text

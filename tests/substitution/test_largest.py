@@ -8,7 +8,7 @@ import pytest
 
 from isoform.passes.substitution.exact import Shape
 from isoform.passes.substitution.generate import largest
-from isoform.passes.substitution.generate.candidates import Candidate, candidates, roles_apart
+from isoform.passes.substitution.generate.candidates import RuleCandidate, candidates, roles_apart
 from isoform.passes.substitution.generate.closure import Closure
 from isoform.passes.substitution.generate.largest import largest_laws
 from isoform.passes.substitution.generate.operators import (
@@ -23,7 +23,7 @@ from isoform.passes.substitution.generate.operators import (
     operator,
 )
 from isoform.passes.substitution.generate.pipeline import generate, rule_file
-from isoform.passes.substitution.generate.subsume import Graph
+from isoform.passes.substitution.generate.subsume import GroundTerms
 from isoform.passes.substitution.generate.table import Enumerator, Table
 from isoform.passes.substitution.generate.traits import Traits
 from isoform.passes.substitution.rule import CONSTANTS, Var, nodes_of, subterms, variables_of
@@ -40,11 +40,11 @@ def table(world: World, most: int) -> Table:
     return Enumerator(world, 1, most, representatives_from=most).run()
 
 
-def smaller(world: World, most: int) -> list[Candidate]:
+def smaller(world: World, most: int) -> list[RuleCandidate]:
     return candidates(Enumerator(world, 1, most, representatives_from=9).run())[0]
 
 
-def texts(found: list[Candidate]) -> list[str]:
+def texts(found: list[RuleCandidate]) -> list[str]:
     return [" = ".join(term_text(t) for t in (*one.left, *one.right)) for one in found]
 
 
@@ -72,10 +72,10 @@ def test_an_e_graph_derives_all_that_is_left_out(operators: tuple[Operator, ...]
     found = largest_laws(made, laws).found
     closure, traits = Closure(made), Traits(made)
     every = np.arange(len(made), dtype=np.int32)
-    graph, places = Graph(), list[tuple[str, str, str]]()
+    graph, places = GroundTerms(), list[tuple[str, str, str]]()
     for k in np.flatnonzero(closure.large & traits.useful(every, closure.first)):
         first = int(closure.first[k])
-        one = Candidate((made.term(int(k)),), (made.term(first),), world.variables)
+        one = RuleCandidate((made.term(int(k)),), (made.term(first),), world.variables)
         if k != first and largest._holds(one):  # pyright: ignore[reportPrivateUsage]
             names = texts([one])[0]
             places.append((graph.add(one.left[0], one), graph.add(one.right[0], one), names))

@@ -16,7 +16,7 @@ from isoform.passes.search_result import Limits
 from isoform.passes.substitution.graph_form import Tables, encode
 from isoform.passes.substitution.layouts import fold, unfold, unfolded
 from isoform.passes.substitution.rule_text import parse_rules, term_text
-from isoform.passes.substitution.search import FOLDED, Settings, search
+from isoform.passes.substitution.search import FOLDED, SubstitutionSettings, search
 
 COSTS = Costs(target_named("h100"))
 
@@ -75,7 +75,9 @@ def test_layouts_alone_gain_where_a_transpose_is_written_out() -> None:
     assert [applied.rule for applied in found.applied] == [FOLDED]
     assert "graph.transpose" not in str(found.program.module)
     assert compare(program, found.program).is_equal
-    without = search(program, COSTS, Limits(10.0), rules=(), settings=Settings(layouts=False))
+    without = search(
+        program, COSTS, Limits(10.0), rules=(), settings=SubstitutionSettings(layouts=False)
+    )
     assert without.applied == []
 
 

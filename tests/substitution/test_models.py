@@ -20,7 +20,7 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.search_result import Limits
-from isoform.passes.substitution.search import Settings, search
+from isoform.passes.substitution.search import SubstitutionSettings, search
 
 BERT: dict[str, Any] = {"sequence": 16, "layers": 1, "hidden": 64, "heads": 4}
 NASNET: dict[str, Any] = {"image": 32, "channels": 16, "cells": 1}
@@ -32,7 +32,7 @@ def found(
     """A model, the best that the default rules lead to, and the rules used; checked."""
     program = api.improve(zoo.build(name, **sizes))
     costs = Costs(target_named(target))
-    settings = Settings((), 1.05, programs, layouts=layouts)
+    settings = SubstitutionSettings((), 1.05, programs, layouts=layouts)
     result = search(program, costs, Limits(120.0), settings=settings)
     assert result.stop_reason != "time"
     assert all(applied.proof != "checked" for applied in result.applied)
@@ -105,7 +105,7 @@ def test_groups_are_merged_where_the_target_says_so(target: str, groups: int, bi
     build.output("y", build.relu(build.conv(x, w, *more, groups=32, **window)))
     program = build.build()
     costs = Costs(target_named(target))
-    result = search(program, costs, Limits(60.0), settings=Settings((), 1.05, 60))
+    result = search(program, costs, Limits(60.0), settings=SubstitutionSettings((), 1.05, 60))
     (conv,) = [op for op in result.program.main.body.block.ops if isinstance(op, ConvOp)]
     assert conv.value("groups") == groups
     assert compare(program, result.program).is_equal
@@ -123,7 +123,7 @@ def test_convolutions_of_one_image_with_biases_become_one() -> None:
         build.output(f"y{k}", build.relu(build.conv(x, w, b, **window)))
     program = build.build()
     costs = Costs(target_named("h100"))
-    result = search(program, costs, Limits(60.0), settings=Settings((), 1.05, 60))
+    result = search(program, costs, Limits(60.0), settings=SubstitutionSettings((), 1.05, 60))
     assert count(result.program, ConvOp) == 1
     assert compare(program, result.program).is_equal
 

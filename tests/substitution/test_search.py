@@ -20,7 +20,7 @@ from isoform.passes.search_result import Limits, SearchResult
 from isoform.passes.substitution.rule import Rule
 from isoform.passes.substitution.rule_set import rules_named
 from isoform.passes.substitution.rule_text import parse_rules
-from isoform.passes.substitution.search import Settings, search
+from isoform.passes.substitution.search import SubstitutionSettings, search
 
 BY_HAND = rules_named(str(Path(__file__).parent / "by_hand.rules"))
 SMALL_BERT: dict[str, Any] = {"sequence": 16, "layers": 1, "hidden": 64, "heads": 4}
@@ -39,7 +39,7 @@ def searched(
 ) -> tuple[Program, SearchResult]:
     """A small zoo model, and what is found for it by modelled costs of a GPU."""
     program = api.improve(zoo.build(name, **sizes))
-    settings = Settings((), 1.05, 40)
+    settings = SubstitutionSettings((), 1.05, 40)
     costs = Costs(target_named("h100"))
     result = search(program, costs, Limits(60.0), rules=rules, settings=settings)
     assert result.stop_reason != "time"

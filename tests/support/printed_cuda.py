@@ -30,7 +30,7 @@ from isoform.lowering.kernel_to_cuda.source import CudaKernel, CudaProgram
 from isoform.lowering.kernel_to_cuda.tiled import is_tiled
 from isoform.testing.cuda_emulator.kernels import ORDERS, Order
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
-from isoform.testing.random_programs.agreement import Agreement, Difference
+from isoform.testing.random_programs.agreement import Agreement, Mismatch
 from support.cuda_kernels import need_compiler
 
 
@@ -51,7 +51,7 @@ def difference(
     libraries: Collection[str] = (),
     made: CudaProgram | None = None,
     rng: random.Random | None = None,
-) -> Difference | None:
+) -> Mismatch | None:
     """Where a program on the emulated device differs from float64 in one of the thread orders.
 
     Args:

@@ -7,7 +7,7 @@ import pytest
 from isoform.compiler.equality_check import EqualityCheck
 from isoform.compiler.opt import main
 from isoform.compiler.registry import make_context
-from isoform.compiler.source import Source, parse_source
+from isoform.compiler.source import SourceText, parse_source
 from isoform.dialects.errors import UserError
 
 Captured = pytest.CaptureFixture[str]
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 
 def parse(text: str):
-    return parse_source(make_context(), Source("test", text))[0]
+    return parse_source(make_context(), SourceText("test", text))[0]
 
 
 def test_the_engine_answers_first() -> None:

@@ -122,13 +122,13 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("model", zoo.MODELS, ids=NAMES)
-def test_parameters_are_exactly_the_published_ones(model: zoo.Model) -> None:
+def test_parameters_are_exactly_the_published_ones(model: zoo.ZooModel) -> None:
     expected = model.parameters if model.parameters is not None else BY_HAND[model.name]()[0]
     assert zoo.parameters(zoo.build(model.name)) == expected
 
 
 @pytest.mark.parametrize("model", zoo.MODELS, ids=NAMES)
-def test_multiply_adds_are_within_one_per_cent_of_the_published_ones(model: zoo.Model) -> None:
+def test_multiply_adds_are_within_one_per_cent_of_the_published_ones(model: zoo.ZooModel) -> None:
     macs = program_macs(zoo.build(model.name))
     if model.macs is not None:
         assert macs == pytest.approx(model.macs, rel=0.01)
@@ -144,14 +144,14 @@ def test_the_convolutions_of_fsrcnn_have_the_published_number_of_weights() -> No
 
 
 @pytest.mark.parametrize("model", zoo.MODELS, ids=NAMES)
-def test_a_model_verifies_at_the_published_input_shape(model: zoo.Model) -> None:
+def test_a_model_verifies_at_the_published_input_shape(model: zoo.ZooModel) -> None:
     program = zoo.build(model.name)
     program.module.verify()
     assert next(iter(program.inputs.values())).get_shape() == model.input
 
 
 @pytest.mark.parametrize("model", zoo.MODELS, ids=NAMES)
-def test_multiply_adds_grow_with_the_batch(model: zoo.Model) -> None:
+def test_multiply_adds_grow_with_the_batch(model: zoo.ZooModel) -> None:
     assert program_macs(zoo.build(model.name, batch=3)) == 3 * program_macs(zoo.build(model.name))
 
 

@@ -31,7 +31,7 @@ KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RuleCandidate:
     """Two sides of equal value at the world's shapes, attributes as numbers."""
 
     left: tuple[Term, ...]
@@ -66,12 +66,12 @@ class Counts:
         return Counts(**{k: getattr(self, k) + getattr(other, k) for k in vars(self)})
 
 
-def candidates(table: Table) -> tuple[list[Candidate], Counts]:
+def candidates(table: Table) -> tuple[list[RuleCandidate], Counts]:
     """The candidates of a world, smallest first."""
     world, counts = table.world, Counts(terms=len(table))
     classes = Classes(table)
     counts.classes, counts.pairs = classes.count, classes.pairs
-    seen, found = dict[object, None](), list[Candidate]()
+    seen, found = dict[object, None](), list[RuleCandidate]()
     for left, right in (*_single(table, classes), *_double(table, classes)):
         counts.congruence += 1
         if not roles_apart((*left, *right)):
@@ -170,14 +170,14 @@ def _double(table: Table, classes: Classes) -> Iterator[tuple[tuple[Term, ...], 
 
 def renamed(
     left: tuple[Term, ...], right: tuple[Term, ...], shapes: Mapping[str, Shape]
-) -> Candidate:
+) -> RuleCandidate:
     """Variables renamed in the order in which they appear, by shape."""
     names: dict[str, str] = {}
     for name in variables_of((*left, *right)):
         pool = [other for other in shapes if shapes[other] == shapes[name]]
         names[name] = next(other for other in pool if other not in names.values())
     bound = tuple((names[name], shapes[name]) for name in names)
-    return Candidate(rename(left, names), rename(right, names), bound)
+    return RuleCandidate(rename(left, names), rename(right, names), bound)
 
 
 def rename(terms: tuple[Term, ...], names: Mapping[str, str]) -> tuple[Term, ...]:
@@ -218,16 +218,16 @@ def _mapped(terms: tuple[Term, ...], image: Callable[[Term], Term | None]) -> tu
     return tuple(build(term) for term in terms)
 
 
-def has_common_part(one: Candidate) -> bool:
+def has_common_part(one: RuleCandidate) -> bool:
     return _shares_an_input(one) or _shares_its_top(one)
 
 
-def _shares_an_input(one: Candidate) -> bool:
+def _shares_an_input(one: RuleCandidate) -> bool:
     """Whether a subterm of both sides may be any tensor."""
     return with_variable(one) is not None
 
 
-def with_variable(one: Candidate) -> Candidate | None:
+def with_variable(one: RuleCandidate) -> RuleCandidate | None:
     """The pair with a variable in place of a subterm of both sides, where it still holds."""
     mine = [t for t in subterms(one.left) if isinstance(t, Out | Node)]
     theirs = set(subterms(one.right))
@@ -243,11 +243,11 @@ def with_variable(one: Candidate) -> Candidate | None:
             continue
         shapes = {**dict(one.shapes), "common": shape[0]}
         if outcome(Rule("", left, right), shapes).equal:
-            return Candidate(left, right, tuple(shapes.items()))
+            return RuleCandidate(left, right, tuple(shapes.items()))
     return None
 
 
-def _shares_its_top(one: Candidate) -> bool:
+def _shares_its_top(one: RuleCandidate) -> bool:
     """Whether both sides are one operator on operands that are equal in pairs."""
     if len(one.left) != 1:
         return False
@@ -261,9 +261,9 @@ def _shares_its_top(one: Candidate) -> bool:
     return all(_equal(x, y, one) for x, y in zip(a.operands, b.operands, strict=True))
 
 
-def without_instances(found: list[Candidate]) -> list[Candidate]:
+def without_instances(found: list[RuleCandidate]) -> list[RuleCandidate]:
     """Those that are no special case of another: of equal ones the first."""
-    by_top: dict[object, list[Candidate]] = {}
+    by_top: dict[object, list[RuleCandidate]] = {}
     for one in found:
         by_top.setdefault(_top(one.left), []).append(one)
         if _top(one.right) != _top(one.left):
@@ -276,7 +276,7 @@ def _top(terms: tuple[Term, ...]) -> object:
     return tuple((n.op, n.attributes) if isinstance(n, Node) else "variable" for n in nodes)
 
 
-def _is_instance(one: Candidate, by_top: Mapping[object, list[Candidate]]) -> bool:
+def _is_instance(one: RuleCandidate, by_top: Mapping[object, list[RuleCandidate]]) -> bool:
     others = {id(o): o for side in (one.left, one.right) for o in by_top.get(_top(side), [])}
     sides = (one.left, one.right)
     for other in others.values():
@@ -313,8 +313,8 @@ def _matches(pattern: Term, term: Term, bound: dict[str, Term]) -> bool:
             return False
 
 
-def _equal(x: Term, y: Term, one: Candidate) -> bool:
+def _equal(x: Term, y: Term, one: RuleCandidate) -> bool:
     return x == y or outcome(Rule("", (x,), (y,)), dict(one.shapes)).equal
 
 
-__all__ = ["Candidate", "Counts", "World", "candidates", "rename", "replace_term"]
+__all__ = ["Counts", "RuleCandidate", "World", "candidates", "rename", "replace_term"]

@@ -31,12 +31,12 @@ _CHUNK = 1 << 16  # roots matched at once
 
 
 @dataclass(frozen=True)
-class Pattern:
+class TermPattern:
     """An operator on patterns, variables (by name) and constants (by term)."""
 
     which: int
     result: int
-    operands: tuple[Pattern | str | int, ...]
+    operands: tuple[TermPattern | str | int, ...]
 
 
 class Closure:
@@ -114,7 +114,7 @@ class Closure:
 
     # --- applying laws ---
 
-    def pattern(self, term: Term) -> Pattern | str | int:
+    def pattern(self, term: Term) -> TermPattern | str | int:
         """A law's side in the numbers of the table; attributes that shapes fix are not looked at.
 
         Raises:
@@ -130,7 +130,7 @@ class Closure:
             given = dict(node.attributes)
             same = all(given.get(name) == value for name, value in fixed)
             if operator.op == node.op and operator.arity == len(node.operands) and same:
-                return Pattern(which, result, tuple(map(self.pattern, node.operands)))
+                return TermPattern(which, result, tuple(map(self.pattern, node.operands)))
         raise KeyError(node.op)
 
     def apply(self, laws: Sequence[tuple[Term, Term]]) -> None:
@@ -144,9 +144,11 @@ class Closure:
         if edges:
             self.join(np.concatenate(edges, axis=1))
 
-    def _edges(self, left: Pattern | str | int, right: Pattern | str | int) -> Iterator[Ids]:
+    def _edges(
+        self, left: TermPattern | str | int, right: TermPattern | str | int
+    ) -> Iterator[Ids]:
         """Pairs of large terms and what they are by a law: [2, n]."""
-        if not isinstance(left, Pattern):
+        if not isinstance(left, TermPattern):
             return
         every = self.roots[left.which, left.result]
         for start in range(0, len(every), _CHUNK):
@@ -159,10 +161,10 @@ class Closure:
             good[good] &= self.first[other[good]] == self.first[roots[good]]
             yield np.stack([roots[good], other[good]])
 
-    def _matches(self, pattern: Pattern, roots: Ids) -> tuple[Ids, dict[str, Ids]]:
+    def _matches(self, pattern: TermPattern, roots: Ids) -> tuple[Ids, dict[str, Ids]]:
         """The terms that the pattern is at, and its variables there."""
         columns: dict[str, Ids] = {"": roots}
-        todo: list[tuple[Pattern, str]] = [(pattern, "")]
+        todo: list[tuple[TermPattern, str]] = [(pattern, "")]
 
         def keep(rows: Any) -> None:
             for name in columns:
@@ -170,10 +172,10 @@ class Closure:
 
         while todo:
             node, place = todo.pop()
-            inner = list[tuple[int, Pattern]]()
+            inner = list[tuple[int, TermPattern]]()
             for k, child in enumerate(node.operands):
                 at = self.operands[columns[place], k]
-                if isinstance(child, Pattern):
+                if isinstance(child, TermPattern):
                     inner.append((k, child))
                 elif isinstance(child, str) and child not in columns:
                     columns[child] = at
@@ -188,7 +190,7 @@ class Closure:
         found = {name: ids for name, ids in columns.items() if name and name[0] != "/"}
         return columns[""], found
 
-    def _of_classes(self, child: Pattern, at: Ids) -> tuple[Keys, Ids]:
+    def _of_classes(self, child: TermPattern, at: Ids) -> tuple[Keys, Ids]:
         """Members of the classes that have this operator: rows of `at`, and terms."""
         classes, members = self.members[child.which, child.result]
         low = np.searchsorted(classes, at, side="left")
@@ -198,7 +200,7 @@ class Closure:
         return rows, members[np.repeat(low, counts) + inside]
 
     def _made(
-        self, term: Pattern | str | int, bound: dict[str, Ids], count: int, top: bool = True
+        self, term: TermPattern | str | int, bound: dict[str, Ids], count: int, top: bool = True
     ) -> Ids | None:
         """The terms that a side of a law is; -1 where the table has none, None if it never has."""
         if isinstance(term, str):

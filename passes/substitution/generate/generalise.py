@@ -24,7 +24,7 @@ from ..check import check_rule
 from ..conditions import holds
 from ..instances import Bindings, Sampler, attribute_names, outcome, shapes_of
 from ..rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Term, nodes_of, variables_of
-from .candidates import Candidate
+from .candidates import RuleCandidate
 from .expressions import atoms_for, conditions_for, numbers_for
 
 _FIXED = ("perm", "dims", "transpose_a", "transpose_b", "count_include_pad", "ceil_mode")
@@ -39,7 +39,7 @@ _MOST_CONDITIONS = 4
 class Failure:
     """Why an equality became no rule."""
 
-    candidate: Candidate
+    candidate: RuleCandidate
     reason: str
 
 
@@ -52,7 +52,7 @@ class _Trial:
     makes_sense: bool
 
 
-def generalise(candidate: Candidate, seed: int = 0) -> Rule | Failure:
+def generalise(candidate: RuleCandidate, seed: int = 0) -> Rule | Failure:
     """The most general rule found for an equality, or why there is none.
 
     What is found is applied to further instances, from its text alone; where it is wrong there, the
@@ -74,7 +74,7 @@ def generalise(candidate: Candidate, seed: int = 0) -> Rule | Failure:
 
 
 def _generalise(
-    candidate: Candidate, fixed: tuple[str, ...], narrow: bool, seed: int
+    candidate: RuleCandidate, fixed: tuple[str, ...], narrow: bool, seed: int
 ) -> Rule | Failure:
     rng = np.random.default_rng([seed, *(len(str(t)) for t in candidate.left)])
     left, values = _with_variables(candidate.left, fixed)

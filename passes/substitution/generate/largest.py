@@ -20,8 +20,8 @@ import numpy as np
 from ..instances import outcome
 from ..rule import Out, Term
 from .candidates import (
-    Candidate,
     Classes,
+    RuleCandidate,
     doubles,
     has_common_part,
     rename,
@@ -51,21 +51,21 @@ class Largest:
             (relu keeps a small tensor as it is now and then).
     """
 
-    found: list[Candidate]
+    found: list[RuleCandidate]
     pairs: int
     roles: int
     parts: int
     laws: int
 
 
-def largest_laws(table: Table, smaller: Sequence[Candidate]) -> Largest:
+def largest_laws(table: Table, smaller: Sequence[RuleCandidate]) -> Largest:
     """The laws of graphs of the size limit that do not follow from smaller ones."""
     closure, traits = Closure(table), Traits(table)
     every = np.flatnonzero(closure.large & (closure.first != np.arange(len(table))))
     apart = traits.apart(every.astype(np.int32), closure.first[every])
     closure.apply([law for one in smaller if _holds(one) for law in _outputs(one)])
     left, right = _pairs(closure, traits)
-    parts, laws = len(left), list[Candidate]()
+    parts, laws = len(left), list[RuleCandidate]()
     while len(left):
         for batch in _in_turn(left, right, closure):
             laws += batch
@@ -74,12 +74,12 @@ def largest_laws(table: Table, smaller: Sequence[Candidate]) -> Largest:
     return Largest(made + _of_two(table), len(every), int(apart.sum()), parts, len(laws))
 
 
-def _holds(one: Candidate) -> bool:
+def _holds(one: RuleCandidate) -> bool:
     """Whether it is no coincidence."""
     return outcome(one.rule, dict(one.shapes), _AGAIN, _LANES).equal
 
 
-def _outputs(one: Candidate) -> Iterator[tuple[Term, Term]]:
+def _outputs(one: RuleCandidate) -> Iterator[tuple[Term, Term]]:
     yield from zip(one.left, one.right, strict=True)
 
 
@@ -114,7 +114,7 @@ def _starts(*columns: Ids) -> Any:
     return new
 
 
-def _in_turn(left: Ids, right: Ids, closure: Closure) -> Iterator[list[Candidate]]:
+def _in_turn(left: Ids, right: Ids, closure: Closure) -> Iterator[list[RuleCandidate]]:
     """Laws in order, a few at a time; what these make equal does not come any more."""
     batch = 1
     while len(left):
@@ -124,11 +124,11 @@ def _in_turn(left: Ids, right: Ids, closure: Closure) -> Iterator[list[Candidate
         left, right, batch = left[apart], right[apart], min(2 * batch, _MOST_BATCH)
 
 
-def _accepted(closure: Closure, pairs: Ids) -> list[Candidate]:
+def _accepted(closure: Closure, pairs: Ids) -> list[RuleCandidate]:
     """The pairs as laws, once up to names; they are applied."""
     shapes = dict(closure.table.world.variables)
     term = closure.table.term
-    laws = dict[Any, Candidate]()
+    laws = dict[Any, RuleCandidate]()
     for a, b in pairs.T:
         one = renamed((term(int(a)),), (term(int(b)),), shapes)
         if (one.right, one.left) not in laws:
@@ -139,19 +139,19 @@ def _accepted(closure: Closure, pairs: Ids) -> list[Candidate]:
     return true
 
 
-def _most_general(one: Candidate) -> Candidate:
+def _most_general(one: RuleCandidate) -> RuleCandidate:
     """With variables in place of what both sides share."""
     while (more := with_variable(one)) is not None:
         names = {"common": f"common{len(more.shapes)}"}
         shapes = tuple((names.get(name, name), shape) for name, shape in more.shapes)
-        one = Candidate(rename(more.left, names), rename(more.right, names), shapes)
+        one = RuleCandidate(rename(more.left, names), rename(more.right, names), shapes)
     return one
 
 
-def _of_two(table: Table) -> list[Candidate]:
+def _of_two(table: Table) -> list[RuleCandidate]:
     """Laws of two outputs at the size limit."""
     classes, shapes = Classes(table), dict(table.world.variables)
-    found = dict[Any, Candidate]()
+    found = dict[Any, RuleCandidate]()
     for pair in doubles(table, classes, table.most):
         left = tuple(table.term(int(classes.first[term])) for term in pair)
         right = tuple(table.term(term) for term in pair)

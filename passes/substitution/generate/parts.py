@@ -12,17 +12,17 @@ from collections.abc import Iterator, Sequence
 
 from ..instances import shapes_of
 from ..rule import Node, Out, Term, operator_count, variables_of
-from .candidates import Candidate
+from .candidates import RuleCandidate
 
 
-def laws_of_parts(found: Sequence[Candidate], most: int) -> list[Candidate]:
+def laws_of_parts(found: Sequence[RuleCandidate], most: int) -> list[RuleCandidate]:
     """The laws of two outputs whose split term has one operator more than `most`."""
     known = {(one.left, one.right) for one in found}
     made = [new for one in found for new in _parts(one, most)]
     return [one for one in dict.fromkeys(made) if (one.left, one.right) not in known]
 
 
-def _parts(one: Candidate, most: int) -> Iterator[Candidate]:
+def _parts(one: RuleCandidate, most: int) -> Iterator[RuleCandidate]:
     for whole, other in ((one.left, one.right), (one.right, one.left)):
         if len(whole) != 1 or not isinstance(whole[0], Node) or whole[0].op != "concat":
             continue
@@ -34,7 +34,7 @@ def _parts(one: Candidate, most: int) -> Iterator[Candidate]:
             continue
         sizes = tuple(shape[axis] for shape in shapes)
         split = Node("split", other, (("axis", axis), ("sizes", sizes)))
-        yield Candidate(operands, (Out(split, 0), Out(split, 1)), one.shapes)
+        yield RuleCandidate(operands, (Out(split, 0), Out(split, 1)), one.shapes)
 
 
 def share_an_operand(operands: Sequence[Term], other: tuple[Term, ...]) -> bool:

@@ -34,7 +34,7 @@ from ..rule import (
     variables_of,
 )
 from ..rule_text import print_rule, print_rules
-from .candidates import Candidate, Classes, Counts, candidates, rename, without_instances
+from .candidates import Classes, Counts, RuleCandidate, candidates, rename, without_instances
 from .generalise import Failure, generalise, with_attributes
 from .largest import largest_laws
 from .operators import WORLDS, World
@@ -73,7 +73,7 @@ def generate(
     """The rules of all graphs up to `size` operators, proved as far as the provers go."""
     made = Generated(size)
     with workers(jobs) as pool:
-        found = list[Candidate]()
+        found = list[RuleCandidate]()
         steps = [(world, size) for world in worlds]
         mapped = _mapped(pool, _enumerated, steps, checkpoint, f"candidates-{size}", 1)
         for world, (kept, counts) in zip(worlds, mapped, strict=True):
@@ -126,7 +126,7 @@ def counts_table(made: Generated) -> str:
     return "\n".join(lines)
 
 
-def _enumerated(step: tuple[World, int]) -> tuple[list[Candidate], Counts]:
+def _enumerated(step: tuple[World, int]) -> tuple[list[RuleCandidate], Counts]:
     world, most = step
     found, counts = equalities(world, most)
     kept = [one for one in found if not _is_artifact(one, most)]
@@ -134,7 +134,7 @@ def _enumerated(step: tuple[World, int]) -> tuple[list[Candidate], Counts]:
     return kept, counts
 
 
-def equalities(world: World, most: int) -> tuple[list[Candidate], Counts]:
+def equalities(world: World, most: int) -> tuple[list[RuleCandidate], Counts]:
     """The laws of a world that do not follow from others; from a size on by largest.py."""
     table = Enumerator(world, SEED, most).run()
     if most < REPRESENTATIVES_FROM:
@@ -151,7 +151,7 @@ def equalities(world: World, most: int) -> tuple[list[Candidate], Counts]:
     return without_instances([*smaller, *largest.found]), counts
 
 
-def _is_artifact(one: Candidate, most: int) -> bool:
+def _is_artifact(one: RuleCandidate, most: int) -> bool:
     """Whether a pair at the size limit only stands for a larger law that the limit cuts off.
 
     It does where no side uses each variable once (a special case, as x + x is of x + y), or where
@@ -170,17 +170,17 @@ def _is_linear(terms: tuple[Term, ...]) -> bool:
     return len(names) == len(set(names))
 
 
-def _first_of_each_law(found: Sequence[Candidate]) -> list[Candidate]:
+def _first_of_each_law(found: Sequence[RuleCandidate]) -> list[RuleCandidate]:
     """Of candidates that differ in the names, shapes and split sizes only, the first.
 
     And none that is a special case of what was found in another world.
     """
-    seen: dict[tuple[tuple[Term, ...], tuple[Term, ...]], Candidate] = {}
+    seen: dict[tuple[tuple[Term, ...], tuple[Term, ...]], RuleCandidate] = {}
     for one in found:
         names = dict(zip(variables_of((*one.left, *one.right)), "abcdefgh", strict=False))
         left, right = rename(one.left, names), rename(one.right, names)
         seen.setdefault((_without_sizes(left), _without_sizes(right)), one)
-    bare = [Candidate(left, right, ()) for left, right in seen]
+    bare = [RuleCandidate(left, right, ()) for left, right in seen]
     kept = {(one.left, one.right) for one in without_instances(bare)}
     return [one for law, one in seen.items() if law in kept]
 
@@ -189,13 +189,13 @@ def _without_sizes(terms: tuple[Term, ...]) -> tuple[Term, ...]:
     return with_attributes(terms, lambda _, name, value: () if name == "sizes" else value)
 
 
-def _directions(one: Candidate) -> Iterator[Candidate]:
+def _directions(one: RuleCandidate) -> Iterator[RuleCandidate]:
     """Both ways round, as far as the left side is no bare variable and binds every variable."""
     for left, right in ((one.left, one.right), (one.right, one.left)):
         bound = set(variables_of(left))
         if nodes_of(left) and set(variables_of(right)) <= bound and operator_count(left):
             shapes = tuple((name, shape) for name, shape in one.shapes if name in bound)
-            yield Candidate(left, right, shapes)
+            yield RuleCandidate(left, right, shapes)
 
 
 # --- after the rules are general ----------------------------------------------------------------

@@ -16,17 +16,17 @@ from typing import Any
 
 from ..instances import shapes_of
 from ..rule import CONSTANTS, Node, Out, Term, Var, operator_count, subterms, variables_of
-from .candidates import Candidate
+from .candidates import RuleCandidate
 
 _ITERATIONS = 4
 _MOST_NODES = 60_000
 _SHAPED = ("concat", "split", "conv", "broadcast")
 
 
-def without_consequences(found: Sequence[Candidate]) -> list[Candidate]:
+def without_consequences(found: Sequence[RuleCandidate]) -> list[RuleCandidate]:
     """Those that do not follow from smaller ones; of several outputs all are kept."""
     single = [one for one in found if len(one.left) == 1]
-    accepted = list[Candidate]()
+    accepted = list[RuleCandidate]()
     for size in sorted({_size(one) for one in single}):
         left = sorted((one for one in single if _size(one) == size), key=_generality)
         batch = 1
@@ -38,23 +38,25 @@ def without_consequences(found: Sequence[Candidate]) -> list[Candidate]:
     return [one for one in found if id(one) in kept or len(one.left) > 1]
 
 
-def _size(one: Candidate) -> int:
+def _size(one: RuleCandidate) -> int:
     return max(operator_count(one.left), operator_count(one.right))
 
 
-def _generality(one: Candidate) -> tuple[int, ...]:
+def _generality(one: RuleCandidate) -> tuple[int, ...]:
     """Without constants first, then with more variables, then smaller."""
     constants = sum(isinstance(t, Node) and t.op in CONSTANTS for t in subterms(one.left))
     small = operator_count(one.left) + operator_count(one.right)
     return (constants, -len(variables_of(one.left)), small)
 
 
-def _not_derived(left: Sequence[Candidate], accepted: Sequence[Candidate]) -> Iterator[Candidate]:
+def _not_derived(
+    left: Sequence[RuleCandidate], accepted: Sequence[RuleCandidate]
+) -> Iterator[RuleCandidate]:
     """The candidates whose sides stay apart."""
     if not accepted:
         yield from left
         return
-    graph = Graph()
+    graph = GroundTerms()
     places = [(graph.add(one.left[0], one), graph.add(one.right[0], one)) for one in left]
     for one in accepted:
         graph.rule(one)
@@ -64,7 +66,7 @@ def _not_derived(left: Sequence[Candidate], accepted: Sequence[Candidate]) -> It
             yield one
 
 
-class Graph:
+class GroundTerms:
     """Ground terms and rewrites in egglog; a constructor for each op and attributes."""
 
     def __init__(self) -> None:
@@ -87,7 +89,7 @@ class Graph:
             self._run(f"(constructor {name} ({' '.join(['T'] * arity)}) T)")
         return self.constructors[key]
 
-    def text(self, term: Term, one: Candidate, ground: bool) -> str:
+    def text(self, term: Term, one: RuleCandidate, ground: bool) -> str:
         """The term for egglog; variables stand for themselves, or for anything."""
         match term:
             case Var():
@@ -103,13 +105,13 @@ class Graph:
         inner = [self.text(operand, one, ground) for operand in node.operands]
         return f"({' '.join([self._constructor(key, len(inner)), *inner])})"
 
-    def add(self, term: Term, one: Candidate) -> str:
+    def add(self, term: Term, one: RuleCandidate) -> str:
         text = self.text(term, one, True)
         if text not in self.terms:
             self.terms[text] = f"$t{len(self.terms)}"
         return self.terms[text]
 
-    def rule(self, one: Candidate) -> None:
+    def rule(self, one: RuleCandidate) -> None:
         """Both directions, as far as each has an operator on top and binds what it makes."""
         left, right = one.left[0], one.right[0]
         for a, b in ((left, right), (right, left)):

@@ -104,7 +104,7 @@ def number(value: Any) -> str:
 _MEANING = _Text()
 
 
-class Writer:
+class TermWriter:
     """Terms of one rule as text; variables as `prefix` + name, or as ground constants."""
 
     def __init__(self, rule: Rule, ground: bool) -> None:
@@ -197,7 +197,7 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
 
     engine: Any = EGraph()
     axioms = _all_axioms() if given is None else _axioms(given)
-    goal = Writer(rule, ground=True)
+    goal = TermWriter(rule, ground=True)
     sides = [(goal.term(a), goal.term(b)) for a, b in zip(rule.left, rule.right, strict=True)]
     declared = list(dict.fromkeys([*axioms[0], *goal.declared]))
     assumed = _assumed(rule, goal)
@@ -229,14 +229,14 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
     return False
 
 
-def _tensors(rule: Rule, goal: Writer) -> list[str]:
+def _tensors(rule: Rule, goal: TermWriter) -> list[str]:
     """Every tensor of a rule, once; a split is none, its parts are."""
     terms = subterms((*rule.left, *rule.right))
     whole = (t for t in terms if not (isinstance(t, Node) and t.op == "split"))
     return list(dict.fromkeys(map(goal.term, whole)))
 
 
-def _assumed(rule: Rule, goal: Writer) -> list[str]:
+def _assumed(rule: Rule, goal: TermWriter) -> list[str]:
     """The goal's conditions as unions, or as pairs known to be apart."""
     lines = list[str]()
     for text in rule.where:
@@ -272,7 +272,7 @@ def _axioms(given: Sequence[Rule]) -> tuple[list[str], list[str]]:
 
 def _property(rule: Rule) -> tuple[list[str], list[str]]:
     """Both directions, each from the side that is met; a condition must be known to hold."""
-    found, writer = list[str](), Writer(rule, ground=False)
+    found, writer = list[str](), TermWriter(rule, ground=False)
     left, right = writer.term(rule.left[0]), writer.term(rule.right[0])
     try:
         known = [_known(writer.condition(text)) for text in rule.where]

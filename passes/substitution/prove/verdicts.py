@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..check import Checked, check_rule
+from ..check import RuleCheck, check_rule
 from ..rule import Rule
 
 INSTANCES = 20
@@ -12,14 +12,14 @@ _AGAIN = 10
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedRule:
     """A rule with its verdict in `rule.proof`, and the instances it was applied to."""
 
     rule: Rule
-    checked: Checked
+    checked: RuleCheck
 
 
-def verify_rule(rule: Rule, count: int = INSTANCES, seed: int = 0) -> Verified:
+def verify_rule(rule: Rule, count: int = INSTANCES, seed: int = 0) -> VerifiedRule:
     """Check a rule on `count` instances and try both provers; values overrule proofs.
 
     What neither proves is checked again, on many more. A rule that applies nowhere is refuted:
@@ -30,12 +30,12 @@ def verify_rule(rule: Rule, count: int = INSTANCES, seed: int = 0) -> Verified:
 
     checked = check_rule(rule, count, seed)
     if not checked.holds:
-        return Verified(replace(rule, proof="refuted"), checked)
+        return VerifiedRule(replace(rule, proof="refuted"), checked)
     if proved_by_z3(rule):
-        return Verified(replace(rule, proof="proved-by-z3"), checked)
+        return VerifiedRule(replace(rule, proof="proved-by-z3"), checked)
     if proved_by_egraph(rule):
-        return Verified(replace(rule, proof="proved-by-e-graph"), checked)
+        return VerifiedRule(replace(rule, proof="proved-by-e-graph"), checked)
     again = check_rule(rule, _AGAIN * count, seed + 1, thorough=True)
     if not again.holds:
-        return Verified(replace(rule, proof="refuted"), again)
-    return Verified(replace(rule, proof="checked-only"), again)
+        return VerifiedRule(replace(rule, proof="refuted"), again)
+    return VerifiedRule(replace(rule, proof="checked-only"), again)
