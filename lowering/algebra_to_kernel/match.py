@@ -29,6 +29,10 @@ from ...dialects.scalars import Call, Expr, Read
 from ...dialects.types import element_of, shape_of
 
 
+# Kernels of convolutions have so many spatial dims at most.
+MOST_SPATIAL = 3
+
+
 @dataclass(frozen=True)
 class Axis:
     """A loop of a kernel: its extent and element strides in the two operands and the output.
@@ -291,7 +295,7 @@ class _Order:
 def _orders(scope: ScopeOp, data: Read, weights: Read) -> Iterator[_Order]:
     """Channels first; then the one order that the reads admit, if it is another."""
     plain = tuple(range(len(scope.traversal)))
-    if len(data.index) != len(plain):
+    if len(data.index) != len(plain) or len(plain) > 2 + MOST_SPATIAL:
         return
     yield _Order(plain, plain)
     f, c = _feature(scope, data, weights), _channel_dim(scope, data, weights)
