@@ -28,7 +28,6 @@ from ...dialects.index import (
 from ...dialects.scalars import Call, Expr, Read
 from ...dialects.types import element_of, shape_of
 
-
 # Kernels of convolutions have so many spatial dims at most.
 MOST_SPATIAL = 3
 
