@@ -158,10 +158,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 spec = spec_from_file_location("runner_tests", {file!r})
 tests = module_from_spec(spec)
 spec.loader.exec_module(tests)
-from isoform.lowering.kernel_to_cpu.runner import Pool, Runner
+from isoform.lowering.kernel_to_cpu.runner import Pool, TableRunner
 program = tests.Counter(10, rows=20)
 pool = Pool(2)
-runner = Runner(pool)
+runner = TableRunner(pool)
 runner.run(program.table)
 """
 

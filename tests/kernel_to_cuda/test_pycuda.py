@@ -295,7 +295,7 @@ def test_gpu_check_runs_to_its_end_on_the_fake_driver(driver: Path, tmp_path: Pa
 
 PLANTED = """
 from dataclasses import replace
-from isoform.lowering.kernel_to_cuda import emulated
+from isoform.testing.cuda_emulator import kernels as emulated
 right = emulated.emulate
 def wrong(kernels):
     return right([replace(k, source=k.source.replace({right!r}, {wrong!r})) for k in kernels])
