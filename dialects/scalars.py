@@ -279,6 +279,18 @@ def call(function: str, *args: Scalar) -> Expr:
     return Call(function, tuple(a if isinstance(a, Expr) else Const(a) for a in args))
 
 
+def factors(expr: Expr) -> list[Read] | None:
+    """The reads of a pure product, None for any other body."""
+    match expr:
+        case Read():
+            return [expr]
+        case Call("mul", (left, right)):
+            a, b = factors(left), factors(right)
+            return None if a is None or b is None else a + b
+        case _:
+            return None
+
+
 def children(node: Expr) -> Sequence[Expr]:
     """The direct sub-expressions."""
     match node:

@@ -29,10 +29,9 @@ from ...dialects.index import Index as Affine
 from ...dialects.index import iterators, row_major_strides
 from ...dialects.kernel import KernelOp, TiledProductOp
 from ...dialects.program import where
-from ...dialects.scalars import Read
+from ...dialects.scalars import Read, factors
 from ...dialects.schedule import tile_of, tiles_of
 from ...dialects.types import Array, tensor_type
-from ..algebra_to_kernel.match import factors
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
 from .contraction import Argument, Call
 from .emit import Emitter

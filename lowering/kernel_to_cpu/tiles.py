@@ -19,10 +19,9 @@ from ...dialects.graph import ConstantOp
 from ...dialects.index import Index as Affine
 from ...dialects.index import normalise, points
 from ...dialects.kernel import KernelOp, LoopsOp, physical
-from ...dialects.scalars import Read
+from ...dialects.scalars import Read, factors
 from ...dialects.schedule import tile_of
 from ...dialects.types import Array, tensor_type
-from ..algebra_to_kernel.match import factors
 from .access import Access, Point, Vector, compute_type, emit_index, read, rounded, store
 from .emit import Emitter
 from .isa import Isa

@@ -21,9 +21,8 @@ from xdsl.ir import SSAValue
 from ...dialects.algebra import OnesOp
 from ...dialects.index import Atom, FloorDiv, Index, normalise
 from ...dialects.kernel import KernelOp
-from ...dialects.scalars import Read
+from ...dialects.scalars import Read, factors
 from ...dialects.types import Tensor, element_of, shape_of
-from ..algebra_to_kernel.match import factors
 from ..kernel_to_cpu.nest import guards_of
 from .reads import address, operand_types, without_halo
 

@@ -26,7 +26,6 @@ from ...dialects.kernel import (
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scalars import Read
 from ...dialects.types import element_count, element_of, tensor_type, to_numpy
-from ..algebra_to_kernel.match import match_conv
 from .gather import print_gather
 from .libraries import conv_step, filter_data, filter_dims, gemm_step, remainder
 from .loops import print_loops
@@ -201,8 +200,7 @@ class _Builder:
 
     def _filter(self, op: ConvOp, value: SSAValue) -> int:
         """The buffer of a convolution's dense filter."""
-        found = match_conv(op.scopes[0])
-        assert found is not None
+        found = op.parameters
         dims = filter_dims(found)
         if (value, dims) not in self._of:
             constants = self.file.constants

@@ -136,15 +136,6 @@ def renaming(count: int, kept: Sequence[int]) -> list[Index]:
     return images
 
 
-def stays_inside(index: Sequence[Index], shape: Sequence[int], extents: Extents) -> bool:
-    """Whether a read never leaves the shape."""
-    for e, size in zip(index, shape, strict=True):
-        low, high = range_of(e, extents)
-        if low < 0 or high >= size:
-            return False
-    return True
-
-
 def guards_of(index: Sequence[Index], shape: Sequence[int], extents: Extents) -> list[Guard]:
     """Guards that say a read is inside the shape, where it can leave it."""
     found: list[Guard] = []

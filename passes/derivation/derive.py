@@ -221,8 +221,8 @@ def native_seconds(op: ScopeOp, prices: Prices) -> float:
     if found is None or not found.transposed:
         return math.inf
     macs = scope_work(op).flops / 2
-    moved = sum(byte_size(tensor_type(v)) for v in (found.data.source, op.result))
-    weights = byte_size(tensor_type(found.weights.source))
+    moved = sum(byte_size(tensor_type(v)) for v in (found.data, op.result))
+    weights = byte_size(tensor_type(found.weights))
     ways = conv_algorithms(Convolution.of(found), macs, prices.target, prices.costs.fitted)
     element = element_of(op.result)
     return min(prices.costs.seconds(way, element, weights, moved) for way in ways)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.canonical_types import Read, Scope, Source
-from ...dialects.index import flatten, iterators, normalise, row_major_strides
+from ...dialects.index import flatten, iterators, normalise, row_major_strides, stays_inside
 from ...lowering.algebra_to_kernel.iterator_table import (
     TABLE,
     LibraryKernel,
@@ -24,7 +24,7 @@ from ...lowering.targets import TARGETS, Target
 from ..conv_algorithms import Convolution, Estimate, conv_algorithms
 from ..cost import Costs
 from ..product import Product
-from .body import body_of, stays_inside
+from .body import body_of
 from .replace import scopes_of
 
 INFINITE = math.inf
