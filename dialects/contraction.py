@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from .canonical_types import Guard
 from .index import Index, stays_inside
 
 Extents = tuple[int, ...]
@@ -31,21 +32,13 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Condition:
-    """A guard: the product counts where 0 <= `index` < `extent`."""
-
-    index: Index
-    extent: int
-
-
-@dataclass(frozen=True)
 class Operand(Generic[R]):
     """What is read, where, of what shape; `guards` go with it. `read` is the form it came in."""
 
     read: R
     index: tuple[Index, ...]
     shape: Extents
-    guards: tuple[Condition, ...] = ()
+    guards: tuple[Guard, ...] = ()
 
     @cached_property
     def iterators(self) -> frozenset[int]:
@@ -100,7 +93,7 @@ class Contraction(Generic[R]):
 
 
 def with_guards(
-    first: Operand[R], second: Operand[R], guards: Sequence[Condition]
+    first: Operand[R], second: Operand[R], guards: Sequence[Guard]
 ) -> tuple[Operand[R], Operand[R]] | None:
     """Each guard with the operand that has all its iterators; None where one fits neither."""
     parts = [first, second]

@@ -23,7 +23,8 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from .algebra import OnesOp, ScopeOp
-from .contraction import GROUPS, Condition, Contraction, Extents, Operand, with_guards
+from .canonical_types import Guard
+from .contraction import GROUPS, Contraction, Extents, Operand, with_guards
 from .convolution import Convolution, Role, Roles, convolution_of
 from .scalars import factors
 from .scope_body import body_to_expr
@@ -51,7 +52,7 @@ def contraction_in(scope: ScopeOp) -> Contraction[int] | None:
         if outside != 0.0 and not operand.stays_inside(extents):
             return None
     guards = [
-        Condition(index, size)
+        Guard(index, size)
         for operand in operands
         if operand not in pair
         for index, size in zip(operand.index, operand.shape, strict=True)
@@ -91,12 +92,10 @@ class ContractionAttr(ParametrizedAttribute):
         """What makes it a convolution, if it is one."""
         if not self.dims.data:
             return None
-        data, _, filters, _, result = self.dims.data.split(" ")
-        parts = (_ints(part) for part in self.windows)
+        data, _, filters, _, result = map(_parsed, self.dims.data.split(" "))
+        strides, dilations, pads = map(_ints, self.windows)
         groups, transposed = self.groups.data, bool(self.transposed.data)
-        return Convolution(
-            *(_parsed(text) for text in (data, filters, result)), *parts, groups, transposed
-        )
+        return Convolution(data, filters, result, strides, dilations, pads, groups, transposed)
 
     def group(self, name: str) -> tuple[int, ...]:
         """The iterators of a group: batch, m, n or k."""

@@ -241,7 +241,7 @@ class ContractionKernelOp(KernelOp):
         schedule: Mapping[str, Attribute] | None = None,
     ):
         super().__init__(inputs, body, result_type, schedule)
-        self.properties |= self.expected(body)
+        self.properties |= _properties(self.expected(body))
 
     @classmethod
     def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
@@ -249,15 +249,14 @@ class ContractionKernelOp(KernelOp):
         raise NotImplementedError
 
     @classmethod
-    def expected(cls, body: Region) -> dict[str, Attribute]:
-        """The attribute that a region gives, as properties: none where it is no contraction."""
+    def expected(cls, body: Region) -> ContractionAttr | None:
+        """The attribute that a region gives; None where the op cannot compute its first scope."""
         scopes = _scopes(body)
-        found = cls.contraction_of(scopes[0]) if scopes else None
-        return {} if found is None else {"contraction": found}
+        return cls.contraction_of(scopes[0]) if scopes else None
 
     def verify_(self) -> None:
         super().verify_()
-        expected = self.expected(self.body).get("contraction")
+        expected = self.expected(self.body)
         if expected is None:
             raise VerifyException(f"{self.name}: the first scope is {self.UNFIT}")
         if self.contraction != expected:
@@ -276,10 +275,14 @@ class ContractionKernelOp(KernelOp):
     @classmethod
     def parse_contraction(cls, parser: Parser, body: Region) -> dict[str, Attribute]:
         if parser.parse_optional_keyword("contraction") is None:
-            return cls.expected(body)
+            return _properties(cls.expected(body))
         scopes = _scopes(body)
         names = scopes[0].names if scopes else ()
-        return {"contraction": ContractionAttr.parse_named(parser, names)}
+        return _properties(ContractionAttr.parse_named(parser, names))
+
+
+def _properties(contraction: ContractionAttr | None) -> dict[str, Attribute]:
+    return {} if contraction is None else {"contraction": contraction}
 
 
 def _scopes(body: Region) -> list[ScopeOp]:

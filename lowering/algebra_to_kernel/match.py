@@ -97,8 +97,11 @@ def gemm_of(scope: ScopeOp, found: ContractionAttr, strides: Strides) -> GemmMat
     first, second = flats
 
     def axes(group: tuple[int, ...]) -> list[Axis]:
-        parts = ((scope.extents[k], *(f.coefficient(k) for f in (*flats, out))) for k in group)
-        return [Axis(*part, (k,)) for k, part in zip(group, parts, strict=True)]
+        return [
+            Axis(n, first.coefficient(k), second.coefficient(k), out.coefficient(k), (k,))
+            for k, n in enumerate(scope.extents)
+            if k in group
+        ]
 
     m, more_rows = _peel(axes(rows), ("a", "out"))
     n, more_columns = _peel(axes(columns), ("b", "out"), last=True)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialects.canonical_types import Scope
 from ...dialects.index import Index
-from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from ...lowering.algebra_to_kernel.table import Match, matches
 from .basis import rank
 from .body import Body, body_of, rows_of
 from .price import Priced, Prices

@@ -16,7 +16,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING, Floats
-from ...lowering.algebra_to_kernel.iterator_table import TABLE, matches
+from ...lowering.algebra_to_kernel.table import TABLE, matches
 from . import merges, rules, side_by_side, traversals
 from .body import Body, body_of
 from .by_hand import apply_rule, find_scope, replace_op

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ...dialects.canonical_types import Read, Scope, Source
 from ...dialects.index import flatten, iterators, normalise, row_major_strides, stays_inside
-from ...lowering.algebra_to_kernel.iterator_table import (
+from ...lowering.algebra_to_kernel.table import (
     TABLE,
     LibraryKernel,
     Match,
@@ -113,7 +113,7 @@ class Prices:
         """A library call and the layout kernels before it."""
         found = match.contraction
         seconds, weights, moved = 0.0, 0, self.bytes_of(found.scope)
-        for place, read in enumerate((found.first, found.second)):
+        for place, read in enumerate((found.first.read, found.second.read)):
             known = self.constant(read.source)
             if not match.direct[place] and not known:
                 seconds += self.copy(read, match, place)
@@ -143,9 +143,7 @@ class Prices:
     def copy(self, read: Read, match: Match, place: int) -> float:
         """A layout kernel: the distance of an operand from what the library takes."""
         found = match.contraction
-        used = frozenset[int]().union(*(e.iterators for e in read.index))
-        for guard in found.guards[place]:
-            used |= guard.index.iterators
+        used = found.operands[place].uses
         windows = {w.inner for w in match.windows} if place == 0 else set[int]()
         points = math.prod(found.extents[k] for k in used - windows)
         moved = points * _width(read.source) + min(

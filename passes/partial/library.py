@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialects.canonical_types import Scope
-from ...lowering.algebra_to_kernel.iterator_table import matches
+from ...lowering.algebra_to_kernel.table import matches
 from ..derivation.instantiate import instantiate
 from ..derivation.price import Prices
 from .operators import gathered

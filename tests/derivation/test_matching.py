@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import f32
 
 from isoform.dialects.canonical_types import Guard, Leaf, Read, Scope, leaf
 from isoform.dialects.index import Index, flatten, iterators, row_major_strides
-from isoform.lowering.algebra_to_kernel.iterator_table import Match, matches
+from isoform.lowering.algebra_to_kernel.table import Match, matches
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import scopes_of
@@ -85,7 +85,7 @@ def test_an_iterator_in_no_group_is_no_contraction() -> None:
 
 
 def test_a_new_kernel_joins_by_one_entry() -> None:
-    from isoform.lowering.algebra_to_kernel.iterator_table import ANY, LibraryKernel
+    from isoform.lowering.algebra_to_kernel.table import ANY, LibraryKernel
 
     rank_one = LibraryKernel("outer", {"batch": (0, 0), "m": ANY, "n": ANY, "k": (0, 0)})
     m, n = iterators(2)
@@ -118,7 +118,7 @@ def check_views(match: Match) -> None:
     letters = {k: chr(ord("a") + n) for n, k in enumerate(order)}
     views, names, values = [], [], []
     for place in (0, 1):
-        read = (contraction.first, contraction.second)[place]
+        read = contraction.operands[place].read
         data = rng.integers(-4, 5, read.source.shape).astype(np.float64)
         flat = flatten(read.index, row_major_strides(read.source.shape))
         own = [k for k in order if flat.coefficient(k) != 0]

@@ -6,7 +6,7 @@ from xdsl.parser import Parser
 from isoform.compiler.registry import make_context
 from isoform.dialects.program import main_of
 from isoform.dialects.weights_only import weights_only
-from isoform.lowering.algebra_to_kernel.iterator_table import matches
+from isoform.lowering.algebra_to_kernel.table import matches
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile

@@ -5,7 +5,7 @@ Exact: all programs are evaluated modulo primes at every output position, at sma
 
 import pytest
 
-from isoform.lowering.algebra_to_kernel.iterator_table import matches
+from isoform.lowering.algebra_to_kernel.table import matches
 from isoform.passes.derivation.instantiate import instantiate
 from isoform.passes.derivation.price import Prices
 from isoform.passes.derivation.replace import Replacer, Roots, scopes_of

@@ -20,7 +20,7 @@ from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program, keep_names, main_of, pipeline_of
 from isoform.dialects.types import Array
 from isoform.dialects.weights_only import weights_only
-from isoform.lowering.algebra_to_kernel.iterator_table import Match
+from isoform.lowering.algebra_to_kernel.table import Match
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile
