@@ -20,7 +20,7 @@ from ...dialects.types import Array, Tensor, shape_of, tensor_type
 from ..algebra_to_kernel.match import Axis, gemm_of
 from ..kernel_to_cpu.contraction import strides_in
 from .reads import without_halo
-from .source import Conv, ConvTensor, Fused, Gemm, Matrix
+from .source import ConvCall, ConvTensor, Fused, Gemm, GemmOperand
 
 Number = Callable[[SSAValue], int]
 
@@ -45,7 +45,7 @@ def gemm_step(op: GemmOp, number: Number) -> Gemm | None:
         return None
     offset = physical(op.type)[1]
     row_stride = m.out if m.extent > 1 else n.extent
-    c = Matrix(number(op.result), offset, m.extent, n.extent, row_stride, batch.out, False)
+    c = GemmOperand(number(op.result), offset, m.extent, n.extent, row_stride, batch.out, False)
     return Gemm(a, b, c, m.extent, n.extent, k.extent, batch.extent, "float")
 
 
@@ -56,23 +56,23 @@ def _same_shape(op: KernelOp) -> bool:
 
 def _matrix(
     buffer: int, offset: int, size: tuple[int, int], strides: tuple[int, int], batch: int
-) -> Matrix | None:
+) -> GemmOperand | None:
     """A matrix read with these strides: one of them must be 1 (or its extent)."""
     (rows, columns), (down, across) = size, strides
     if columns == 1 or across == 1:
         stride = down if rows > 1 else columns
         if columns == 1 and rows > 1 and down != 1 and across != 1:
-            return Matrix(buffer, offset, rows, columns, down, batch, False)
-        return Matrix(buffer, offset, rows, columns, max(stride, columns), batch, False)
+            return GemmOperand(buffer, offset, rows, columns, down, batch, False)
+        return GemmOperand(buffer, offset, rows, columns, max(stride, columns), batch, False)
     if rows == 1 or down == 1:
-        return Matrix(buffer, offset, columns, rows, across, batch, True)
+        return GemmOperand(buffer, offset, columns, rows, across, batch, True)
     return None
 
 
 # --- convolution --------------------------------------------------------------------------------
 
 
-def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) -> Conv | None:
+def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) -> ConvCall | None:
     """The convolution as cuDNN computes it; None where its padding is not the same on both sides.
 
     Args:
@@ -87,7 +87,7 @@ def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) ->
     weights = number_of_filter(op, found, filter_)
     dims = filter_dims(found)
     dense = ConvTensor(weights, 0, dims, _dense(dims))
-    return Conv(
+    return ConvCall(
         _described(data, number, found.data_order),
         dense,
         _described(op.result, number, found.out_order),

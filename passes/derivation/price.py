@@ -38,7 +38,7 @@ class Priced:
     choices: tuple[tuple[Scope, Match], ...] = ()
 
 
-class Prices:
+class ScopePrices:
     """Prices of scopes on a target; each scope is matched and priced once.
 
     Args:

@@ -8,9 +8,9 @@ from isoform.dialects.canonical_types import Guard, Leaf, Read, Scope, leaf
 from isoform.dialects.index import Index, flatten, iterators, row_major_strides
 from isoform.lowering.algebra_to_kernel.table import Match, matches
 from isoform.passes.derivation.body import build
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import scopes_of
-from isoform.passes.derivation.search import Searcher, Settings
+from isoform.passes.derivation.search import DerivationSettings, Searcher
 from isoform.testing.derivation_cases import all_cases, conv
 
 
@@ -99,7 +99,7 @@ CASES = {c.name: c for c in all_cases()}
 @pytest.mark.parametrize("name", ["conv3x3", "transposed-delta", "conv1x1", "gcn-lines"])
 def test_direct_products_are_what_strided_views_give(name: str) -> None:
     """Every direct gemm match of the states runs through real views of the operands' buffers."""
-    states = Searcher(Prices(), Settings(depth=2)).search(CASES[name].small).states
+    states = Searcher(ScopePrices(), DerivationSettings(depth=2)).search(CASES[name].small).states
     scopes = sorted({s for x in states for s in scopes_of(x.roots)}, key=lambda s: s.token)
     ran = 0
     for scope in scopes:
