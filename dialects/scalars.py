@@ -86,6 +86,7 @@ _FUNCTION_LIST: tuple[Function, ...] = (
     Function("abs", 1, np.abs, _m.AbsFOp, _m.AbsIOp),
     Function("exp", 1, np.exp, _m.ExpOp),
     Function("log", 1, np.log, _m.LogOp),
+    Function("log1p", 1, np.log1p, _m.Log1pOp),
     Function("sqrt", 1, np.sqrt, _m.SqrtOp),
     Function("rsqrt", 1, lambda x: 1 / np.sqrt(x), _m.RsqrtOp),
     Function("tanh", 1, np.tanh, _m.TanhOp),
