@@ -48,6 +48,7 @@ DIALECTS: tuple[tuple[str, DialectFactory], ...] = (
     ("graph", _dialect("dialects.graph:GRAPH")),
     ("algebra", _dialect("dialects.algebra:ALGEBRA")),
     ("kernel", _dialect("dialects.kernel:KERNEL")),
+    ("nest", _dialect("dialects.nest:NEST")),
 )
 
 _BY_HAND = "passes.derivation.hand_passes"
@@ -99,10 +100,15 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("tune", _pass("passes.tuning:Tune")),
     ("join-buffers", _pass("passes.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
+    ("kernel-to-nest", _pass("lowering.kernel_to_nest:KernelToNest")),
     ("verify-equivalence", _pass("passes.verify_equivalence:VerifyEquivalence")),
 )
 
-TARGETS: tuple[tuple[str, TargetFactory], ...] = (("cuda", _target("compiler.cuda:CudaTarget")),)
+TARGETS: tuple[tuple[str, TargetFactory], ...] = (
+    ("cuda", _target("compiler.cuda:CudaTarget")),
+    ("nest-cuda", _target("compiler.nest:NestCudaTarget")),
+    ("nest-llvm", _target("compiler.nest:NestLlvmTarget")),
+)
 
 UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES), all_targets=dict(TARGETS))
 

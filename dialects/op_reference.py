@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,36 +73,17 @@ def evaluate_graph_op(
     if not type(op).has_scopes():
         pairs = zip(op.reference(*operands), op.results, strict=True)
         return [arithmetic.tensor(np.asarray(a), tensor_type(r).element_type) for a, r in pairs]
-    steps = Steps.of(op)
-    arrays = steps.evaluate(operands, arithmetic)
-    steps.drop()
+    build = ScopeBuilder()
+    found = op.as_scopes(build, *(Source(v) for v in op.operands))
+    results = [found] if isinstance(found, Source) else list(found)
+    values: Values = dict(zip(op.operands, operands, strict=True))
+    for step in build.ops:
+        arrays = evaluate_op(step, [values[v] for v in step.operands], {}, arithmetic)
+        values.update(zip(step.results, arrays, strict=True))
+    arrays = [values[r.value] for r in results]
+    for step in reversed(build.ops):
+        step.drop_all_references()
     return arrays
-
-
-@dataclass(frozen=True)
-class Steps:
-    """The scopes that a graph op is, inserted nowhere; call `drop` when done."""
-
-    op: GraphOp
-    ops: Sequence[Operation]
-    results: Sequence[Source]
-
-    @staticmethod
-    def of(op: GraphOp) -> Steps:
-        build = ScopeBuilder()
-        found = op.as_scopes(build, *(Source(v) for v in op.operands))
-        return Steps(op, build.ops, [found] if isinstance(found, Source) else list(found))
-
-    def evaluate(self, operands: Sequence[Array], arithmetic: Arithmetic) -> list[Array]:
-        values: Values = dict(zip(self.op.operands, operands, strict=True))
-        for step in self.ops:
-            arrays = evaluate_op(step, [values[v] for v in step.operands], {}, arithmetic)
-            values.update(zip(step.results, arrays, strict=True))
-        return [values[r.value] for r in self.results]
-
-    def drop(self) -> None:
-        for step in reversed(self.ops):
-            step.drop_all_references()
 
 
 def rebuild_extern(op: Operation) -> Operation:
@@ -269,43 +249,31 @@ def gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
 
 
 def _window(read: Read, array: Array, points: Sequence[Any]) -> Array | None:
-    """A view of what is read, where each dim is read at one place, or along an iterator of its own.
+    """A view of what is read, where each dim is read along an iterator of its own and in bounds.
 
-    All in bounds. The points of an iterator are consecutive numbers along one axis of the grid.
+    The points of an iterator are consecutive numbers along one axis of the grid.
     """
     slices: list[slice] = []
     axes: list[int] = []
-    rank = 0
     for e, size in zip(read.index, array.shape, strict=True):
-        places = [np.asarray(points[k]) for k in e.iterators]
-        if not any(place.ndim for place in places):
-            at = int(e.evaluate(points))
-            if not 0 <= at < size:
-                return None
-            slices.append(slice(at, at + 1))
-            axes.append(-1)
-            continue
         if e.constant or len(e.terms) != 1 or e.has_floor or e.terms[0][1] != 1:
             return None
-        (place,) = places
-        if not place.size or place.flat[0] < 0 or place.flat[-1] >= size:
+        (iterator,) = e.iterators
+        place = np.asarray(points[iterator])
+        if not place.ndim or not place.size or place.flat[0] < 0 or place.flat[-1] >= size:
             return None
         slices.append(slice(int(place.flat[0]), int(place.flat[-1]) + 1))
         axes.append(int(np.argmax(place.shape)))
-        rank = place.ndim
-    moving = [axis for axis in axes if axis >= 0]
-    if not moving or len(set(moving)) < len(moving):
+    if not axes or len(set(axes)) < len(axes):
         return None
-    shape = [1] * rank
+    shape = [1] * np.ndim(points[next(iter(read.index[0].iterators))])
     for axis, part in zip(axes, slices, strict=True):
-        if axis >= 0:
-            shape[axis] = part.stop - part.start
+        shape[axis] = part.stop - part.start
     order = sorted(range(len(axes)), key=lambda k: axes[k])
     return array[tuple(slices)].transpose(order).reshape(shape)
 
 
 __all__ = [
-    "Steps",
     "evaluate_op",
     "evaluate_scope",
     "gather",

@@ -11,12 +11,19 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 
-from ...dialects.contraction_attr import ConvParameters
 from ...dialects.errors import UserError
 from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, physical
 from ...dialects.program import where
 from ...dialects.types import Array, shape_of, tensor_type
-from ..algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
+from ..algebra_to_kernel.match import (
+    Axis,
+    ConvMatch,
+    GemmMatch,
+    Strides,
+    match_conv,
+    match_gemm,
+    row_major,
+)
 from . import conv, gemm
 from .access import Point, Vector
 from .emit import Emitter
@@ -67,7 +74,7 @@ def _epilogue(
     scopes = op.scopes
     if len(scopes) == 1:
         return None, []
-    plan = _shared_plan(op)
+    plan = shared_plan(op)
     arguments = list(op.body.block.args)
     used = {r.source for scope in plan.scopes[1:] for r in scope.reads}
     extras = [arg for arg in arguments if arg in used]
@@ -95,12 +102,13 @@ def _epilogue(
     return Epilogue(len(extras), emit), outer
 
 
-def _shared_plan(op: KernelOp) -> NestPlan:
+def shared_plan(op: KernelOp) -> NestPlan:
+    """The nest of all scopes over the first one's traversal."""
     loops = sum(1 for n in op.scopes[0].traversal if n != 1)
     return plan_nest(op.scopes, loops)
 
 
-def _loop_numbers(op: KernelOp) -> dict[int, int]:
+def loop_numbers(op: KernelOp) -> dict[int, int]:
     """Nest iterator of each traversal iterator of the first scope (extent-1 ones have none)."""
     loops = [k for k, n in enumerate(op.scopes[0].traversal) if n != 1]
     return {k: number for number, k in enumerate(loops)}
@@ -111,10 +119,12 @@ def _loop_numbers(op: KernelOp) -> dict[int, int]:
 
 def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
     """The calls that compute a matrix product with its epilogue."""
-    found = gemm_in(op)
-    spec = _gemm_spec(found)
+    found = match_gemm(op.scopes[0], strides_in(op))
+    if found is None:
+        raise UserError("the operands' layouts fit no gemm", where=where(op))
+    spec = gemm_spec(found)
     epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
-    a, b = (op.outer(read.source) for read in (found.a, found.b))
+    a, b = (operand_of(op, read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
     schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
     schedule = replace(schedule, past_caches=past_caches(op.type, isa))
@@ -122,19 +132,10 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[C
     if matrix is None:
         right = Argument(b, offset=found.b_offset)
     else:
-        right = Argument(data=gemm.pack_b(_matrix(matrix, found), spec, schedule, isa))
+        right = Argument(data=gemm.pack_b(matrix_of(matrix, found), spec, schedule, isa))
     left = Argument(a, offset=found.a_offset)
     out = Argument(op.result, offset=physical(op.type)[1])
     return [Call(code, (left, right, *(Argument(v) for v in extras), out))]
-
-
-def gemm_in(op: GemmOp) -> GemmMatch:
-    """The product's operands as strided ranges. Raises UserError where the layouts allow none."""
-    assert op.contraction is not None
-    found = gemm_of(op.scopes[0], op.contraction, strides_in(op))
-    if found is None:
-        raise UserError("the operands' layouts fit no gemm", where=where(op))
-    return found
 
 
 def strides_in(op: KernelOp) -> Strides:
@@ -167,18 +168,28 @@ def _number(attribute: Attribute | None) -> int | None:
 
 def conv_schedules(op: ConvOp, isa: Isa) -> list[tuple[int, int]]:
     """Register blocks (rows, vectors) worth comparing with the default one."""
-    found = op.parameters
-    spec = _conv_spec(op, found, _parts(found)[0])
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    part = _parts(found)[0]
+    spec = _conv_spec(op, found, part, operand_of(op, found.data.source))
     return [(c.rows, c.vectors) for c in conv.candidates(spec, isa)[1:]]
 
 
 def gemm_schedules(op: GemmOp, isa: Isa) -> list[tuple[int, int]]:
     """Register blocks (rows, vectors) worth comparing with the default one."""
-    candidates = gemm.candidates(_gemm_spec(gemm_in(op)), isa, constant_b=True)
+    found = match_gemm(op.scopes[0], strides_in(op))
+    assert found is not None
+    candidates = gemm.candidates(gemm_spec(found), isa, constant_b=True)
     return [(c.rows, c.vectors) for c in candidates[1:]]
 
 
-def _gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
+def operand_of(op: KernelOp, argument: SSAValue) -> SSAValue:
+    """The operand that an argument of the region stands for."""
+    return op.inputs[list(op.body.block.args).index(argument)]  # pyright: ignore
+
+
+def gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
+    """Sizes and strides of a matched product."""
     axes = (*found.batch, found.m, found.n, found.k)
     batch = tuple(axis.extent for axis in found.batch)
     a = tuple(axis.a for axis in (*found.batch, found.m, found.k))
@@ -188,7 +199,7 @@ def _gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
     return gemm.GemmSpec(batch, found.m.extent, found.n.extent, found.k.extent, a, b, c)
 
 
-def _matrix(data: Array, found: GemmMatch) -> Array:
+def matrix_of(data: Array, found: GemmMatch) -> Array:
     """The constant right operand as [*batch, k, n], whatever order its buffer has."""
     flat = np.ascontiguousarray(data).ravel()[found.b_offset :]
     axes: list[Axis] = [*found.batch, found.k, found.n]
@@ -199,11 +210,11 @@ def _matrix(data: Array, found: GemmMatch) -> Array:
 
 def _column_iterator(op: GemmOp, found: GemmMatch) -> int:
     iterators = found.n.iterators
-    return _loop_numbers(op)[iterators[0]] if len(iterators) == 1 else -1
+    return loop_numbers(op)[iterators[0]] if len(iterators) == 1 else -1
 
 
 def _gemm_coordinates(op: GemmOp, found: GemmMatch) -> Coordinates:
-    numbers = _loop_numbers(op)
+    numbers = loop_numbers(op)
     extents = op.scopes[0].extents
 
     def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
@@ -245,12 +256,13 @@ class _Part:
 
 def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
     """The calls that compute a convolution with its epilogue: one for each part."""
-    found = op.parameters
-    weights = _weights(constants[op.outer(found.weights)], found)
+    found = match_conv(op.scopes[0])
+    assert found is not None
+    weights = _weights(constants[operand_of(op, found.weights.source)], found)
     return [_part_call(op, found, part, weights, isa) for part in _parts(found)]
 
 
-def _parts(found: ConvParameters) -> list[_Part]:
+def _parts(found: ConvMatch) -> list[_Part]:
     spatial = range(len(found.kernel))
     if not found.transposed:
         ones = tuple(1 for _ in spatial)
@@ -261,9 +273,7 @@ def _parts(found: ConvParameters) -> list[_Part]:
     return [_Part(*zip(*choice, strict=True)) for choice in itertools.product(*classes)]  # pyright: ignore
 
 
-def _residues(
-    found: ConvParameters, k: int
-) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
+def _residues(found: ConvMatch, k: int) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
     """Residue classes of the output places in one dim of a transposed convolution.
 
     Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is whole:
@@ -282,21 +292,21 @@ def _residues(
     return classes
 
 
-def _weights(data: Array, found: ConvParameters) -> Array:
+def _weights(data: Array, found: ConvMatch) -> Array:
     """The constant weights as [f, c, *kernel], whatever order their dims have."""
     spatial = len(found.kernel)
-    position: dict[str | int, int] = {d: k for k, d in enumerate(found.filter_dims) if d != "_"}
+    position: dict[str | int, int] = {d: k for k, d in enumerate(found.weight_dims) if d != "one"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
     rest = [k for k in range(data.ndim) if k not in order]
     shape = (found.features, found.channels_per_group, *found.kernel)
     return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape), dtype=np.float32)
 
 
-def _part_call(op: ConvOp, found: ConvParameters, part: _Part, weights: Array, isa: Isa) -> Call:
-    data = op.outer(found.data)
-    spec = _conv_spec(op, found, part)
+def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: Isa) -> Call:
+    data = operand_of(op, found.data.source)
+    spec = _conv_spec(op, found, part, data)
     chosen = _select_taps(weights, part)
-    vector = _loop_numbers(op).get(found.out_order[1], -1)
+    vector = loop_numbers(op).get(found.out_order[1], -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
     schedule = _scheduled(op, conv.candidates(spec, isa))
     if spec.groups == 1:  # else a group's channels may start within a line
@@ -325,8 +335,8 @@ def _in_order(value: SSAValue, order: Sequence[int]) -> tuple[tuple[int, ...], i
     return tuple(strides[dim] for dim in order), offset, size
 
 
-def _conv_spec(op: ConvOp, found: ConvParameters, part: _Part) -> conv.ConvSpec:
-    in_strides, _, _ = _in_order(op.outer(found.data), found.data_order)
+def _conv_spec(op: ConvOp, found: ConvMatch, part: _Part, data: SSAValue) -> conv.ConvSpec:
+    in_strides, _, _ = _in_order(data, found.data_order)
     out_strides, _, _ = _in_order(op.result, found.out_order)
     size = found.sizes
     out = tuple(-(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size)))
@@ -359,8 +369,8 @@ def _select_taps(weights: Array, part: _Part) -> Array:
     return np.ascontiguousarray(weights)
 
 
-def _conv_coordinates(op: ConvOp, found: ConvParameters, part: _Part) -> Coordinates:
-    numbers = _loop_numbers(op)
+def _conv_coordinates(op: ConvOp, found: ConvMatch, part: _Part) -> Coordinates:
+    numbers = loop_numbers(op)
     images, _, *spatial = found.out_order
 
     def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:

@@ -61,7 +61,7 @@ def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
     types = {arg: tensor_type(v) for arg, v in zip(op.body.block.args, op.inputs, strict=True)}
     plan = plan_nest(op.scopes, shared_loops(op.scopes))
     plan = merge_loops(plan, op.type, types)  # pyright: ignore[reportArgumentType]
-    lanes = isa.lanes(_widest(op))
+    lanes = isa.lanes(widest(op))
     body = _body(op, plan, isa, lanes)
     module = Module()
 
@@ -88,7 +88,7 @@ def _body(op: LoopsOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
     return Points(op, plan, vector, isa, lanes)
 
 
-def _widest(op: LoopsOp) -> Type:
+def widest(op: LoopsOp) -> Type:
     """The element type that decides how many lanes a vector has."""
     tensors = [*op.inputs, *(scope.result for scope in op.scopes)]
     elements = [tensor_type(v).element_type for v in tensors]
@@ -115,7 +115,7 @@ class _Rows:
         rows = [math.prod(self.plan.extents[k] for k in scope.own) for scope in self.plan.scopes]
         size = 8 * max(rows) + sum(4 * n for n in rows[:-1] if n > 1)
         small = size * TOGETHER <= MOST_BYTES and byte_size(self.op.type) <= MOST_RESULT
-        return TOGETHER if small and self.plan.shared and len(_stages(self.plan.scopes)) > 1 else 1
+        return TOGETHER if small and self.plan.shared and len(stages(self.plan.scopes)) > 1 else 1
 
     def emit(self, b: Emitter, buffers: Buffers, result: Value, low: Index, high: Index) -> None:
         rows: dict[SSAValue, Row] = {
@@ -144,7 +144,7 @@ class _Rows:
         low, high = bounds
         with b.loop(low, high, self.together) as first:
             count = b.minimum(b.sub(high, first), self.together)
-            for scopes in _stages(self.plan.scopes):
+            for scopes in stages(self.plan.scopes):
                 with b.loop(0, count, unroll=1) as k:
                     here = replace(
                         buffers,
@@ -226,7 +226,7 @@ class _Rows:
             store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
 
 
-def _stages(scopes: Sequence[ScopePlan]) -> list[list[ScopePlan]]:
+def stages(scopes: Sequence[ScopePlan]) -> list[list[ScopePlan]]:
     """The scopes up to each summation, and the rest."""
     stages: list[list[ScopePlan]] = [[]]
     for scope in scopes:

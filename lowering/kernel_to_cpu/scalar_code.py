@@ -97,7 +97,6 @@ EMIT: dict[str, Emit] = {
     "abs": _absolute,
     "exp": lambda b, a: mathlib.exp(b, a[0]),
     "log": lambda b, a: mathlib.log(b, a[0]),
-    "log1p": lambda b, a: mathlib.log1p(b, a[0]),
     "tanh": lambda b, a: mathlib.tanh(b, a[0]),
     "erf": lambda b, a: mathlib.erf(b, a[0]),
     "sqrt": _intrinsic("sqrt"),
@@ -132,7 +131,7 @@ def emit_body(
     for op in block.ops:
         if op.results:
             with b.flags(written or CONTRACTION if summed and op.results[0] is result else written):
-                values[op.results[0]] = _emit(b, op, values, lanes)
+                values[op.results[0]] = emit_op(b, op, values, lanes)
     return values[result]
 
 
@@ -143,7 +142,8 @@ def _is_fast(block: Block) -> bool:
     return kernel is not None and FAST_MATH in kernel.attributes
 
 
-def _emit(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: int) -> Value:
+def emit_op(b: Emitter, op: Operation, values: Mapping[SSAValue, Value], lanes: int) -> Value:
+    """Emit one op of a body on its operands' values, all with `lanes` lanes."""
     target = compute_type(op.results[0].type)
     if isinstance(op, arith.ConstantOp):
         return constant(target.vector(lanes), _literal(op))

@@ -21,8 +21,9 @@ from xdsl.ir import SSAValue
 from ...dialects.algebra import OnesOp
 from ...dialects.index import Atom, FloorDiv, Index, normalise
 from ...dialects.kernel import KernelOp
-from ...dialects.scalars import Read, factors
+from ...dialects.scalars import Read
 from ...dialects.types import Tensor, element_of, shape_of
+from ..algebra_to_kernel.match import factors
 from ..kernel_to_cpu.nest import guards_of
 from .reads import address, operand_types, without_halo
 
@@ -40,7 +41,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class MatrixProduct:
+class Contraction:
     """out[batch, rows, columns] = sum over depth of a[batch, rows, depth] b[batch, depth, columns].
 
     Iterators are numbered: those of the scope without extents of 1 (split ones twice); each group
@@ -63,7 +64,7 @@ class MatrixProduct:
         return math.prod(self.extents[k] for k in group)
 
 
-def match_contraction(op: KernelOp) -> MatrixProduct | None:
+def match_contraction(op: KernelOp) -> Contraction | None:
     """The op's first scope as a tiled product; None if rows, columns or depth are one place."""
     scope = op.scopes[0]
     reads = factors(scope.expr())
@@ -195,7 +196,7 @@ class _Matcher:
         guards = guards_of(index, type_.get_shape(), tuple(self.extents), None, 0.0)
         return Side(read.source, index, address(index, type_), guards)
 
-    def run(self) -> MatrixProduct | None:
+    def run(self) -> Contraction | None:
         sides = [self._side(read) for read in self.pair]
         traversal = self._moved([Index.iterator(k) for k in range(self.rank)])
         out = address(traversal, without_halo(self.op.type))
@@ -207,7 +208,7 @@ class _Matcher:
 
     def _arranged(
         self, a: Side, b: Side, traversal: tuple[Index, ...], out: Index
-    ) -> MatrixProduct | None:
+    ) -> Contraction | None:
         """The contraction with these sides; None unless results next to each other are columns."""
         for read in self.ones:
             index = self._moved(read.index)
@@ -226,7 +227,7 @@ class _Matcher:
         if nearest not in columns and nearest not in batch:
             return None
         depth = _depth_order(range(self.outer, len(self.extents)), a, b)
-        return MatrixProduct(
+        return Contraction(
             tuple(self.names),
             tuple(self.extents),
             traversal,

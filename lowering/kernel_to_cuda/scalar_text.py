@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
@@ -144,7 +144,7 @@ def print_body(
     for op in block.ops:
         if not op.results:
             continue
-        text = _print(op, values, into)
+        text = print_op(op, values, into)
         (result,) = op.results
         shared = len(list(result.uses)) > 1 and not isinstance(op, arith.ConstantOp)
         last = block.last_op is not None and result is block.last_op.operands[0]
@@ -163,7 +163,8 @@ def _named(text: Text, value: SSAValue, into: Body, fresh: Callable[[str], str])
     return Text(name)
 
 
-def _print(op: Operation, values: dict[SSAValue, Text], into: Body) -> Text:
+def print_op(op: Operation, values: Mapping[SSAValue, Text], into: Body) -> Text:
+    """The value of one op of a body on the texts of its operands."""
     result = op.results[0].type
     if isinstance(op, arith.ConstantOp):
         assert isinstance(op.value, FloatAttr | IntegerAttr)

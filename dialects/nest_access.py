@@ -1,0 +1,368 @@
+"""The ops of the nest dialect that access buffers, and what stands at the place of iterators.
+
+nest.py has the loops and the dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import (
+    AffineMapAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    UnitAttr,
+    f64,
+    i64,
+)
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir.affine import AffineMap
+from xdsl.irdl import (
+    AnyAttr,
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser, UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
+
+from . import nest_text as text
+from .index import Index, from_affine
+
+REDUCTIONS = ("sum", "prod", "max", "min", "numeric_max", "numeric_min", "or")
+"""`numeric_max` and `numeric_min` may lose a NaN: one instruction where `max` takes three."""
+
+LOOP = "nest.for"
+
+Guard = tuple[Index, int]
+"""A bound: an expression that must be at least 0 and less than a size."""
+
+
+@lru_cache(maxsize=1 << 14)
+def map_of(results: tuple[Index, ...], count: int) -> AffineMapAttr:
+    """Expressions over so many iterators as an attribute."""
+    return AffineMapAttr(AffineMap(count, 0, tuple(e.to_affine() for e in results)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _indices_of(map_: AffineMapAttr) -> tuple[Index, ...]:
+    return tuple(from_affine(e) for e in map_.data.results)
+
+
+def integer(value: int) -> IntegerAttr:
+    """A number as an attribute."""
+    return IntegerAttr(value, i64)
+
+
+def numbers_in(attribute: DenseArrayBase) -> list[int]:
+    """The integers of an attribute."""
+    return [int(n) for n in attribute.get_values()]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def sizes_of(guards: Sequence[Guard]) -> DenseArrayBase:
+    """The sizes of guards as an attribute."""
+    return DenseArrayBase.from_list(i64, [n for _, n in guards])
+
+
+class PlacedOp(IRDLOperation):
+    """What depends on where loops are: expressions over their iterators, `places`."""
+
+    places = var_operand_def(IndexType)
+    map = prop_def(AffineMapAttr)
+
+    @property
+    def indices(self) -> tuple[Index, ...]:
+        """The expressions; iterator k is `places[k]`."""
+        return _indices_of(self.map)
+
+    def replace_places(self, places: Sequence[SSAValue], indices: Sequence[Index]) -> None:
+        """Put other expressions, over other iterators, in place of these."""
+        fixed = len(self.operands) - len(self.places)
+        self.operands = [*self.operands[:fixed], *places]
+        self.properties["map"] = map_of(tuple(indices), len(places))
+
+    def verify_(self) -> None:
+        if self.map.data.num_dims != len(self.places):
+            raise VerifyException(f"{self.name}: the map needs one iterator for each of its dims")
+        owners = (p.owner.parent_op() for p in self.places if isinstance(p.owner, Block))
+        loops = [owner for owner in owners if owner is not None and owner.name == LOOP]
+        if len(loops) < len(self.places):
+            raise VerifyException(f"{self.name}: addresses are over iterators of loops")
+
+
+class AccessOp(PlacedOp):
+    """What accesses a buffer: the first expression is the element, the others are guards."""
+
+    sizes = prop_def(DenseArrayBase)
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """What must hold for the element to be there."""
+        return tuple(zip(self.indices[1:], numbers_in(self.sizes), strict=True))
+
+    def keep_guards(self, kept: Sequence[Guard]) -> None:
+        """Drop the other guards."""
+        if len(kept) < len(self.guards):
+            self.properties |= _access(self.indices[0], kept, len(self.places))
+
+
+def _access(address: Index, guards: Sequence[Guard], count: int) -> dict[str, Attribute]:
+    return {"map": map_of((address, *(e for e, _ in guards)), count), "sizes": sizes_of(guards)}
+
+
+def _print_access(printer: Printer, op: AccessOp, buffer: SSAValue) -> None:
+    printer.print_ssa_value(buffer)
+    text.print_indices(printer, list(op.places), op.indices[:1])
+    text.print_guards(printer, list(op.places), op.guards, " if ")
+
+
+def _parse_access(parser: Parser) -> tuple[UnresolvedOperand, list[SSAValue], dict[str, Attribute]]:
+    """(buffer, iterators, properties) of `%x[...] if [...] < [...]`."""
+    buffer = parser.parse_unresolved_operand()
+    at = text.parse_indices(parser)
+    *guarded, sizes = text.parse_guards(parser)
+    places, (address, *guards) = text.joined(at, guarded)  # pyright: ignore
+    return buffer, places, _access(address, list(zip(guards, sizes, strict=True)), len(places))
+
+
+@irdl_op_definition
+class LoadOp(AccessOp):
+    """Read an element; `else` where a guard fails.
+
+    The first `room` elements of the buffer may be read whatever the guards say, and those of lanes
+    that are left out, too, if the buffer is `padded`.
+    """
+
+    name = "nest.load"
+    buffer = operand_def(MemRefType)
+    outside = prop_def(FloatAttr)
+    room = prop_def(IntegerAttr)
+    padded = opt_prop_def(UnitAttr)
+    result = result_def(AnyAttr())
+
+    def __init__(
+        self,
+        buffer: SSAValue,
+        places: Sequence[SSAValue],
+        address: Index,
+        guards: Sequence[Guard] = (),
+        outside: float = 0.0,
+        room: int = 0,
+    ):
+        assert isinstance(buffer.type, MemRefType)
+        properties = _access(address, guards, len(places)) | {
+            "outside": FloatAttr(outside, f64),
+            "room": integer(room),
+        }
+        super().__init__(
+            operands=[buffer, places],
+            properties=properties,
+            result_types=[buffer.type.element_type],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        _print_access(printer, self, self.buffer)
+        if self.guards:
+            printer.print_string(" else ")
+            printer.print_float(self.outside.value.data, f64)
+        if self.room.value.data:
+            printer.print_string(f" room {self.room.value.data}")
+        if self.padded is not None:
+            printer.print_string(" padded")
+        text.print_type(printer, self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        name, places, properties = _parse_access(parser)
+        outside, room = 0.0, 0
+        if parser.parse_optional_keyword("else") is not None:
+            outside = float(parser.parse_number())
+        if parser.parse_optional_keyword("room") is not None:
+            room = parser.parse_integer()
+        properties |= {"outside": FloatAttr(outside, f64), "room": integer(room)}
+        if parser.parse_optional_keyword("padded") is not None:
+            properties["padded"] = UnitAttr()
+        buffer = text.parse_buffer(parser, name)
+        return cls.create(
+            operands=[buffer, *places],
+            properties=properties,
+            result_types=[buffer.type.element_type],  # pyright: ignore
+        )
+
+
+@irdl_op_definition
+class InsideOp(AccessOp):
+    """Say whether all guards hold: 1 or 0. The first expression is not used."""
+
+    name = "nest.inside"
+    result = result_def(AnyAttr())
+
+    def __init__(self, element: Attribute, places: Sequence[SSAValue], guards: Sequence[Guard]):
+        super().__init__(
+            operands=[places],
+            properties=_access(Index(0), guards, len(places)),
+            result_types=[element],
+        )
+
+    def print(self, printer: Printer) -> None:
+        text.print_guards(printer, list(self.places), self.guards, " if ")
+        text.print_type(printer, self.result.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> InsideOp:
+        places, indices, sizes = text.parse_guards(parser)
+        parser.parse_punctuation(":")
+        element = parser.parse_type()
+        return cls(element, places, list(zip(indices, sizes, strict=True)))
+
+
+@irdl_op_definition
+class StoreOp(AccessOp):
+    """Write an element; vectors aligned to so many bytes go past the caches."""
+
+    name = "nest.store"
+    value = operand_def(AnyAttr())
+    buffer = operand_def(MemRefType)
+    past_caches = prop_def(IntegerAttr)
+
+    def __init__(
+        self,
+        value: SSAValue,
+        buffer: SSAValue,
+        places: Sequence[SSAValue],
+        address: Index,
+        past_caches: int = 0,
+    ):
+        properties = _access(address, (), len(places))
+        properties["past_caches"] = integer(past_caches)
+        super().__init__(operands=[value, buffer, places], properties=properties)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        _print_access(printer, self, self.buffer)
+        if self.past_caches.value.data:
+            printer.print_string(f" past_caches {self.past_caches.value.data}")
+        text.print_type(printer, self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        name, places, properties = _parse_access(parser)
+        past = 0
+        if parser.parse_optional_keyword("past_caches") is not None:
+            past = parser.parse_integer()
+        buffer = text.parse_buffer(parser, name)
+        stored = parser.resolve_operand(value, buffer.type.element_type)  # pyright: ignore
+        properties["past_caches"] = integer(past)
+        return cls.create(operands=[stored, buffer, *places], properties=properties)
+
+
+@irdl_op_definition
+class AccumulateOp(AccessOp):
+    """Take a value into a total.
+
+    If it is `masked`, lanes that are left out leave theirs alone. If it is `fused`, a product that
+    a sum takes is multiplied and added at once, which may round once.
+    """
+
+    name = "nest.accumulate"
+    value = operand_def(AnyAttr())
+    buffer = operand_def(MemRefType)
+    reduction = prop_def(StringAttr)
+    masked = opt_prop_def(UnitAttr)
+    fused = opt_prop_def(UnitAttr)
+
+    def __init__(
+        self,
+        reduction: str,
+        value: SSAValue,
+        buffer: SSAValue,
+        places: Sequence[SSAValue] = (),
+        address: Index | None = None,
+    ):
+        properties = _access(Index(0) if address is None else address, (), len(places))
+        properties["reduction"] = StringAttr(reduction)
+        super().__init__(operands=[value, buffer, places], properties=properties)
+
+    def verify_(self) -> None:
+        super().verify_()
+        verify_reduction(self.name, self.reduction.data)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.reduction.data} ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        _print_access(printer, self, self.buffer)
+        for word in ("masked", "fused"):
+            if word in self.properties:
+                printer.print_string(f" {word}")
+        text.print_type(printer, self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AccumulateOp:
+        reduction = parser.parse_identifier()
+        value = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        name, places, properties = _parse_access(parser)
+        properties["reduction"] = StringAttr(reduction)
+        for word in ("masked", "fused"):
+            if parser.parse_optional_keyword(word) is not None:
+                properties[word] = UnitAttr()
+        buffer = text.parse_buffer(parser, name)
+        taken = parser.resolve_operand(value, buffer.type.element_type)  # pyright: ignore
+        return cls.create(operands=[taken, buffer, *places], properties=properties)
+
+
+def verify_reduction(where: str, reduction: str) -> None:
+    """Check a reduction's name. Raises VerifyException."""
+    if reduction not in REDUCTIONS:
+        raise VerifyException(f"{where}: '{reduction}' is none of {', '.join(REDUCTIONS)}")
+
+
+@irdl_op_definition
+class PrefetchOp(AccessOp):
+    """Ask for the cache line of an element, wherever it lies; nothing new where a guard fails."""
+
+    name = "nest.prefetch"
+    buffer = operand_def(MemRefType)
+
+    def __init__(
+        self,
+        buffer: SSAValue,
+        places: Sequence[SSAValue],
+        address: Index,
+        guards: Sequence[Guard] = (),
+    ):
+        super().__init__(
+            operands=[buffer, places], properties=_access(address, guards, len(places))
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        _print_access(printer, self, self.buffer)
+        text.print_type(printer, self.buffer.type)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        name, places, properties = _parse_access(parser)
+        buffer = text.parse_buffer(parser, name)
+        return cls.create(operands=[buffer, *places], properties=properties)
+
+
+def is_local(buffer: SSAValue) -> bool:
+    """Whether a buffer is the kernel's own, not an argument."""
+    return isinstance(buffer.owner, Operation)

@@ -1,0 +1,5 @@
+"""Kernels to nests: plain loops (build.py), schedules as rewrites (rewrites.py), three forms."""
+
+from .convert import KernelToNest
+
+__all__ = ["KernelToNest"]

@@ -1,0 +1,90 @@
+"""kernel-to-nest: write out the loops that a kernel would be run as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+
+from ...dialects.errors import UserError
+from ...dialects.floats import BITS, Floats
+from ...dialects.kernel import GemmOp, KernelOp, LoopsOp
+from ...dialects.nest import NestOp
+from ...dialects.program import main_of
+from ..algebra_to_kernel.constant import constant_values
+from ..kernel_to_cpu.contraction import operand_of
+from ..kernel_to_cpu.isa import Isa
+from .build import Unsupported
+from .product import product
+from .schedule import loops
+
+
+@dataclass(frozen=True)
+class KernelToNest(ModulePass):
+    """Write the scheduled loops of each kernel behind the program, which stays as it is.
+
+    Kernels that no nest is built of yet have none. `isa` names an instruction set (avx512, avx2,
+    plain); by default it is this machine's.
+
+    Before:
+
+        %y = kernel.loops (%0 = %x) {
+          %1 = algebra.scope (i: 40) exp(%0[i]) : tensor<40xf32>
+          kernel.yield %1 : tensor<40xf32>
+        } : tensor<40xf32>
+
+    After, on vectors of 16:
+
+        nest.kernel @y (%x0: memref<40xf32>, %y: memref<40xf32>) {
+          nest.for %i0 < 2 {
+            nest.for %i0_1 < 16 vector {
+              %0 = nest.load %x0[16 * %i0 + %i0_1] room 40 : memref<40xf32>
+              %1 = math.exp %0 : f32
+              nest.store %1, %y[16 * %i0 + %i0_1] : memref<40xf32>
+            }
+          }
+          nest.for %i0_2 < 8 vector lanes 16 {
+            ...
+    """
+
+    name = "kernel-to-nest"
+    floats: ClassVar[Floats] = BITS
+
+    isa: str = ""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        isa = _named(self.isa)
+        constants = constant_values(op)
+        for number, kernel in enumerate(main_of(op).body.block.ops):
+            nest = _nest(kernel, constants, isa) if isinstance(kernel, KernelOp) else None
+            if nest is not None:
+                name = kernel.results[0].name_hint or f"kernel{number}"
+                nest.properties["sym_name"] = StringAttr(name)
+                op.body.block.add_op(nest)
+
+
+def _named(name: str) -> Isa:
+    if not name:
+        return Isa.host()
+    try:
+        return Isa.named(name)
+    except ValueError as error:
+        raise UserError(str(error), where="kernel-to-nest") from None
+
+
+def _nest(op: KernelOp, constants: set[SSAValue], isa: Isa) -> NestOp | None:
+    """The nest of a kernel; None where none is built yet."""
+    try:
+        if isinstance(op, LoopsOp) and op.schedule is None:
+            return loops(op, isa)
+        if isinstance(op, GemmOp):
+            made = product(op, isa)
+            right = operand_of(op, made.found.b.source)
+            return made.nest if right in constants else None
+    except Unsupported:
+        pass
+    return None

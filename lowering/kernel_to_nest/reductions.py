@@ -1,0 +1,177 @@
+"""Rewrites of reductions: totals of their own for each lane, and for several vectors in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import MemRefType, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.index import Index
+from ...dialects.nest import AccumulateOp, AllocOp, ForOp, IdentityOp, LoadOp, StoreOp
+from . import rewrites
+from .rewrites import insert_after, insert_before, mark
+
+Make = Callable[[list[SSAValue], Index], Sequence[Operation]]
+"""Ops at an address: (iterators, expression over these)."""
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """Totals that a loop's values were taken into: one for each lane.
+
+    Attributes:
+        totals: by the buffer of the total that they are parts of.
+        last: the last of the loops that took values.
+    """
+
+    totals: Mapping[SSAValue, SSAValue]
+    last: Operation
+
+
+def vectorise_reduction(loop: ForOp, lanes: int, chains: int) -> Lanes:
+    """Take the values of a loop into totals for each lane of `chains` vectors, which wait for no
+    other; joined by halves after the loop, then go on with one vector.
+
+    The order of additions changes. The caller takes the lanes together: `take_lanes`.
+    """
+    kinds = {op.buffer: op.reduction.data for op in loop.block.ops if isinstance(op, AccumulateOp)}
+    whole = loop.size - loop.size % lanes
+    big = loop.size - loop.size % (lanes * chains) if chains > 1 else 0
+    totals = {
+        buffer: _start(loop, buffer, kind, lanes, chains if big else 1)
+        for buffer, kind in kinds.items()
+    }
+    done, last = 0, loop
+    for last in rewrites.cut_at(loop, [big, whole]):
+        if done < big:
+            _, run = rewrites.split(mark(last, "serial", unroll=1), lanes * chains)
+            chain, lane = rewrites.split(run, lanes)
+            mark(chain, "unrolled")
+            _redirect(mark(lane, "vector", lanes), totals, [(chain.iterator, lanes)])
+        elif done < whole:
+            _, lane = rewrites.split(mark(last, "serial", unroll=1), lanes)
+            _redirect(mark(lane, "vector", lanes), totals, [])
+        else:
+            _redirect(mark(last, "vector", lanes), totals, [], masked=True)
+        done += _count(last)
+        if done == big:
+            last = _joined(last, totals, kinds, lanes, chains)
+    return Lanes(totals, last)
+
+
+def _count(loop: ForOp) -> int:
+    """Places of a loop and of all in it."""
+    inner = rewrites.only_op(loop)
+    return loop.size * (1 if inner is None else _count(inner))
+
+
+def _start(loop: ForOp, buffer: SSAValue, kind: str, lanes: int, chains: int) -> SSAValue:
+    """Wide totals before a loop, at what the reduction starts from."""
+    assert isinstance(buffer.type, MemRefType)
+    wide = AllocOp(buffer.type.element_type, chains * lanes)
+    start = IdentityOp(kind, buffer.type.element_type)
+    each = _each_vector(
+        chains, lanes, lambda places, at: [StoreOp(start.result, wide.result, places, at)]
+    )
+    for op in (wide, start, each):
+        insert_before(loop, op)
+    return wide.result
+
+
+def _each_vector(chains: int, lanes: int, make: Make) -> ForOp:
+    """What is made, for each lane of so many vectors."""
+    chain, lane = ForOp(chains, "unrolled"), ForOp(lanes, "vector", lanes)
+    chain.block.add_op(lane)
+    at = Index.iterator(0) * lanes + Index.iterator(1)
+    lane.block.add_ops(make([chain.iterator, lane.iterator], at))
+    return chain
+
+
+def _redirect(
+    lane: ForOp,
+    totals: Mapping[SSAValue, SSAValue],
+    chain: rewrites.Terms,
+    *,
+    masked: bool = False,
+) -> None:
+    """Take the values in a loop over lanes into the wide totals."""
+    terms = [*chain, (lane.iterator, 1)]
+    places = [place for place, _ in terms]
+    for op in list(lane.block.ops):
+        if isinstance(op, AccumulateOp) and op.buffer in totals:
+            wide = totals[op.buffer]
+            at = rewrites.linear(places, terms)
+            made = AccumulateOp(op.reduction.data, op.value, wide, places, at)
+            if masked:
+                made.properties["masked"] = UnitAttr()
+            insert_before(op, made)
+            rewrites.erase(op)
+
+
+def _joined(
+    last: Operation,
+    totals: Mapping[SSAValue, SSAValue],
+    kinds: Mapping[SSAValue, str],
+    lanes: int,
+    chains: int,
+) -> Operation:
+    """Combine chains by halves; the last op of that."""
+    while chains > 1:
+        half = chains // 2
+        for buffer, wide in totals.items():
+
+            def make(places: list[SSAValue], at: Index, w: SSAValue = wide, k: str = kinds[buffer]):
+                other = LoadOp(w, places, at + half * lanes)  # noqa: B023 - called at once
+                return [other, AccumulateOp(k, other.result, w, places, at)]
+
+            made = _each_vector(half, lanes, make)
+            insert_after(last, made)
+            last = made
+        chains = half
+    return last
+
+
+def take_lanes(
+    kind: str, wide: SSAValue, total: SSAValue, places: Sequence[SSAValue], at: Index, lanes: int
+) -> ForOp:
+    """A loop that takes the first vector of wide totals into the total at an address."""
+    lane = ForOp(lanes, "vector", lanes)
+    read = LoadOp(wide, [lane.iterator], Index.iterator(0))
+    lane.block.add_ops([read, AccumulateOp(kind, read.result, total, places, at)])
+    return lane
+
+
+def in_turns(deep: ForOp, total: AllocOp, start: ForOp, chains: int) -> None:
+    """Several totals in turn along a loop whose body is a loop over lanes.
+
+    `start` stores what the totals, one for each lane, start from.
+    """
+    assert isinstance(total.result.type, MemRefType)
+    (lanes,) = total.result.type.get_shape()
+    wide = AllocOp(total.result.type.element_type, chains * lanes)
+    insert_before(total, wide)
+    parts = rewrites.cut_at(deep, [deep.size - deep.size % chains])
+    total.result.replace_all_uses_with(wide.result)
+    rewrites.erase(total)
+    around = ForOp(chains, "unrolled")
+    insert_before(start, around)
+    rewrites.move_ops([start], around.block)
+    for op in start.block.ops:
+        if isinstance(op, StoreOp):
+            rewrites.shift(op, [(around.iterator, lanes)])
+    for part in parts:
+        _, turn = rewrites.split(mark(part, "serial", unroll=1), min(chains, part.size))
+        mark(turn, "unrolled")
+        for op in turn.walk():
+            if isinstance(op, AccumulateOp):
+                rewrites.shift(op, [(turn.iterator, lanes)])
+    chain, lane = ForOp(chains - 1, "unrolled"), ForOp(lanes, "vector", lanes)
+    chain.block.add_op(lane)
+    places = [chain.iterator, lane.iterator]
+    at = (Index.iterator(0) + 1) * lanes + Index.iterator(1)
+    other = LoadOp(wide.result, places, at)
+    first = AccumulateOp("sum", other.result, wide.result, [lane.iterator], Index.iterator(0))
+    lane.block.add_ops([other, first])
+    insert_after(parts[-1], chain)

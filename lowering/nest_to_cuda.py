@@ -1,0 +1,230 @@
+"""Print a nest for CUDA: its parallel loops are threads, unrolled and vector loops are unrolled.
+
+A vector loop means what its places mean one by one, so the text needs no vectors: a nest that was
+scheduled for the CPU prints too. Local buffers are arrays of a thread; what is accessed at known
+places, the compiler keeps in registers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import MemRefType
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from ..dialects.nest import (
+    AccessOp,
+    AccumulateOp,
+    AllocOp,
+    ForOp,
+    IdentityOp,
+    IfOp,
+    InsideOp,
+    LoadOp,
+    NestOp,
+    PlacedOp,
+    PrefetchOp,
+    StoreOp,
+    TransposeOp,
+    WhenOp,
+    is_local,
+    loop_of,
+    parallel_loops,
+)
+from .kernel_to_cuda.index_text import INT_LIMIT, Iterators
+from .kernel_to_cuda.nest import point_number
+from .kernel_to_cuda.reads import guard_text
+from .kernel_to_cuda.scalar_text import AND, CHOICE, Body, Text, accumulate, identity, print_op
+from .kernel_to_cuda.source import CudaKernel, CudaParameter
+from .kernel_to_cuda.text import CudaWriter, Names, finish
+from .kernel_to_cuda.types import compute_type, literal, loaded, memory_type, stored
+
+THREADS = 256
+
+
+def print_cuda(nest: NestOp, name: str) -> CudaKernel:
+    """The kernel's text: a thread for each place of the outermost parallel loops."""
+    buffers = nest.body.block.args
+    written = {op.buffer for op in nest.walk() if isinstance(op, StoreOp)}
+    parameters = tuple(
+        _parameter(f"x{k}" if b not in written else "y", b, b in written)
+        for k, b in enumerate(buffers)
+    )
+    names = Names([p.name for p in parameters])
+    writer = CudaWriter(names, _index_type(nest))
+    printer = _Printer(writer, {b: p.name for b, p in zip(buffers, parameters, strict=True)})
+    loops = parallel_loops(nest)
+    for loop in loops:
+        printer.names[loop.iterator] = names.fresh(loop.iterator.name_hint or "i")
+    over = Iterators(
+        tuple(printer.names[loop.iterator] for loop in loops), tuple(loop.size for loop in loops)
+    )
+    count = math.prod(over.extents)
+    point_number(writer, over, list(range(len(loops))), THREADS)
+    printer.block(loops[-1].block if loops else nest.body.block)
+    grid = -(-count // THREADS)
+    return finish(writer, name, [], parameters, grid, THREADS)
+
+
+def _parameter(name: str, buffer: SSAValue, written: bool) -> CudaParameter:
+    type_ = buffer.type
+    assert isinstance(type_, MemRefType)
+    return CudaParameter(name, memory_type(type_.element_type), type_.get_shape()[0], written)
+
+
+def _index_type(nest: NestOp) -> str:
+    """`int` unless a buffer has more elements than it counts."""
+    sizes = [b.type.get_shape()[0] for b in nest.body.block.args if isinstance(b.type, MemRefType)]
+    return "int" if max(sizes) < INT_LIMIT - 1024 else "long long"
+
+
+@dataclass
+class _Printer:
+    """Names of iterators and buffers, and the text of every value."""
+
+    writer: CudaWriter
+    buffers: dict[SSAValue, str]
+    names: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    values: dict[SSAValue, Text] = field(default_factory=dict[SSAValue, Text])
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self._op(op)
+
+    def _op(self, op: Operation) -> None:
+        match op:
+            case ForOp():
+                self._for(op)
+            case LoadOp():
+                self.values[op.result] = self._named(op, self._load(op))
+            case InsideOp():
+                condition = guard_text(op.guards, self._over(op))
+                yes, no = (literal(n, op.result.type) for n in (1, 0))
+                text = Text(f"{condition} ? {yes} : {no}", CHOICE)
+                self.values[op.result] = self._named(op, text)
+            case StoreOp():
+                value = self.values[op.value].text
+                if not is_local(op.buffer):
+                    assert isinstance(op.buffer.type, MemRefType)
+                    value = stored(value, op.buffer.type.element_type)
+                self.writer.line(f"{self._element(op, op.buffer)} = {value};")
+            case AccumulateOp():
+                self._accumulate(op)
+            case AllocOp():
+                self._array(op)
+            case PrefetchOp():
+                pass
+            case IfOp():
+                self._branches(guard_text(op.guards, self._over(op)), op.then, op.otherwise)
+            case WhenOp():
+                self._branches(self.values[op.condition].text, op.then, op.otherwise)
+            case TransposeOp():
+                self._transpose(op)
+            case IdentityOp():
+                kind = op.reduction.data.removeprefix("numeric_")
+                self.values[op.result] = Text(identity(kind, op.result.type))
+            case _:
+                body = Body()
+                text = print_op(op, self.values, body)
+                self.writer.add(body)
+                self.values[op.results[0]] = self._named(op, text)
+
+    def _named(self, op: Operation, text: Text) -> Text:
+        """A name for what is used more than once, or would be read later than it stands."""
+        value = op.results[0]
+        if isinstance(op, arith.ConstantOp) or text.text.isidentifier():
+            return text
+        name = self.writer.names.fresh("t")
+        self.writer.line(f"const {compute_type(value.type)} {name} = {text.text};")
+        return Text(name)
+
+    def _for(self, op: ForOp) -> None:
+        writer = self.writer
+        unrolled = op.kind.data in ("unrolled", "vector")
+        lowers, uppers = op.bounds
+        over = self._over(op)
+        low, high = "0", str(op.size)
+        for e in lowers:
+            low = f"max({low}, {over.text(e)})"
+        for e in uppers:
+            high = f"min({high}, {over.text(e)})"
+        if unrolled:
+            writer.lines.append("#pragma unroll")
+        with writer.names.scope():
+            name = writer.names.fresh(op.iterator.name_hint or "i")
+            self.names[op.iterator] = name
+            head = f"for ({writer.kind} {name} = {low}; {name} < {high}; ++{name})"
+            with writer.block(head):
+                self.block(op.block)
+
+    def _branches(self, condition: str, then: Region, otherwise: Region) -> None:
+        with self.writer.block(f"if ({condition})"):
+            self.block(then.block)
+        if otherwise.block.first_op is not None:
+            with self.writer.block("else"):
+                self.block(otherwise.block)
+
+    def _over(self, op: PlacedOp) -> Iterators:
+        places = list(op.places)
+        return Iterators(
+            tuple(self.names[p] for p in places), tuple(loop_of(p).size for p in places)
+        )
+
+    def _element(self, op: AccessOp, buffer: SSAValue) -> str:
+        return f"{self.buffers[buffer]}[{self._over(op).text(op.indices[0])}]"
+
+    def _load(self, op: LoadOp) -> Text:
+        type_ = op.buffer.type
+        assert isinstance(type_, MemRefType)
+        text = self._element(op, op.buffer)
+        if is_local(op.buffer):
+            return Text(text)
+        text = loaded(text, type_.element_type)
+        condition = guard_text(op.guards, self._over(op))
+        if not condition:
+            return Text(text)
+        outside = literal(op.outside.value.data, type_.element_type)
+        return Text(f"{condition} ? {text} : {outside}", CHOICE)
+
+    def _accumulate(self, op: AccumulateOp) -> None:
+        total, value, kind = self._element(op, op.buffer), self.values[op.value], op.reduction.data
+        if kind == "or":
+            self.writer.line(f"{total} = {total} | {value.at(AND + 1)};")
+            return
+        if kind.startswith("numeric_"):
+            sign = ">" if kind == "numeric_max" else "<"
+            self.writer.line(f"{total} = {total} {sign} {value.text} ? {total} : {value.text};")
+            return
+        body = Body()
+        line = accumulate(kind, total, value, op.value.type, body)
+        self.writer.add(body)
+        self.writer.line(line)
+
+    def _array(self, op: AllocOp) -> None:
+        type_ = op.result.type
+        assert isinstance(type_, MemRefType)
+        name = self.writer.names.fresh("kept")
+        self.buffers[op.result] = name
+        ctype = compute_type(type_.element_type)
+        self.writer.line(f"{ctype} {name}[{type_.get_shape()[0]}];")
+
+    def _transpose(self, op: TransposeOp) -> None:
+        """Through a second array: the compiler renames registers."""
+        rows, columns = op.rows.value.data, op.columns.value.data
+        type_, name = op.buffer.type, self.buffers[op.buffer]
+        assert isinstance(type_, MemRefType)
+        writer = self.writer
+        with writer.block(""):
+            other, i, j = (writer.names.fresh(n) for n in ("turned", "i", "j"))
+            writer.line(f"{compute_type(type_.element_type)} {other}[{rows * columns}];")
+            for line in (
+                f"{other}[{j} * {rows} + {i}] = {name}[{i} * {columns} + {j}];",
+                f"{name}[{i} * {columns} + {j}] = {other}[{i} * {columns} + {j}];",
+            ):
+                writer.lines.append("#pragma unroll")
+                with writer.block(f"for (int {i} = 0; {i} < {rows}; ++{i})"):
+                    writer.lines.append("#pragma unroll")
+                    with writer.block(f"for (int {j} = 0; {j} < {columns}; ++{j})"):
+                        writer.line(line)

@@ -1,0 +1,196 @@
+"""Small kernels that nests are built of, and what runs them: by name, a program of one kernel."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import f16, f32, f64, i32
+from xdsl.ir import Block, Operation, SSAValue
+
+from isoform.compiler.cpu import CpuOptions
+from isoform.compiler.levels import place
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
+from isoform.dialects.nest import ForOp, NestOp
+from isoform.dialects.types import tensor_type, to_numpy
+from isoform.lowering.kernel_to_cpu.constants import Constants
+from isoform.lowering.kernel_to_cpu.contraction import (
+    Argument,
+    lower_gemm,
+    matrix_of,
+    operand_of,
+)
+from isoform.lowering.kernel_to_cpu.execute import room
+from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
+from isoform.lowering.kernel_to_cpu.loops import emit_loops
+from isoform.lowering.kernel_to_cpu.module import KernelCode
+from isoform.lowering.kernel_to_nest.product import product
+from isoform.lowering.kernel_to_nest.schedule import loops
+
+Make = Callable[[GraphBuilder], SSAValue]
+
+
+def _bias(*shape: int) -> Make:
+    def make(b: GraphBuilder) -> SSAValue:
+        x = b.input("x", shape)
+        bias = b.expand(b.input("b", shape[-1:]), shape)
+        return b.relu(b.add(b.add(x, bias), b.tanh(b.input("z", shape))))
+
+    return make
+
+
+def _product(m: int, n: int, k: int) -> Make:
+    def make(b: GraphBuilder) -> SSAValue:
+        drawn = np.random.default_rng(3).standard_normal((k, n)).astype(np.float32)
+        y = b.matmul(b.input("x", (m, k)), b.weight("w", drawn))
+        return b.relu(b.add(y, b.input("z", (m, n))))
+
+    return make
+
+
+def _layer_norm(*shape: int) -> Make:
+    def make(b: GraphBuilder) -> SSAValue:
+        scale = b.weight("g", np.linspace(0.5, 2, shape[-1], dtype=np.float32))
+        return b.layer_norm(b.input("x", shape), scale, axis=1, epsilon=1e-5)
+
+    return make
+
+
+def _reduced(kind: str, *shape: int) -> Make:
+    return lambda b: b.op(f"reduce_{kind}", b.input("x", shape), axes=[1], keep_dims=False)
+
+
+KERNELS: dict[str, Make] = {
+    "one vector loop": lambda b: b.exp(b.input("x", (5000,))),
+    "short": lambda b: b.abs(b.input("x", (3,))),
+    "broadcasts": _bias(7, 37),
+    "float64": lambda b: b.sqrt(b.abs(b.input("x", (2, 19), f64))),
+    "integers": lambda b: b.mul(b.input("x", (5, 11), i32), b.input("z", (5, 11), i32)),
+    "to half": lambda b: b.cast(b.input("x", (4, 33), f32), to=f16),
+    "transpose": lambda b: b.transpose(b.input("x", (45, 70)), perm=[1, 0]),
+    "transpose of a batch": lambda b: b.transpose(b.input("x", (3, 20, 18)), perm=[0, 2, 1]),
+    "channels last": lambda b: b.transpose(b.input("x", (1, 3, 9, 15)), perm=[0, 2, 3, 1]),
+    "channels first": lambda b: b.transpose(b.input("x", (1, 9, 15, 3)), perm=[0, 3, 1, 2]),
+    "heads": lambda b: b.transpose(b.input("x", (6, 4, 24)), perm=[1, 0, 2]),
+    "pad": lambda b: b.pad(b.input("x", (1, 2, 6, 40)), pads=[0, 0, 1, 3, 0, 0, 2, 1]),
+    "concat": lambda b: b.concat(b.input("x", (2, 3, 20)), b.input("z", (2, 5, 20)), axis=1),
+    "softmax": lambda b: b.softmax(b.input("x", (5, 150)), axis=1),
+    "softmax of short rows": lambda b: b.softmax(b.input("x", (4, 3, 10)), axis=2),
+    "long softmax": lambda b: b.softmax(b.input("x", (6, 4000)), axis=1),
+    "layer norm": _layer_norm(7, 200),
+    "sum": _reduced("sum", 6, 300),
+    "product of all": _reduced("prod", 3, 21),
+    "largest": _reduced("max", 5, 149),
+    "least": _reduced("min", 4, 16),
+    "product": _product(37, 70, 53),
+    "product of few rows": _product(2, 50, 33),
+    "product of one block": _product(9, 16, 4),
+    "deep product": _product(40, 40, 1300),
+    "deep product of narrow panels": _product(12, 72, 1301),
+}
+
+
+@dataclass
+class OneKernel:
+    """A program's one kernel, and data for its operands."""
+
+    op: KernelOp
+    constants: Constants
+    data: dict[SSAValue, np.ndarray]
+
+    @property
+    def known(self) -> Mapping[SSAValue, np.ndarray]:
+        return {v: self.constants[v] for v in self.op.inputs if v in self.constants.known}
+
+    def now(self, isa: Isa) -> tuple[KernelCode, Sequence[Argument]]:
+        """The kernel as it is generated without a nest."""
+        if isinstance(self.op, GemmOp):
+            (call,) = lower_gemm(self.op, dict(self.known), isa)
+            return call.code, call.arguments
+        assert isinstance(self.op, LoopsOp)
+        return emit_loops(self.op, isa), self._plain()
+
+    def _plain(self) -> list[Argument]:
+        return [Argument(value) for value in (*self.op.inputs, self.op.result)]
+
+    def nest(self, isa: Isa) -> tuple[NestOp, Sequence[Argument]]:
+        """The kernel's nest, and what stands for its arguments."""
+        if isinstance(self.op, LoopsOp):
+            return loops(self.op, isa), self._plain()
+        assert isinstance(self.op, GemmOp)
+        made = product(self.op, isa)
+        a, b = (operand_of(self.op, read.source) for read in (made.found.a, made.found.b))
+        packed = made.packing.pack(matrix_of(self.known[b], made.found))
+        extras = [Argument(value) for value in made.extras]
+        left = Argument(a, offset=made.found.a_offset)
+        return made.nest, [left, Argument(data=packed), *extras, Argument(self.op.result)]
+
+    def bind(self, arguments: Sequence[Argument]) -> tuple[list[np.ndarray], np.ndarray]:
+        """The arrays that arguments start at, and the result: bytes of ones before a run."""
+        count, dtype = physical(self.op.type)[2], to_numpy(self.op.type.element_type)
+        result = room(count * dtype.itemsize).view(dtype)
+        result.view(np.uint8)[...] = 255
+        arrays: list[np.ndarray] = []
+        for argument in arguments:
+            array = result if argument.value is self.op.result else argument.data
+            if array is None:
+                assert argument.value is not None
+                array = self.data[argument.value]
+            arrays.append(np.ascontiguousarray(array)[argument.offset :])
+        return arrays, result
+
+
+def one_kernel(name: str) -> OneKernel:
+    """The kernel of that name."""
+    b = GraphBuilder()
+    b.output("y", KERNELS[name](b))
+    program = place(b.build(), CpuOptions(1, "quick", tolerance=0.0))
+    constants = Constants(program)
+    ops = [op for op in program.main.body.block.ops if isinstance(op, KernelOp)]
+    (op,) = (op for op in ops if op.result not in constants.known)
+    rng, data = np.random.default_rng(0), dict[SSAValue, np.ndarray]()
+    for value in op.inputs:
+        type_ = tensor_type(value)
+        count, dtype = physical(type_)[2], to_numpy(type_.element_type)
+        drawn: Any = rng.standard_normal(count) * (1 if dtype.kind == "f" else 9)
+        if value in constants.known:
+            drawn = np.asarray(constants[value]).ravel()
+        data[value] = drawn.astype(dtype)
+    return OneKernel(op, constants, data)
+
+
+def work(block: Block) -> int:
+    """How many ops a block runs, at most."""
+    return sum(
+        op.size * work(op.block) if isinstance(op, ForOp) else 1 + sum(map(work, _blocks(op)))
+        for op in block.ops
+    )
+
+
+def _blocks(op: Operation) -> list[Block]:
+    return [block for region in op.regions for block in region.blocks]
+
+
+def run_on_cpu(
+    kernel: OneKernel, code: KernelCode, arguments: Sequence[Argument], isa: Isa
+) -> np.ndarray:
+    """The result of a kernel's code."""
+    arrays, result = kernel.bind(arguments)
+    run_code(code, arrays, isa)
+    return result
+
+
+def run_code(code: KernelCode, arrays: Sequence[np.ndarray], isa: Isa) -> np.ndarray:
+    """Run a kernel's code on arrays, the last of which is its result; its items in two parts."""
+    library = Library([compile_object(code.ir, isa)])
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    table = np.array([a.ctypes.data for a in arrays], np.uint64)
+    function, half = kind(library.address(code.symbol)), code.items // 2
+    function(table.ctypes.data, 0, half)
+    function(table.ctypes.data, half, code.items)
+    return arrays[-1]
