@@ -16,8 +16,7 @@ from xdsl.printer import Printer
 
 from ..dialects.algebra import ScopeOp
 
-# Places in memory; what a kernel's region says already.
-_LEFT_OUT = ("offset", "offsets", "contraction")
+_PLACES = ("offset", "offsets")
 
 
 def signature(op: Operation) -> str:
@@ -28,7 +27,7 @@ def signature(op: Operation) -> str:
     clean = op.clone(value_mapper=mapper, clone_name_hints=False)
     for nested in clean.walk():
         nested.attributes.clear()
-        for name in _LEFT_OUT:
+        for name in _PLACES:
             nested.properties.pop(name, None)
         if isinstance(nested, ScopeOp):
             names = ArrayAttr(StringAttr(f"i{k}") for k in range(len(nested.iterators)))
