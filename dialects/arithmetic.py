@@ -18,8 +18,8 @@ cast.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import Enum
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import f32, f64
@@ -29,12 +29,21 @@ from .scalars import FUNCTIONS, Call, Cast, Const, Expr, Read, Types, operand_ty
 from .types import Array, is_bool, is_float, is_half, reference_dtype, to_numpy
 
 
-class Arithmetic(Enum):
-    """What is rounded on the way."""
+class Arithmetic:
+    """What numbers are, and what is rounded on the way.
 
-    EXACT = "exact"
-    REAL = "real"
-    COMPUTED = "as computed"
+    The three here are floats, integers and booleans. Subclasses are other number systems: they
+    change what a literal, a function, a sum or a product is. Their arrays may have dims of their
+    own before those of the tensor, the same in all operands.
+
+    Attributes:
+        contracts: whether a sum of products is computed as one; if not, product by product.
+    """
+
+    EXACT: ClassVar[Arithmetic]
+    REAL: ClassVar[Arithmetic]
+    COMPUTED: ClassVar[Arithmetic]
+    contracts: ClassVar[bool] = True
 
     def scalar(self, value: Array, element: Attribute) -> Array:
         """The result of a scalar operation, before a tensor is made of it."""
@@ -44,7 +53,7 @@ class Arithmetic(Enum):
 
     def tensor(self, value: Array, element: Attribute) -> Array:
         """What a tensor of an element type holds of a value."""
-        rounds = self is Arithmetic.COMPUTED or (self is Arithmetic.EXACT and is_half(element))
+        rounds = self is Arithmetic.COMPUTED or (self is not Arithmetic.REAL and is_half(element))
         if is_float(element) and not rounds:
             return value.astype(np.float64, copy=False)
         return held(value, element)
@@ -62,6 +71,41 @@ class Arithmetic(Enum):
         if element is None:
             return np.asarray(value)
         return self.scalar(np.asarray(value).astype(reference_dtype(element)), element)
+
+    def dtype(self, element: Attribute) -> np.dtype:
+        """What a tensor of an element type is kept in."""
+        return reference_dtype(element)
+
+    def call(self, node: Call, args: Sequence[Array], operand: Attribute | None) -> Array:
+        """A function of the table; `operand` is the type of its arguments, None of literals."""
+        function = FUNCTIONS[node.function]
+        if node.function == "select":
+            args = [args[0] != 0, *args[1:]]
+        found = np.asarray(function.numpy(*args))
+        return found if operand is None or function.returns_bool else self.scalar(found, operand)
+
+    def reduce(self, kind: str, value: Array, axes: tuple[int, ...]) -> Array:
+        """The sum, product, greatest or least over some of the last axes."""
+        return getattr(value, kind)(axis=axes)
+
+    def contract(
+        self, factors: Sequence[tuple[Array, Sequence[int]]], kept: Sequence[int]
+    ) -> Array:
+        """The product of factors, each with its axes named, summed over the axes not kept."""
+        terms = [part for factor in factors for part in factor]
+        return np.einsum(*terms, kept, optimize=True) if terms else np.asarray(1.0)
+
+    def scaled(
+        self, value: Array, literals: Sequence[float], times: int, element: Attribute
+    ) -> Array:
+        """A sum of products times the products' literals, and as often as it is summed."""
+        scale = 1.0
+        for literal in literals:
+            scale *= float(self.literal(literal, element))
+        return value * (scale * times)
+
+
+Arithmetic.EXACT, Arithmetic.REAL, Arithmetic.COMPUTED = (Arithmetic() for _ in range(3))
 
 
 def held(value: Array, element: Attribute) -> Array:
@@ -91,53 +135,48 @@ def _whole(value: Array, dtype: np.dtype) -> Array:
     return np.where(known >= high, info.max, np.where(known <= low, info.min, inside)).astype(wide)
 
 
-def evaluate(
-    expr: Expr,
-    read: Callable[[Read], Array],
-    types: Types,
-    result: Attribute,
-    arithmetic: Arithmetic = Arithmetic.EXACT,
-) -> Array:
-    """Value of an expression; reads give broadcastable arrays.
+class ScalarEvaluator:
+    """A scalar expression made ready to be evaluated many times.
 
     Args:
         types: `scalars.element_types` of the expression.
         result: the type that it is wanted in, which a bare literal takes.
     """
-    values: dict[Expr, Array] = {}
-    with np.errstate(all="ignore"):
-        for node in postorder(expr):
-            match node:
-                case Read():
-                    values[node] = read(node)
-                case Const(value):
-                    values[node] = arithmetic.literal(value, None)
-                case Cast(element, Const(value)):
-                    values[node] = arithmetic.literal(value, element)
-                case Cast(element, arg):
-                    values[node] = arithmetic.cast(values[arg], types[arg], element)
-                case Call():
-                    values[node] = _call(node, values, types, arithmetic)
-                case _:
-                    raise TypeError(f"not a scalar expression: {node}")
-    if isinstance(expr, Const):
-        return arithmetic.literal(expr.value, result)
-    return values[expr]
+
+    def __init__(self, expr: Expr, types: Types, result: Attribute, arithmetic: Arithmetic):
+        self.arithmetic, self.expr, self.result = arithmetic, expr, result
+        self.steps = [(node, *_typed(node, types)) for node in postorder(expr)]
+
+    def __call__(self, read: Callable[[Read], Array]) -> Array:
+        """The value of the expression; reads give broadcastable arrays."""
+        arithmetic, values = self.arithmetic, dict[Expr, Array]()
+        with np.errstate(all="ignore"):
+            for node, source, operand in self.steps:
+                match node:
+                    case Read():
+                        values[node] = read(node)
+                    case Const(value):
+                        values[node] = arithmetic.literal(value, None)
+                    case Cast(element, Const(value)):
+                        values[node] = arithmetic.literal(value, element)
+                    case Cast(element, arg):
+                        values[node] = arithmetic.cast(values[arg], source, element)
+                    case Call(_, args):
+                        for arg in args:
+                            if isinstance(arg, Const):
+                                values[arg] = arithmetic.literal(arg.value, operand)
+                        values[node] = arithmetic.call(node, [values[a] for a in args], operand)
+                    case _:
+                        raise TypeError(f"not a scalar expression: {node}")
+        if isinstance(self.expr, Const):
+            return arithmetic.literal(self.expr.value, self.result)
+        return values[self.expr]
 
 
-def _call(node: Call, values: dict[Expr, Array], types: Types, arithmetic: Arithmetic) -> Array:
-    """A function of the table, its literals in the type of its operands."""
-    operand = operand_type(node, types)
-    args = [
-        arithmetic.literal(arg.value, operand) if isinstance(arg, Const) else values[arg]
-        for arg in node.args
-    ]
-    if node.function == "select":
-        args[0] = values[node.args[0]] != 0
-    found = np.asarray(FUNCTIONS[node.function].numpy(*args))
-    if operand is None or FUNCTIONS[node.function].returns_bool:
-        return found
-    return arithmetic.scalar(found, operand)
+def _typed(node: Expr, types: Types) -> tuple[Attribute | None, Attribute | None]:
+    """The type of what is cast, and that of a call's operands."""
+    source = types[node.arg] if isinstance(node, Cast) else None
+    return source, operand_type(node, types) if isinstance(node, Call) else None
 
 
-__all__ = ["Arithmetic", "evaluate", "held"]
+__all__ = ["Arithmetic", "ScalarEvaluator", "held"]

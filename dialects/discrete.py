@@ -19,8 +19,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from .arithmetic import Arithmetic
 from .graph import GraphOp, WeightOp
+from .graph.base import discard
 from .op_reference import evaluate_op
-from .scope_builder import ScopeBuilder, Source
 from .types import Array, element_of, is_float, to_numpy
 from .weights_only import depends_on_weights_only, is_source
 
@@ -81,11 +81,9 @@ def jumps(op: Operation) -> bool:
         return True
     if not isinstance(op, GraphOp) or not type(op).has_scopes():
         return any(isinstance(inner, _JUMPS) for inner in op.walk())
-    build = ScopeBuilder()
-    op.as_scopes(build, *(Source(v) for v in op.operands))
-    found = any(isinstance(inner, _JUMPS) for step in build.ops for inner in step.walk())
-    for step in reversed(build.ops):
-        step.drop_all_references()
+    steps, _ = op.scopes()
+    found = any(isinstance(inner, _JUMPS) for step in steps for inner in step.walk())
+    discard(steps)
     return found
 
 

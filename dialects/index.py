@@ -155,11 +155,13 @@ class Index:
     def evaluate(self, values: Sequence[np.ndarray | int]) -> np.ndarray | int:
         """Value at integer (or broadcastable integer array) iterator values."""
         total: np.ndarray | int = self.constant
-        for atom, c in self.terms:
+        for k, (atom, c) in enumerate(self.terms):
             if isinstance(atom, int):
-                total = total + c * values[atom]
+                part = values[atom]
             else:
-                total = total + c * (atom.numerator.evaluate(values) // atom.divisor)
+                part = atom.numerator.evaluate(values) // atom.divisor
+            part = part if c == 1 else c * part
+            total = part if k == 0 and self.constant == 0 else total + part
         return total
 
     def text(self, names: Sequence[str]) -> str:

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from .algebra import ExternOp, OnesOp, ScopeOp
-from .arithmetic import Arithmetic, evaluate
+from .arithmetic import Arithmetic, ScalarEvaluator
 from .errors import UserError
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
-from .graph.base import defined_classes
-from .index import grid
+from .graph.base import defined_classes, discard
+from .index import Index, grid
 from .program import where
-from .scalars import Call, Const, Expr, Read, Types, element_types, reads_of
+from .scalars import Call, Const, Expr, Read, element_types
 from .scope_body import read_type
-from .scope_builder import ScopeBuilder, Source
 from .types import Array, is_float, reference_dtype, tensor_type
 
 # Points of an iteration space evaluated at once: a bound on memory; and what stays in a cache, for
@@ -54,7 +53,7 @@ def evaluate_op(
             return evaluate_graph_op(op, operands, arithmetic)
         case OnesOp():
             type_ = tensor_type(op.result)
-            return [np.ones(type_.get_shape(), reference_dtype(type_.element_type))]
+            return [np.ones(type_.get_shape(), arithmetic.dtype(type_.element_type))]
         case ScopeOp():
             return [evaluate_scope(op, operands, arithmetic)]
         case ExternOp():
@@ -73,17 +72,13 @@ def evaluate_graph_op(
     if not type(op).has_scopes():
         pairs = zip(op.reference(*operands), op.results, strict=True)
         return [arithmetic.tensor(np.asarray(a), tensor_type(r).element_type) for a, r in pairs]
-    build = ScopeBuilder()
-    found = op.as_scopes(build, *(Source(v) for v in op.operands))
-    results = [found] if isinstance(found, Source) else list(found)
+    steps, results = op.scopes()
     values: Values = dict(zip(op.operands, operands, strict=True))
-    for step in build.ops:
+    for step in steps:
         arrays = evaluate_op(step, [values[v] for v in step.operands], {}, arithmetic)
         values.update(zip(step.results, arrays, strict=True))
-    arrays = [values[r.value] for r in results]
-    for step in reversed(build.ops):
-        step.drop_all_references()
-    return arrays
+    discard(steps)
+    return [values[result] for result in results]
 
 
 def rebuild_extern(op: Operation) -> Operation:
@@ -118,98 +113,120 @@ def run_opaque(op: OpaqueOp, operands: Sequence[Array]) -> list[Array]:
 
 
 def evaluate_scope(op: ScopeOp, operands: Sequence[Array], arithmetic: Arithmetic = EXACT) -> Array:
-    """Evaluate a scope at all its points; the first traversals are cut to bound memory."""
-    element = tensor_type(op.result).element_type
-    out = np.empty(op.traversal, reference_dtype(element))
-    if out.size == 0:
-        return out
-    body = _Body(op, dict(zip(op.reads(), operands, strict=True)), arithmetic)
-    if not op.traversal:
-        return arithmetic.tensor(np.asarray(body.rows(0, 0)), element)
-    rows = op.traversal[0]
-    per_row = math.prod(op.extents) // rows
-    limit = CACHE_POINTS if body.repeated() * 16 < CACHE_POINTS else CHUNK_POINTS
-    step = max(1, min(rows, limit // max(per_row, 1)))
-    for start in range(0, rows, step):
-        stop = min(rows, start + step)
-        with np.errstate(all="ignore"):
-            out[start:stop] = arithmetic.tensor(body.rows(start, stop), element)
-    return out
+    """Evaluate a scope at all its points."""
+    return ScopeEvaluator(op, arithmetic)(operands)
 
 
-class _Body:
-    """A scope's expression on the values that it reads."""
+class ScopeEvaluator:
+    """A scope made ready to be evaluated, many times on operands of the same shapes.
 
-    def __init__(self, op: ScopeOp, arrays: Mapping[Read, Array], arithmetic: Arithmetic):
-        self.op, self.arrays, self.arithmetic = op, arrays, arithmetic
-        self.expr = op.expr()
-        self.types: Types = element_types(self.expr, read_type)
+    The first traversals are cut to bound memory.
+    """
+
+    def __init__(self, op: ScopeOp, arithmetic: Arithmetic = EXACT):
+        self.arithmetic, self.reads = arithmetic, op.reads()
+        self.traversal, self.extents = op.traversal, op.extents
+        self.reduction = op.reduction.data
         self.element = tensor_type(op.result).element_type
-        self.rank = len(op.traversal)
+        expr = op.expr()
+        types = element_types(expr, read_type)
+        self.body = ScalarEvaluator(expr, types, self.element, arithmetic)
+        sums = op.summation and self.reduction == "sum" and arithmetic.contracts
+        self.factors = _factors(expr) if sums else None
+        self.outside = {r: arithmetic.literal(r.outside, read_type(r)) for r in self.reads}
+        self._places: dict[tuple[Read, int, bool], _Places] = {}
 
-    def repeated(self) -> int:
-        """Points of the reads that every chunk of rows makes again: those that no row moves."""
-        used = [{k for e in read.index for k in e.iterators} for read in reads_of(self.expr)]
-        extents = self.op.extents
-        return sum(math.prod(extents[k] for k in ks) for ks in used if 0 not in ks)
+    def __call__(self, operands: Sequence[Array]) -> Array:
+        """The value at all points; operands as the op has them."""
+        arrays = dict(zip(self.reads, operands, strict=True))
+        own = (array.shape[: array.ndim - len(read.index)] for read, array in arrays.items())
+        lead = np.broadcast_shapes(*own)
+        out = np.empty((*lead, *self.traversal), self.arithmetic.dtype(self.element))
+        if out.size == 0:
+            return out
+        if not self.traversal:
+            value = np.broadcast_to(self._rows(arrays, lead, 0, 0), lead)
+            return self.arithmetic.tensor(value, self.element)
+        rows, before = self.traversal[0], (slice(None),) * len(lead)
+        step = self._rows_at_once(math.prod(lead))
+        for start in range(0, rows, step):
+            stop = min(rows, start + step)
+            with np.errstate(all="ignore"):
+                value = self._rows(arrays, lead, start, stop)
+                value = self.arithmetic.tensor(value, self.element)
+            out[(*before, slice(start, stop))] = value
+        return out
 
-    def rows(self, start: int, stop: int) -> Array:
+    def _rows_at_once(self, lead: int) -> int:
+        """Points of the reads that every chunk of rows makes again are those that no row moves."""
+        used = [{k for e in read.index for k in e.iterators} for read in self.reads]
+        again = sum(math.prod(self.extents[k] for k in ks) for ks in used if 0 not in ks) * lead
+        limit = CACHE_POINTS if again * 16 < CACHE_POINTS else CHUNK_POINTS
+        per_row = math.prod(self.extents) * lead // self.traversal[0]
+        return max(1, min(self.traversal[0], limit // max(per_row, 1)))
+
+    def _rows(
+        self, arrays: Mapping[Read, Array], lead: tuple[int, ...], start: int, stop: int
+    ) -> Array:
         """The rows [start, stop) of the result, not yet rounded to a tensor."""
-        rank, reduction = self.rank, self.op.reduction.data
-        extents = list(self.op.extents)
+        rank, extents = len(self.traversal), list(self.extents)
         if rank:
             extents[0] = stop - start
-        factors = _factors(self.expr) if self.op.summation and reduction == "sum" else None
-        if factors is not None:
-            return self._einsum(factors, extents, start)
-        value = self._on_grid(self.expr, extents, start, list(range(len(extents))))
-        value = np.broadcast_to(value, extents)
-        axes = tuple(range(rank, len(extents)))
+        if self.factors is not None:
+            return self._contracted(self.factors, arrays, lead, extents, start)
+        every = range(len(extents))
+        value = self.body(lambda read: self._gathered(read, arrays[read], extents, start, every))
+        value = np.broadcast_to(value, (*lead, *extents))
+        axes = tuple(range(rank - len(extents), 0))
         if not axes:
             return value
         with np.errstate(all="ignore"):
-            return getattr(value, reduction)(axis=axes)  # sum, max, min or prod
+            return self.arithmetic.reduce(self.reduction, value, axes)
 
-    def _einsum(self, factors: Sequence[Expr], extents: Sequence[int], start: int) -> Array:
-        """Sum of products by numpy's einsum, each factor gathered over its own iterators only."""
-        terms: list[Any] = []
-        seen: set[int] = set()
-        scale, rank = 1.0, self.rank
-        for factor in factors:
-            if isinstance(factor, Const):
-                scale *= float(self.arithmetic.literal(factor.value, self.element))
-                continue
-            assert isinstance(factor, Read)
-            used = sorted(set().union(*(e.iterators for e in factor.index)))
-            used = [k for k in used if extents[k] != 1]
-            seen.update(used)
-            terms += [self._on_grid(factor, extents, start, used), used]
-        missing = [k for k in range(rank, len(extents)) if k not in seen]
-        scale *= math.prod(extents[k] for k in missing)
-        kept = [k for k in range(rank) if k in seen]
-        result = np.einsum(*terms, kept, optimize=True) if terms else np.asarray(1.0)
-        shape = [extents[k] if k in kept else 1 for k in range(rank)]
-        return np.broadcast_to(result.reshape(shape) * scale, list(extents[:rank]))
-
-    def _on_grid(
-        self, expr: Expr, extents: Sequence[int], start: int, used: Sequence[int]
+    def _contracted(
+        self,
+        factors: Sequence[Read | Const],
+        arrays: Mapping[Read, Array],
+        lead: tuple[int, ...],
+        extents: Sequence[int],
+        start: int,
     ) -> Array:
-        """Value of an expression on the grid of the iterators in `used`, one axis each."""
-        points = grid(extents, used)
-        if extents and not isinstance(points[0], int):
-            points[0] = points[0] + start
-        elif extents:
-            points[0] = start
-        return evaluate(
-            expr,
-            lambda read: gather(read, self.arrays[read], points),
-            self.types,
-            self.element,
-            self.arithmetic,
-        )
+        """A sum of products, each factor gathered over its own iterators only."""
+        rank = len(self.traversal)
+        terms: list[tuple[Array, list[int]]] = []
+        for factor in factors:
+            if isinstance(factor, Read):
+                used = sorted(set().union(*(e.iterators for e in factor.index)))
+                used = [k for k in used if extents[k] != 1]
+                value = self._gathered(factor, arrays[factor], extents, start, used)
+                terms.append((value, used))
+        seen = {k for _, used in terms for k in used}
+        times = math.prod(n for k, n in enumerate(extents) if k >= rank and k not in seen)
+        kept = [k for k in range(rank) if k in seen]
+        found = self.arithmetic.contract(terms, kept)
+        spread = (n if k in kept else 1 for k, n in enumerate(extents[:rank]))
+        found = found.reshape((*found.shape[: found.ndim - len(kept)], *spread))
+        literals = [factor.value for factor in factors if isinstance(factor, Const)]
+        found = self.arithmetic.scaled(found, literals, times, self.element)
+        return np.broadcast_to(found, (*lead, *extents[:rank]))
+
+    def _gathered(
+        self, read: Read, array: Array, extents: Sequence[int], start: int, used: Sequence[int]
+    ) -> Array:
+        """What is read on the grid of the iterators in `used`, one axis each."""
+        key = (read, len(used), array.ndim == len(read.index))
+        places = self._places.get(key)
+        if places is None:
+            points = grid(extents, used)
+            if extents:
+                points[0] = points[0] + start
+            places = _Places(read.index, array.shape[array.ndim - len(read.index) :], points)
+            if tuple(extents) == self.extents:
+                self._places[key] = places
+        return places.of(array, self.outside[read])
 
 
-def _factors(expr: Expr) -> list[Expr] | None:
+def _factors(expr: Expr) -> list[Read | Const] | None:
     """Factors of a product of float reads and literals; None for any other body."""
     match expr:
         case Call("mul", (left, right)):
@@ -223,39 +240,52 @@ def _factors(expr: Expr) -> list[Expr] | None:
             return None
 
 
-def gather(read: Read, array: Array, points: Sequence[Any]) -> Array:
-    """Read at index arrays, `outside` beyond the shape."""
-    window = _window(read, array, points)
-    if window is not None:
-        return window
-    index = [np.asarray(e.evaluate(points)) for e in read.index]
-    inside: Any = True
-    clipped: list[Array] = []
-    for position, size in zip(index, array.shape, strict=True):
-        if position.size and position.min() >= 0 and position.max() < size:
-            clipped.append(position)
-            continue
-        inside = inside & ((position >= 0) & (position < size))
-        clipped.append(np.clip(position, 0, max(size - 1, 0)))
-    if array.size == 0:
-        return np.full(np.broadcast_shapes(*(i.shape for i in index)), read.outside).astype(
-            array.dtype
-        )
-    value = array[tuple(clipped)] if clipped else array
-    if inside is True:
-        return value
-    outside = array.dtype.type(read.outside if array.dtype.kind != "i" else int(read.outside))
-    return np.where(inside, value, outside)
+class _Places:
+    """Where the last dims of an array are read: at index arrays that broadcast to one grid."""
+
+    def __init__(self, index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]) -> None:
+        self.rank = max(map(np.ndim, points), default=0)
+        self.window = _window(index, shape, points)
+        self.inside: Any = True
+        self.clipped: list[Array] = []
+        for e, size in zip(index, shape, strict=True) if self.window is None else ():
+            place = np.asarray(e.evaluate(points))
+            place = place if place.ndim else place.reshape((1,) * self.rank)
+            if place.size and (place.min() < 0 or place.max() >= size):
+                self.inside = self.inside & ((place >= 0) & (place < size))
+                place = np.clip(place, 0, max(size - 1, 0))
+            self.clipped.append(place)
+
+    def of(self, array: Array, outside: Array) -> Array:
+        """The array there, `outside` beyond it."""
+        if self.window is not None:
+            slices, axes, shape = self.window
+            lead = array.ndim - len(slices)
+            order = [*range(lead), *(lead + k for k in axes)]
+            return array[(..., *slices)].transpose(order).reshape((*array.shape[:lead], *shape))
+        if not self.clipped:
+            return array.reshape((*array.shape, *(1,) * self.rank))
+        lead = array.ndim - len(self.clipped)
+        if 0 in array.shape[lead:]:
+            grid_ = np.broadcast_shapes(*(p.shape for p in self.clipped))
+            return np.full((*array.shape[:lead], *grid_), outside).astype(array.dtype)
+        value = array[(..., *self.clipped)]
+        if self.inside is True:
+            return value
+        return np.where(self.inside, value, outside.astype(array.dtype))
 
 
-def _window(read: Read, array: Array, points: Sequence[Any]) -> Array | None:
-    """A view of what is read, where each dim is read along an iterator of its own and in bounds.
+_Window: TypeAlias = "tuple[list[slice], list[int], list[int]]"
 
-    The points of an iterator are consecutive numbers along one axis of the grid.
+
+def _window(index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]) -> _Window | None:
+    """Slices of what is read, the order of their dims and the grid's shape; or None.
+
+    For where each dim is read along an iterator of its own and in bounds. The points of an iterator
+    are consecutive numbers along one axis of the grid.
     """
-    slices: list[slice] = []
-    axes: list[int] = []
-    for e, size in zip(read.index, array.shape, strict=True):
+    slices, axes = list[slice](), list[int]()
+    for e, size in zip(index, shape, strict=True):
         if e.constant or len(e.terms) != 1 or e.has_floor or e.terms[0][1] != 1:
             return None
         (iterator,) = e.iterators
@@ -266,17 +296,16 @@ def _window(read: Read, array: Array, points: Sequence[Any]) -> Array | None:
         axes.append(int(np.argmax(place.shape)))
     if not axes or len(set(axes)) < len(axes):
         return None
-    shape = [1] * np.ndim(points[next(iter(read.index[0].iterators))])
+    found = [1] * np.ndim(points[next(iter(index[0].iterators))])
     for axis, part in zip(axes, slices, strict=True):
-        shape[axis] = part.stop - part.start
-    order = sorted(range(len(axes)), key=lambda k: axes[k])
-    return array[tuple(slices)].transpose(order).reshape(shape)
+        found[axis] = part.stop - part.start
+    return slices, sorted(range(len(axes)), key=axes.__getitem__), found
 
 
 __all__ = [
+    "ScopeEvaluator",
     "evaluate_op",
     "evaluate_scope",
-    "gather",
     "rebuild_extern",
     "run_opaque",
 ]

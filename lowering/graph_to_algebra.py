@@ -15,7 +15,6 @@ from ..dialects.algebra import ExternOp
 from ..dialects.floats import BITS, Floats
 from ..dialects.graph import GraphOp, OpaqueOp
 from ..dialects.program import main_of
-from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import tensor_type
 
 
@@ -46,23 +45,19 @@ class GraphToAlgebra(ModulePass):
 
 def lower(op: GraphOp | OpaqueOp) -> None:
     """Replace one op, keeping names, location and provenance."""
-    build = ScopeBuilder()
     if isinstance(op, GraphOp) and type(op).has_scopes():
-        found = op.as_scopes(build, *(Source(value) for value in op.operands))
-        results = [found] if isinstance(found, Source) else list(found)
-        values = [source.value for source in results]
+        steps, values = op.scopes()
     else:
         extern = _extern(op)
-        build.ops.append(extern)
-        values = list(extern.outputs)
-    for new in build.ops:
+        steps, values = [extern], list(extern.outputs)
+    for new in steps:
         new.location = op.location
         new.attributes |= op.attributes
     for old, new in zip(op.results, values, strict=True):
-        if old.name_hint is not None and new.owner in build.ops:
+        if old.name_hint is not None and new.owner in steps:
             new.name_hint = old.name_hint
-    Rewriter.replace_op(op, build.ops, values)
-    for step in build.ops:  # the op's name is its result's, not that of a step on the way
+    Rewriter.replace_op(op, steps, values)
+    for step in steps:  # the op's name is its result's, not that of a step on the way
         for value in step.results:
             value.name_hint = value.name_hint if value in values else None
 

@@ -43,8 +43,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ..dialects.algebra import OnesOp, ScopeOp
 from ..dialects.errors import UserError
 from ..dialects.graph import GraphOp
+from ..dialects.graph.base import discard
 from ..dialects.program import Program
-from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import byte_size, element_of, tensor, tensor_type
 from ..dialects.weights_only import is_source, weights_only
 from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
@@ -243,8 +243,7 @@ def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Es
         ways = conv_algorithms(Convolution.of(match), total.macs, target, fitted)
         return [replace(way, flops=way.flops + rest) for way in ways]
     finally:
-        for step in reversed(stand_in):
-            step.drop_all_references()
+        discard(stand_in)
 
 
 def scopes_of(op: Operation) -> tuple[list[ScopeOp], list[Operation]]:
@@ -255,9 +254,8 @@ def scopes_of(op: Operation) -> tuple[list[ScopeOp], list[Operation]]:
         return [inner for inner in op.walk() if isinstance(inner, ScopeOp)], []
     if not type(op).has_scopes():
         return [], []
-    build = ScopeBuilder()
-    op.as_scopes(build, *(Source(value) for value in op.operands))
-    return [step for step in build.ops if isinstance(step, ScopeOp)], build.ops
+    steps, _ = op.scopes()
+    return [step for step in steps if isinstance(step, ScopeOp)], steps
 
 
 def _contraction(scope: ScopeOp) -> tuple[ScopeOp, ConvMatch | None] | None:

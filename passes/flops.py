@@ -21,7 +21,6 @@ from ..dialects.graph import GraphOp
 from ..dialects.graph.contraction import ConvTransposeOp
 from ..dialects.program import Program
 from ..dialects.scalars import Call, Cast, Const, Expr, Read, children
-from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import byte_size, shape_of, tensor_type
 from ..lowering.algebra_to_kernel.match import match_conv
 
@@ -79,9 +78,8 @@ def _graph_work(
     """Work of the op of these types and properties, on stand-in operands."""
     operands = Block(arg_types=types).args
     op = cls.create_checked(operands, dict(properties), results)
-    build = ScopeBuilder()
-    op.as_scopes(build, *(Source(v) for v in operands))
-    scopes = [step for step in build.ops if isinstance(step, ScopeOp)]
+    steps, _ = op.scopes()
+    scopes = [step for step in steps if isinstance(step, ScopeOp)]
     if isinstance(op, ConvTransposeOp):
         taps = math.prod(shape_of(op.x)) * math.prod(shape_of(op.w)[1:])
         return sum(map(scope_work, scopes[1:]), Work(taps, 2 * taps))

@@ -49,6 +49,12 @@ Python: TypeAlias = "int | float | bool | str | Sequence[int] | Sequence[float] 
 _PLACEHOLDER = TensorType(f64, [])
 
 
+def discard(steps: Sequence[Operation]) -> None:
+    """Let go of ops that stand in no block."""
+    for step in reversed(steps):
+        step.drop_all_references()
+
+
 def to_attribute(value: Python) -> Attribute:
     """An attribute from a Python value: int, float, bool, str, list of ints, attribute."""
     match value:
@@ -145,6 +151,16 @@ class GraphOp(IRDLOperation, ABC):
     @classmethod
     def has_scopes(cls) -> bool:
         return cls.as_scopes is not GraphOp.as_scopes
+
+    def scopes(self) -> tuple[list[Operation], list[SSAValue]]:
+        """The ops that define this one, in order, and its results among their values.
+
+        They stand in no block: `discard` those that are not put into one.
+        """
+        build = ScopeBuilder()
+        found = self.as_scopes(build, *(Source(v) for v in self.operands))
+        results = [found] if isinstance(found, Source) else list(found)
+        return build.ops, [result.value for result in results]
 
     # --- access ---
 

@@ -1,8 +1,7 @@
-"""Evaluate canonical scopes modulo primes: the randomised check at every position.
+"""Evaluate canonical scopes in some numbers: residues, for the randomised check, or floats.
 
-Leaves hold random residues, functions are random functions (see residues.py) that keep the laws of
-dialects/scalar_laws.py; max and min are random functions of the set of their operands, a product
-over a reduction of the multiset. What two programs compute is compared at every position.
+Leaves hold drawn numbers; what a function or a reduction of numbers is, the numbers say
+(residues.py, floating.py). What two programs compute is compared at every position.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -29,15 +28,11 @@ from ...dialects.canonical_scope import (
     Term,
 )
 from ...dialects.index import Index, grid
-from ...dialects.scalar_laws import OF_A_MULTISET, OF_A_SET, POINTS
-from .residues import Lanes, Residues, Words, mix
-
-# An array over some iterators (ascending), after the lane axis.
-Part: TypeAlias = "tuple[Lanes, tuple[int, ...]]"
+from .contraction import Part, contract, spread
+from .residues import Lanes, Residues
 
 # Elements of one array, all lanes; larger work is cut along a traversal iterator.
 MOST_ELEMENTS = 1 << 24
-_NEUTRAL = {"max": "-inf", "min": "inf"}
 
 
 class TooLargeError(Exception):
@@ -69,10 +64,11 @@ class Evaluator:
         for needed in schedule(source, self.cut):
             if needed.token not in self.memo:
                 self.check()
-                self.memo[needed.token] = self._compute(needed)
+                self.memo[needed.token] = self.compute(needed)
         return self.memo[source.token]
 
-    def _compute(self, source: Source) -> Lanes:
+    def compute(self, source: Source) -> Lanes:
+        """The lanes of a source; what it reads is in `memo`."""
         if isinstance(source, Scope) and source.token not in self.cut:
             return self.everywhere(source.expr, source.shape)
         if isinstance(source, Leaf) and source.data is not None:
@@ -101,7 +97,7 @@ class Evaluator:
         total = np.zeros((self.field.lanes, *[1] * len(used)))
         for term in expr.terms:
             value, its = self._term(term, extents)
-            total = self.field.reduce(total + _spread(value, its, used))
+            total = self.field.reduce(total + spread(value, its, used))
         return np.broadcast_to(total, (self.field.lanes, *shape)), used
 
     # --- terms ---
@@ -112,7 +108,7 @@ class Evaluator:
         if (k := _to_cut(term, wide, first, self.field.lanes)) is not None:
             return self._in_pieces(term, extents, k)
         parts = [self._factor(f, wide) for f in term.factors]
-        value, used = self._contract(parts, wide, first)
+        value, used = contract(self.field, parts, range(first))
         return self.field.scale(value, term.coefficient), used
 
     def _in_pieces(self, term: Term, extents: Extents, k: int) -> Part:
@@ -127,53 +123,13 @@ class Evaluator:
             narrow = (*extents[:k], size, *extents[k + 1 :])
             moved = _shift_term(term, k, start, len(extents) + len(term.sums))
             parts = [self._factor(f, narrow + term.sums) for f in moved.factors]
-            value, used = self._contract(parts, narrow + term.sums, len(extents))
+            value, used = contract(self.field, parts, range(len(extents)))
             if k not in used:  # a range of one
                 used = tuple(sorted((*used, k)))
                 value = np.expand_dims(value, 1 + used.index(k))
             pieces.append(value)
         value = np.concatenate(pieces, axis=1 + used.index(k))
         return self.field.scale(value, term.coefficient), used
-
-    def _contract(self, parts: Sequence[Part], wide: Extents, first: int) -> Part:
-        """Multiply and sum over what is at or after `first`, the smallest results first."""
-        left = list(parts)
-        if not left:
-            return np.ones((self.field.lanes,)), ()
-        while len(left) > 1:
-            pairs = [(i, j) for i in range(len(left)) for j in range(i + 1, len(left))]
-            i, j = min(pairs, key=lambda p: _result_size(left, p, wide, first))
-            rest = {k for n, part in enumerate(left) if n not in (i, j) for k in part[1]}
-            made = self._pair(left[i], left[j], rest, wide, first)
-            left = [part for n, part in enumerate(left) if n not in (i, j)] + [made]
-        value, used = left[0]
-        return self._sum_out(value, used, set(), first)
-
-    def _sum_out(self, value: Lanes, used: Sequence[int], rest: set[int], first: int) -> Part:
-        """Sum over the summation iterators that nothing else reads."""
-        dead = tuple(1 + n for n, k in enumerate(used) if k >= first and k not in rest)
-        if dead:
-            value = self.field.reduce(value.sum(axis=dead))
-        return value, tuple(k for k in used if k < first or k in rest)
-
-    def _pair(self, a: Part, b: Part, rest: set[int], wide: Extents, first: int) -> Part:
-        x, xs = self._sum_out(*a, rest | set(b[1]), first)
-        y, ys = self._sum_out(*b, rest | set(xs), first)
-        kept = {k for k in (*xs, *ys) if k < first or k in rest}
-        batch = [k for k in xs if k in ys and k in kept]
-        inner = [k for k in xs if k in ys and k not in kept]
-        rows, columns = [k for k in xs if k not in ys], [k for k in ys if k not in xs]
-        if not inner:
-            used = tuple(sorted(kept))
-            return self.field.reduce(_spread(x, xs, used) * _spread(y, ys, used)), used
-        size = {k: wide[k] for k in kept | set(inner)}
-        left = _blocks(x, xs, (batch, rows, inner), size)
-        right = _blocks(y, ys, (batch, inner, columns), size)
-        made = self.field.matmul(left, right)
-        order = [*batch, *rows, *columns]
-        made = made.reshape(self.field.lanes, *(size[k] for k in order))
-        used = tuple(sorted(order))
-        return made.transpose(0, *(1 + order.index(k) for k in used)), used
 
     # --- factors ---
 
@@ -182,9 +138,10 @@ class Evaluator:
         match factor:
             case Read(source, index, outside):
                 fill = None if outside == 0.0 else self.symbol(str(outside))
-                return self._gather(self.memo[source.token], index, fill, extents), used
+                lanes = self._gather(self.memo[source.token], index, fill, extents)
+                return lanes.astype(np.float64, copy=False), used  # weights have their own type
             case Guard(index, extent):
-                at = np.asarray(index.evaluate(grid_over(extents, used)))
+                at = np.asarray(index.evaluate(grid(extents, used)))
                 inside = ((at >= 0) & (at < extent)).astype(np.float64)
                 shape = [extents[k] for k in used]
                 return np.broadcast_to(inside, (self.field.lanes, *shape)), used
@@ -192,15 +149,15 @@ class Evaluator:
                 return self.symbol(value), ()
             case Apply(function, args, depth):
                 parts = [self.expr(a, extents[:depth], used) for a in args]
-                spread = [_spread(value, its, used) for value, its in parts]
-                return self.apply(function, spread, [extents[k] for k in used]), used
+                given = [spread(value, its, used) for value, its in parts]
+                return self.apply(function, given, [extents[k] for k in used]), used
             case Reduce(kind, sums, arg, depth):
                 return self._reduction(kind, sums, arg, extents[:depth], used)
             case _:
                 raise TypeError(f"not a factor: {factor}")
 
     def symbol(self, name: str) -> Lanes:
-        return self.field.draw(f"symbol {name}", ())
+        return self.field.symbol(name)
 
     def _gather(
         self, array: Lanes, index: Sequence[Index], fill: Lanes | None, extents: Extents
@@ -232,7 +189,7 @@ class Evaluator:
     ) -> Lanes:
         """Index the leading dims of [lane, *dims, *rest]: [lane, *used, *rest]."""
         shape, count = [extents[k] for k in used], len(index)
-        values = grid_over(extents, used)
+        values = grid(extents, used)
         dims, rest = array.shape[1 : 1 + count], array.shape[1 + count :]
         flat: Any = 0
         inside: Any = True
@@ -263,14 +220,7 @@ class Evaluator:
             for arg in args[1:]:
                 product = self.field.reduce(product * arg)
             return np.broadcast_to(product, full)
-        args = [np.broadcast_to(a, full) for a in args]
-        if function in OF_A_SET:
-            return self._of_a_set(function, np.stack(args, axis=1))
-        value = self.field.values(*self.field.words(function, args))
-        for point, result in POINTS.get(function, {}).items():
-            there = np.all(args[0] == float(point), axis=0)
-            value = np.where(there, float(result), value)
-        return value
+        return self.field.apply(function, [np.broadcast_to(a, full) for a in args])
 
     def _reduction(
         self, kind: str, sums: Extents, arg: Expr, extents: Extents, used: Sequence[int]
@@ -283,40 +233,12 @@ class Evaluator:
         value, its = self.expr(arg, wide, every)
         kept = tuple(k for k in every if wide[k] != 1)
         value = np.broadcast_to(
-            _spread(value, its, kept), (self.field.lanes, *(wide[k] for k in kept))
+            spread(value, its, kept), (self.field.lanes, *(wide[k] for k in kept))
         )
         shape = [wide[k] for k in used]
         value = value.reshape(self.field.lanes, *shape, -1)
         value = np.moveaxis(value, -1, 1)
-        return self._of_a_set(kind, value), tuple(used)
-
-    def _of_a_set(self, kind: str, values: Lanes) -> Lanes:
-        """A random function of the set (for prod: multiset) of values along axis 1."""
-        first, second = self.field.words("element", [values])
-        counts = np.ones(first.shape, bool)
-        if kind not in OF_A_MULTISET:
-            order = np.argsort(first, axis=0, kind="stable")
-            first = np.take_along_axis(first, order, axis=0)
-            second = np.take_along_axis(second, order, axis=0)
-            values = np.take_along_axis(values, order[None], axis=1)
-            counts[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
-        if kind in _NEUTRAL:
-            neutral = self.symbol(_NEUTRAL[kind]).reshape(-1, *[1] * (values.ndim - 1))
-            counts &= ~np.all(values == neutral, axis=0)
-        made = self._combined(kind, first, second, counts)
-        number = counts.sum(axis=0)
-        place = np.argmax(counts, axis=0)[None, None]
-        single = np.take_along_axis(values, place, axis=1)[:, 0]
-        return np.where(number <= 1, single, made)
-
-    def _combined(
-        self, kind: str, first: Words, second: Words, counts: np.ndarray[Any, np.dtype[np.bool_]]
-    ) -> Lanes:
-        with np.errstate(over="ignore"):
-            one = np.where(counts, mix(first), np.uint64(0)).sum(axis=0, dtype=np.uint64)
-            two = np.where(counts, mix(second), np.uint64(0)).sum(axis=0, dtype=np.uint64)
-        a, b = self.field.words(kind, [])
-        return self.field.values(mix(one ^ a), mix(two ^ b))
+        return self.field.combine(kind, value), tuple(used)
 
 
 # --- helpers ------------------------------------------------------------------------------------
@@ -354,36 +276,6 @@ def schedule(source: Source, cut: frozenset[str] = frozenset()) -> list[Source]:
         stack.append((node, True))
         stack.extend((child, False) for child in reversed(sources_of(node.expr)))
     return list(order.values())
-
-
-def grid_over(extents: Sequence[int], used: Sequence[int]) -> list[np.ndarray[Any, Any] | int]:
-    """Values of iterators: arrays for the used ones, 0 for the others (of extent 1)."""
-    return grid(extents, used)
-
-
-def _spread(value: Lanes, its: Sequence[int], used: Sequence[int]) -> Lanes:
-    """Give an array over `its` one axis for each of `used`, a superset in ascending order."""
-    at = {k: value.shape[1 + n] for n, k in enumerate(its)}
-    return value.reshape(value.shape[0], *(at.get(k, 1) for k in used))
-
-
-def _blocks(
-    value: Lanes, its: Sequence[int], groups: Sequence[Sequence[int]], size: Mapping[int, int]
-) -> Lanes:
-    """Merge groups of axes into one axis each."""
-    its = list(its)
-    order = [1 + its.index(k) for group in groups for k in group]
-    shape = [math.prod(size[k] for k in group) for group in groups]
-    return value.transpose(0, *order).reshape(value.shape[0], *shape)
-
-
-def _result_size(
-    parts: Sequence[Part], pair: tuple[int, int], wide: Extents, first: int
-) -> tuple[int, int]:
-    rest = {k for n, part in enumerate(parts) if n not in pair for k in part[1]}
-    both = {*parts[pair[0]][1], *parts[pair[1]][1]}
-    kept = [k for k in both if k < first or k in rest]
-    return math.prod(wide[k] for k in kept), math.prod(wide[k] for k in both)
 
 
 def _is_plain(

@@ -2,8 +2,9 @@
 
 An array holds one lane per prime on its first axis, as symmetric residues |x| <= p / 2. Primes are
 below 2^20, so a product is below 2^38 and 2^15 of them add up exactly in a float64: matrix products
-are BLAS calls, cut at 32,768 terms. Values of nonlinear functions come from `hashed`, a random
-function of all lanes together.
+are BLAS calls, cut at so many terms. Nonlinear functions are random functions of all lanes together
+that keep the laws of dialects/scalar_laws.py; max and min are random functions of the set of their
+operands, a product over a reduction of the multiset.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...dialects.scalar_laws import OF_A_MULTISET, OF_A_SET, POINTS
+
 Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Words: TypeAlias = "np.ndarray[Any, np.dtype[np.uint64]]"
 
 LEAST_PRIME, PAST_PRIME = 3 << 18, 1 << 20
-MOST_TERMS = 1 << 15
+_NEUTRAL = {"max": "-inf", "min": "inf"}
 
 
 class BadPrimeError(Exception):
@@ -61,6 +64,11 @@ class Residues:
     def _moduli(self) -> Lanes:
         return np.array(self.primes, np.float64)
 
+    @cached_property
+    def most_terms(self) -> int:
+        """Products of residues that add up exactly."""
+        return (1 << 53) // (max(self.primes) // 2) ** 2
+
     def _per_lane(self, rank: int) -> Lanes:
         return self._moduli.reshape(-1, *([1] * rank))
 
@@ -98,8 +106,8 @@ class Residues:
         if inner == 1:
             return self.reduce(a * b)
         total: Lanes | None = None
-        for start in range(0, inner, MOST_TERMS):
-            part = slice(start, start + MOST_TERMS)
+        for start in range(0, inner, self.most_terms):
+            part = slice(start, start + self.most_terms)
             done = self.reduce(np.matmul(a[..., part], b[..., part, :]))
             total = done if total is None else self.reduce(total + done)
         assert total is not None
@@ -118,8 +126,8 @@ class Residues:
         for arg in args:
             positive = np.mod(arg, self._per_lane(arg.ndim - 1)).astype(np.uint64)
             for lane in positive:
-                first = _mix(first ^ lane)
-                second = _mix(second + lane)
+                first = mix(first ^ lane)
+                second = mix(second + lane)
         return first, second
 
     def values(self, first: Words, second: Words) -> Lanes:
@@ -127,23 +135,60 @@ class Residues:
         lanes: list[Lanes] = []
         for k, p in enumerate(self.primes):
             word = first if k % 2 == 0 else second
-            lanes.append((_mix(word + np.uint64(k)) % np.uint64(p)).astype(np.float64))
+            lanes.append((mix(word + np.uint64(k)) % np.uint64(p)).astype(np.float64))
         return self.reduce(np.stack(lanes))
+
+    def symbol(self, name: str) -> Lanes:
+        """What stands for a literal that is no rational."""
+        return self.draw(f"symbol {name}", ())
+
+    def apply(self, function: str, args: Sequence[Lanes]) -> Lanes:
+        """A random function of arrays of one shape, that keeps the laws of scalar_laws.py."""
+        if function in OF_A_SET:
+            return self.combine(function, np.stack(args, axis=1))
+        value = self.values(*self.words(function, args))
+        for point, result in POINTS.get(function, {}).items():
+            there = np.all(args[0] == float(point), axis=0)
+            value = np.where(there, float(result), value)
+        return value
+
+    def combine(self, kind: str, values: Lanes) -> Lanes:
+        """A random function of the set (for prod: multiset) of values along axis 1."""
+        first, second = self.words("element", [values])
+        counts = np.ones(first.shape, bool)
+        if kind not in OF_A_MULTISET:
+            order = np.argsort(first, axis=0, kind="stable")
+            first = np.take_along_axis(first, order, axis=0)
+            second = np.take_along_axis(second, order, axis=0)
+            values = np.take_along_axis(values, order[None], axis=1)
+            counts[1:] = (first[1:] != first[:-1]) | (second[1:] != second[:-1])
+        if kind in _NEUTRAL:
+            neutral = self.symbol(_NEUTRAL[kind]).reshape(-1, *[1] * (values.ndim - 1))
+            counts &= ~np.all(values == neutral, axis=0)
+        made = self._combined(kind, first, second, counts)
+        number = counts.sum(axis=0)
+        place = np.argmax(counts, axis=0)[None, None]
+        single = np.take_along_axis(values, place, axis=1)[:, 0]
+        return np.where(number <= 1, single, made)
+
+    def _combined(
+        self, kind: str, first: Words, second: Words, counts: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> Lanes:
+        with np.errstate(over="ignore"):
+            one = np.where(counts, mix(first), np.uint64(0)).sum(axis=0, dtype=np.uint64)
+            two = np.where(counts, mix(second), np.uint64(0)).sum(axis=0, dtype=np.uint64)
+        a, b = self.words(kind, [])
+        return self.values(mix(one ^ a), mix(two ^ b))
 
     def _start(self, name: str) -> tuple[int, int]:
         key = hashlib.blake2b(f"{self.seed}:{name}".encode(), digest_size=16).digest()
         return int.from_bytes(key[:8], "big"), int.from_bytes(key[8:], "big")
 
 
-def _mix(x: Words) -> Words:
+def mix(x: Words) -> Words:
     """The finaliser of splitmix64 (Steele, Lea, Flood 2014), a bijection of 64-bit words."""
     with np.errstate(over="ignore"):
         x = x + np.uint64(0x9E3779B97F4A7C15)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return x ^ (x >> np.uint64(31))
-
-
-def mix(x: Words) -> Words:
-    """A bijection of 64-bit words without visible structure."""
-    return _mix(x)

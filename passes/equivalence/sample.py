@@ -8,107 +8,24 @@ proved or not. Infinite literals stand for a large number: they are compared, ne
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation
 
-from ...dialects.canonical_scope import Extents, Factor, Leaf, Scope, Source
+from ...dialects.canonical_scope import Leaf, Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.op_reference import evaluate_op
-from ...dialects.scalars import FUNCTIONS
 from ...dialects.types import Array, element_of, is_bool, is_float, is_unsigned
-from .field import Evaluator, Part, TooLargeError, schedule, sources_of
-from .residues import Lanes, Residues
+from .field import Evaluator, TooLargeError, schedule, sources_of
+from .floating import HUGE, DrawnFloats
+from .residues import Lanes
 
 # Elements of all values kept, and of one scope's points: past them no value is known.
 MOST_KEPT = 1 << 27
-_HUGE = 1e30
 _EXACT = 2.0**53  # whole numbers below are exact
-_INFINITE = {"inf": _HUGE, "-inf": -_HUGE, "nan": math.nan}
-
-
-class _Floats(Residues):
-    """The interface of residues, for one lane of float64."""
-
-    def reduce(self, x: Lanes) -> Lanes:
-        return x
-
-    def literal(self, value: Fraction) -> Lanes:
-        return np.array([_number(value)])
-
-    def scale(self, x: Lanes, by: Fraction) -> Lanes:
-        return x if by == 1 else x * _number(by)
-
-    def matmul(self, a: Lanes, b: Lanes) -> Lanes:
-        return a @ b
-
-    def draw(self, name: str, shape: Sequence[int]) -> Lanes:
-        symbol = name.removeprefix("symbol ")
-        if symbol in _INFINITE:
-            return np.full((1, *shape), _INFINITE[symbol])
-        rng = np.random.default_rng((self.seed, *name.encode()))
-        return rng.normal(size=(1, *shape))
-
-
-def _number(value: Fraction) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.copysign(_HUGE, value)
-
-
-class _FloatEvaluator(Evaluator):
-    """Scopes in float64: functions are what they are."""
-
-    def one(self, source: Source) -> Lanes:
-        """The value of a source; what it reads is in `memo`."""
-        return self._compute(source)
-
-    def _factor(self, factor: Factor, extents: Extents) -> Part:
-        value, used = super()._factor(factor, extents)
-        return value.astype(np.float64, copy=False), used  # weights are kept in their own type
-
-    def apply(self, function: str, args: Sequence[Lanes], shape: Sequence[int]) -> Lanes:
-        full = (1, *shape)
-        with np.errstate(all="ignore"):
-            return np.broadcast_to(np.asarray(_call(function, args), np.float64), full)
-
-    def _of_a_set(self, kind: str, values: Lanes) -> Lanes:
-        reductions: dict[str, Callable[..., Any]] = {
-            "max": np.max,
-            "min": np.min,
-            "prod": np.prod,
-            "or": np.max,
-            "raw": np.sum,
-        }
-        if kind not in reductions:
-            raise UserError(f"no reduction '{kind}'")
-        return np.asarray(reductions[kind](values, axis=1))
-
-
-def _call(function: str, args: Sequence[Lanes]) -> Any:
-    name = function.removeprefix("raw.")
-    if name == "recip":
-        return 1.0 / args[0]
-    if name == "mul":
-        return math.prod(args[1:], start=args[0])
-    if name.startswith("cast."):
-        return np.trunc(args[0]) if ".i" in name or ".ui" in name else args[0]
-    name = name[1:] if name[:1] in "ib" and name not in FUNCTIONS else name
-    known = FUNCTIONS.get(name)
-    if known is None or known.arity > len(args):
-        raise UserError(f"no function '{function}'")
-    whole = function.startswith("i") and name in ("div", "rem")
-    given: list[Any] = [np.rint(a).astype(np.int64) if whole else a for a in args]
-    value = known.numpy(*given[: known.arity])
-    for arg in given[known.arity :]:
-        value = known.numpy(value, arg)
-    return value
 
 
 @dataclass
@@ -129,11 +46,11 @@ class Sampler:
         default_factory=dict[str, tuple[Operation, int]]
     )
     kept: int = 0
-    evaluator: _FloatEvaluator = field(init=False)
+    evaluator: Evaluator = field(init=False)
     unknown: set[str] = field(default_factory=set[str])
 
     def __post_init__(self) -> None:
-        self.evaluator = _FloatEvaluator(_Floats((2,), self.seed), check=self.check)
+        self.evaluator = Evaluator(DrawnFloats((2,), self.seed), check=self.check)
 
     def value(self, source: Source) -> Array | None:
         """The array of a source, None where it cannot be known."""
@@ -165,7 +82,8 @@ class Sampler:
             self.check()
             made = self._leaf(node) if isinstance(node, Leaf) else None
             if made is None:
-                made = self.evaluator.one(node)
+                with np.errstate(all="ignore"):
+                    made = self.evaluator.compute(node)
         except (UserError, TooLargeError, MemoryError, ValueError, TypeError, IndexError):
             return False
         if np.isnan(made).any():
@@ -183,7 +101,7 @@ class Sampler:
         if given is not None:
             array = np.asarray(given())
             if array.dtype.kind == "f" and not np.isfinite(array).all():
-                array = np.nan_to_num(array, nan=math.nan, posinf=_HUGE, neginf=-_HUGE)
+                array = np.nan_to_num(array, nan=math.nan, posinf=HUGE, neginf=-HUGE)
             return array[None]
         return self._call(node) if node.token in self.calls else None
 

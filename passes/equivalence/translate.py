@@ -37,14 +37,13 @@ from ...dialects.canonical_scope import (
 from ...dialects.discrete import discrete_constants
 from ...dialects.errors import UserError
 from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
+from ...dialects.graph.base import discard
 from ...dialects.graph.data import GatherOp
 from ...dialects.index import Index, flatten, iterators, normalise, row_major_strides, unflatten
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
 from ...dialects.op_reference import rebuild_extern
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scalars import Call, postorder
-from ...dialects.scope_builder import ScopeBuilder
-from ...dialects.scope_builder import Source as Operand
 from ...dialects.types import (
     Array,
     element_of,
@@ -202,17 +201,15 @@ class Translator:
         return from_op(op, self.values.__getitem__, only_moves, "apart")
 
     def _graph_op(self, op: GraphOp) -> None:
-        build = ScopeBuilder()
-        found = op.as_scopes(build, *(Operand(v) for v in op.operands))
-        results = [found] if isinstance(found, Operand) else list(found)
-        for step in build.ops:
+        steps, results = op.scopes()
+        for step in steps:
             self.op(step, op)
         for result, made in zip(op.results, results, strict=True):
-            self.values[result] = self.values[made.value]
-        for step in reversed(build.ops):
+            self.values[result] = self.values[made]
+        for step in steps:
             for result in step.results:
                 del self.values[result]
-            step.drop_all_references()
+        discard(steps)
 
     def _region(self, op: KernelOp) -> None:
         block = op.body.block

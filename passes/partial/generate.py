@@ -22,17 +22,19 @@ from functools import cached_property, lru_cache
 from typing import Literal, TypeAlias
 
 import numpy as np
+from xdsl.dialects.builtin import f32
 
-from ...dialects.canonical_types import Extents, Leaf, Scope, Source
+from ...dialects.canonical_types import Extents, Leaf, Scope, Source, leaf
 from ...dialects.index import Index
 from ..derivation.lift import leaves_of
-from ..equivalence.field import Evaluator
+from ..equivalence.field import Evaluator, TooLargeError
 from ..equivalence.prove import OutOfTimeError
-from ..equivalence.residues import Residues, draw_primes
+from ..equivalence.residues import Lanes, Residues, draw_primes
 from ..search_result import StopReason
 from . import operators
 from .lookup import Sieve, Target, fit, keys, places, wrong_at
 from .operators import Product
+from .points import At, points_of, product_at, read_at
 from .region import Mask, field_mask
 from .split_points import mask_by_split_points
 from .values import Inputs, Value, drawn
@@ -156,6 +158,8 @@ class Generator:
             yield from self._run()
         except OutOfTimeError:
             self.count.stopped = "time"
+        except TooLargeError:
+            self.count.stopped = "memory"
 
     def _check(self) -> None:
         """Raise OutOfTimeError past the deadline."""
@@ -319,7 +323,10 @@ class Generator:
         def build(inputs: Inputs) -> Source:
             return operators.side_by_side_scope([p.build(inputs) for p in parts], dim)
 
-        made = operators.side_by_side_values([p.values for p in parts], dim)
+        leaves = [leaf(f"part {k}", p.shape, f32) for k, p in enumerate(parts)]
+        given = {x.token: p.values for x, p in zip(leaves, parts, strict=True)}
+        beside = operators.side_by_side_scope(leaves, dim)
+        made = Evaluator(self.field, check=self._check, given=given).value(beside)
         text = " beside ".join(f"({p.text})" for p in parts) + f" along d{dim}"
         return Value(made, frozenset[Leaf]().union(*(p.holds for p in parts)), text, build)
 
@@ -327,26 +334,22 @@ class Generator:
 
     def _passes(self, left: Value, right: Value, product: Product) -> bool:
         """Whether a sample of a product holds enough of each output."""
-        shape = product.shape(left.shape, right.shape)
-        assert shape is not None
-        if isinstance(product, operators.Conv) and product.groups == 1:
-            places, inside = _windows(product, left.shape, right.shape)
-            windows = left.sample(places) * inside
-            weights = right.values.reshape(self.field.lanes, shape[1], -1)
-            lanes = self.field.matmul(windows[:, None], weights.swapaxes(1, 2)[:, None])
-        else:
-            whole = product.values(self.field, left.values, right.values)
-            lanes = whole[(slice(None), *drawn(shape, _SAMPLED))]
-        sample, size = keys(lanes, self.field), math.prod(shape)
+        shape, read = _sampled(product, left.shape, right.shape)
+        factors = [v.sample(*at) for v, at in zip((left, right), read, strict=True)]
+        sample, size = keys(product_at(self.field, factors), self.field), math.prod(shape)
         return all(sieve.passes(sample, size) for sieve in self.sieves)
+
+    def _product(self, left: Value, right: Value, product: Product) -> Lanes:
+        """All residues of a product. Raises TooLargeError."""
+        a, b = leaf("left", left.shape, f32), leaf("right", right.shape, f32)
+        given = {a.token: left.values, b.token: right.values}
+        return Evaluator(self.field, check=self._check, given=given).value(product.build(a, b))
 
     def _look(self, depth: int, left: Value, right: Value, product: Product) -> Mutant | None:
         """The mutant whose outputs are found in a product; None if too little of them is."""
         if not self._passes(left, right, product):
             return None
-        made = product.values(self.field, left.values, right.values)
-        self._check()
-        values = keys(made, self.field)
+        values = keys(self._product(left, right, product), self.field)
         indices: list[tuple[Index, ...]] = []
         for target in self.targets:
             self._check()
@@ -396,12 +399,12 @@ class Generator:
 
 
 @lru_cache(maxsize=512)
-def _windows(product: operators.Conv, x: Extents, w: Extents) -> operators.Windows:
-    """What a sample of a convolution's positions reads."""
-    shape = product.shape(x, w)
+def _sampled(product: Product, x: Extents, w: Extents) -> tuple[Extents, list[At]]:
+    """The shape of a product, and what a sample of its positions reads of both operands."""
+    shape, (sums, *indices) = product.shape(x, w), product.reads(x, w)
     assert shape is not None
-    n, _, *at = drawn(shape, _SAMPLED)
-    return product.windows(x, w, (n, *at))
+    points = points_of(drawn(shape, _SAMPLED), sums)
+    return shape, [read_at(*given, points) for given in zip(indices, (x, w), strict=True)]
 
 
 def work_of(root: Scope) -> float:

@@ -1,7 +1,6 @@
-"""The operators that mutants are made of: PET's Table 1, each on residues and as a scope.
+"""The operators that mutants are made of, PET's Table 1: each is the scope that it is written as.
 
-The residues (numpy arrays [lane, *shape]) are what the enumeration computes with; the scope is what
-a mutant that is chosen is written as. Tests compare the two for every operator.
+The enumeration evaluates the same scopes on residues.
 
 Reshapes and transposes are in `views.py`; batch norm in inference is a scale and a bias, which fold
 into a convolution before (`fold-batch-norm`); a split is what the lookup of several outputs does.
@@ -9,43 +8,47 @@ into a convolution before (`fold-batch-norm`); a split is what the lookup of sev
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, TypeAlias
-
-import numpy as np
+from typing import NamedTuple
 
 from ...dialects.canonical_scope import collect, normal, scope
 from ...dialects.canonical_types import ONE, Extents, Guard, Read, Scope, Source
 from ...dialects.index import Index, iterators
 from ..derivation.body import build
-from ..equivalence.residues import Residues
-from .views import Lanes, Places
-
-# Places of an image, and whether they are inside of it: [position, element of the weights].
-Windows: TypeAlias = "tuple[list[Places], np.ndarray[Any, np.dtype[np.bool_]]]"
 
 
-class Product(Protocol):
-    """An operator that multiplies two tensors."""
+class Reads(NamedTuple):
+    """What a product reads: the indices are over its positions and then its sums."""
 
+    sums: Extents
+    left: list[Index]
+    right: list[Index]
+
+
+class Product(ABC):
+    """An operator that multiplies two tensors: a scope of one sum of products."""
+
+    @abstractmethod
     def shape(self, x: Extents, w: Extents) -> Extents | None:
         """The shape of the result; None where it does not take these operands."""
-        ...
 
-    def values(self, field: Residues, x: Lanes, w: Lanes) -> Lanes:
-        """The result as residues."""
-        ...
+    @abstractmethod
+    def reads(self, x: Extents, w: Extents) -> Reads:
+        """Extents of the sums, and where the operands are read."""
 
     def build(self, x: Source, w: Source) -> Scope:
         """The result as a scope."""
-        ...
+        shape = self.shape(x.shape, w.shape)
+        assert shape is not None
+        sums, left, right = self.reads(x.shape, w.shape)
+        return build(shape, sums, (Read(x, tuple(left)), Read(w, tuple(right))), x.element)
 
 
 @dataclass(frozen=True)
-class Conv:
+class Conv(Product):
     """x [n, c, *in] with w [f, c / groups, *taps], padded alike on both sides of each dim."""
 
     stride: int
@@ -72,65 +75,26 @@ class Conv:
         ]
         return (x[0], w[0], *sizes) if min(sizes) > 0 else None
 
-    def values(self, field: Residues, x: Lanes, w: Lanes) -> Lanes:
-        lanes, n, _, *_ = x.shape
-        features, per_group, *taps = w.shape[1:]
-        pads = [(0, 0)] * 3 + [(p, p) for p in self.pads(taps)]
-        reach = [self.dilation * (t - 1) + 1 for t in taps]
-        axes = tuple(range(3, x.ndim))
-        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, pads), reach, axes)
-        step = (slice(None, None, self.stride),) * len(taps)
-        tap = (slice(None, None, self.dilation),) * len(taps)
-        windows = windows[(slice(None),) * 3 + step + tap]
-        sizes, rank = windows.shape[3 : 3 + len(taps)], len(taps)
-        grouped = windows.reshape(lanes, n, self.groups, per_group, *sizes, *taps)
-        order = (0, 2, 1, *range(4, 4 + rank), 3, *range(4 + rank, 4 + 2 * rank))
-        inner = per_group * math.prod(taps)
-        left = grouped.transpose(order).reshape(lanes, self.groups, -1, inner)
-        right = w.reshape(lanes, self.groups, -1, inner).swapaxes(2, 3)
-        made = field.matmul(left, right).reshape(lanes, self.groups, n, *sizes, -1)
-        moved = np.moveaxis(np.moveaxis(made, 1, 2), -1, 3)  # lane, n, group, feature, *sizes
-        return moved.reshape(lanes, n, features, *sizes)
-
-    def windows(self, x: Extents, w: Extents, at: Sequence[Places]) -> Windows:
-        """What some positions (n, *out) read.
-
-        For one group: with more, not every position reads the same channels.
-        """
-        per_group, *taps = w[1:]
-        elements = np.unravel_index(np.arange(math.prod(w[1:])), (per_group, *taps))
-        places = [at[0][:, None], elements[0][None, :]]
-        inside = np.ones((1, 1), bool)
-        for out, tap, n, pad in zip(at[1:], elements[1:], x[2:], self.pads(taps), strict=True):
-            place = out[:, None] * self.stride + tap[None, :] * self.dilation - pad
-            if pad:
-                inside = inside & (place >= 0) & (place < n)
-            places.append(place)
-        return places, inside
-
     def channel(self, features: int, channels: int, f: Index, c: Index) -> Index:
         """The channel that a feature reads, at place c of its group."""
         if self.groups == 1:
             return c
         return (f // (features // self.groups)) * (channels // self.groups) + c
 
-    def build(self, x: Source, w: Source) -> Scope:
-        shape = self.shape(x.shape, w.shape)
-        assert shape is not None
-        features, per_group, *taps = w.shape
-        n, f, *at = iterators(len(shape))
-        c, *tap = iterators(1 + len(taps), len(shape))
+    def reads(self, x: Extents, w: Extents) -> Reads:
+        features, per_group, *taps = w
+        n, f, *at = iterators(len(x))
+        c, *tap = iterators(1 + len(taps), len(x))
         channel = self.channel(features, per_group * self.groups, f, c)
         where = [
             a * self.stride + t * self.dilation - p
             for a, t, p in zip(at, tap, self.pads(taps), strict=True)
         ]
-        factors = Read(x, (n, channel, *where)), Read(w, (f, c, *tap))
-        return build(shape, (per_group, *taps), factors, x.element)
+        return Reads((per_group, *taps), [n, channel, *where], [f, c, *tap])
 
 
 @dataclass(frozen=True)
-class Matmul:
+class Matmul(Product):
     """a [*batch, m, k] with b [*batch, k, n], or with one b [k, n]."""
 
     def __str__(self) -> str:
@@ -143,26 +107,15 @@ class Matmul:
             return None
         return (*x[: len(x) - 1], w[len(w) - 1])
 
-    def values(self, field: Residues, x: Lanes, w: Lanes) -> Lanes:
-        lanes, m, k, n = x.shape[0], x.shape[-2], x.shape[-1], w.shape[-1]
-        if w.ndim < x.ndim:
-            made = field.matmul(x.reshape(lanes, 1, -1, k), w.reshape(lanes, 1, k, n))
-        else:
-            made = field.matmul(x.reshape(lanes, -1, m, k), w.reshape(lanes, -1, k, n))
-        return made.reshape(*x.shape[:-1], n)
-
-    def build(self, x: Source, w: Source) -> Scope:
-        shape = self.shape(x.shape, w.shape)
-        assert shape is not None
-        *batch, m, n = iterators(len(shape))
-        (k,) = iterators(1, len(shape))
-        over = batch if len(w.shape) == len(shape) else []
-        factors = Read(x, (*batch, m, k)), Read(w, (*over, k, n))
-        return build(shape, (x.shape[-1],), factors, x.element)
+    def reads(self, x: Extents, w: Extents) -> Reads:
+        *batch, m, n = iterators(len(x))
+        (k,) = iterators(1, len(x))
+        over = batch if len(w) == len(x) else []
+        return Reads((x[-1],), [*batch, m, k], [*over, k, n])
 
 
 @dataclass(frozen=True)
-class Multiply:
+class Multiply(Product):
     """The product of two tensors of one shape, place by place."""
 
     def __str__(self) -> str:
@@ -171,12 +124,9 @@ class Multiply:
     def shape(self, x: Extents, w: Extents) -> Extents | None:
         return x if x == w else None
 
-    def values(self, field: Residues, x: Lanes, w: Lanes) -> Lanes:
-        return field.reduce(x * w)
-
-    def build(self, x: Source, w: Source) -> Scope:
-        at = tuple(iterators(len(x.shape)))
-        return build(x.shape, (), (Read(x, at), Read(w, at)), x.element)
+    def reads(self, x: Extents, w: Extents) -> Reads:
+        at = list(iterators(len(x)))
+        return Reads((), at, at)
 
 
 def products(
@@ -220,19 +170,11 @@ def side_by_side(shapes: Sequence[Extents], dim: int) -> Extents | None:
     return tuple(shape)
 
 
-def side_by_side_values(parts: Sequence[Lanes], dim: int) -> Lanes:
-    """Tensors one after another, enlarged in the middle where they are smaller."""
-    shape = [max(sizes) for sizes in zip(*(p.shape for p in parts), strict=True)]
-    grown: list[Lanes] = []
-    for part in parts:
-        more = [(n - m) // 2 for n, m in zip(shape, part.shape, strict=True)]
-        more[dim + 1] = 0
-        grown.append(np.pad(part, [(k, k) for k in more]) if any(more) else part)
-    return np.concatenate(grown, axis=dim + 1)
-
-
 def side_by_side_scope(parts: Sequence[Source], dim: int) -> Scope:
-    """The same as a scope: a sum of reads, each 0 beyond its part."""
+    """Tensors one after another, in the middle of more zeros where they are smaller.
+
+    A sum of reads, each 0 beyond its part.
+    """
     shape = side_by_side([p.shape for p in parts], dim)
     assert shape is not None
     start, terms = 0, []

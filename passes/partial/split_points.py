@@ -26,6 +26,7 @@ from ...dialects.canonical_types import Expr, Extents, Guard, Read, Scope, Term
 from ...dialects.index import Index, grid
 from ..equivalence.field import Evaluator
 from ..equivalence.inline import Inliner
+from .points import points_of, product_at, read_at
 from .region import Mask
 from .views import Lanes
 
@@ -153,31 +154,19 @@ def values_at(expr: Expr, shape: Extents, at: Places, evaluator: Evaluator) -> L
 
 
 def _term_at(term: Term, at: Places, evaluator: Evaluator) -> Lanes:
-    field = evaluator.field
-    sums = np.indices(term.sums).reshape(len(term.sums), 1, math.prod(term.sums))
-    values = [*at[:, :, None], *sums]
-    product = np.ones((field.lanes, 1, 1))
+    field, points = evaluator.field, points_of(list(at), term.sums)
+    ones = np.ones((field.lanes, at.shape[1], math.prod(term.sums)))
+    found: list[Lanes] = [ones]
     for factor in term.factors:
-        product = field.reduce(product * _factor_at(factor, values, evaluator))
-    full = np.broadcast_to(product, (field.lanes, at.shape[1], sums.shape[2]))
-    return field.scale(field.reduce(full.sum(axis=2)), term.coefficient)
-
-
-def _factor_at(factor: Any, values: Sequence[Any], evaluator: Evaluator) -> Lanes:
-    indices = [factor.index] if isinstance(factor, Guard) else factor.index
-    sizes = [factor.extent] if isinstance(factor, Guard) else factor.source.shape
-    inside: Any = np.ones((1, 1), bool)
-    places: list[Any] = []
-    for index, size in zip(indices, sizes, strict=True):
-        place = np.asarray(index.evaluate(values))
-        inside = inside & (place >= 0) & (place < size)
-        places.append(np.clip(place, 0, size - 1))
-    if isinstance(factor, Guard):
-        return inside[None].astype(np.float64)
-    lanes = evaluator.value(factor.source)[
-        (slice(None), *np.broadcast_arrays(*places, inside)[:-1])
-    ]
-    return np.where(inside, lanes, 0.0)
+        if isinstance(factor, Read):
+            places, inside = read_at(factor.index, factor.source.shape, points)
+            found.append(evaluator.value(factor.source)[(slice(None), *places)])
+        elif isinstance(factor, Guard):
+            _, inside = read_at([factor.index], (factor.extent,), points)
+        else:
+            raise TypeError(f"not multilinear: {factor}")
+        found += [] if inside is None else [inside[None].astype(np.float64)]
+    return field.scale(product_at(field, found), term.coefficient)
 
 
 __all__ = ["Tested", "mask_by_split_points", "split_points", "values_at"]

@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...dialects.canonical_types import Extents, Leaf, Source
-from .views import Lanes, Places, Step
+from .points import Inside
+from .views import Lanes, Places, Step, index_of
 
 Inputs: TypeAlias = Mapping[Leaf, Source]
 
@@ -61,22 +62,24 @@ class Value:
     @cached_property
     def values(self) -> Lanes:
         """All residues, [lane, *shape]."""
-        values = self.made
-        for step in self.steps or ():
-            values = step.on_array(values)
-        return values
+        return self.sample(tuple(np.indices(self.shape))) if self.steps else self.made
 
-    def sample(self, at: Sequence[Places]) -> Lanes:
-        """The residues at some places, given dim by dim."""
-        places, inside = list(at), np.ones((), bool)
+    def sample(self, at: Sequence[Places], inside: Inside | None = None) -> Lanes:
+        """The residues at some places, given dim by dim; 0 where they are not inside."""
+        places: list[Any] = list(at)
         pairs = list(zip(self.steps or (), self.shapes, strict=False))
         for step, shape in reversed(pairs):
-            places = step.back(places, shape)
-            for dim in {step.dim, step.into}:
-                inside = inside & (places[dim] < shape[dim])
-        flat = self.made.reshape(self.made.shape[0], -1)
-        found = flat[:, np.ravel_multi_index(places, self.shapes[0], mode="clip")]
-        return found if inside.all() else found * inside
+            old, beyond = index_of(step, shape)
+            places = [e.evaluate(places) for e in old]
+            for dim in beyond:
+                fits = places[dim] < shape[dim]
+                inside = fits if inside is None else inside & fits
+                places[dim] = np.minimum(places[dim], shape[dim] - 1)
+        flat: Any = 0
+        for place, size in zip(places, self.shapes[0], strict=True):
+            flat = flat * size + place
+        found = np.take(self.made.reshape(self.made.shape[0], -1), flat, axis=1)
+        return found if inside is None else np.where(inside, found, 0.0)
 
     def name(self) -> bytes:
         """A name by shape and values."""

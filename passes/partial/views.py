@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ...dialects.canonical_types import Extents, Read, Scope, Source
-from ...dialects.index import Index, iterators
+from ...dialects.index import Index, iterators, range_of
 from ..derivation.body import build, guards_of
 
 Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
@@ -69,36 +70,6 @@ class Move:
         old[self.dim] = rest * self.by + digit if self.inner else digit * self.by + rest
         return self.shape(shape), old
 
-    def back(self, at: Sequence[Places], shape: Sequence[int]) -> list[Places]:
-        """The old places of new ones; beyond `shape`, the old one, where there is only zero."""
-        blocks = -(-shape[self.dim] // self.by)
-        count = self.by if self.inner else blocks
-        block = shape[self.into] + (0 if self.minor else self.gap)
-        here, rest, old = at[self.into], at[self.dim], list(at)
-        within, digit = np.divmod(here, count) if self.minor else np.divmod(here, block)[::-1]
-        old[self.into] = within
-        old[self.dim] = rest * self.by + digit if self.inner else digit * self.by + rest
-        return old
-
-    def on_array(self, values: Lanes) -> Lanes:
-        """The same on values, [lane, *shape]: pad, split, transpose, merge."""
-        dim, into = self.dim + 1, self.into + 1
-        blocks = -(-values.shape[dim] // self.by)
-        values = _padded(values, dim, blocks * self.by - values.shape[dim])
-        shape = values.shape
-        values = values.reshape(*shape[:dim], blocks, self.by, *shape[dim + 1 :])
-        digit = dim + 1 if self.inner else dim
-        values = np.moveaxis(values, digit, 0)  # what stays keeps its place
-        if self.minor:
-            values = np.moveaxis(values, 0, into + 1)
-            merged = (*values.shape[:into], -1, *values.shape[into + 2 :])
-            return values.reshape(merged)
-        values = _padded(values, into + 1, self.gap)
-        values = np.moveaxis(values, 0, into)
-        merged = (*values.shape[:into], -1, *values.shape[into + 2 :])
-        values = values.reshape(merged)
-        return values[(slice(None),) * into + (slice(0, values.shape[into] - self.gap),)]
-
 
 @dataclass(frozen=True)
 class Swap:
@@ -118,14 +89,6 @@ class Swap:
         """The new shape, and the old index of each new position."""
         return self.shape(shape), self._swapped(iterators(len(shape)))
 
-    def back(self, at: Sequence[Places], shape: Sequence[int]) -> list[Places]:
-        """The old places of new ones."""
-        return self._swapped(at)
-
-    def on_array(self, values: Lanes) -> Lanes:
-        """The same on values, [lane, *shape]."""
-        return values.swapaxes(self.dim + 1, self.into + 1)
-
     def _swapped(self, parts: Sequence[T]) -> list[T]:
         found = list(parts)
         found[self.dim], found[self.into] = found[self.into], found[self.dim]
@@ -135,11 +98,14 @@ class Swap:
 Step: TypeAlias = Move | Swap
 
 
-def _padded(values: Lanes, dim: int, by: int) -> Lanes:
-    """Zeros after the end of a dim."""
-    if by == 0:
-        return values
-    return np.pad(values, [(0, by if k == dim else 0) for k in range(values.ndim)])
+@lru_cache(maxsize=4096)
+def index_of(step: Step, shape: Extents) -> tuple[list[Index], list[int]]:
+    """The old index of each position after a step, and the dims that it may be beyond.
+
+    Beyond `shape`, the old one, there is zero.
+    """
+    new, old = step.apply(shape)
+    return old, [dim for dim, e in enumerate(old) if range_of(e, new)[1] >= shape[dim]]
 
 
 def moves(shape: Sequence[int], dims: Sequence[int], gaps: Sequence[int]) -> Iterator[Move]:

@@ -13,25 +13,26 @@ On small instances both sides are computed in float32, op by op. Three questions
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, TypeAlias
+from math import prod
 
 import numpy as np
-from xdsl.ir import SSAValue
-from xdsl.utils.test_value import create_ssa_value
+from xdsl.dialects.builtin import f32
+from xdsl.ir import Attribute, SSAValue
 
-from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.algebra import ScopeOp
+from ...dialects.arithmetic import Arithmetic
 from ...dialects.floats import BITS, ROUNDING, VALUES, Allowed, Floats, Label
-from ...dialects.index import grid
-from ...dialects.scalars import FUNCTIONS, Call, Cast, Const, Expr, Read, postorder, reads_of
-from ...dialects.scope_builder import ScopeBuilder, Source
-from ...dialects.types import Array, shape_of, tensor
+from ...dialects.graph.base import discard
+from ...dialects.op_reference import evaluate_op
+from ...dialects.scalars import Call, reads_of
+from ...dialects.types import Array
 from ..search_result import Rejected
 from .conditions import holds
 from .constants import constant_array
-from .exact import graph_ops
+from .exact import graph_ops, op_on
 from .instances import Bindings, Sampler, attributes_of, first_instances, shapes_of
 from .rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of
 
@@ -41,8 +42,6 @@ INSTANCES, TRIES = 4, 8
 CLOSE = 1e-9
 MOVED = Floats(Label.ROUNDING, "infinities or NaN may come or go")
 SPECIALS = (np.inf, -np.inf, np.nan, 0.0)
-
-Scalar: TypeAlias = Callable[[str, Sequence[Array]], Any]
 
 
 def floats_of(rule: Rule) -> Floats:
@@ -115,12 +114,38 @@ def _alike(a: Array, b: Array) -> bool:
     return same and np.array_equal(a[infinite], b[infinite])
 
 
+class _Magnitudes(Arithmetic):
+    """Numbers without signs; nothing cancels, neither terms nor factors.
+
+    Args:
+        moving: values that depend on variables: a division by one is a product.
+    """
+
+    def __init__(self, moving: Container[SSAValue]) -> None:
+        self.moving = moving
+
+    def literal(self, value: float | int | bool, element: Attribute | None) -> Array:
+        return super().literal(abs(value) if np.isfinite(value) else value, element)
+
+    def call(self, node: Call, args: Sequence[Array], operand: Attribute | None) -> Array:
+        match node:
+            case Call("sub"):
+                return args[0] + args[1]
+            case Call("neg"):
+                return args[0]
+            case Call("div", (_, by)) if any(read.source in self.moving for read in reads_of(by)):
+                return args[0] * args[1]
+            case _:
+                return super().call(node, args, operand)
+
+
 class _Run:
     """Values of terms on variables drawn in one way."""
 
     def __init__(self, bindings: Bindings, kind: str) -> None:
         self.bindings, self.kind = bindings, kind
-        self.dtype = np.dtype(np.float64 if kind == "sizes" else np.float32)
+        self.moving: set[SSAValue] = set()
+        self.arithmetic = _Magnitudes(self.moving) if kind == "sizes" else Arithmetic.COMPUTED
         self.sums = False
         self._known: dict[Term, list[Array]] = {}
 
@@ -134,30 +159,27 @@ class _Run:
 
     def _results(self, node: Term) -> list[Array]:
         if isinstance(node, Var):
-            return [self._drawn(node.name)]
+            return [self.arithmetic.tensor(self._drawn(node.name), f32)]
         assert isinstance(node, Node)
         given = attributes_of(node, self.bindings)
         assert given is not None
         if node.op in CONSTANTS:
-            return [constant_array(node.op, dict(given)).astype(self.dtype)]
+            return [self.arithmetic.tensor(constant_array(node.op, dict(given)), f32)]
         operands = [self.value(operand) for operand in node.operands]
-        values = [create_ssa_value(tensor(o.shape)) for o in operands]
-        results = len(dict(given)["sizes"]) if node.op == "split" else 1
-        op = graph_ops()[node.op](*values, results=results, **dict(given))
-        build = ScopeBuilder()
-        made = op.as_scopes(build, *(Source(v) for v in values))
-        sources = [made] if isinstance(made, Source) else list(made)
-        known: dict[SSAValue, Array] = dict(zip(values, operands, strict=True))
-        moving: set[SSAValue] = {*values}  # what depends on variables
-        for step in build.ops:
-            if isinstance(step, OnesOp):
-                known[step.result] = np.ones(shape_of(step.result), self.dtype)
-                continue
-            assert isinstance(step, ScopeOp)
-            known[step.result] = self._scope(step, known, moving)
-            if not moving.isdisjoint(step.operands):
-                moving.add(step.result)
-        return [known[s.value] for s in sources]
+        op = op_on(node.op, given, tuple(o.shape for o in operands))
+        assert op is not None
+        steps, results = op.scopes()
+        known = dict(zip(op.operands, operands, strict=True))
+        self.moving.update(op.operands)
+        for step in steps:
+            (known[step.results[0]],) = evaluate_op(
+                step, [known[v] for v in step.operands], {}, self.arithmetic
+            )
+            if not self.moving.isdisjoint(step.operands):
+                self.moving.update(step.results)
+            self.sums |= isinstance(step, ScopeOp) and step.is_sum and prod(step.summation) > 1
+        discard(steps)
+        return [known[result] for result in results]
 
     def _drawn(self, name: str) -> Array:
         shape = self.bindings[name]
@@ -168,63 +190,4 @@ class _Run:
         if self.kind == "special":
             picks = rng.random(shape) < 0.3
             drawn = np.where(picks, rng.choice(SPECIALS, shape), drawn)
-        return np.asarray(drawn, self.dtype)
-
-    def _scope(self, op: ScopeOp, known: dict[SSAValue, Array], moving: set[SSAValue]) -> Array:
-        whole = grid(op.extents, range(len(op.extents))) if op.extents else []
-        points = [np.asarray(p) for p in whole]
-        arrays = {
-            read: self._read(read, known[v], op.extents, points)
-            for read, v in zip(op.reads(), op.operands, strict=True)
-        }
-        body = np.broadcast_to(self._body(op.expr(), arrays, moving), op.extents)
-        taps = int(np.prod(op.extents[len(op.traversal) :], dtype=np.int64))
-        body = body.reshape(*op.traversal, taps)
-        self.sums = self.sums or (op.is_sum and taps > 1)
-        match op.reduction.data:
-            case "max":
-                return body.max(axis=-1)
-            case "min":
-                return body.min(axis=-1)
-            case "prod":
-                return np.multiply.reduce(body, axis=-1)
-            case _:
-                return np.cumsum(body, axis=-1)[..., -1]
-
-    def _read(
-        self, read: Read, source: Array, extents: Sequence[int], points: Sequence[Array]
-    ) -> Array:
-        inside, places = np.ones(tuple(extents), bool), list[Array]()
-        for e, size in zip(read.index, source.shape, strict=True):
-            at = np.broadcast_to(np.asarray(e.evaluate(points)), tuple(extents))
-            inside &= (at >= 0) & (at < size)
-            places.append(np.clip(at, 0, size - 1))
-        found = source[tuple(places)] if places else np.broadcast_to(source, tuple(extents))
-        return np.where(inside, found, self.dtype.type(read.outside))
-
-    def _body(self, expr: Expr, arrays: dict[Read, Array], moving: set[SSAValue]) -> Array:
-        values: dict[Expr, Array] = {}
-        for node in postorder(expr):
-            match node:
-                case Read():
-                    values[node] = arrays[node]
-                case Const(value):
-                    size = abs(value) if self.kind == "sizes" else value
-                    values[node] = np.asarray(size, self.dtype)
-                case Cast(_, arg):
-                    values[node] = values[arg]
-                case Call("div", (a, b)) if self.kind == "sizes" and any(
-                    read.source in moving for read in reads_of(b)
-                ):
-                    values[node] = values[a] * values[b]
-                case Call(function, args):
-                    values[node] = self._call(function, [values[a] for a in args])
-                case _:
-                    raise TypeError(f"not a scalar expression: {node}")
-        return values[expr]
-
-    def _call(self, function: str, args: Sequence[Array]) -> Array:
-        if self.kind == "sizes" and function in ("sub", "neg"):
-            return args[0] + args[1] if function == "sub" else args[0]
-        found = np.asarray(FUNCTIONS[function].numpy(*args))
-        return found if found.dtype == bool else found.astype(self.dtype)
+        return np.asarray(drawn)

@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, count, permutations, product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...dialects.errors import UserError
+from ..equivalence.residues import Lanes
 from .conditions import evaluate, holds
-from .exact import Attributes, Shape, Words, constant, draw, infer, plan
+from .exact import FIELD, Attributes, Shape, constant, draw, infer, plan
 from .rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, nodes_of, variables_of
 
 Bindings: TypeAlias = "dict[str, Any]"
@@ -114,7 +116,7 @@ def shapes_of(terms: Sequence[Term], bindings: Bindings) -> tuple[Shape, ...] | 
             return None
         if node.op in CONSTANTS:
             found = constant(node.op, given)
-            return None if found is None else (found[0],)
+            return None if found is None else (found.shape[1:],)
         operands = [shape(operand) for operand in node.operands]
         if any(s is None for s in operands):
             return None
@@ -125,13 +127,12 @@ def shapes_of(terms: Sequence[Term], bindings: Bindings) -> tuple[Shape, ...] | 
 
 
 def values_of(
-    terms: Sequence[Term], bindings: Bindings, lanes: int, seed: int
-) -> list[Words] | None:
+    terms: Sequence[Term], bindings: Bindings, draws: int, seed: int
+) -> list[Lanes] | None:
     """Exact values of well-formed terms on random variables; None where they are too large."""
-    known: dict[Term, Words] = {}
-    shapes: dict[Term, Shape] = {}
+    known: dict[Term, Lanes] = {}
 
-    def value(term: Term) -> Words | None:
+    def value(term: Term) -> Lanes | None:
         if term not in known:
             found = compute(term)
             if found is None:
@@ -139,44 +140,41 @@ def values_of(
             known[term] = found
         return known[term]
 
-    def compute(term: Term) -> Words | None:
+    def compute(term: Term) -> Lanes | None:
         if isinstance(term, Var):
-            shapes[term] = bindings[term.name]
-            return draw(bindings[term.name], lanes, seed, term.name)
+            return draw(bindings[term.name], draws, seed, term.name)
         node, index = (term.node, term.index) if isinstance(term, Out) else (term, 0)
         given = attributes_of(node, bindings)
         assert given is not None
         if node.op in CONSTANTS:
-            made = constant(node.op, given)
-            assert made is not None
-            shapes[term] = made[0]
-            return np.broadcast_to(made[1], (lanes, made[1].shape[1]))
-        operands = [value(operand) for operand in node.operands]
-        if any(o is None for o in operands):
+            return constant(node.op, given)
+        found = [value(operand) for operand in node.operands]
+        operands = [o for o in found if o is not None]
+        if len(operands) < len(found):
             return None
-        compiled = plan(node.op, given, tuple(shapes[operand] for operand in node.operands))
+        compiled = plan(node.op, given, tuple(o.shape[1:] for o in operands))
         if compiled is None:
             return None
-        if any(np.prod(s, dtype=np.int64) > _MOST_ELEMENTS for s in compiled.shapes):
+        if any(prod(s) > _MOST_ELEMENTS for s in compiled.shapes):
             return None
-        shapes[term] = compiled.shapes[index]
-        return compiled.run([o for o in operands if o is not None])[index]
+        return compiled.run(operands)[index]
 
     found = [value(term) for term in terms]
     return None if any(v is None for v in found) else [v for v in found if v is not None]
 
 
-def outcome(rule: Rule, bindings: Bindings, seed: int = 0, lanes: int = 2) -> Outcome:
+def outcome(rule: Rule, bindings: Bindings, seed: int = 0, draws: int = 3) -> Outcome:
     """What the rule does on an instance; its conditions are not looked at."""
     left = shapes_of(rule.left, bindings)
     right = shapes_of(rule.right, bindings) if left is not None else None
     if left is None or left != right:
         return Outcome(left, right, False)
-    values = values_of((*rule.left, *rule.right), bindings, lanes, seed)
+    values = values_of((*rule.left, *rule.right), bindings, draws, seed)
     if values is None:
         return Outcome(None, None, False)
     half = len(rule.left)
-    equal = all(np.array_equal(a, b) for a, b in zip(values[:half], values[half:], strict=True))
+    pairs = zip(values[:half], values[half:], strict=True)
+    equal = all(bool(FIELD.equal(a, b).all()) for a, b in pairs)
     return Outcome(left, right, equal)
 
 

@@ -8,18 +8,16 @@ import ml_dtypes
 import numpy as np
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute
 
 from ...dialects import op_reference
-from ...dialects.algebra import ScopeOp
 from ...dialects.arithmetic import Arithmetic
-from ...dialects.index import grid
 from ...dialects.program import Program
-from ...dialects.scalars import FUNCTIONS, Call, Cast, Const, Expr, Read, element_types, postorder
-from ...dialects.scope_body import read_type
+from ...dialects.scalars import Call
 from ...dialects.types import (
     Array,
     Tensor,
+    element_of,
     is_bool,
     is_float,
     reference_dtype,
@@ -62,8 +60,9 @@ def noisy_run(
     for op in program.main.body.block.ops:
         if isinstance(op, ReturnOp):
             return [values[v] for v in op.operands]
-        operands = [noise.off(values[v], tensor_type(v).element_type) for v in op.operands]
-        for result, array in zip(op.results, noise.run(op, operands, program), strict=True):
+        operands = [noise.off(values[v], element_of(v)) for v in op.operands]
+        made = op_reference.evaluate_op(op, operands, program.weights, noise)
+        for result, array in zip(op.results, made, strict=True):
             values[result] = _rounded(array, tensor_type(result))
     raise AssertionError("a program ends with func.return")
 
@@ -76,8 +75,10 @@ def _rounded(array: Array, type_: Tensor) -> Array:
         return array.astype(to_numpy(type_.element_type)).astype(array.dtype)
 
 
-class _Noise:
-    """Evaluates ops with noise from one generator."""
+class _Noise(Arithmetic):
+    """Exact arithmetic with noise from one generator; products are off before they are summed."""
+
+    contracts = False
 
     def __init__(self, generator: np.random.Generator, sign: float):
         self.generator = generator
@@ -91,42 +92,9 @@ class _Noise:
         with np.errstate(all="ignore"):
             return array * (1.0 + unit(element) * step)
 
-    def run(self, op: Operation, operands: Sequence[Array], program: Program) -> Sequence[Array]:
-        if isinstance(op, ScopeOp) and 0 not in op.traversal:
-            return [self.scope(op, operands)]
-        return op_reference.evaluate_op(op, operands, program.weights)
-
-    def scope(self, op: ScopeOp, operands: Sequence[Array]) -> Array:
-        """A scope on its whole grid: small programs only."""
-        arrays = dict(zip(op.reads(), operands, strict=True))
-        points = grid(op.extents, range(len(op.extents)))
-        rank = len(op.traversal)
-        with np.errstate(all="ignore"):
-            value = np.broadcast_to(self.value(op.expr(), arrays, points), op.extents)
-            if op.summation:
-                axes = tuple(range(rank, len(op.extents)))
-                reducers = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
-                value = reducers[op.reduction.data](value, axis=axes)
-        return np.asarray(value, dtype=reference_dtype(tensor_type(op.result).element_type))
-
-    def value(self, expr: Expr, arrays: Mapping[Read, Array], points: Sequence[object]) -> Array:
-        """The body, every operation off by a little."""
-        types = element_types(expr, read_type)
-        values: dict[Expr, Array] = {}
-        for node in postorder(expr):
-            match node:
-                case Read():
-                    values[node] = op_reference.gather(node, arrays[node], points)
-                case Const(number):
-                    values[node] = np.asarray(number)
-                case Cast(element, arg):
-                    values[node] = Arithmetic.EXACT.cast(values[arg], types[arg], element)
-                case Call(function, args):
-                    result = np.asarray(FUNCTIONS[function].numpy(*(values[a] for a in args)))
-                    element = types[node]
-                    if element is not None and function not in _EXACT:
-                        result = self.off(result, element)
-                    values[node] = result
-                case _:
-                    raise TypeError(f"not a scalar expression: {node}")
-        return values[expr]
+    def call(self, node: Call, args: Sequence[Array], operand: Attribute | None) -> Array:
+        """The function, off by a little where it computes."""
+        result = super().call(node, args, operand)
+        if operand is None or node.function in _EXACT:
+            return result
+        return self.off(result, operand)

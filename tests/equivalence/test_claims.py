@@ -95,8 +95,8 @@ def test_only_literals_of_4096_elements_are_their_numbers(size: int) -> None:
 
 
 def test_sums_of_products_are_exact_beyond_what_one_sum_holds() -> None:
-    inner = 2 * residues.MOST_TERMS + 17
     field = Residues(draw_primes(2, 3), 3)
+    inner = 2 * field.most_terms + 17
     rng = np.random.default_rng(0)
     half = np.array([(p - 1) // 2 for p in field.primes], np.float64)
     a = half.reshape(2, 1, 1, 1) - rng.integers(0, 2, (2, 1, 1, inner))

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.moved import moved
 from xdsl.dialects.builtin import Float32Type
 
 from isoform.dialects.algebra import ScopeOp
@@ -20,6 +21,7 @@ from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import Sieve, Target, keys
 from isoform.passes.partial.mutate import modelled
 from isoform.passes.partial.operators import Conv
+from isoform.passes.partial.points import points_of, product_at, read_at
 from isoform.passes.partial.search import free_dims, shrunk
 from isoform.passes.partial.values import Inputs, Value, drawn
 from isoform.passes.partial.views import moves
@@ -35,31 +37,35 @@ def test_places_of_a_moved_value_are_where_the_moves_put_them() -> None:
     for number in range(120):
         shape = tuple(rng.randint(1, 7) for _ in range(rng.randint(2, 5)))
         x = leaf(f"x{number}", shape, F32)
-        value = Value(Evaluator(FIELD).value(x), frozenset([x]), "x", _no_scope, ())
+        made = Evaluator(FIELD).value(x)
+        value = Value(made, frozenset([x]), "x", _no_scope, ())
         for _ in range(rng.randint(1, 3)):
             choice = list(moves(value.shape, range(len(shape)), (1, 2)))
             if choice:
-                value = replace(value, steps=(*(value.steps or ()), rng.choice(choice)))
+                step = rng.choice(choice)
+                value = replace(value, steps=(*(value.steps or ()), step))
+                made = moved(made, step)
         at = drawn(value.shape, 50)
-        np.testing.assert_array_equal(value.sample(at), value.values[(slice(None), *at)])
+        np.testing.assert_array_equal(value.sample(at), made[(slice(None), *at)])
+        np.testing.assert_array_equal(value.values, made)
         tried += len(value.steps or ()) > 1
     assert tried > 60
 
 
-@pytest.mark.parametrize("same", [True, False])
-@pytest.mark.parametrize("stride", [1, 2])
-def test_windows_are_what_a_convolution_reads(same: bool, stride: int) -> None:
-    product = Conv(stride, 2, 1, same)
-    shapes = (2, 3, 9, 8), (4, 3, 3, 3)
-    x, w = (FIELD.draw(f"{k}", shape) for k, shape in enumerate(shapes))
-    whole = product.values(FIELD, x, w)
-    n, _, *at = drawn(whole.shape[1:], 40)
-    places, inside = product.windows(*shapes, (n, *at))
-    value = Value(x, frozenset(), "x", _no_scope)
-    windows = value.sample(places) * inside
-    found = FIELD.matmul(windows[:, None], w.reshape(2, 4, -1).swapaxes(1, 2)[:, None])[:, 0]
-    for k in range(4):
-        np.testing.assert_array_equal(found[..., k], whole[(slice(None), n, k, *at)])
+@pytest.mark.parametrize(
+    "product", [Conv(s, 2, g, same) for s in (1, 2) for g in (1, 2) for same in (True, False)]
+)
+def test_a_sample_of_a_product_is_what_it_computes_there(product: Conv) -> None:
+    shapes = (2, 4, 9, 8), (4, 4 // product.groups, 3, 3)
+    x, w = (leaf(f"operand {k}", shape, F32) for k, shape in enumerate(shapes))
+    evaluator = Evaluator(FIELD)
+    whole = evaluator.value(product.build(x, w))
+    sums, *indices = product.reads(*shapes)
+    at = drawn(whole.shape[1:], 40)
+    read = [read_at(*given, points_of(at, sums)) for given in zip(indices, shapes, strict=True)]
+    values = [Value(evaluator.value(s), frozenset(), s.label, _no_scope) for s in (x, w)]
+    found = product_at(FIELD, [v.sample(*r) for v, r in zip(values, read, strict=True)])
+    np.testing.assert_array_equal(found, whole[(slice(None), *at)])
 
 
 def test_a_sample_rejects_what_holds_too_little() -> None:

@@ -1,8 +1,9 @@
-"""A move is one thing as index map and as operation on values."""
+"""A move as an index map is what numpy makes of values: pad, split, transpose, merge."""
 
 import random
 
 import numpy as np
+from support.moved import moved
 from xdsl.dialects.builtin import Float32Type
 
 from isoform.dialects.canonical_types import leaf
@@ -27,7 +28,7 @@ def test_values_and_index_maps_of_moves_agree() -> None:
             if not choice:
                 break
             steps.append(rng.choice(choice))
-            values = steps[-1].on_array(values)
+            values = moved(values, steps[-1])
         if steps:
             made = view(x, steps)
             assert made.shape == values.shape[1:]

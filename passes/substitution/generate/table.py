@@ -17,14 +17,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ....dialects.errors import UserError
+from ...equivalence.residues import Lanes, Words, mix
 from ..conditions import evaluate
-from ..exact import Plan, Shape, Words, constant, draw, mix, plan
+from ..exact import Plan, Shape, constant, draw, plan
 from ..rule import Attributes, Node, Out, Size, Term, Var
 from .operators import PLACES, Operator, World
 
 Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 
-LANES = 3
+DRAWS = 3
 NONE = np.int32(2**31 - 1)  # in a row of nodes: no node, sorts last
 REPRESENTATIVES_FROM = 4
 _CHUNK = 1 << 14  # terms evaluated at once
@@ -113,7 +114,7 @@ class Enumerator:
     ) -> None:
         self.world, self.most, self.narrow = world, most, representatives_from
         self.table = Table(world, most)
-        self.values: dict[Shape, Words] = {}
+        self.values: dict[Shape, Lanes] = {}
         self.row: Ids = np.zeros(0, np.int32)
         self.by: dict[tuple[int, Shape], Ids] = {}
         self.results: Ids = np.zeros((0, 2), np.int32)
@@ -136,17 +137,16 @@ class Enumerator:
 
     def _leaves(self) -> None:
         for name, shape in self.world.variables:
-            value = draw(shape, LANES, self.seed, name)
-            self._add_leaf(Var(name), shape, value.reshape(1, -1))
+            self._add_leaf(Var(name), shape, draw(shape, DRAWS, self.seed, name))
         for node in self.world.constants:
             found = constant(node.op, node.attributes)
             assert found is not None, node
-            shape, array = found
-            flat = np.broadcast_to(array, (LANES, array.shape[1])).reshape(1, -1)
-            self._add_leaf(node, shape, flat)
+            shape = found.shape[1:]
+            self._add_leaf(node, shape, np.broadcast_to(found, (DRAWS, *shape)))
         self.variables = len(self.world.variables)
 
-    def _add_leaf(self, term: Term, shape: Shape, value: Words) -> None:
+    def _add_leaf(self, term: Term, shape: Shape, drawn: Lanes) -> None:
+        value = drawn.reshape(1, -1)
         self.table.leaves.append(term)
         nothing = np.full((1, 3), NONE)
         nodes = np.full((1, self.most), NONE)
@@ -158,7 +158,7 @@ class Enumerator:
         which: int,
         operands: Ids,
         nodes: Ids,
-        results: list[tuple[Shape, Words | None, Words]],
+        results: list[tuple[Shape, Lanes | None, Words]],
     ) -> None:
         """Append the terms of one operator on rows of operands, each result a block."""
         table, count, first = self.table, len(operands), len(self.table)
@@ -181,7 +181,7 @@ class Enumerator:
             both[:count, k] = np.arange(first + k * count, first + (k + 1) * count)
         self.results = np.concatenate([self.results, both])
 
-    def _keep_values(self, shape: Shape, value: Words | None, count: int) -> None:
+    def _keep_values(self, shape: Shape, value: Lanes | None, count: int) -> None:
         known = self.values.get(shape)
         start = 0 if known is None else len(known)
         self.row = np.concatenate([self.row, np.arange(start, start + count, dtype=np.int32)])
@@ -199,7 +199,7 @@ class Enumerator:
 
     def _operator(
         self, size: int, which: int, operator: Operator
-    ) -> Iterator[tuple[int, Ids, Ids, list[tuple[Shape, Words | None, Words]]]]:
+    ) -> Iterator[tuple[int, Ids, Ids, list[tuple[Shape, Lanes | None, Words]]]]:
         shapes = sorted({shape for _, shape in self.by})
         for operand_shapes in product(shapes, repeat=operator.arity):
             given = attributes_at(operator.attributes, operand_shapes)
@@ -222,14 +222,14 @@ class Enumerator:
 
     def _evaluate(
         self, compiled: Plan, operands: Ids, shapes: Sequence[Shape], last: bool
-    ) -> list[tuple[Shape, Words | None, Words]]:
+    ) -> list[tuple[Shape, Lanes | None, Words]]:
         """Shape, values (not at the last level) and hashes of each result, in chunks."""
-        kept: list[list[Words]] = [[] for _ in compiled.shapes]
+        kept: list[list[Lanes]] = [[] for _ in compiled.shapes]
         hashes: list[list[Words]] = [[] for _ in compiled.shapes]
         for start in range(0, len(operands), _CHUNK):
             chunk = operands[start : start + _CHUNK]
             given = [
-                self.values[shape][self.row[chunk[:, k]]].reshape(len(chunk) * LANES, -1)
+                self.values[shape][self.row[chunk[:, k]]].reshape(len(chunk) * DRAWS, *shape)
                 for k, shape in enumerate(shapes)
             ]
             for k, value in enumerate(compiled.run(given)):
@@ -358,7 +358,7 @@ class Enumerator:
     def _commutes(self, operator: Operator, compiled: Plan, shapes: Sequence[Shape]) -> bool:
         if operator.arity != 2 or shapes[0] != shapes[1]:
             return False
-        a, b = (draw(shape, LANES, 0, name) for shape, name in zip(shapes, PLACES, strict=False))
+        a, b = (draw(shape, DRAWS, 0, name) for shape, name in zip(shapes, PLACES, strict=False))
         forth, back = compiled.run([a, b]), compiled.run([b, a])
         return all(np.array_equal(x, y) for x, y in zip(forth, back, strict=True))
 
@@ -383,9 +383,10 @@ def _union(a: Ids, b: Ids) -> Ids:
     return np.concatenate([a, fresh], axis=1)
 
 
-def fingerprint(values: Words, shape: Shape) -> Words:
+def fingerprint(values: Lanes, shape: Shape) -> Words:
     """A 64-bit hash of each row: a random linear form, then a permutation; knows the shape."""
     keys = np.random.default_rng([7, *shape]).integers(0, 2**63, values.shape[1], dtype=np.uint64)
     with np.errstate(over="ignore"):
-        total = (values * (keys | np.uint64(1))).sum(axis=1, dtype=np.uint64)
+        words = values.astype(np.int64).view(np.uint64)
+        total = (words * (keys | np.uint64(1))).sum(axis=1, dtype=np.uint64)
         return mix(mix(total) ^ keys.sum(dtype=np.uint64))
