@@ -122,7 +122,8 @@ def norm(g: Grower) -> None:
             axes = tuple(sorted(g.rng.sample(range(x.rank), 2)))
             wide = x.array.astype(np.float64)
             # The variance is the mean of squares less the square of the mean: it cancels.
-            if np.all(wide.std(axis=axes) > 0.3 * np.abs(wide.mean(axis=axes))):
+            spread = wide.std(axis=axes)
+            if np.all(spread > 0.3 * np.abs(wide.mean(axis=axes))) and np.all(spread > 1e-3):
                 g.add("MeanVarianceNormalization", [x], axes=list(axes))
 
 
