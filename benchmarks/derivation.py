@@ -42,10 +42,15 @@ from isoform.compiler.peer_model import peer_model
 from isoform.compiler.timing import difference, interleave, median
 from isoform.dialects.program import Program
 from isoform.passes.derivation import whole
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import Roots
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
-from isoform.passes.derivation.search import DerivationState, Result, Searcher, Settings
+from isoform.passes.derivation.search import (
+    DerivationResult,
+    DerivationSettings,
+    DerivationState,
+    Searcher,
+)
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import Residues, draw_primes
@@ -103,7 +108,7 @@ def main() -> None:
 
 def find(
     case: Case, exact: bool = False, depth: int | None = None
-) -> tuple[DerivationState | None, Result]:
+) -> tuple[DerivationState | None, DerivationResult]:
     """Search for the case's goal; `exact` wants it with no layout kernels at all."""
     found: list[DerivationState] = []
 
@@ -113,8 +118,8 @@ def find(
             found.append(state)
         return bool(found)
 
-    settings = Settings(depth=case.depth if depth is None else depth, states=20_000)
-    searcher = Searcher(Prices(constants(case.roots)), settings)
+    settings = DerivationSettings(depth=case.depth if depth is None else depth, states=20_000)
+    searcher = Searcher(ScopePrices(constants(case.roots)), settings)
     result = searcher.search(case.roots, watch)
     return (found[0] if found else None), result
 
@@ -145,10 +150,12 @@ def space_table(cases: dict[str, Case]) -> None:
         ("transposed-gather", 3),
         ("conv5x5", 4),
     ):
-        settings = Settings(depth=depth, states=200_000, budget=300.0)
+        settings = DerivationSettings(depth=depth, states=200_000, budget=300.0)
         roots = cases[name].roots
-        seconds = Searcher(Prices(), settings).search(roots).seconds
-        trees = [tree_of(kind(Prices(), settings), roots) for kind in (Searcher, StepwiseSearcher)]
+        seconds = Searcher(ScopePrices(), settings).search(roots).seconds
+        trees = [
+            tree_of(kind(ScopePrices(), settings), roots) for kind in (Searcher, StepwiseSearcher)
+        ]
         cells = [f"{t.nodes} | {t.states} | {100 * t.spared:.1f}%" for t in trees]
         print(f"{name} | {depth} | {' | '.join(cells)} | {seconds:.2f} | {', '.join(EINNET[name])}")
         gc.collect()
@@ -171,8 +178,8 @@ def check_table(cases: dict[str, Case]) -> None:
     names = {c.small[0].token: c.name for c in reversed(list(cases.values()))}
     programs[stacked()[0].token] = stacked()
     for token, roots in programs.items():
-        settings = Settings(depth=4, states=10**6, budget=1e9)
-        states = Searcher(Prices(), settings).search(roots).states
+        settings = DerivationSettings(depth=4, states=10**6, budget=1e9)
+        states = Searcher(ScopePrices(), settings).search(roots).states
         evaluator = Evaluator(Residues(draw_primes(2, 5), 5))
         wanted = [evaluator.value(root) for root in roots]
         wrong = 0

@@ -35,7 +35,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.types import tensor_type, to_numpy
 from isoform.lowering.kernel_to_cpu.constants import Constants
-from isoform.lowering.kernel_to_cpu.contraction import Argument, lower_gemm, matrix_of, operand_of
+from isoform.lowering.kernel_to_cpu.contraction import Argument, lower_gemm, matrix_of
 from isoform.lowering.kernel_to_cpu.execute import room
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
@@ -377,7 +377,7 @@ def arguments_of(
     op: GemmOp, made: ProductNest, known: Mapping[SSAValue, np.ndarray]
 ) -> list[Argument]:
     """What a product's nest works on, its weights packed."""
-    a, b = (operand_of(op, read.source) for read in (made.found.a, made.found.b))
+    a, b = (op.outer(read.source) for read in (made.found.a, made.found.b))
     packed = made.packing.pack(matrix_of(known[b], made.found))
     extras = [Argument(value) for value in made.extras]
     return [

@@ -284,6 +284,7 @@ _SAME = (
     *("ceil", "sin", "cos", "relu", "sigmoid", "reciprocal", "pow", "where"),
 )
 OPS: dict[str, Step] = {name: _call(name) for name in _SAME} | {
+    "softplus": lambda torch, op, args: torch.nn.functional.softplus(*args),
     "max": _call("maximum"),
     "min": _call("minimum"),
     "conv": _conv,

@@ -289,6 +289,15 @@ def range_of(index: Index, extents: tuple[int, ...]) -> Range:
     return low, high
 
 
+def stays_inside(index: Sequence[Index], shape: Sequence[int], extents: tuple[int, ...]) -> bool:
+    """Whether a read at `index` never leaves a tensor of this shape."""
+    for e, size in zip(index, shape, strict=True):
+        low, high = range_of(e, extents)
+        if low < 0 or high >= size:
+            return False
+    return True
+
+
 def _independent_parts(index: Index) -> list[Index]:
     """Split the terms so that no two parts share an iterator: ranges of parts add up exactly."""
     parts: list[tuple[frozenset[int], list[tuple[Atom, int]]]] = []

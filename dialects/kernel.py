@@ -1,32 +1,30 @@
 """The kernel dialect: whole-tensor ops in the order of execution, each naming what will run.
 
 A kernel op holds its meaning: an isolated region of `algebra.scope` ops over its operands. What the
-name adds is how it is run: `kernel.gemm` and `kernel.conv` begin with a contraction that their
-template matches (lowering/algebra_to_kernel/match.py reads the parameters off it), further scopes
-are the epilogue; `kernel.attention` is two products and what stands between them; `kernel.loops` is
-a generated loop nest; `kernel.call` runs a named op that no scope expresses. The physical layout of
-a value (order of dims, zero halo) is its type's encoding.
+name adds is how it is run: `kernel.gemm` and `kernel.conv` begin with a contraction and carry what
+it is as an attribute (contraction_attr.py), further scopes are the epilogue; `kernel.attention` is
+two products and what stands between them; `kernel.loops` is a generated loop nest; `kernel.call`
+runs a named op that no scope expresses. The physical layout of a value (order of dims, zero halo)
+is its type's encoding (layout.py).
 
     %y = kernel.conv (%a = %x, %b = %w, %c = %bias) {
       %0 = algebra.scope (n: 1, f: 8, h: 6, w: 6) sum (c: 3, r: 3, s: 3)
              %a[n, c, h + r - 1, w + s - 1] * %b[f, c, r, s] : tensor<1x8x6x6xf32>
       %1 = algebra.scope (n: 1, f: 8, h: 6, w: 6) max(%0[n, f, h, w] + %c[f], 0.0) : ...
       kernel.yield %1 : tensor<1x8x6x6xf32>
-    } : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
+    } contraction <m [h, w], n [f], k [c, r, s], dims "nc01 * fc01 -> nf01", strides [1, 1],
+      dilations [1, 1], pads [1, 1]> : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
-    IntAttr,
     IntegerAttr,
-    NoneAttr,
     StringAttr,
     TensorType,
     i64,
@@ -35,14 +33,12 @@ from xdsl.ir import (
     Attribute,
     Block,
     Dialect,
-    ParametrizedAttribute,
     Region,
     SSAValue,
 )
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
-    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -53,147 +49,26 @@ from xdsl.irdl import (
     var_operand_def,
     var_result_def,
 )
-from xdsl.parser import AttrParser, Parser
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
 from .algebra import OnesOp, ScopeOp
 from .arithmetic import Arithmetic
-from .index import row_major_strides
+from .contraction_attr import ContractionAttr, ConvParameters
+from .layout import (
+    LayoutAttr,
+    layout_of,
+    logical,
+    verify_layout,
+    with_layout,
+)
+from .layout import (
+    physical as physical,
+)
 from .scope_text import defined_operand
 from .types import Array, Tensor, element_count, tensor_type
-
-
-@irdl_attr_definition
-class LayoutAttr(ParametrizedAttribute):
-    """Physical layout of a tensor: dims from outermost to innermost, and what surrounds the values.
-
-    `#kernel.layout<[0, 2, 3, 1], halo [0, 0, 1, 1], [0, 0, 1, 1]>` is channels last, one zero row
-    before and after each spatial dim. `room [0, 16, 0, 0], [0, 48, 0, 0]` says that the buffer is
-    shared: 16 channels of other values stand before these, 48 behind (see `kernel.join`). Halo and
-    room are part of the buffer, never of the value.
-    """
-
-    name = "kernel.layout"
-    order: ArrayAttr[IntAttr]
-    low: ArrayAttr[IntAttr]
-    high: ArrayAttr[IntAttr]
-    before: ArrayAttr[IntAttr]
-    after: ArrayAttr[IntAttr]
-
-    @staticmethod
-    def of(
-        order: Sequence[int],
-        low: Sequence[int] | None = None,
-        high: Sequence[int] | None = None,
-        before: Sequence[int] | None = None,
-        after: Sequence[int] | None = None,
-    ) -> LayoutAttr:
-        zeros = [0] * len(order)
-        parts = [order, *(zeros if part is None else part for part in (low, high, before, after))]
-        return LayoutAttr(*(ArrayAttr(IntAttr(n) for n in part) for part in parts))
-
-    @property
-    def dims(self) -> tuple[int, ...]:
-        return tuple(n.data for n in self.order)
-
-    @property
-    def halo(self) -> tuple[tuple[int, int], ...]:
-        """(before, after) per logical dim."""
-        return tuple((a.data, b.data) for a, b in zip(self.low, self.high, strict=True))
-
-    @property
-    def room(self) -> tuple[tuple[int, int], ...]:
-        """(before, after) per logical dim: what other values take of the buffer."""
-        return tuple((a.data, b.data) for a, b in zip(self.before, self.after, strict=True))
-
-    def verify(self) -> None:
-        if sorted(self.dims) != list(range(len(self.dims))):
-            raise VerifyException(f"kernel.layout: {list(self.dims)} is no order of dims")
-        if any(len(part) != len(self.dims) for part in (self.low, self.high)):
-            raise VerifyException("kernel.layout: one halo width per dim is needed")
-        if any(len(part) != len(self.dims) for part in (self.before, self.after)):
-            raise VerifyException("kernel.layout: one width of room per dim is needed")
-        if any(n < 0 for widths in (*self.halo, *self.room) for n in widths):
-            raise VerifyException("kernel.layout: widths are at least 0")
-
-    def print_parameters(self, printer: Printer) -> None:
-        with printer.in_angle_brackets():
-            printer.print_string(str(list(self.dims)))
-            for word, widths in (("halo", self.halo), ("room", self.room)):
-                if any(a or b for a, b in widths):
-                    low, high = zip(*widths, strict=True)
-                    printer.print_string(f", {word} {list(low)}, {list(high)}")
-
-    @classmethod
-    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        def numbers() -> list[int]:
-            return parser.parse_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_integer)
-
-        with parser.in_angle_brackets():
-            order = numbers()
-            widths = {"halo": [[0] * len(order)] * 2, "room": [[0] * len(order)] * 2}
-            while parser.parse_optional_punctuation(",") is not None:
-                word = parser.parse_identifier()
-                if word not in widths:
-                    parser.raise_error(f"a layout has 'halo' and 'room', found '{word}'")
-                first = numbers()
-                parser.parse_punctuation(",")
-                widths[word] = [first, numbers()]
-        parts = (order, *widths["halo"], *widths["room"])
-        return [ArrayAttr(IntAttr(n) for n in part) for part in parts]
-
-
-def verify_layout(where: str, value: SSAValue) -> None:
-    """Check that a value's layout, if it has one, orders just its dims. Raises VerifyException."""
-    type_ = tensor_type(value)
-    if len(layout_of(type_).dims) != len(type_.get_shape()):
-        raise VerifyException(f"{where}: the layout of {type_} has another rank")
-
-
-def logical(type_: Attribute) -> Tensor:
-    """The tensor type without its layout."""
-    assert isinstance(type_, TensorType)
-    return TensorType(type_.element_type, type_.get_shape())
-
-
-def with_layout(type_: Tensor, layout: LayoutAttr | None) -> Tensor:
-    """The tensor type with a layout; None is row-major."""
-    encoding = NoneAttr() if layout is None else layout
-    return TensorType(type_.element_type, type_.get_shape(), encoding)
-
-
-def layout_of(type_: Tensor) -> LayoutAttr:
-    """The layout of a type; without an encoding, row-major and no halo."""
-    if isinstance(type_.encoding, LayoutAttr):
-        return type_.encoding
-    return _row_major(len(type_.shape.data))
-
-
-@cache
-def _row_major(rank: int) -> LayoutAttr:
-    """Built once for each rank: attributes verify what they hold, and every access asks for it."""
-    return LayoutAttr.of(range(rank))
-
-
-def physical(type_: Tensor) -> tuple[tuple[int, ...], int, int]:
-    """(element stride per logical dim, offset of the first element, elements of the buffer)."""
-    layout, shape = layout_of(type_), type_.get_shape()
-    around = [
-        (a + before, b + after)
-        for (a, b), (before, after) in zip(layout.halo, layout.room, strict=True)
-    ]
-    padded = [n + a + b for n, (a, b) in zip(shape, around, strict=True)]
-    in_order = row_major_strides([padded[d] for d in layout.dims])
-    strides = [0] * len(shape)
-    for stride, dim in zip(in_order, layout.dims, strict=True):
-        strides[dim] = stride
-    offset = sum(s * a for s, (a, _) in zip(strides, around, strict=True))
-    count = 1
-    for n in padded:
-        count *= n
-    return tuple(strides), offset, count
 
 
 @irdl_op_definition
@@ -247,7 +122,11 @@ class KernelOp(IRDLOperation):
     @property
     def scopes(self) -> list[ScopeOp]:
         """The scopes of the region, in order; the last one is the result."""
-        return [op for op in self.body.block.ops if isinstance(op, ScopeOp)]
+        return _scopes(self.body)
+
+    def outer(self, argument: SSAValue) -> SSAValue:
+        """The operand that an argument of the region stands for."""
+        return self.inputs[list(self.body.block.args).index(argument)]  # pyright: ignore
 
     def evaluate_reference(
         self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
@@ -297,8 +176,17 @@ class KernelOp(IRDLOperation):
             printer.print_op_attributes(self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False)
+        self.print_contraction(printer)
         printer.print_string(" : ")
         printer.print_attribute(self.result.type)
+
+    def print_contraction(self, printer: Printer) -> None:
+        """Print what stands behind the region, where an op has it."""
+
+    @classmethod
+    def parse_contraction(cls, parser: Parser, body: Region) -> dict[str, Attribute]:
+        """Parse it, as properties."""
+        return {}
 
     @classmethod
     def parse(cls, parser: Parser) -> KernelOp:
@@ -317,6 +205,7 @@ class KernelOp(IRDLOperation):
                 properties[name] = parser.parse_attribute()
         attributes = parser.parse_optional_attr_dict_with_keyword()
         body = parser.parse_region(arguments)
+        properties |= cls.parse_contraction(parser, body)
         parser.parse_punctuation(":")
         op = cls.create(
             operands=values,
@@ -335,18 +224,106 @@ class LoopsOp(KernelOp):
     name = "kernel.loops"
 
 
+class ContractionKernelOp(KernelOp):
+    """A kernel whose first scope is a contraction, which it carries: made from the region.
+
+    Text without the attribute is read as if it had the one that the region gives.
+    """
+
+    UNFIT: ClassVar[str]
+    contraction = opt_prop_def(ContractionAttr)
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        body: Region,
+        result_type: Tensor,
+        schedule: Mapping[str, Attribute] | None = None,
+    ):
+        super().__init__(inputs, body, result_type, schedule)
+        self.properties |= _properties(self.expected(body))
+
+    @classmethod
+    def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
+        """What the op carries of this scope; None if it cannot compute it."""
+        raise NotImplementedError
+
+    @classmethod
+    def expected(cls, body: Region) -> ContractionAttr | None:
+        """The attribute that a region gives; None where the op cannot compute its first scope."""
+        scopes = _scopes(body)
+        return cls.contraction_of(scopes[0]) if scopes else None
+
+    def verify_(self) -> None:
+        super().verify_()
+        expected = self.expected(self.body)
+        if expected is None:
+            raise VerifyException(f"{self.name}: the first scope is {self.UNFIT}")
+        if self.contraction != expected:
+            names = self.scopes[0].names
+            given = "none" if self.contraction is None else f"<{_named(self.contraction, names)}>"
+            raise VerifyException(
+                f"{self.name}: the contraction is {given}, "
+                f"but that of the first scope is <{_named(expected, names)}>"
+            )
+
+    def print_contraction(self, printer: Printer) -> None:
+        if self.contraction is not None:
+            names = self.scopes[0].names if self.scopes else ()
+            printer.print_string(f" contraction <{_named(self.contraction, names)}>")
+
+    @classmethod
+    def parse_contraction(cls, parser: Parser, body: Region) -> dict[str, Attribute]:
+        if parser.parse_optional_keyword("contraction") is None:
+            return _properties(cls.expected(body))
+        scopes = _scopes(body)
+        names = scopes[0].names if scopes else ()
+        return _properties(ContractionAttr.parse_named(parser, names))
+
+
+def _properties(contraction: ContractionAttr | None) -> dict[str, Attribute]:
+    return {} if contraction is None else {"contraction": contraction}
+
+
+def _scopes(body: Region) -> list[ScopeOp]:
+    return [op for op in body.block.ops if isinstance(op, ScopeOp)]
+
+
+def _named(contraction: ContractionAttr, names: Sequence[str]) -> str:
+    return contraction.text(lambda k: names[k] if 0 <= k < len(names) else str(k))
+
+
 @irdl_op_definition
-class GemmOp(KernelOp):
+class GemmOp(ContractionKernelOp):
     """A matrix product (first scope) and its epilogue, by a generated or library gemm."""
 
     name = "kernel.gemm"
+    UNFIT: ClassVar[str] = "no sum of products of two reads"
+
+    @classmethod
+    def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
+        found = ContractionAttr.of(scope)
+        return None if found is None else found.as_product()
 
 
 @irdl_op_definition
-class ConvOp(KernelOp):
+class ConvOp(ContractionKernelOp):
     """A convolution (first scope) with constant weights, and its epilogue."""
 
     name = "kernel.conv"
+    UNFIT: ClassVar[str] = "no convolution"
+
+    @classmethod
+    def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
+        found = ContractionAttr.of(scope)
+        return None if found is None or found.convolution is None else found
+
+    @property
+    def parameters(self) -> ConvParameters:
+        """What the attribute says of the first scope."""
+        found = ConvParameters.of(self.scopes[0], self.contraction)
+        assert found is not None
+        return found
 
 
 @irdl_op_definition
@@ -516,5 +493,5 @@ def argument_region(
 KERNEL = Dialect(
     "kernel",
     [LoopsOp, GemmOp, ConvOp, AttentionOp, TiledProductOp, ViewOp, JoinOp, CallOp, YieldOp],
-    [LayoutAttr],
+    [LayoutAttr, ContractionAttr],
 )

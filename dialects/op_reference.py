@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,13 +73,33 @@ def evaluate_graph_op(
     if not type(op).has_scopes():
         pairs = zip(op.reference(*operands), op.results, strict=True)
         return [arithmetic.tensor(np.asarray(a), tensor_type(r).element_type) for a, r in pairs]
-    steps, results = op.scopes()
-    values: Values = dict(zip(op.operands, operands, strict=True))
-    for step in steps:
-        arrays = evaluate_op(step, [values[v] for v in step.operands], {}, arithmetic)
-        values.update(zip(step.results, arrays, strict=True))
-    discard(steps)
-    return [values[result] for result in results]
+    steps = Steps.of(op)
+    arrays = steps.evaluate(operands, arithmetic)
+    steps.drop()
+    return arrays
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The scopes that a graph op is, inserted nowhere; call `drop` when done."""
+
+    op: GraphOp
+    ops: Sequence[Operation]
+    results: Sequence[SSAValue]
+
+    @staticmethod
+    def of(op: GraphOp) -> Steps:
+        return Steps(op, *op.scopes())
+
+    def evaluate(self, operands: Sequence[Array], arithmetic: Arithmetic) -> list[Array]:
+        values: Values = dict(zip(self.op.operands, operands, strict=True))
+        for step in self.ops:
+            arrays = evaluate_op(step, [values[v] for v in step.operands], {}, arithmetic)
+            values.update(zip(step.results, arrays, strict=True))
+        return [values[result] for result in self.results]
+
+    def drop(self) -> None:
+        discard(self.ops)
 
 
 def rebuild_extern(op: Operation) -> Operation:
@@ -281,29 +302,40 @@ _Window: TypeAlias = "tuple[list[slice], list[int], list[int]]"
 def _window(index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]) -> _Window | None:
     """Slices of what is read, the order of their dims and the grid's shape; or None.
 
-    For where each dim is read along an iterator of its own and in bounds. The points of an iterator
-    are consecutive numbers along one axis of the grid.
+    For where each dim is read at one place, or along an iterator of its own, all in bounds. The
+    points of an iterator are consecutive numbers along one axis of the grid.
     """
-    slices, axes = list[slice](), list[int]()
+    slices, axes, rank = list[slice](), list[int](), 0
     for e, size in zip(index, shape, strict=True):
+        places = [np.asarray(points[k]) for k in e.iterators]
+        if not any(place.ndim for place in places):
+            at = int(e.evaluate(points))
+            if not 0 <= at < size:
+                return None
+            slices.append(slice(at, at + 1))
+            axes.append(-1)
+            continue
         if e.constant or len(e.terms) != 1 or e.has_floor or e.terms[0][1] != 1:
             return None
-        (iterator,) = e.iterators
-        place = np.asarray(points[iterator])
-        if not place.ndim or not place.size or place.flat[0] < 0 or place.flat[-1] >= size:
+        (place,) = places
+        if not place.size or place.flat[0] < 0 or place.flat[-1] >= size:
             return None
         slices.append(slice(int(place.flat[0]), int(place.flat[-1]) + 1))
         axes.append(int(np.argmax(place.shape)))
-    if not axes or len(set(axes)) < len(axes):
+        rank = place.ndim
+    moving = [axis for axis in axes if axis >= 0]
+    if not moving or len(set(moving)) < len(moving):
         return None
-    found = [1] * np.ndim(points[next(iter(index[0].iterators))])
+    found = [1] * rank
     for axis, part in zip(axes, slices, strict=True):
-        found[axis] = part.stop - part.start
+        if axis >= 0:
+            found[axis] = part.stop - part.start
     return slices, sorted(range(len(axes)), key=axes.__getitem__), found
 
 
 __all__ = [
     "ScopeEvaluator",
+    "Steps",
     "evaluate_op",
     "evaluate_scope",
     "rebuild_extern",

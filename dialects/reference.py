@@ -5,12 +5,12 @@ Constants past a jump are as computed, also where the arithmetic is exact (discr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from xdsl.dialects.func import ReturnOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from .arithmetic import Arithmetic
 from .discrete import discrete_constants
@@ -20,17 +20,31 @@ from .program import Program
 from .types import Array
 
 Values = dict[SSAValue, Array]
+# What gives the results of an op: see `evaluate_op`.
+Evaluate: TypeAlias = (
+    "Callable[[Operation, Sequence[Array], Mapping[str, Array], Arithmetic], Sequence[Array]]"
+)
 
 
 def run(
-    program: Program, inputs: Mapping[str, Array], arithmetic: Arithmetic = EXACT
+    program: Program,
+    inputs: Mapping[str, Array],
+    arithmetic: Arithmetic = EXACT,
+    known: Mapping[SSAValue, Array] | None = None,
+    evaluate: Evaluate | None = None,
 ) -> dict[str, Array]:
     """Evaluate a program. Inputs by name, any numeric dtype; results in reference dtypes.
+
+    Args:
+        known: values that are not computed again, all constants past a jump among them; of inputs,
+            what is made of them.
+        evaluate: in place of `evaluate_op`, for one that remembers.
 
     Raises:
         UserError: an input is missing or has another shape; an op cannot be evaluated.
     """
     values: Values = {}
+    given = {} if known is None else known
     defaults = program.defaults
     for (name, type_), arg in zip(
         program.inputs.items(), program.main.body.block.args, strict=True
@@ -42,10 +56,12 @@ def run(
             raise UserError(
                 f"input '{name}' has another shape", expected=type_.get_shape(), found=array.shape
             )
-        values[arg] = arithmetic.tensor(array, type_.element_type)
+        values[arg] = given[arg] if arg in given else arithmetic.tensor(array, type_.element_type)
     ops = program.main.body.block.ops
-    known = {} if arithmetic is Arithmetic.COMPUTED else discrete_constants(ops, program.weights)
-    outputs = run_block(ops, values, program.weights, arithmetic, known)
+    if known is None:
+        exact = arithmetic is not Arithmetic.COMPUTED
+        known = discrete_constants(ops, program.weights) if exact else {}
+    outputs = run_block(ops, values, program.weights, arithmetic, known, evaluate)
     return dict(zip(program.output_names, outputs, strict=True))
 
 
@@ -55,6 +71,7 @@ def run_block(
     weights: Mapping[str, Array],
     arithmetic: Arithmetic = EXACT,
     known: Mapping[SSAValue, Array] | None = None,
+    evaluate: Evaluate | None = None,
 ) -> list[Array]:
     """Evaluate ops in order; the operands of the terminator are the results.
 
@@ -62,7 +79,9 @@ def run_block(
 
     Args:
         known: results that are not computed again.
+        evaluate: in place of `evaluate_op`.
     """
+    evaluate = evaluate_op if evaluate is None else evaluate
     known = {} if known is None else known
     ops = list(ops)
     last_use = {operand: k for k, op in enumerate(ops) for operand in op.operands}
@@ -72,7 +91,7 @@ def run_block(
         if op.results and op.results[0] in known:
             results: Sequence[Array] = [known[v] for v in op.results]
         else:
-            results = evaluate_op(op, [values[v] for v in op.operands], weights, arithmetic)
+            results = evaluate(op, [values[v] for v in op.operands], weights, arithmetic)
         for value, array in zip(op.results, results, strict=True):
             values[value] = array
         for operand in op.operands:

@@ -19,6 +19,7 @@ POINTS: dict[str, dict[int, int]] = {
     "sqrt": {0: 0, 1: 1},
     "exp": {0: 1},
     "log": {1: 0},
+    "log1p": {0: 0},
     "tanh": {0: 0},
     "erf": {0: 0},
     "floor": {0: 0},

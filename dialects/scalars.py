@@ -86,6 +86,7 @@ _FUNCTION_LIST: tuple[Function, ...] = (
     Function("abs", 1, np.abs, _m.AbsFOp, _m.AbsIOp),
     Function("exp", 1, np.exp, _m.ExpOp),
     Function("log", 1, np.log, _m.LogOp),
+    Function("log1p", 1, np.log1p, _m.Log1pOp),
     Function("sqrt", 1, np.sqrt, _m.SqrtOp),
     Function("rsqrt", 1, lambda x: 1 / np.sqrt(x), _m.RsqrtOp),
     Function("tanh", 1, np.tanh, _m.TanhOp),
@@ -277,6 +278,18 @@ def call(function: str, *args: Scalar) -> Expr:
             f"'{function}' has another number of arguments", expected=known.arity, found=len(args)
         )
     return Call(function, tuple(a if isinstance(a, Expr) else Const(a) for a in args))
+
+
+def factors(expr: Expr) -> list[Read] | None:
+    """The reads of a pure product, None for any other body."""
+    match expr:
+        case Read():
+            return [expr]
+        case Call("mul", (left, right)):
+            a, b = factors(left), factors(right)
+            return None if a is None or b is None else a + b
+        case _:
+            return None
 
 
 def children(node: Expr) -> Sequence[Expr]:

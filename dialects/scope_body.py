@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
 from .errors import UserError
+from .index import stays_inside
 from .scalars import (
     FUNCTIONS,
     Call,
@@ -27,7 +28,7 @@ from .scalars import (
     function_of,
     operand_type,
 )
-from .types import element_of, is_bool, is_float
+from .types import element_of, is_bool, is_float, shape_of
 
 _CASTS = (
     arith.ExtFOp,
@@ -44,6 +45,11 @@ _CASTS = (
 def read_type(read: Read) -> Attribute:
     """Element type of a read whose source is an SSA value."""
     return element_of(read.source)
+
+
+def in_bounds(read: Read, extents: Sequence[int]) -> bool:
+    """Whether the read of an SSA value never leaves its tensor."""
+    return stays_inside(read.index, shape_of(read.source), tuple(extents))
 
 
 def expr_to_body(

@@ -128,6 +128,11 @@ def sigmoid(x: Scalar) -> Expr:
     return 1.0 / (1.0 + exp(call("neg", x)))
 
 
+def softplus(x: Scalar) -> Expr:
+    """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)): no overflow, and small results are exact."""
+    return maximum(x, 0.0) + call("log1p", exp(call("neg", call("abs", x))))
+
+
 def neutral_element(reduction: str, element: Attribute) -> float:
     """What a reduction of nothing gives."""
     match reduction:
@@ -168,4 +173,5 @@ __all__ = [
     "minimum",
     "select",
     "sigmoid",
+    "softplus",
 ]

@@ -265,7 +265,8 @@ _ELEMENTWISE = {
     "less_equal": "LessOrEqual", "log": "Log", "max": "Max", "min": "Min", "mul": "Mul",
     "neg": "Neg", "not": "Not", "or": "Or", "pow": "Pow", "reciprocal": "Reciprocal",
     "relu": "Relu", "round": "Round", "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin",
-    "sinh": "Sinh", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan", "tanh": "Tanh", "where": "Where",
+    "sinh": "Sinh", "softplus": "Softplus", "sqrt": "Sqrt", "sub": "Sub", "tan": "Tan",
+    "tanh": "Tanh", "where": "Where",
     "xor": "Xor",
 }  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Groups of graph ops that are one ONNX node: what a good exporter writes whole.
 
 - A bias that is added after a product or a convolution is its third operand.
-- What the importer makes of Gelu, HardSwish, Mish, PRelu, Selu, Softplus and Softsign is written as
+- What the importer makes of Gelu, HardSwish, Mish, PRelu, Selu and Softsign is written as
   that op again. The patterns are the importer's own compositions, so that reading the file back
   gives the same program. Other ways to write them stay as they are.
 - A mean over all spatial dims is GlobalAveragePool.
@@ -205,7 +205,6 @@ _KNOWN = (
     _Known("Mish", 18),
     _Known("PRelu", 16, operands=2),
     _Known("Selu", 6),
-    _Known("Softplus", 1),
     _Known("Softsign", 1),
 )
 

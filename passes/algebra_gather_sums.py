@@ -20,9 +20,9 @@ from ..dialects.errors import UserError
 from ..dialects.floats import ROUNDING, Floats
 from ..dialects.index import iterators
 from ..dialects.program import add_provenance, main_of
+from ..dialects.scalars import factors
 from ..dialects.types import shape_of, tensor_type
 from ..dialects.weights_only import weights_only
-from ..lowering.algebra_to_kernel.match import factors
 from .derivation.by_hand import find_scope
 from .derivation.lift import fresh_name, names_in
 

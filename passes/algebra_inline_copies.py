@@ -16,8 +16,9 @@ from ..dialects.floats import BITS, Floats
 from ..dialects.index import iterators, normalise
 from ..dialects.program import main_of
 from ..dialects.scalars import Read, map_reads
+from ..dialects.scope_body import in_bounds
 from ..dialects.types import shape_of, tensor_type
-from ..lowering.algebra_to_kernel.match import in_bounds, match_conv, match_gemm
+from ..lowering.algebra_to_kernel.match import match_conv, match_gemm
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from ..dialects.floats import BITS, Floats
 from ..dialects.index import Index, iterators
 from ..dialects.program import add_provenance, main_of
 from ..dialects.scalars import Read, map_reads
+from ..dialects.scope_body import in_bounds
 from ..dialects.types import element_of, shape_of, tensor
-from ..lowering.algebra_to_kernel.match import in_bounds
 from .algebra_inline_copies import copied
 
 RULE = "sink-copies"

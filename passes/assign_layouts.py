@@ -11,8 +11,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..dialects.contraction_attr import channels_last
 from ..dialects.floats import BITS, Floats
-from ..dialects.index import range_of
 from ..dialects.kernel import (
     ConvOp,
     GemmOp,
@@ -28,7 +28,6 @@ from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import tensor_type
 from ..lowering.algebra_to_kernel.constant import constant_values
 from ..lowering.algebra_to_kernel.convert import enclose
-from ..lowering.algebra_to_kernel.match import ConvMatch, channels_last, match_conv
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class _Assigner:
                 continue
             self._operands(op)
             if isinstance(op, ConvOp):
-                _set_layout(op.result, channels_last(_match(op).out_order))
+                _set_layout(op.result, channels_last(op.parameters.out_order))
             elif isinstance(op, LoopsOp) and (dims := _followed(op)) is not None:
                 _set_layout(op.result, dims)
         for op in block.ops:
@@ -91,7 +90,7 @@ class _Assigner:
         for k, value in enumerate(op.operands):
             wanted: Dims | None = None
             if k == convolved and isinstance(op, ConvOp):
-                wanted = channels_last(_match(op).data_order)
+                wanted = channels_last(op.parameters.data_order)
             elif value in self.constants:
                 continue
             if isinstance(op, ConvOp | GemmOp) and _epilogue_only(op, k):
@@ -134,15 +133,9 @@ def _set_layout(value: SSAValue, dims: Dims) -> None:
     Rewriter.replace_value_with_new_type(value, with_layout(logical(value.type), layout))
 
 
-def _match(op: ConvOp) -> ConvMatch:
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    return found
-
-
 def _conv_data(op: ConvOp) -> int:
     """Position of the operand that is convolved."""
-    return op.body.block.args.index(_match(op).data.source)  # pyright: ignore[reportArgumentType]
+    return op.body.block.args.index(op.parameters.data)  # pyright: ignore[reportArgumentType]
 
 
 def _epilogue_only(op: KernelOp, position: int) -> bool:
@@ -153,13 +146,13 @@ def _epilogue_only(op: KernelOp, position: int) -> bool:
 
 def grow_halo(op: ConvOp) -> None:
     """Widen the halo of the convolved operand to what this convolution reads."""
-    found = _match(op)
-    value = op.inputs[_conv_data(op)]
+    found = op.parameters
+    value = op.outer(found.data)
     type_ = tensor_type(value)
     layout = layout_of(type_)
     low, high = (list(side) for side in zip(*layout.halo, strict=True))
-    for dim in found.data_order[2:]:
-        first, last = range_of(found.data.index[dim], op.scopes[0].extents)
+    for k, dim in enumerate(found.data_order[2:]):
+        first, last = found.reach(k)
         low[dim] = max(low[dim], -first)
         high[dim] = max(high[dim], last - type_.get_shape()[dim] + 1)
     widened = with_layout(logical(type_), LayoutAttr.of(layout.dims, low, high))

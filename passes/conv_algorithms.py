@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..lowering.algebra_to_kernel.match import ConvMatch
+from ..dialects.contraction_attr import ConvParameters
 from ..lowering.targets import Target
 from .product import Product
 
@@ -82,18 +82,18 @@ class Convolution:
     transposed: bool = False
 
     @classmethod
-    def of(cls, match: ConvMatch) -> Convolution:
-        """That of a match."""
+    def of(cls, found: ConvParameters) -> Convolution:
+        """That of a scope or kernel with these parameters."""
         return cls(
-            match.images,
-            match.features,
-            match.sizes,
-            match.channels_per_group,
-            tuple(match.kernel),
-            tuple(match.strides),
-            tuple(match.dilations),
-            match.groups,
-            match.transposed,
+            found.images,
+            found.features,
+            found.sizes,
+            found.channels_per_group,
+            tuple(found.kernel),
+            tuple(found.strides),
+            tuple(found.dilations),
+            found.groups,
+            found.transposed,
         )
 
 

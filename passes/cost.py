@@ -41,13 +41,14 @@ from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects.algebra import OnesOp, ScopeOp
+from ..dialects.contraction_attr import ConvParameters
 from ..dialects.errors import UserError
 from ..dialects.graph import GraphOp
 from ..dialects.graph.base import discard
 from ..dialects.program import Program
 from ..dialects.types import byte_size, element_of, tensor, tensor_type
 from ..dialects.weights_only import is_source, weights_only
-from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
+from ..lowering.algebra_to_kernel.match import match_conv
 from ..lowering.targets import Target
 from .conv_algorithms import FITTED, Convolution, Estimate, Fitted, conv_algorithms
 from .cost_file import CostFile, load_cost_file
@@ -258,6 +259,6 @@ def scopes_of(op: Operation) -> tuple[list[ScopeOp], list[Operation]]:
     return [step for step in steps if isinstance(step, ScopeOp)], steps
 
 
-def _contraction(scope: ScopeOp) -> tuple[ScopeOp, ConvMatch | None] | None:
+def _contraction(scope: ScopeOp) -> tuple[ScopeOp, ConvParameters | None] | None:
     """The scope, if it is a sum of products, and its parameters, if it is a convolution."""
     return (scope, match_conv(scope)) if scope_work(scope).macs else None

@@ -103,7 +103,7 @@ def _scattered(op: ScopeOp) -> int | None:
     if found is None or not found.transposed:
         return None
     features = found.features // found.groups
-    return math.prod(shape_of(found.data.source)) * features * math.prod(found.kernel)
+    return math.prod(shape_of(found.data)) * features * math.prod(found.kernel)
 
 
 def _data_factors(expr: Expr) -> set[Read]:

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from ..dialects.algebra import OnesOp, ScopeOp
 from ..dialects.index import Index
-from ..dialects.scalars import Read
-from ..lowering.algebra_to_kernel.match import factors
+from ..dialects.scalars import Read, factors
 
 TILE = 64
 """Side of a tile where there are few: what fills the units."""

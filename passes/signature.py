@@ -16,7 +16,8 @@ from xdsl.printer import Printer
 
 from ..dialects.algebra import ScopeOp
 
-_PLACES = ("offset", "offsets")
+# Places in memory; what a kernel's region says already.
+_LEFT_OUT = ("offset", "offsets", "contraction")
 
 
 def signature(op: Operation) -> str:
@@ -27,7 +28,7 @@ def signature(op: Operation) -> str:
     clean = op.clone(value_mapper=mapper, clone_name_hints=False)
     for nested in clean.walk():
         nested.attributes.clear()
-        for name in _PLACES:
+        for name in _LEFT_OUT:
             nested.properties.pop(name, None)
         if isinstance(nested, ScopeOp):
             names = ArrayAttr(StringAttr(f"i{k}") for k in range(len(nested.iterators)))

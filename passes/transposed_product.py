@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from ..dialects.algebra import OnesOp
+from ..dialects.contraction_attr import ConvParameters
 from ..dialects.floats import ROUNDING, Floats
 from ..dialects.index import iterators
 from ..dialects.kernel import (
@@ -30,7 +31,6 @@ from ..dialects.kernel import (
 )
 from ..dialects.program import add_provenance, main_of, printed_names, provenance
 from ..dialects.types import shape_of, tensor, tensor_type
-from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from .winograd import KernelBuilder, copy_epilogue
 
 RULE = "transposed-product"
@@ -73,26 +73,23 @@ def is_transposed(op: ConvOp) -> bool:
 
     Its data must be channels-last: places are then the rows of a matrix.
     """
-    found = match_conv(op.scopes[0])
+    found = op.parameters
     return (
-        found is not None
-        and found.transposed
+        found.transposed
         and found.channels_first
-        and found.weight_dims == ("c", "f", 0, 1)
+        and found.filter_dims == ("c", "f", 0, 1)
         and set(found.dilations) == {1}
         and found.groups == 1
-        and layout_of(tensor_type(_operands(op, found)[0])).dims == (0, 2, 3, 1)
+        and layout_of(tensor_type(op.outer(found.data))).dims == (0, 2, 3, 1)
         and shape_of(op.scopes[0].result) == op.type.get_shape()
     )
 
 
 def as_product(op: ConvOp) -> list[Operation]:
     """Replace the convolution by a product and a sum."""
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    data, weights = _operands(op, found)
-    plain, made = _without_halo(data, op)
-    product = _product(plain, weights)
+    found = op.parameters
+    plain, made = _without_halo(op.outer(found.data), op)
+    product = _product(plain, op.outer(found.weights))
     made += [product, _sums(op, found, product.result)]
     for new in made:
         new.location = op.location
@@ -102,12 +99,6 @@ def as_product(op: ConvOp) -> list[Operation]:
     add_provenance(last, [*provenance(op), RULE])
     Rewriter.replace_op(op, [], [last.results[0]])
     return made
-
-
-def _operands(op: ConvOp, found: ConvMatch) -> tuple[SSAValue, SSAValue]:
-    arguments = list(op.body.block.args)
-    places = [arguments.index(read.source) for read in (found.data, found.weights)]  # pyright: ignore
-    return op.inputs[places[0]], op.inputs[places[1]]
 
 
 def _without_halo(value: SSAValue, reader: Operation) -> tuple[SSAValue, list[Operation]]:
@@ -134,10 +125,10 @@ def _product(data: SSAValue, weights: SSAValue) -> GemmOp:
     return GemmOp(kernel.inputs, Region(kernel.block), shape)
 
 
-def _sums(op: ConvOp, found: ConvMatch, product: SSAValue) -> LoopsOp:
+def _sums(op: ConvOp, found: ConvParameters, product: SSAValue) -> LoopsOp:
     """Tap r = stride * t + (h + pad) mod stride lands on h from place (h + pad) // stride - t."""
     arguments = list(op.body.block.args)
-    gone = {found.data.source, found.weights.source}
+    gone = {found.data, found.weights}
     read_later = {r.source for scope in op.scopes[1:] for r in scope.reads()}
     kept = [k for k, arg in enumerate(arguments) if arg not in gone or arg in read_later]
     kernel = KernelBuilder([product, *(op.inputs[k] for k in kept)])

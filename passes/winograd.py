@@ -25,6 +25,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from ..dialects.contraction_attr import ConvParameters
 from ..dialects.floats import MIXED, Floats
 from ..dialects.graph import ConstantOp
 from ..dialects.index import Index, iterators
@@ -43,7 +44,6 @@ from ..dialects.program import add_provenance, main_of, printed_names, provenanc
 from ..dialects.schedule import TILES
 from ..dialects.scope_builder import ScopeBuilder, Source
 from ..dialects.types import Tensor, shape_of, tensor, tensor_type
-from ..lowering.algebra_to_kernel.match import ConvMatch, match_conv
 from .winograd_matrices import POINTS, matrices
 
 T = TypeVar("T")
@@ -138,8 +138,8 @@ class Winograd(ModulePass):
 
 def applies(op: ConvOp, form: Form) -> bool:
     """Whether a form computes this convolution: stride 1, undilated, one group."""
-    found = match_conv(op.scopes[0])
-    if found is None or found.transposed or max(found.kernel) == 1:
+    found = op.parameters
+    if found.transposed or max(found.kernel) == 1:
         return False
     if form.taps is not None and (form.taps < 2 or max(found.kernel) <= form.taps):
         return False  # as one block it is the same without
@@ -156,20 +156,17 @@ def applies(op: ConvOp, form: Form) -> bool:
 
 def is_square(op: ConvOp, taps: int) -> bool:
     """Whether the window has so many taps in each of two dims."""
-    found = match_conv(op.scopes[0])
-    return found is not None and found.kernel == (taps, taps)
+    return op.parameters.kernel == (taps, taps)
 
 
 def longest_window(op: ConvOp) -> int:
-    """The most taps of a window's dims; 0 of what is no convolution."""
-    found = match_conv(op.scopes[0])
-    return 0 if found is None else max(found.kernel)
+    """The most taps of a window's dims."""
+    return max(op.parameters.kernel)
 
 
 def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
     """How many tiles a form cuts the images into, the places of one, and what each sums there."""
-    found = match_conv(op.scopes[0])
-    assert found is not None
+    found = op.parameters
     dims = form.dims(found.kernel, found.sizes)
     return (
         found.images * math.prod(dim.tiles for dim in dims),
@@ -178,22 +175,13 @@ def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
     )
 
 
-def features_of(op: ConvOp) -> int:
-    """How many features a convolution has."""
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    return found.features
-
-
 def rewrite(op: ConvOp, form: Form, tiles: int | None = None) -> list[Operation]:
     """Replace the convolution by its transforms, product and inverse transform.
 
     Args:
         tiles: for fuse-tiles, how many to work on at a time.
     """
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    made = _Steps(op, found, form).build()
+    made = _Steps(op, op.parameters, form).build()
     for new in made:
         if isinstance(new, GemmOp) and tiles is not None:
             new.properties["schedule"] = DictionaryAttr({TILES: IntegerAttr(tiles, i64)})
@@ -229,7 +217,7 @@ class _Steps:
     The data's and the weights' have a dim for each spatial dim that is cut into blocks of taps.
     """
 
-    def __init__(self, op: ConvOp, found: ConvMatch, form: Form):
+    def __init__(self, op: ConvOp, found: ConvParameters, form: Form):
         self.op, self.found = op, found
         self.n, self.features, self.channels = found.images, found.features, found.channels
         self.dims = form.dims(found.kernel, found.sizes)
@@ -239,9 +227,7 @@ class _Steps:
         self.blocks = [self.dims[k].blocks for k in self.split]
         self.tiles = [dim.tiles for dim in self.dims]
         self.places = [dim.places for dim in self.dims]
-        arguments = list(op.body.block.args)
-        self.data = op.inputs[arguments.index(found.data.source)]  # pyright: ignore
-        self.weights = op.inputs[arguments.index(found.weights.source)]  # pyright: ignore
+        self.data, self.weights = op.outer(found.data), op.outer(found.weights)
         parts = ("bt", "at", "g", "divisors")
         self.bt, self.at, self.g, self.divisors = (_Constants(self.dims, part) for part in parts)
 
@@ -290,12 +276,12 @@ class _Steps:
         f, *its = iterators(2 + len(self.split) + self.rank + len(self.cut))
         block, c = dict(zip(self.split, its, strict=False)), its[len(self.split)]
         place, taps = its[len(self.split) + 1 :][: self.rank], its[-len(self.cut) :]
-        at: dict[str | int, Index] = {"f": f, "c": c, "one": Index(0)}
+        at: dict[str | int, Index] = {"f": f, "c": c, "_": Index(0)}
         at |= dict.fromkeys(range(self.rank), Index(0))
         for k, tap in zip(self.cut, taps, strict=True):
             at[k] = tap + block[k] * self.dims[k].taps if k in block else tap
         shape = tensor([self.features, *self.blocks, self.channels, *self.places])
-        product = w[[at[dim] for dim in self.found.weight_dims]]
+        product = w[[at[dim] for dim in self.found.filter_dims]]
         for k, tap in zip(self.cut, taps, strict=True):
             product = product * g[self.dims[k].taps][place[k], tap]
         value = kernel.scope(shape, product, [self.dims[k].taps for k in self.cut]).here()
@@ -318,7 +304,7 @@ class _Steps:
     def _inverse(self, product: SSAValue) -> LoopsOp:
         """Y[n, f, mt + y, mu + z] = sum_i sum_j AT[y, i] AT[z, j] M[n, f, t, u, i, j]; epilogue."""
         arguments = list(self.op.body.block.args)
-        gone = {self.found.data.source, self.found.weights.source}
+        gone = {self.found.data, self.found.weights}
         read_later = {r.source for s in self.op.scopes[1:] for r in s.reads()}
         kept = [k for k, arg in enumerate(arguments) if arg not in gone or arg in read_later]
         inputs = [product, *self.at.values, *(self.op.inputs[k] for k in kept)]
@@ -396,7 +382,7 @@ class KernelBuilder:
         return LoopsOp(self.inputs, Region(self.block), type_, schedule)
 
 
-def grow_halo(value: SSAValue, found: ConvMatch, reach: Sequence[int]) -> SSAValue:
+def grow_halo(value: SSAValue, found: ConvParameters, reach: Sequence[int]) -> SSAValue:
     """Widen the data's halo so that tiles hanging over the edge read zeros, not other memory.
 
     Returns the value that stands for the old one.

@@ -43,7 +43,7 @@ from isoform.lowering.kernel_to_cuda.device_runtime import DeviceError, Work
 from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.pycuda_runtime import PyCudaRuntime, open_device
 from isoform.lowering.kernel_to_cuda.session import CudaSession, Timing, timed
-from isoform.lowering.kernel_to_cuda.source import CudaKernel, Gemm, Matrix
+from isoform.lowering.kernel_to_cuda.source import CudaKernel, Gemm, GemmOperand
 from isoform.lowering.targets import TARGETS
 from isoform.passes.cost import Costs, estimates
 from isoform.passes.cost_file import CostFile, entry_for
@@ -281,7 +281,7 @@ class Check:
         library = Cublas(device.stream.handle, tf32)
         workspace = device.alloc(library.WORKSPACE)
         library.use_workspace(workspace)
-        whole = [Matrix(k, 0, n, n, n, 0, False) for k in range(3)]
+        whole = [GemmOperand(k, 0, n, n, n, 0, False) for k in range(3)]
         work = library.bind(Gemm(*whole, n, n, n, 1, "float"), places)
         seconds = timed(device, work).median
         library.close()

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import f32
 
 from ..dialects.canonical_types import Guard, Leaf, Read, Scope, leaf
 from ..dialects.index import iterators
-from ..lowering.algebra_to_kernel.iterator_table import Match, matches
+from ..lowering.algebra_to_kernel.table import Match, matches
 from ..passes.derivation.body import Link, build
 from ..passes.derivation.replace import Roots, scopes_of
 

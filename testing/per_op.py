@@ -8,7 +8,6 @@ from typing import Any
 from ..compiler.timing import interleave, median
 from ..dialects.kernel import AttentionOp, CallOp, ConvOp, GemmOp, KernelOp, TiledProductOp
 from ..dialects.program import Program, where
-from ..lowering.algebra_to_kernel.match import match_conv
 from ..passes.flops import bytes_of, scope_work
 
 ROUNDS = 15
@@ -75,9 +74,9 @@ def algorithm(op: KernelOp | CallOp) -> str:
         return op.callee.data
     if isinstance(op, GemmOp | AttentionOp | TiledProductOp):
         return op.name.removeprefix("kernel.").replace("_", " ")
-    found = match_conv(op.scopes[0]) if isinstance(op, ConvOp) else None
-    if found is None:
+    if not isinstance(op, ConvOp):
         return "loops"
+    found = op.parameters
     if found.transposed:
         return "transposed conv"
     return "direct conv" if found.groups == 1 else f"conv, {found.groups} groups"

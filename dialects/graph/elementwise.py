@@ -23,6 +23,7 @@ from ..scope_builder import (
     minimum,
     select,
     sigmoid,
+    softplus,
 )
 from ..types import Tensor, is_bool, is_float, is_unsigned, tensor, to_numpy
 from .base import GraphOp
@@ -172,6 +173,17 @@ class SigmoidOp(UnaryOp):
 
     def scalar(self, *args: Expr) -> Expr:
         return sigmoid(args[0])
+
+
+@irdl_op_definition
+class SoftplusOp(UnaryOp):
+    """log(1 + exp(x)). ONNX Softplus."""
+
+    name = "graph.softplus"
+    FLOAT_ONLY: ClassVar[bool] = True
+
+    def scalar(self, *args: Expr) -> Expr:
+        return softplus(args[0])
 
 
 @irdl_op_definition

@@ -26,6 +26,7 @@ func.func @unary(%x: tensor<2x3xf32>) {
   %20 = graph.atanh %x : tensor<2x3xf32>
   %21 = graph.relu %x : tensor<2x3xf32>
   %22 = graph.sigmoid %x : tensor<2x3xf32>
+  %softplus = graph.softplus %x : tensor<2x3xf32>
   %23 = graph.reciprocal %x : tensor<2x3xf32>
   %24 = graph.leaky_relu %x : tensor<2x3xf32>
   %25 = graph.elu %x : tensor<2x3xf32>
@@ -57,6 +58,7 @@ func.func @unary(%x: tensor<2x3xf32>) {
   // CHECK-NEXT: graph.atanh %x : tensor<2x3xf32>
   // CHECK-NEXT: graph.relu %x : tensor<2x3xf32>
   // CHECK-NEXT: graph.sigmoid %x : tensor<2x3xf32>
+  // CHECK-NEXT: graph.softplus %x : tensor<2x3xf32>
   // CHECK-NEXT: graph.reciprocal %x : tensor<2x3xf32>
   // CHECK-NEXT: graph.leaky_relu %x : tensor<2x3xf32>
   // CHECK-NEXT: graph.elu %x : tensor<2x3xf32>

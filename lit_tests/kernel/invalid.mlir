@@ -180,3 +180,83 @@ func.func @call_offsets(%x: tensor<2x3xf32>, %i: tensor<1xi64>) {
   %y = kernel.call "graph.gather"(%x, %i) {axis = 0 : i64} offsets [0 : i64, 64 : i64] : (tensor<2x3xf32>, tensor<1xi64>) -> tensor<1x3xf32>
   func.return
 }
+
+// -----
+
+// Contractions.
+
+func.func @other_groups(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) {
+  // expected-error@+1 {{kernel.gemm: the contraction is <m [n], n [m], k [k]>, but that of the first scope is <m [m], n [n], k [k]>}}
+  %y = kernel.gemm (%0 = %a, %1 = %b) {
+    %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[k, n] : tensor<4x8xf32>
+    kernel.yield %2 : tensor<4x8xf32>
+  } contraction <m [n], n [m], k [k]> : tensor<4x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @other_stride(%x: tensor<1x3x7xf32>, %w: tensor<8x3x3xf32>) {
+  // expected-error@+1 {{kernel.conv: the contraction is <m [p], n [f], k [c, r], dims "nc0 * fc0 -> nf0", strides [1], dilations [1], pads [0]>, but that of the first scope is <m [p], n [f], k [c, r], dims "nc0 * fc0 -> nf0", strides [2], dilations [1], pads [0]>}}
+  %y = kernel.conv (%0 = %x, %1 = %w) {
+    %2 = algebra.scope (n: 1, f: 8, p: 3) sum (c: 3, r: 3) %0[n, c, 2 * p + r] * %1[f, c, r] : tensor<1x8x3xf32>
+    kernel.yield %2 : tensor<1x8x3xf32>
+  } contraction <m [p], n [f], k [c, r], dims "nc0 * fc0 -> nf0", strides [1], dilations [1], pads [0]> : tensor<1x8x3xf32>
+  func.return
+}
+
+// -----
+
+func.func @no_product(%a: tensor<4x8xf32>) {
+  // expected-error@+1 {{kernel.gemm: the first scope is no sum of products of two reads}}
+  %y = kernel.gemm (%0 = %a) {
+    %1 = algebra.scope (m: 4) sum (k: 8) %0[m, k] : tensor<4xf32>
+    kernel.yield %1 : tensor<4xf32>
+  } : tensor<4xf32>
+  func.return
+}
+
+// -----
+
+func.func @no_convolution(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) {
+  // expected-error@+1 {{kernel.conv: the first scope is no convolution}}
+  %y = kernel.conv (%0 = %a, %1 = %b) {
+    %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[k, n] : tensor<4x8xf32>
+    kernel.yield %2 : tensor<4x8xf32>
+  } : tensor<4x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @without(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) {
+  // expected-error@+1 {{kernel.gemm: the contraction is none, but that of the first scope is <m [m], n [n], k [k]>}}
+  %y = "kernel.gemm"(%a, %b) ({
+  ^bb0(%0: tensor<4x16xf32>, %1: tensor<16x8xf32>):
+    %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[k, n] : tensor<4x8xf32>
+    kernel.yield %2 : tensor<4x8xf32>
+  }) : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @part(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) {
+  %y = kernel.gemm (%0 = %a, %1 = %b) {
+    %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[k, n] : tensor<4x8xf32>
+    kernel.yield %2 : tensor<4x8xf32>
+  // expected-error@+1 {{a contraction has no part 'rows'}}
+  } contraction <rows [m], n [n], k [k]> : tensor<4x8xf32>
+  func.return
+}
+
+// -----
+
+func.func @iterator(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) {
+  %y = kernel.gemm (%0 = %a, %1 = %b) {
+    %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[k, n] : tensor<4x8xf32>
+    kernel.yield %2 : tensor<4x8xf32>
+  // expected-error@+1 {{the scope has no iterator 'j'}}
+  } contraction <m [m], n [j], k [k]> : tensor<4x8xf32>
+  func.return
+}

@@ -56,13 +56,14 @@ func.func @without_operands() -> tensor<2xf32> {
   func.return %y : tensor<2xf32>
 }
 
-// Templates begin with the contraction they stand for; the layout is the type's encoding.
+// Products and convolutions begin with a contraction, and carry it: text without it is read as if it
+// had the one that the region gives. The layout is the type's encoding.
 
 // CHECK-LABEL: func.func @gemm(
 // CHECK-NEXT: %y = kernel.gemm (%0 = %a, %1 = %b) {
 // CHECK-NEXT: %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[k, n] : tensor<4x8xf32>
 // CHECK-NEXT: kernel.yield %2 : tensor<4x8xf32>
-// CHECK-NEXT: } : tensor<4x8xf32>
+// CHECK-NEXT: } contraction <m [m], n [n], k [k]> : tensor<4x8xf32>
 // CHECK-NEXT: func.return %y : tensor<4x8xf32>
 func.func @gemm(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) -> tensor<4x8xf32> {
   %y = kernel.gemm (%0 = %a, %1 = %b) {
@@ -80,7 +81,7 @@ func.func @gemm(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) -> tensor<4x8xf32> {
 // CHECK-NEXT: %1 = kernel.conv (%2 = %0, %3 = %w) {
 // CHECK-NEXT: %4 = algebra.scope (n: 1, f: 8, h: 6, w: 6) sum (c: 3, r: 3, s: 3) %2[n, c, h + r - 1, w + s - 1] * %3[f, c, r, s] : tensor<1x8x6x6xf32>
 // CHECK-NEXT: kernel.yield %4 : tensor<1x8x6x6xf32>
-// CHECK-NEXT: } : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
+// CHECK-NEXT: } contraction <m [h, w], n [f], k [c, r, s], dims "nc01 * fc01 -> nf01", strides [1, 1], dilations [1, 1], pads [1, 1]> : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
 // CHECK-NEXT: %y = kernel.loops (%2 = %1) {
 // CHECK-NEXT: %3 = algebra.scope (n: 1, c: 8, h: 6, w: 6) %2[n, c, h, w] : tensor<1x8x6x6xf32>
 // CHECK-NEXT: kernel.yield %3 : tensor<1x8x6x6xf32>
@@ -100,6 +101,25 @@ func.func @conv(%x: tensor<1x3x6x6xf32>, %w: tensor<8x3x3x3xf32>) -> tensor<1x8x
     kernel.yield %3 : tensor<1x8x6x6xf32>
   } : tensor<1x8x6x6xf32>
   func.return %y : tensor<1x8x6x6xf32>
+}
+
+// Operands exchanged, channels last, strides, groups; a transposed convolution with its guard.
+
+// CHECK-LABEL: func.func @conv_orders(
+// CHECK: } contraction <batch [f], m [n, h, w], k [c, r, s], operands [1, 0], dims "n01c * 01cf -> n01f", strides [2, 1], dilations [1, 3], pads [0, 1], groups 2> : tensor<2x3x7x2xf32>
+// CHECK: } contraction <m [w], n [f], k [c, s], guards [2], dims "nc0 * cf0 -> nf0", strides [2], dilations [1], pads [1], transposed> : tensor<1x2x9xf32>
+// GENERIC: <{contraction = #kernel.contraction<batch [3], m [0, 1, 2], k [4, 5, 6], operands [1, 0], dims "n01c * 01cf -> n01f", strides [2, 1], dilations [1, 3], pads [0, 1], groups 2>}>
+func.func @conv_orders(%x: tensor<2x7x11x6xf32>, %w: tensor<3x3x3x2xf32>, %u: tensor<1x3x5xf32>, %v: tensor<3x2x3xf32>) {
+  %y = kernel.conv (%0 = %w, %1 = %x) {
+    %2 = algebra.scope (n: 2, h: 3, w: 7, f: 2) sum (c: 3, r: 3, s: 3) %0[r, s, c, f] * %1[n, 2 * h + r, w + 3 * s - 1, c + 3 * f] : tensor<2x3x7x2xf32>
+    kernel.yield %2 : tensor<2x3x7x2xf32>
+  } contraction <batch [f], m [n, h, w], k [c, r, s], operands [1, 0], dims "n01c * 01cf -> n01f", strides [2, 1], dilations [1, 3], pads [0, 1], groups 2> : tensor<2x3x7x2xf32>
+  %z = kernel.conv (%0 = %u, %1 = %v) {
+    %2 = algebra.ones : tensor<1xf32>
+    %3 = algebra.scope (n: 1, f: 2, w: 9) sum (c: 3, s: 3) %0[n, c, (w - s + 1) floordiv 2] * %1[c, f, s] * %2[w - s - 2 * ((w - s + 1) floordiv 2) + 1] : tensor<1x2x9xf32>
+    kernel.yield %3 : tensor<1x2x9xf32>
+  } : tensor<1x2x9xf32>
+  func.return
 }
 
 // No code runs for views and joins.

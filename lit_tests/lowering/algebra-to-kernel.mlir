@@ -5,7 +5,7 @@
 // CHECK-NEXT: %y = kernel.gemm (%0 = %a, %1 = %b) {
 // CHECK-NEXT:   %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[n, k] : tensor<4x8xf32>
 // CHECK-NEXT:   kernel.yield %2 : tensor<4x8xf32>
-// CHECK-NEXT: } : tensor<4x8xf32>
+// CHECK-NEXT: } contraction <m [m], n [n], k [k]> : tensor<4x8xf32>
 func.func @main(%a: tensor<4x16xf32>, %b: tensor<8x16xf32>) -> tensor<4x8xf32> {
   %y = algebra.scope (m: 4, n: 8) sum (k: 16) %a[m, k] * %b[n, k] : tensor<4x8xf32>
   func.return %y : tensor<4x8xf32>
@@ -36,6 +36,7 @@ func.func @main(%a: tensor<4x16xf64>, %b: tensor<16x8xf64>) -> tensor<4x8xf64> {
 // A convolution by constant weights is a conv; by weights that are data it is loops.
 // CHECK-LABEL: func.func @main
 // CHECK: %y = kernel.conv (%0 = %x, %1 = %w) {
+// CHECK: } contraction <m [h, w], n [f], k [c, r, s], dims "nc01 * fc01 -> nf01", strides [1, 1], dilations [1, 1], pads [0, 0]> : tensor<1x8x4x4xf32>
 // CHECK: %z = kernel.loops (%0 = %x, %1 = %v) {
 func.func @main(%x: tensor<1x3x6x6xf32>, %v: tensor<8x3x3x3xf32>) -> (tensor<1x8x4x4xf32>, tensor<1x8x4x4xf32>) {
   %w = graph.weight @w : tensor<8x3x3x3xf32>
@@ -49,6 +50,7 @@ func.func @main(%x: tensor<1x3x6x6xf32>, %v: tensor<8x3x3x3xf32>) -> (tensor<1x8
 // So it is in any order of dims and operands; where nothing slides it is a product.
 // CHECK-LABEL: func.func @main
 // CHECK: %y = kernel.conv (%0 = %w, %1 = %x) {
+// CHECK: } contraction <m [h, w], n [f], k [c, r, s], operands [1, 0], dims "n01c * 01cf -> n01f", strides [1, 1], dilations [1, 1], pads [0, 0]> : tensor<1x4x4x8xf32>
 // CHECK: %z = kernel.gemm (%0 = %x, %1 = %v) {
 func.func @main(%x: tensor<1x6x6x3xf32>) -> (tensor<1x4x4x8xf32>, tensor<1x6x6x8xf32>) {
   %w = graph.weight @w : tensor<3x3x3x8xf32>

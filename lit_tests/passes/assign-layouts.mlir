@@ -6,7 +6,7 @@
 // CHECK: [[X:%\w+]] = kernel.loops ({{%\w+}} = %x) {
 // CHECK: } : tensor<1x3x6x6xf32, #kernel.layout<[0, 2, 3, 1], halo [0, 0, 1, 0], [0, 0, 1, 2]>>
 // CHECK-NEXT: %y = kernel.conv ({{%\w+}} = [[X]], {{%\w+}} = %w) {
-// CHECK: } : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
+// CHECK: } contraction <{{.*}}> : tensor<1x8x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
 // CHECK-NEXT: [[Y:%\w+]] = kernel.loops ({{%\w+}} = %y) {
 // CHECK: } : tensor<1x8x6x6xf32>
 // CHECK-NEXT: func.return [[Y]]
@@ -21,7 +21,7 @@ func.func @main(%x: tensor<1x3x6x6xf32>) -> tensor<1x8x6x6xf32> {
 // Loops between convolutions follow; nothing is copied there, and halos grow to the widest need.
 // CHECK-LABEL: func.func @main
 // CHECK: %a = kernel.conv
-// CHECK: } : tensor<1x4x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
+// CHECK: } contraction <{{.*}}> : tensor<1x4x6x6xf32, #kernel.layout<[0, 2, 3, 1]>>
 // CHECK-NEXT: %p = kernel.loops ({{%\w+}} = %a) {
 // CHECK: } : tensor<1x4x3x3xf32, #kernel.layout<[0, 2, 3, 1], halo [0, 0, 2, 2], [0, 0, 2, 2]>>
 // CHECK-NEXT: %b = kernel.conv ({{%\w+}} = %p, {{%\w+}} = %v) {

@@ -7,7 +7,7 @@
 // CHECK-NEXT:   %4 = algebra.scope (i0: 4, i1: 8) %3[i0, i1] + %2[i1] : tensor<4x8xf32>
 // CHECK-NEXT:   %5 = algebra.scope (i0: 4, i1: 8) max(%4[i0, i1], 0.0) : tensor<4x8xf32>
 // CHECK-NEXT:   kernel.yield %5 : tensor<4x8xf32>
-// CHECK-NEXT: } : tensor<4x8xf32>
+// CHECK-NEXT: } contraction <m [m], n [n], k [k]> : tensor<4x8xf32>
 // CHECK-NEXT: func.return %z
 func.func @main(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>, %c: tensor<8xf32>) -> tensor<4x8xf32> {
   %x = graph.matmul %a, %b : tensor<4x8xf32>

@@ -23,10 +23,11 @@ from xdsl.ir import SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.index import Index, flatten, iterators, normalise
-from ...dialects.scalars import Call, Read
+from ...dialects.scalars import Call, Read, factors
+from ...dialects.scope_body import in_bounds
 from ...dialects.types import element_count, element_of, shape_of, tensor_type
 from .loops import Names
-from .match import Strides, factors, in_bounds, row_major
+from .match import Strides, row_major
 
 
 @dataclass(frozen=True)

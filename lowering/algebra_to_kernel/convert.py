@@ -18,9 +18,10 @@ from ...dialects.index import flatten, iterators, normalise, row_major_strides
 from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, LoopsOp, ViewOp, YieldOp, logical
 from ...dialects.program import main_of
 from ...dialects.scalars import Read
+from ...dialects.scope_body import in_bounds
 from ...dialects.types import element_count, shape_of, tensor_type
 from .constant import constant_values
-from .match import in_bounds, match_conv, match_gemm
+from .match import match_conv, match_gemm
 
 # Vectors times matrices with sums this short are loops, in any order: there is nothing to reuse.
 SHORT_SUM = 8
@@ -47,7 +48,7 @@ def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
 
 def _is_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     found = match_conv(scope)
-    return found is not None and found.weights.source in constants
+    return found is not None and found.weights in constants
 
 
 def _is_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:

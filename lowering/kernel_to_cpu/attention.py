@@ -42,7 +42,7 @@ from .emit import Emitter
 from .isa import Isa
 from .loops import split_item
 from .mathlib import exp
-from .microkernel import Reads, Tile, accumulate, chains_for
+from .microkernel import Reads, RegisterTile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .row_passes import RowPass
 from .types import F32, I64, Index, Value, constant
@@ -255,7 +255,7 @@ class _Attention:
         right, kind = self.found.right, block.kind
         step = right.flat.coefficient(self.key)
         chains = chains_for(size * kind.vectors, self.isa.registers)
-        tile = Tile(
+        tile = RegisterTile(
             rows=tuple(i * step for i in range(size)),
             vectors=kind.vectors,
             lanes=self.lanes,
@@ -335,7 +335,7 @@ class _Attention:
         """A tile of the result, from a query of the block and a column on."""
         values = self.found.values
         chains = chains_for(size * panel.vectors, self.isa.registers)
-        tile = Tile(
+        tile = RegisterTile(
             rows=tuple(range(size)),
             vectors=panel.vectors,
             lanes=self.lanes,

@@ -18,7 +18,7 @@ from ..algebra_to_kernel.attention import Attention, Placed
 from .access import Point, Vector, compute_type, memory_type, to_compute, to_memory
 from .blocks import Panel
 from .emit import Emitter
-from .nest import Buffers, Operand, ScopePlan
+from .nest import Buffers, NestOperand, ScopePlan
 from .reduction import emit_scope
 from .row_passes import RowPass, plan_rows
 from .scalar_code import combine, identity
@@ -81,7 +81,7 @@ class RowCode:
     def _scope(self, placed: Placed) -> ScopePlan:
         """A scope's body in the common iterators; the passes see to what it reduces."""
         reads = tuple(
-            Operand(
+            NestOperand(
                 r.source,
                 tuple(normalise(e.substitute(placed.images), self.extents) for e in r.index),
                 r.outside,

@@ -11,19 +11,12 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 
+from ...dialects.contraction_attr import ConvParameters
 from ...dialects.errors import UserError
 from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, physical
 from ...dialects.program import where
 from ...dialects.types import Array, shape_of, tensor_type
-from ..algebra_to_kernel.match import (
-    Axis,
-    ConvMatch,
-    GemmMatch,
-    Strides,
-    match_conv,
-    match_gemm,
-    row_major,
-)
+from ..algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
 from . import conv, gemm
 from .access import Point, Vector
 from .emit import Emitter
@@ -119,12 +112,10 @@ def loop_numbers(op: KernelOp) -> dict[int, int]:
 
 def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
     """The calls that compute a matrix product with its epilogue."""
-    found = match_gemm(op.scopes[0], strides_in(op))
-    if found is None:
-        raise UserError("the operands' layouts fit no gemm", where=where(op))
+    found = gemm_in(op)
     spec = gemm_spec(found)
     epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
-    a, b = (operand_of(op, read.source) for read in (found.a, found.b))
+    a, b = (op.outer(read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
     schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
     schedule = replace(schedule, past_caches=past_caches(op.type, isa))
@@ -136,6 +127,15 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[C
     left = Argument(a, offset=found.a_offset)
     out = Argument(op.result, offset=physical(op.type)[1])
     return [Call(code, (left, right, *(Argument(v) for v in extras), out))]
+
+
+def gemm_in(op: GemmOp) -> GemmMatch:
+    """The product's operands as strided ranges. Raises UserError where the layouts allow none."""
+    assert op.contraction is not None
+    found = gemm_of(op.scopes[0], op.contraction, strides_in(op))
+    if found is None:
+        raise UserError("the operands' layouts fit no gemm", where=where(op))
+    return found
 
 
 def strides_in(op: KernelOp) -> Strides:
@@ -168,24 +168,15 @@ def _number(attribute: Attribute | None) -> int | None:
 
 def conv_schedules(op: ConvOp, isa: Isa) -> list[tuple[int, int]]:
     """Register blocks (rows, vectors) worth comparing with the default one."""
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    part = _parts(found)[0]
-    spec = _conv_spec(op, found, part, operand_of(op, found.data.source))
+    found = op.parameters
+    spec = _conv_spec(op, found, _parts(found)[0])
     return [(c.rows, c.vectors) for c in conv.candidates(spec, isa)[1:]]
 
 
 def gemm_schedules(op: GemmOp, isa: Isa) -> list[tuple[int, int]]:
     """Register blocks (rows, vectors) worth comparing with the default one."""
-    found = match_gemm(op.scopes[0], strides_in(op))
-    assert found is not None
-    candidates = gemm.candidates(gemm_spec(found), isa, constant_b=True)
+    candidates = gemm.candidates(gemm_spec(gemm_in(op)), isa, constant_b=True)
     return [(c.rows, c.vectors) for c in candidates[1:]]
-
-
-def operand_of(op: KernelOp, argument: SSAValue) -> SSAValue:
-    """The operand that an argument of the region stands for."""
-    return op.inputs[list(op.body.block.args).index(argument)]  # pyright: ignore
 
 
 def gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
@@ -256,13 +247,12 @@ class _Part:
 
 def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
     """The calls that compute a convolution with its epilogue: one for each part."""
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    weights = _weights(constants[operand_of(op, found.weights.source)], found)
+    found = op.parameters
+    weights = _weights(constants[op.outer(found.weights)], found)
     return [_part_call(op, found, part, weights, isa) for part in _parts(found)]
 
 
-def _parts(found: ConvMatch) -> list[_Part]:
+def _parts(found: ConvParameters) -> list[_Part]:
     spatial = range(len(found.kernel))
     if not found.transposed:
         ones = tuple(1 for _ in spatial)
@@ -273,7 +263,9 @@ def _parts(found: ConvMatch) -> list[_Part]:
     return [_Part(*zip(*choice, strict=True)) for choice in itertools.product(*classes)]  # pyright: ignore
 
 
-def _residues(found: ConvMatch, k: int) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
+def _residues(
+    found: ConvParameters, k: int
+) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
     """Residue classes of the output places in one dim of a transposed convolution.
 
     Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is whole:
@@ -292,19 +284,19 @@ def _residues(found: ConvMatch, k: int) -> list[tuple[int, int, tuple[int, ...],
     return classes
 
 
-def _weights(data: Array, found: ConvMatch) -> Array:
+def _weights(data: Array, found: ConvParameters) -> Array:
     """The constant weights as [f, c, *kernel], whatever order their dims have."""
     spatial = len(found.kernel)
-    position: dict[str | int, int] = {d: k for k, d in enumerate(found.weight_dims) if d != "one"}
+    position: dict[str | int, int] = {d: k for k, d in enumerate(found.filter_dims) if d != "_"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
     rest = [k for k in range(data.ndim) if k not in order]
     shape = (found.features, found.channels_per_group, *found.kernel)
     return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape), dtype=np.float32)
 
 
-def _part_call(op: ConvOp, found: ConvMatch, part: _Part, weights: Array, isa: Isa) -> Call:
-    data = operand_of(op, found.data.source)
-    spec = _conv_spec(op, found, part, data)
+def _part_call(op: ConvOp, found: ConvParameters, part: _Part, weights: Array, isa: Isa) -> Call:
+    data = op.outer(found.data)
+    spec = _conv_spec(op, found, part)
     chosen = _select_taps(weights, part)
     vector = loop_numbers(op).get(found.out_order[1], -1)
     epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
@@ -335,8 +327,8 @@ def _in_order(value: SSAValue, order: Sequence[int]) -> tuple[tuple[int, ...], i
     return tuple(strides[dim] for dim in order), offset, size
 
 
-def _conv_spec(op: ConvOp, found: ConvMatch, part: _Part, data: SSAValue) -> conv.ConvSpec:
-    in_strides, _, _ = _in_order(data, found.data_order)
+def _conv_spec(op: ConvOp, found: ConvParameters, part: _Part) -> conv.ConvSpec:
+    in_strides, _, _ = _in_order(op.outer(found.data), found.data_order)
     out_strides, _, _ = _in_order(op.result, found.out_order)
     size = found.sizes
     out = tuple(-(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size)))
@@ -369,7 +361,7 @@ def _select_taps(weights: Array, part: _Part) -> Array:
     return np.ascontiguousarray(weights)
 
 
-def _conv_coordinates(op: ConvOp, found: ConvMatch, part: _Part) -> Coordinates:
+def _conv_coordinates(op: ConvOp, found: ConvParameters, part: _Part) -> Coordinates:
     numbers = loop_numbers(op)
     images, _, *spatial = found.out_order
 

@@ -28,7 +28,7 @@ from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
 from .grouped import shared_groups, unrolled_taps
 from .isa import Isa
-from .microkernel import Fetch, Reads, Tile, accumulate, chains_for, depth_loop
+from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for, depth_loop
 from .module import KernelCode, Module, kernel
 from .types import F32, I64, PTR, Index, Value
 
@@ -122,14 +122,14 @@ class _Conv:
         depth, height, _ = self.spec.out_spatial
         return depth * (height // self.plan.row_group) * self.chunks
 
-    def fetch(self, panel: Panel) -> Fetch:
+    def fetch(self, panel: Panel) -> PrefetchShare:
         """Say how the blocks that share a panel fetch the one after it."""
         if self.schedule.row_groups_outside:
-            return Fetch(panel.vectors, self.lanes, self.plan.chunk)
+            return PrefetchShare(panel.vectors, self.lanes, self.plan.chunk)
         items = self.spec.batch * self.pixel_items
-        return Fetch(panel.vectors, self.lanes, items * self.plan.chunk)
+        return PrefetchShare(panel.vectors, self.lanes, items * self.plan.chunk)
 
-    def tile(self, panel: Panel, rows: tuple[int, ...]) -> Tile:
+    def tile(self, panel: Panel, rows: tuple[int, ...]) -> RegisterTile:
         """Describe the register block of a panel for pixels at these input offsets."""
         strides = zip(self.spec.in_strides[1:], self.spec.dilations, strict=True)
         taps = [
@@ -144,7 +144,7 @@ class _Conv:
         chains = 1 if self.shared else chains_for(len(rows) * panel.vectors, self.isa.registers)
         unroll = max(self.schedule.unroll, chains)
         width = panel.vectors * self.lanes
-        return Tile(
+        return RegisterTile(
             rows,
             panel.vectors,
             self.lanes,

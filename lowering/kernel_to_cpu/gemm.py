@@ -25,7 +25,7 @@ from .emit import Emitter
 from .epilogue import Epilogue, OutIndex, finish
 from .gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, candidates, default_schedule
 from .isa import Isa
-from .microkernel import Fetch, Reads, Tile, accumulate, chains_for
+from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .types import F32, I64, PTR, Index, Value, constant
 
@@ -103,9 +103,11 @@ class _Gemm:
         """Say whether weights are fetched ahead: few rows read them as fast as memory gives."""
         return self.schedule.right == "packed" and self.spec.m > FEW_ROWS
 
-    def fetch(self, kind: Panel) -> Fetch:
+    def fetch(self, kind: Panel) -> PrefetchShare:
         """Say how the row blocks of an item fetch the panel after theirs."""
-        return Fetch(kind.vectors, self.lanes, min(len(self.sizes), self.schedule.row_blocks))
+        return PrefetchShare(
+            kind.vectors, self.lanes, min(len(self.sizes), self.schedule.row_blocks)
+        )
 
     def b_batch_strides(self) -> tuple[int, ...]:
         """Give the strides of B's batch dimensions, in the packed array if there is one."""
@@ -345,14 +347,14 @@ def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
         b.if_else(done, finished, rest)
 
 
-def _tile(gemm: _Gemm, kind: Panel, size: int) -> Tile:
+def _tile(gemm: _Gemm, kind: Panel, size: int) -> RegisterTile:
     spec, schedule = gemm.spec, gemm.schedule
     row_stride, k_stride = spec.a_strides[-2:]
     if schedule.copy_a:
         row_stride, k_stride = gemm.copied_stride, 1
     chains = chains_for(size * kind.vectors, gemm.isa.registers)
     direct = schedule.right == "direct"
-    return Tile(
+    return RegisterTile(
         rows=tuple(i * row_stride for i in range(size)),
         vectors=kind.vectors,
         lanes=gemm.lanes,

@@ -9,7 +9,7 @@ every output pixel that reads it, three of them where the kernel is three wide.
 """
 
 from .emit import Emitter
-from .microkernel import Inner, Reads, Tile
+from .microkernel import Inner, Reads, RegisterTile
 from .types import Value
 
 _MOST_STEPS = 48  # taps of a row times channels of a group; beyond, there is too much code
@@ -28,7 +28,7 @@ def shared_groups(
     Units: `tap_stride` is elements of the input from one of the `taps` to the next.
     """
 
-    def inner(b: Emitter, tile: Tile, reads: Reads, sums: list[Value]) -> list[Value]:
+    def inner(b: Emitter, tile: RegisterTile, reads: Reads, sums: list[Value]) -> list[Value]:
         result = list(sums)
         readers: dict[int, list[tuple[int, int]]] = {}
         for tap in range(taps):

@@ -15,7 +15,7 @@ from xdsl.dialects import arith
 from ...dialects.index import Index as Affine
 from ...dialects.types import tensor_type
 from .access import compute_type, memory_type
-from .nest import Inlined, NestPlan, Operand, Part, ScopePlan
+from .nest import Inlined, NestOperand, NestPlan, Part, ScopePlan
 
 CHEAP = arith.AddfOp | arith.SubfOp | arith.MulfOp | arith.NegfOp | arith.ConstantOp
 # Operations of a row, and scopes that compute them again.
@@ -34,7 +34,7 @@ def inline_rows(plan: NestPlan) -> NestPlan:
     return plan
 
 
-def _reads(reader: ScopePlan, made: ScopePlan) -> list[Operand]:
+def _reads(reader: ScopePlan, made: ScopePlan) -> list[NestOperand]:
     return [operand for operand in reader.reads if operand.source is made.op.result]
 
 
@@ -53,7 +53,7 @@ def _is_cheap(scope: ScopePlan) -> bool:
     return all(isinstance(op, CHEAP) for op in ops) and len(ops) <= MOST_OPS
 
 
-def _is_in_place(operand: Operand, made: ScopePlan) -> bool:
+def _is_in_place(operand: NestOperand, made: ScopePlan) -> bool:
     """Whether a read walks the row as it was made, element by element."""
     found = [e for pair in _along(operand, made) for e in pair]
     return len(found) == 2 * len(made.own) and all(
@@ -61,7 +61,7 @@ def _is_in_place(operand: Operand, made: ScopePlan) -> bool:
     )
 
 
-def _along(operand: Operand, made: ScopePlan) -> list[tuple[Affine, Affine]]:
+def _along(operand: NestOperand, made: ScopePlan) -> list[tuple[Affine, Affine]]:
     """The indices along a row's own dims: those of a read, and of the scope that makes it."""
     pairs = zip(operand.index, made.here, strict=True)
     return [(e, here) for e, here in pairs if here.iterators & {*made.own}]
@@ -69,7 +69,7 @@ def _along(operand: Operand, made: ScopePlan) -> list[tuple[Affine, Affine]]:
 
 def _with(reader: ScopePlan, made: ScopePlan) -> ScopePlan:
     """The reader, with what it reads of a row computed in its own body."""
-    reads: list[Operand] = []
+    reads: list[NestOperand] = []
     numbers: list[Part] = []
     for operand in reader.reads:
         if operand.source is not made.op.result:
@@ -85,7 +85,7 @@ def _with(reader: ScopePlan, made: ScopePlan) -> ScopePlan:
     return replace(reader, reads=tuple(reads), parts=parts)
 
 
-def _at(operand: Operand, images: Mapping[int, Affine]) -> Operand:
+def _at(operand: NestOperand, images: Mapping[int, Affine]) -> NestOperand:
     """A read of the row's own, at the place that its reader is at."""
     used = {k for e in operand.index for k in e.iterators}
     every = [images.get(k, Affine.iterator(k)) for k in range(max(used, default=-1) + 1)]

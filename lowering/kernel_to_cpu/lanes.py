@@ -10,7 +10,7 @@ from ...dialects.kernel import LoopsOp, physical
 from ...dialects.types import tensor_type
 from .access import MOST_LOADS, Access, lane_offsets, memory_type
 from .emit import Emitter
-from .nest import NestPlan, Operand, ScopePlan
+from .nest import NestOperand, NestPlan, ScopePlan
 from .types import Index, Value
 
 # Enough slices for a few threads to share evenly; more only cost index arithmetic.
@@ -48,10 +48,10 @@ def result_address(op: LoopsOp, plan: NestPlan) -> Affine:
     return result_access(op, plan, Value("", memory_type(op.type.element_type))).flat
 
 
-def addresses(plan: NestPlan, op: LoopsOp) -> list[tuple[Operand, Affine]]:
+def addresses(plan: NestPlan, op: LoopsOp) -> list[tuple[NestOperand, Affine]]:
     """Every read of one of the kernel's operands, and the element of its buffer."""
     types = {arg: tensor_type(v) for arg, v in zip(op.body.block.args, op.inputs, strict=True)}
-    found: list[tuple[Operand, Affine]] = []
+    found: list[tuple[NestOperand, Affine]] = []
     for scope in plan.scopes:
         for operand in scope.reads:
             if operand.source in types:

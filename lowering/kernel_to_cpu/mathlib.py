@@ -71,7 +71,7 @@ _ERF_LARGE = (
 _INTRINSICS = frozenset(("exp", "log", "sin", "cos", "exp2", "log2", "log10"))
 _TRIGONOMETRIC = ("tan", "asin", "acos", "atan", "atan2")
 _HYPERBOLIC = ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
-_LIBM = frozenset((*_TRIGONOMETRIC, *_HYPERBOLIC, "erf"))
+_LIBM = frozenset((*_TRIGONOMETRIC, *_HYPERBOLIC, "erf", "log1p"))
 
 
 def exp(b: Emitter, x: Value) -> Value:
@@ -82,6 +82,11 @@ def exp(b: Emitter, x: Value) -> Value:
 def log(b: Emitter, x: Value) -> Value:
     """Compute the natural logarithm; -inf at 0, NaN below."""
     return _own(b, _log, "log", x)
+
+
+def log1p(b: Emitter, x: Value) -> Value:
+    """Compute the natural logarithm of 1 + x, to the last places of small results too."""
+    return _own(b, _log1p, "log1p", x)
 
 
 def tanh(b: Emitter, x: Value) -> Value:
@@ -196,6 +201,14 @@ def _log(b: Emitter, x: Value) -> Value:
     result = b.select(b.compare("lt", x, float("inf")), result, x)  # inf and NaN are their own
     result = b.select(b.compare("eq", x, 0.0), float("-inf"), result)
     return b.select(b.compare("lt", x, 0.0), float("nan"), result)
+
+
+def _log1p(b: Emitter, x: Value) -> Value:
+    """Correct log(1 + x) by what rounding 1 + x lost, as Kahan does: x / ((1 + x) - 1)."""
+    whole = b.add(x, 1.0)
+    result = b.mul(_log(b, whole), b.div(x, b.sub(whole, 1.0)))
+    result = b.select(b.compare("eq", whole, 1.0), x, result)
+    return b.select(b.compare("lt", whole, float("inf")), result, _log(b, whole))
 
 
 def _tanh(b: Emitter, x: Value) -> Value:

@@ -20,7 +20,7 @@ from ...dialects.index import FloorDiv
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import physical
 from ...dialects.types import Tensor, tensor_type
-from .nest import NestPlan, Operand, ScopePlan, guards_of
+from .nest import NestOperand, NestPlan, ScopePlan, guards_of
 
 
 def merge_loops(plan: NestPlan, result: Tensor, types: Mapping[SSAValue, Tensor]) -> NestPlan:
@@ -53,13 +53,13 @@ def _flat(index: Sequence[Affine], type_: Tensor) -> Affine:
     return sum((e * s for e, s in zip(index, strides, strict=True)), Affine(0))
 
 
-def _reads(plan: NestPlan) -> Iterator[Operand]:
+def _reads(plan: NestPlan) -> Iterator[NestOperand]:
     for scope in plan.scopes:
         yield from scope.reads
 
 
 def _checked_dims(
-    operand: Operand, extents: tuple[int, ...], types: Mapping[SSAValue, Tensor]
+    operand: NestOperand, extents: tuple[int, ...], types: Mapping[SSAValue, Tensor]
 ) -> tuple[int, ...] | None:
     """Dims of a read whose bounds must be checked; None for what is no operand."""
     type_ = types.get(operand.source)

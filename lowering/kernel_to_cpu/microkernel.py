@@ -7,7 +7,7 @@ step broadcasts one input of every row against one vector of weights for each co
 
 Weights come from memory once for each panel, and a block by itself asks for a few lines at a time
 only: the products of small images and large weights ran at half the peak. So the blocks that share
-a panel fetch the next one, each a part of it, in step with their own work (`Fetch`).
+a panel fetch the next one, each a part of it, in step with their own work (`PrefetchShare`).
 
 All accumulators stay in registers, so rows * vectors + vectors + 1 of them must exist.
 """
@@ -21,7 +21,7 @@ from .types import F32, I64, Index, Type, Value, constant
 
 
 @dataclass(frozen=True)
-class Tile:
+class RegisterTile:
     """Describe one register block.
 
     Units: offsets and strides count elements. `taps` are loops around the innermost, each a count
@@ -73,7 +73,7 @@ class Reads:
 
 
 @dataclass(frozen=True)
-class Fetch:
+class PrefetchShare:
     """Share out a panel of `vectors` among the `passes` blocks that read the panel before it."""
 
     vectors: int
@@ -98,13 +98,13 @@ class Fetch:
         return b.select(b.compare("lt", number, busy), ahead, 0)
 
 
-Inner = Callable[[Emitter, Tile, Reads, list[Value]], list[Value]]
+Inner = Callable[[Emitter, RegisterTile, Reads, list[Value]], list[Value]]
 """Emits the innermost loop: (b, tile, reads, sums) to new sums."""
 
 
 def accumulate(
     b: Emitter,
-    tile: Tile,
+    tile: RegisterTile,
     reads: Reads,
     initial: Sequence[Value] | None = None,
     inner: Inner | None = None,
@@ -125,7 +125,7 @@ def accumulate(
 
 def _taps(
     b: Emitter,
-    tile: Tile,
+    tile: RegisterTile,
     reads: Reads,
     sums: list[Value],
     taps: Sequence[tuple[int, int]],
@@ -149,7 +149,7 @@ def _taps(
     return loop.results
 
 
-def depth_loop(b: Emitter, tile: Tile, reads: Reads, sums: list[Value]) -> list[Value]:
+def depth_loop(b: Emitter, tile: RegisterTile, reads: Reads, sums: list[Value]) -> list[Value]:
     """Emit the innermost loop, then the steps that do not fill a round."""
     rounds: Index = 0
     if not isinstance(tile.depth, int) or tile.depth >= 2 * tile.unroll:
@@ -174,7 +174,7 @@ def depth_loop(b: Emitter, tile: Tile, reads: Reads, sums: list[Value]) -> list[
 
 def _step(
     b: Emitter,
-    tile: Tile,
+    tile: RegisterTile,
     reads: Reads,
     k: Index,
     turn: int,

@@ -28,7 +28,7 @@ Guard = tuple[Affine, int]
 
 
 @dataclass(frozen=True)
-class Operand:
+class NestOperand:
     """Where a read finds its elements: a kernel operand, a scope of the nest, or ones."""
 
     source: SSAValue
@@ -57,7 +57,7 @@ class ScopePlan:
     op: ScopeOp
     own: tuple[int, ...]
     sums: tuple[int, ...]
-    reads: tuple[Operand, ...]
+    reads: tuple[NestOperand, ...]
     here: tuple[Affine, ...]
     parts: tuple[Part, ...] = ()
     """The body's arguments; by default the reads in order."""
@@ -112,9 +112,9 @@ def plan_nest(scopes: Sequence[ScopeOp], shared: int) -> NestPlan:
     return plan
 
 
-def _operand(read_: Read, images: Sequence[Affine], extents: tuple[int, ...]) -> Operand:
+def _operand(read_: Read, images: Sequence[Affine], extents: tuple[int, ...]) -> NestOperand:
     index = tuple(normalise(e.substitute(images), extents) for e in read_.index)
-    return Operand(read_.source, index, read_.outside)
+    return NestOperand(read_.source, index, read_.outside)
 
 
 def guards_of(
@@ -177,7 +177,7 @@ class Row:
 class Held(Protocol):
     """Values of a row in registers."""
 
-    def read(self, b: Emitter, operand: Operand, point: Point) -> Value:
+    def read(self, b: Emitter, operand: NestOperand, point: Point) -> Value:
         """What is at a place, in the lanes of the point's vector."""
         ...
 
@@ -190,7 +190,7 @@ class HeldRow:
     extent: int
     vectors: tuple[Value, ...]
 
-    def read(self, b: Emitter, operand: Operand, point: Point) -> Value:
+    def read(self, b: Emitter, operand: NestOperand, point: Point) -> Value:
         """What is at a place that is known but for the lanes of the point's vector."""
         vector = point.vector
         assert vector is not None
@@ -215,7 +215,7 @@ class Buffers:
     rows: dict[SSAValue, Row] = field(default_factory=dict[SSAValue, Row])
     held: dict[SSAValue, Held] = field(default_factory=dict[SSAValue, Held])
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    ready: Mapping[Operand, Value] = field(default_factory=dict[Operand, Value])
+    ready: Mapping[NestOperand, Value] = field(default_factory=dict[NestOperand, Value])
     """What operands read at the point, where that is known before its scopes are emitted."""
     lanes: int = -1
     interior: bool = False
@@ -261,7 +261,7 @@ def interior_at(
     return condition
 
 
-def access(operand: Operand, buffers: Buffers, extents: tuple[int, ...]) -> Access:
+def access(operand: NestOperand, buffers: Buffers, extents: tuple[int, ...]) -> Access:
     """The memory access of one read."""
     source = operand.source
     logical = tensor_type(source)
@@ -322,7 +322,7 @@ def lanes_inside(plan: NestPlan, buffers: Buffers, vector: int) -> tuple[int, in
     return (low, high) if low < high else (0, 0)
 
 
-def _row_access(operand: Operand, row: Row, extents: tuple[int, ...]) -> Access:
+def _row_access(operand: NestOperand, row: Row, extents: tuple[int, ...]) -> Access:
     """A read of a row of intermediate values: only its own loops address it."""
     type_ = tensor_type(operand.source)
     guards = guards_of(

@@ -20,7 +20,7 @@ from xdsl.ir import Block, SSAValue
 from ...dialects.types import byte_size, tensor_type
 from .access import Point, Vector, compute_type, emit_index, read, rounded
 from .emit import Emitter
-from .nest import Buffers, Operand, Part, ScopePlan, access
+from .nest import Buffers, NestOperand, Part, ScopePlan, access
 from .past_caches import LEAST_BYTES_OF_LOOPS
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
 from .types import Index, Type, Value, constant
@@ -321,7 +321,7 @@ def _body(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> Value
     return emit(scope.op.body.block, scope.parts, scope.op.is_sum)
 
 
-def _argument(b: Emitter, operand: Operand, buffers: Buffers, point: Point) -> Value:
+def _argument(b: Emitter, operand: NestOperand, buffers: Buffers, point: Point) -> Value:
     if operand in buffers.ready:
         return buffers.ready[operand]
     if operand.source in buffers.held:

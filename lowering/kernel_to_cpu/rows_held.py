@@ -16,7 +16,7 @@ from ...dialects.kernel import LoopsOp
 from .access import Access, Point, Vector, store
 from .emit import Emitter
 from .lanes import result_access, result_address, split_item
-from .nest import Buffers, HeldRow, NestPlan, Operand, ScopePlan
+from .nest import Buffers, HeldRow, NestOperand, NestPlan, ScopePlan
 from .past_caches import streamed
 from .reduction import UNROLLED, emit_scope, fetch_ahead, is_from_memory
 from .types import Index, Value
@@ -46,7 +46,7 @@ def can_be_held(plan: NestPlan, lanes: int) -> bool:
     return shifted and vectors <= MOST_VECTORS and reads <= MOST_READS
 
 
-def _index(operand: Operand, made: dict[SSAValue, ScopePlan]) -> Affine:
+def _index(operand: NestOperand, made: dict[SSAValue, ScopePlan]) -> Affine:
     """What a read of a row says of the row's own dim."""
     own = made[operand.source].own[0]
     dim = next(d for d, e in enumerate(made[operand.source].here) if own in e.iterators)
@@ -54,7 +54,7 @@ def _index(operand: Operand, made: dict[SSAValue, ScopePlan]) -> Affine:
 
 
 def _is_along(
-    operand: Operand, scope: ScopePlan, made: dict[SSAValue, ScopePlan], plan: NestPlan
+    operand: NestOperand, scope: ScopePlan, made: dict[SSAValue, ScopePlan], plan: NestPlan
 ) -> bool:
     """Whether a read of a row depends on known numbers only: its place in its own row, and taps."""
     if operand.source not in made:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .access import Access, Point, cleared, store
 from .emit import Emitter
-from .nest import Buffers, NestPlan, Operand
+from .nest import Buffers, NestOperand, NestPlan
 from .reduction import UNROLLED, emit_scopes
 from .types import I64, Index, Value, constant
 
@@ -99,7 +99,7 @@ class _Window:
     number: int
     values: Sequence[Value]
 
-    def read(self, b: Emitter, operand: Operand, point: Point) -> Value:
+    def read(self, b: Emitter, operand: NestOperand, point: Point) -> Value:
         del b
         (outer,) = self.rolled.plan.root.own
         known = {k: v for k, v in point.values.items() if isinstance(v, int)} | {outer: self.number}

@@ -97,6 +97,7 @@ EMIT: dict[str, Emit] = {
     "abs": _absolute,
     "exp": lambda b, a: mathlib.exp(b, a[0]),
     "log": lambda b, a: mathlib.log(b, a[0]),
+    "log1p": lambda b, a: mathlib.log1p(b, a[0]),
     "tanh": lambda b, a: mathlib.tanh(b, a[0]),
     "erf": lambda b, a: mathlib.erf(b, a[0]),
     "sqrt": _intrinsic("sqrt"),

@@ -29,20 +29,19 @@ from ...dialects.index import Index as Affine
 from ...dialects.index import iterators, row_major_strides
 from ...dialects.kernel import KernelOp, TiledProductOp
 from ...dialects.program import where
-from ...dialects.scalars import Read
+from ...dialects.scalars import Read, factors
 from ...dialects.schedule import tile_of, tiles_of
 from ...dialects.types import Array, tensor_type
-from ..algebra_to_kernel.match import factors
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
 from .contraction import Argument, Call
 from .emit import Emitter
 from .gemm_spec import GemmSpec
 from .gemm_spec import candidates as gemm_schedules
 from .isa import Isa
-from .microkernel import Fetch, Reads, Tile, accumulate, chains_for
+from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .nest import Buffers
-from .tiles import Target, Tiles, Tiling, literals_of
+from .tiles import StageTarget, Tiles, Tiling, literals_of
 from .types import F32, I64, PTR, Index, Value
 
 # What transformed tiles and products of a block may take of the stack and the second-level cache.
@@ -176,7 +175,7 @@ class _TiledProduct:
         image, lane, *strides = _strides(self.side, self.grid, self.v_place, self.depth)
         steps = (self.channels * n for n in row_major_strides([*self.blocks, 1])[:-1])
         tile = (1, 1, *self.blocks, *(1 for _ in self.grid), *self.side)
-        target = Target(f32, (image, lane, *steps, *strides))
+        target = StageTarget(f32, (image, lane, *steps, *strides))
         return Tiles(Tiling(self.stages.before, tile), target, literals_of(self.op), self.isa)
 
     def _inverse(self) -> Tiles:
@@ -184,7 +183,7 @@ class _TiledProduct:
         if tile is None:
             raise UserError("a tiled product needs a `tile`", where=where(self.op))
         self.m_strides = _strides(self.side, self.grid, self.m_place, self.width)
-        target = Target.of(self.op, self.isa)
+        target = StageTarget.of(self.op, self.isa)
         return Tiles(Tiling(self.stages.after, tile), target, literals_of(self.op), self.isa)
 
     def pack(self, weights: Array) -> Array:
@@ -326,7 +325,7 @@ class _TiledProduct:
     ) -> None:
         source, weights, target = pointers
         blocks = balanced(size, self.rows)
-        fetch = Fetch(kind.vectors, self.lanes, len(blocks))
+        fetch = PrefetchShare(kind.vectors, self.lanes, len(blocks))
 
         def work(number: Index, rows: int, row: Index) -> None:
             panel = self.depth * kind.vectors * self.lanes
@@ -341,9 +340,9 @@ class _TiledProduct:
 
         block_loops(b, blocks, None, work)
 
-    def _block_function(self, kind: Panel, rows: int, fetch: Fetch, name: str) -> None:
+    def _block_function(self, kind: Panel, rows: int, fetch: PrefetchShare, name: str) -> None:
         chains = chains_for(rows * kind.vectors, self.isa.registers)
-        tile = Tile(
+        tile = RegisterTile(
             rows=tuple(row * self.depth for row in range(rows)),
             vectors=kind.vectors,
             lanes=self.lanes,

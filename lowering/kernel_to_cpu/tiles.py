@@ -19,16 +19,15 @@ from ...dialects.graph import ConstantOp
 from ...dialects.index import Index as Affine
 from ...dialects.index import normalise, points
 from ...dialects.kernel import KernelOp, LoopsOp, physical
-from ...dialects.scalars import Read
+from ...dialects.scalars import Read, factors
 from ...dialects.schedule import tile_of
 from ...dialects.types import Array, tensor_type
-from ..algebra_to_kernel.match import factors
 from .access import Access, Point, Vector, compute_type, emit_index, read, rounded, store
 from .emit import Emitter
 from .isa import Isa
 from .lanes import split_item
 from .module import KernelCode, Module, kernel
-from .nest import Buffers, Operand, access
+from .nest import Buffers, NestOperand, access
 from .past_caches import LINE, past_caches
 from .scalar_code import CONTRACTION, combine, emit_body, identity
 from .types import F32, I64, Index, Value, constant
@@ -44,7 +43,7 @@ class _Scope:
     unrolled: tuple[int, ...]
     sums: tuple[int, ...]
     here: tuple[Affine, ...]
-    reads: tuple[Operand, ...]
+    reads: tuple[NestOperand, ...]
     product: tuple[Read, ...] | None
 
 
@@ -75,7 +74,7 @@ class Tiling:
         bounds = tuple(self.extents)
         for scope, (own, sums, image) in zip(self.steps, images, strict=True):
             reads = tuple(
-                Operand(
+                NestOperand(
                     r.source,
                     tuple(normalise(e.substitute(image), bounds) for e in r.index),
                     r.outside,
@@ -113,7 +112,7 @@ class Tiling:
 
 
 @dataclass(frozen=True)
-class Target:
+class StageTarget:
     """Where a stage stores: the element, its strides per dim and offset in the buffer."""
 
     element: Attribute
@@ -123,7 +122,7 @@ class Target:
     """Bytes by which whole vectors are aligned, to be stored past the caches; 0: they are not."""
 
     @classmethod
-    def of(cls, op: KernelOp, isa: Isa) -> Target:
+    def of(cls, op: KernelOp, isa: Isa) -> StageTarget:
         """The kernel's result."""
         strides, offset, _ = physical(op.type)
         return cls(op.type.element_type, strides, offset, LINE if past_caches(op.type, isa) else 0)
@@ -133,7 +132,7 @@ def emit_tiles(op: LoopsOp, isa: Isa) -> KernelCode:
     """Emit one tiled kernel. Arguments: the operands in order, then the result."""
     tile = tile_of(op)
     assert tile is not None
-    body = Tiles(Tiling(op.scopes, tile), Target.of(op, isa), literals_of(op), isa)
+    body = Tiles(Tiling(op.scopes, tile), StageTarget.of(op, isa), literals_of(op), isa)
 
     def emit(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         arguments = list(op.body.block.args)
@@ -148,7 +147,7 @@ class Tiles:
     """Loops over tiles; the vector runs over the innermost dim of what is stored."""
 
     def __init__(
-        self, tiling: Tiling, target: Target, literals: Mapping[SSAValue, Array], isa: Isa
+        self, tiling: Tiling, target: StageTarget, literals: Mapping[SSAValue, Array], isa: Isa
     ):
         self.tiling, self.target, self.literals = tiling, target, literals
         self.extents = tuple(tiling.extents)
@@ -286,7 +285,7 @@ class Tiles:
     def _argument(
         self,
         b: Emitter,
-        operand: Operand,
+        operand: NestOperand,
         buffers: Buffers,
         point: Point,
         known: Mapping[int, int],
@@ -303,7 +302,7 @@ class Tiles:
         made = next((s for s in self.tiling.scopes if s.op.result is operand.source), None)
         if made is not None:
             return values[operand.source, _place(made, index, self.extents)]
-        moved = Operand(operand.source, index, operand.outside)
+        moved = NestOperand(operand.source, index, operand.outside)
         return read(b, access(moved, buffers, self.extents), point)
 
 
@@ -344,7 +343,7 @@ def _add_product(b: Emitter, total: Value | None, args: Sequence[Value | float])
     return b.fma(value, scale, total)
 
 
-def _vector(b: Emitter, value: Value | float, point: Point, operand: Operand) -> Value:
+def _vector(b: Emitter, value: Value | float, point: Point, operand: NestOperand) -> Value:
     if isinstance(value, Value):
         return value
     element = tensor_type(operand.source).element_type

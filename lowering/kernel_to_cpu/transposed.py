@@ -29,7 +29,7 @@ from .access import (
 )
 from .emit import Emitter
 from .lanes import SLICES, addresses, power_of_two, result_access, result_address, split_item
-from .nest import Buffers, NestPlan, Operand, access
+from .nest import Buffers, NestOperand, NestPlan, access
 from .past_caches import LEAST_BYTES, LINE, is_peeled, streamed
 from .reduction import emit_scope
 from .shifted_rows import ShiftedRows
@@ -308,9 +308,9 @@ class Transposed:
 
     def _ready(
         self, b: Emitter, buffers: Buffers, point: Point, count: int, mask: int | None
-    ) -> dict[Operand, Sequence[Value]]:
+    ) -> dict[NestOperand, Sequence[Value]]:
         """The vectors of every read that is contiguous across and needs no check."""
-        found: dict[Operand, Sequence[Value]] = {}
+        found: dict[NestOperand, Sequence[Value]] = {}
         for operand, flat in self.read:
             if not _is_across(flat, self.vector, self.across, self.plan, self.lanes):
                 continue

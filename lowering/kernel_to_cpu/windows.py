@@ -17,7 +17,7 @@ from itertools import product
 from ...dialects.index import Index as Affine
 from .access import MOST_LOADS, Point, Vector, emit_index
 from .emit import Emitter
-from .nest import Buffers, Operand, ScopePlan, access
+from .nest import Buffers, NestOperand, ScopePlan, access
 from .types import Value
 
 # Taps along the lanes, each of which is a shuffle or two.
@@ -130,7 +130,7 @@ def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> LaneWindow | 
 
 def _across(
     scope: ScopePlan,
-    operand: Operand,
+    operand: NestOperand,
     dim: int,
     along: Sequence[int],
     buffers: Buffers,
@@ -142,7 +142,7 @@ def _across(
     checked = operand.checked
     if checked is not None:
         checked = tuple(d for d in checked if d != dim)
-    moved = Operand(operand.source, index, operand.outside, checked)
+    moved = NestOperand(operand.source, index, operand.outside, checked)
     sums = tuple(k for k in scope.sums if k not in along)
     size = buffers.types[operand.source].get_shape()[dim]
     return replace(scope, sums=sums, reads=(moved,)), iterator, size

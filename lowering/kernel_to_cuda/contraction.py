@@ -21,9 +21,8 @@ from xdsl.ir import SSAValue
 from ...dialects.algebra import OnesOp
 from ...dialects.index import Atom, FloorDiv, Index, normalise
 from ...dialects.kernel import KernelOp
-from ...dialects.scalars import Read
+from ...dialects.scalars import Read, factors
 from ...dialects.types import Tensor, element_of, shape_of
-from ..algebra_to_kernel.match import factors
 from ..kernel_to_cpu.nest import guards_of
 from .reads import address, operand_types, without_halo
 
@@ -41,7 +40,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Contraction:
+class MatrixProduct:
     """out[batch, rows, columns] = sum over depth of a[batch, rows, depth] b[batch, depth, columns].
 
     Iterators are numbered: those of the scope without extents of 1 (split ones twice); each group
@@ -64,7 +63,7 @@ class Contraction:
         return math.prod(self.extents[k] for k in group)
 
 
-def match_contraction(op: KernelOp) -> Contraction | None:
+def match_contraction(op: KernelOp) -> MatrixProduct | None:
     """The op's first scope as a tiled product; None if rows, columns or depth are one place."""
     scope = op.scopes[0]
     reads = factors(scope.expr())
@@ -196,7 +195,7 @@ class _Matcher:
         guards = guards_of(index, type_.get_shape(), tuple(self.extents), None, 0.0)
         return Side(read.source, index, address(index, type_), guards)
 
-    def run(self) -> Contraction | None:
+    def run(self) -> MatrixProduct | None:
         sides = [self._side(read) for read in self.pair]
         traversal = self._moved([Index.iterator(k) for k in range(self.rank)])
         out = address(traversal, without_halo(self.op.type))
@@ -208,7 +207,7 @@ class _Matcher:
 
     def _arranged(
         self, a: Side, b: Side, traversal: tuple[Index, ...], out: Index
-    ) -> Contraction | None:
+    ) -> MatrixProduct | None:
         """The contraction with these sides; None unless results next to each other are columns."""
         for read in self.ones:
             index = self._moved(read.index)
@@ -227,7 +226,7 @@ class _Matcher:
         if nearest not in columns and nearest not in batch:
             return None
         depth = _depth_order(range(self.outer, len(self.extents)), a, b)
-        return Contraction(
+        return MatrixProduct(
             tuple(self.names),
             tuple(self.extents),
             traversal,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .libraries_text import BUILD, CONV, GEMM, conv_call, gemm_call
-from .source import Buffer, Conv, CudaProgram, Gemm, Launch, Port, Step
+from .source import Buffer, ConvCall, CudaProgram, Gemm, Launch, Port, Step
 from .text import Names, broken, identifier
 from .types import header
 
@@ -103,7 +103,7 @@ class _Printer:
         names = Names([*taken, *(k.name for k in program.kernels)])
         self.names = [names.fresh(b.name) for b in program.buffers]
         self.uses_gemm = any(isinstance(s, Gemm) for s in program.steps)
-        self.uses_conv = any(isinstance(s, Conv) for s in program.steps)
+        self.uses_conv = any(isinstance(s, ConvCall) for s in program.steps)
 
     def text(self) -> str:
         parts = [self._head(), *self._helpers()]
@@ -201,7 +201,7 @@ class _Printer:
                 return f"{kernel.name}<<<{grid}, {block}, 0, stream>>>({arguments});"
             case Gemm():
                 return gemm_call(step, self.names)
-            case Conv():
+            case ConvCall():
                 return conv_call(step, self.names)
 
     # --- main ---
@@ -271,5 +271,5 @@ def _buffers(step: Step) -> tuple[int, ...]:
             return buffers
         case Gemm(a, b, c):
             return (a.buffer, b.buffer, c.buffer)
-        case Conv():
+        case ConvCall():
             return tuple(tensor.buffer for tensor in step.operands)

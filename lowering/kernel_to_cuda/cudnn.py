@@ -20,7 +20,7 @@ from typing import Any
 
 from ...dialects.errors import UserError, one_line
 from .device_runtime import DTYPES, Work
-from .source import Conv, ConvTensor
+from .source import ConvCall, ConvTensor
 
 _INSTALL = "pip install 'isoform[cuda-plan]'"
 _TYPES = {"float": "FLOAT", "double": "DOUBLE", "__half": "HALF", "__nv_bfloat16": "BFLOAT16"}
@@ -66,7 +66,7 @@ class CudnnPlan:
     workspace: int
 
 
-def plan(step: Conv, tf32: bool = False) -> CudnnPlan:
+def plan(step: ConvCall, tf32: bool = False) -> CudnnPlan:
     """Plan a convolution for an H100, with no device at hand.
 
     Raises:
@@ -89,7 +89,7 @@ class Cudnn:
         self._handle = self._cudnn.create_handle()
         self._cudnn.set_stream(handle=self._handle, stream=stream)
 
-    def bind(self, step: Conv, addresses: Sequence[int], alloc: Callable[[int], int]) -> Work:
+    def bind(self, step: ConvCall, addresses: Sequence[int], alloc: Callable[[int], int]) -> Work:
         """A convolution on the buffers of its operands, its workspace taken now.
 
         Raises:
@@ -121,7 +121,7 @@ def load_cudnn() -> Any:
     return cudnn
 
 
-def _graph(cudnn: Any, step: Conv, tf32: bool, **where: Any) -> tuple[Any, tuple[Any, ...]]:
+def _graph(cudnn: Any, step: ConvCall, tf32: bool, **where: Any) -> tuple[Any, tuple[Any, ...]]:
     """A supported graph of one convolution, and its tensors in the order of its operands."""
     if step.ctype not in _TYPES:
         raise UserError(f"cuDNN has no convolution of '{step.ctype}'")
@@ -166,7 +166,7 @@ def _graph(cudnn: Any, step: Conv, tf32: bool, **where: Any) -> tuple[Any, tuple
     return graph, (data, filter_, out, *added)
 
 
-def post_padding(step: Conv) -> tuple[int, ...]:
+def post_padding(step: ConvCall) -> tuple[int, ...]:
     """What follows the last element, per spatial dim: what makes the sizes agree."""
     small, large = (step.data, step.out) if step.transposed else (step.out, step.data)
     found: list[int] = []

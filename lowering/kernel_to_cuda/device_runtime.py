@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from ...dialects.types import Array
-from .source import Conv, CudaKernel, Gemm
+from .source import ConvCall, CudaKernel, Gemm
 
 Work: TypeAlias = Callable[[], None]
 Launcher: TypeAlias = Callable[[Sequence[int]], Work]
@@ -92,7 +92,7 @@ class DeviceRuntime(Protocol):
         """Bind a matrix product to the addresses of the buffers of a, b and c."""
         ...
 
-    def conv(self, step: Conv, addresses: Sequence[int]) -> Work:
+    def conv(self, step: ConvCall, addresses: Sequence[int]) -> Work:
         """Bind a convolution to the addresses of the buffers of its `operands`."""
         ...
 

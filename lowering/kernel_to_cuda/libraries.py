@@ -12,14 +12,15 @@ import numpy as np
 from xdsl.ir import Block, Region, SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.contraction_attr import ConvParameters
 from ...dialects.index import Index, iterators
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical, physical
 from ...dialects.scalars import Call, Const, Expr, Read
 from ...dialects.types import Array, Tensor, shape_of, tensor_type
-from ..algebra_to_kernel.match import Axis, ConvMatch, match_conv, match_gemm
+from ..algebra_to_kernel.match import Axis, gemm_of
 from ..kernel_to_cpu.contraction import strides_in
 from .reads import without_halo
-from .source import Conv, ConvTensor, Fused, Gemm, Matrix
+from .source import ConvCall, ConvTensor, Fused, Gemm, GemmOperand
 
 Number = Callable[[SSAValue], int]
 
@@ -30,20 +31,21 @@ def gemm_step(op: GemmOp, number: Number) -> Gemm | None:
     Args:
         number: gives a value's buffer.
     """
-    found = match_gemm(op.scopes[0], strides_in(op))
+    assert op.contraction is not None
+    found = gemm_of(op.scopes[0], op.contraction, strides_in(op))
     if found is None or len(found.batch) > 1 or not _same_shape(op):
         return None
     batch = found.batch[0] if found.batch else Axis(1, 0, 0, 0)
     m, n, k = found.m, found.n, found.k
     a_strides, b_strides = (m.a, k.a), (k.b, n.b)
-    a_value, b_value = (_outer(op, read.source) for read in (found.a, found.b))
+    a_value, b_value = (op.outer(read.source) for read in (found.a, found.b))
     a = _matrix(number(a_value), found.a_offset, (m.extent, k.extent), a_strides, batch.a)
     b = _matrix(number(b_value), found.b_offset, (k.extent, n.extent), b_strides, batch.b)
     if a is None or b is None:
         return None
     offset = physical(op.type)[1]
     row_stride = m.out if m.extent > 1 else n.extent
-    c = Matrix(number(op.result), offset, m.extent, n.extent, row_stride, batch.out, False)
+    c = GemmOperand(number(op.result), offset, m.extent, n.extent, row_stride, batch.out, False)
     return Gemm(a, b, c, m.extent, n.extent, k.extent, batch.extent, "float")
 
 
@@ -52,45 +54,40 @@ def _same_shape(op: KernelOp) -> bool:
     return op.scopes[0].result.type == logical(op.type)
 
 
-def _outer(op: KernelOp, argument: SSAValue) -> SSAValue:
-    return op.inputs[list(op.body.block.args).index(argument)]  # pyright: ignore
-
-
 def _matrix(
     buffer: int, offset: int, size: tuple[int, int], strides: tuple[int, int], batch: int
-) -> Matrix | None:
+) -> GemmOperand | None:
     """A matrix read with these strides: one of them must be 1 (or its extent)."""
     (rows, columns), (down, across) = size, strides
     if columns == 1 or across == 1:
         stride = down if rows > 1 else columns
         if columns == 1 and rows > 1 and down != 1 and across != 1:
-            return Matrix(buffer, offset, rows, columns, down, batch, False)
-        return Matrix(buffer, offset, rows, columns, max(stride, columns), batch, False)
+            return GemmOperand(buffer, offset, rows, columns, down, batch, False)
+        return GemmOperand(buffer, offset, rows, columns, max(stride, columns), batch, False)
     if rows == 1 or down == 1:
-        return Matrix(buffer, offset, columns, rows, across, batch, True)
+        return GemmOperand(buffer, offset, columns, rows, across, batch, True)
     return None
 
 
 # --- convolution --------------------------------------------------------------------------------
 
 
-def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) -> Conv | None:
+def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) -> ConvCall | None:
     """The convolution as cuDNN computes it; None where its padding is not the same on both sides.
 
     Args:
         number: gives a value's buffer.
         filter_: gives the buffer of the dense filter, by the value of the weights.
     """
-    found = match_conv(op.scopes[0])
-    assert found is not None
-    data = _outer(op, found.data.source)
+    found = op.parameters
+    data = op.outer(found.data)
     inside = tuple(shape_of(data)[dim] for dim in found.data_order[2:])
     if not _same_shape(op) or not _even(found, inside, found.sizes):
         return None
     weights = number_of_filter(op, found, filter_)
     dims = filter_dims(found)
     dense = ConvTensor(weights, 0, dims, _dense(dims))
-    return Conv(
+    return ConvCall(
         _described(data, number, found.data_order),
         dense,
         _described(op.result, number, found.out_order),
@@ -104,12 +101,12 @@ def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) ->
     )
 
 
-def number_of_filter(op: ConvOp, found: ConvMatch, filter_: Callable[[SSAValue], int]) -> int:
+def number_of_filter(op: ConvOp, found: ConvParameters, filter_: Callable[[SSAValue], int]) -> int:
     """The buffer that holds the op's filter."""
-    return filter_(_outer(op, found.weights.source))
+    return filter_(op.outer(found.weights))
 
 
-def _even(found: ConvMatch, inside: tuple[int, ...], outside: tuple[int, ...]) -> bool:
+def _even(found: ConvParameters, inside: tuple[int, ...], outside: tuple[int, ...]) -> bool:
     """Whether the result's size is that of equal pads before and after; two dims are needed."""
     if found.transposed:
         inside, outside = outside, inside
@@ -122,17 +119,17 @@ def _even(found: ConvMatch, inside: tuple[int, ...], outside: tuple[int, ...]) -
     return len(sizes) >= 2 and tuple(sizes) == tuple(outside) and min(found.pads) >= 0
 
 
-def filter_dims(found: ConvMatch) -> tuple[int, ...]:
+def filter_dims(found: ConvParameters) -> tuple[int, ...]:
     """(features, channels per group, *taps); channels first where transposed."""
     if found.transposed:
         return (found.channels, found.features // found.groups, *found.kernel)
     return (found.features, found.channels_per_group, *found.kernel)
 
 
-def filter_data(array: Array, found: ConvMatch) -> Array:
+def filter_data(array: Array, found: ConvParameters) -> Array:
     """The constant weights as `filter_dims` says, whatever order their dims have."""
     spatial = len(found.kernel)
-    position: dict[str | int, int] = {d: k for k, d in enumerate(found.weight_dims) if d != "one"}
+    position: dict[str | int, int] = {d: k for k, d in enumerate(found.filter_dims) if d != "_"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
     rest = [k for k in range(array.ndim) if k not in order]
     shape = (found.features, found.channels_per_group, *found.kernel)
@@ -143,7 +140,7 @@ def filter_data(array: Array, found: ConvMatch) -> Array:
     return np.ascontiguousarray(plain)
 
 
-def _fused(op: ConvOp, found: ConvMatch, number: Number) -> Fused | None:
+def _fused(op: ConvOp, found: ConvParameters, number: Number) -> Fused | None:
     """What follows as max(it + bias [+ residual], 0); None if it is anything else."""
     first, *later = op.scopes
     here = tuple(iterators(len(first.traversal)))
@@ -166,9 +163,9 @@ def _fused(op: ConvOp, found: ConvMatch, number: Number) -> Fused | None:
     others = [t for t in added if t not in biases]
     if len(biases) != 1 or len(others) > 1 or any(t.index != here for t in others):
         return None
-    bias = _outer(op, biases[0].source)
+    bias = op.outer(biases[0].source)
     flat = (1, found.features, *(1 for _ in found.sizes))
-    residual = [_described(_outer(op, t.source), number, found.out_order) for t in others]
+    residual = [_described(op.outer(t.source), number, found.out_order) for t in others]
     return Fused(ConvTensor(number(bias), 0, flat, _dense(flat)), *residual)
 
 
@@ -217,7 +214,7 @@ def remainder(op: KernelOp) -> LoopsOp | None:
         return None
     arguments = list(op.body.block.args)
     used = [arg for arg in arguments if any(arg in scope.inputs for scope in later)]
-    inputs = [op.result, *(_outer(op, arg) for arg in used)]
+    inputs = [op.result, *(op.outer(arg) for arg in used)]
     block = Block(arg_types=[logical(value.type) for value in inputs])
     values: dict[SSAValue, SSAValue] = dict(zip([first.result, *used], block.args, strict=True))
     for inner in op.body.block.ops:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .source import Conv, ConvTensor, Gemm, Matrix
+from .source import ConvCall, ConvTensor, Gemm, GemmOperand
 
 BUILD = {"cublas": "-lcublas", "cudnn": "-lcudnn"}
 
@@ -126,7 +126,7 @@ def gemm_call(step: Gemm, names: Sequence[str]) -> str:
     )
 
 
-def _matrix(m: Matrix, names: Sequence[str]) -> str:
+def _matrix(m: GemmOperand, names: Sequence[str]) -> str:
     transposed = "true" if m.transposed else "false"
     first = _first(m.buffer, m.offset, names)
     return f"{{{first}, {m.row_stride}, {m.batch_stride}, {transposed}}}"
@@ -136,7 +136,7 @@ def _first(buffer: int, offset: int, names: Sequence[str]) -> str:
     return f"{names[buffer]} + {offset}" if offset else names[buffer]
 
 
-def conv_call(step: Conv, names: Sequence[str]) -> str:
+def conv_call(step: ConvCall, names: Sequence[str]) -> str:
     """The statement that runs a convolution."""
     numbers = ", ".join(_braces(part) for part in (step.pads, step.strides, step.dilations))
     return (
@@ -147,7 +147,7 @@ def conv_call(step: Conv, names: Sequence[str]) -> str:
     )
 
 
-def _fused(step: Conv, names: Sequence[str]) -> str:
+def _fused(step: ConvCall, names: Sequence[str]) -> str:
     """The arguments for what is computed with a convolution."""
     if step.fused is None:
         return ""

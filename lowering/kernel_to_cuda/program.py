@@ -26,13 +26,12 @@ from ...dialects.kernel import (
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scalars import Read
 from ...dialects.types import element_count, element_of, tensor_type, to_numpy
-from ..algebra_to_kernel.match import match_conv
 from .gather import print_gather
 from .libraries import conv_step, filter_data, filter_dims, gemm_step, remainder
 from .loops import print_loops
-from .source import Buffer, Conv, CudaKernel, CudaProgram, Kind, Launch, Port, Step
+from .source import Buffer, ConvCall, CudaKernel, CudaProgram, Kind, Launch, Port, Step
 from .text import Names, identifier, origin
-from .tiled import Operand, Packed, is_tiled, print_contraction
+from .tiled import Packed, TileOperand, is_tiled, print_contraction
 from .types import memory_type
 from .weights_file import WeightsFile, weights_file
 
@@ -158,7 +157,7 @@ class _Builder:
                 offsets = op.offsets
                 self._place(op.outputs[0], None if offsets is None else offsets.data[0], op)
                 kernel = print_gather(op, self._kernel_name(op))
-                self._launch(kernel, [Operand(v) for v in op.inputs], op.outputs[0])
+                self._launch(kernel, [TileOperand(v) for v in op.inputs], op.outputs[0])
             case CallOp():
                 raise UserError(f"'{op.callee.data}' has no CUDA code", where=where(op))
             case _:
@@ -169,7 +168,7 @@ class _Builder:
             return
         found, name = is_tiled(op), self._kernel_name(op)
         if found is None:
-            kernel, operands = print_loops(op, name), [Operand(v) for v in op.inputs]
+            kernel, operands = print_loops(op, name), [TileOperand(v) for v in op.inputs]
         else:
             kernel, operands = print_contraction(op, found, self.file.constants.known, name)
         self._launch(kernel, operands, op.result)
@@ -184,12 +183,12 @@ class _Builder:
         if step is None:
             return False
         self.steps.append(step)
-        if isinstance(step, Conv) and step.fused is not None:
+        if isinstance(step, ConvCall) and step.fused is not None:
             return True
         rest = remainder(op)
         if rest is not None:
             kernel = print_loops(rest, self._kernel_name(op), in_place=True)
-            self._launch(kernel, [Operand(v) for v in rest.inputs], op.result)
+            self._launch(kernel, [TileOperand(v) for v in rest.inputs], op.result)
             rest.drop_all_references()
         return True
 
@@ -201,8 +200,7 @@ class _Builder:
 
     def _filter(self, op: ConvOp, value: SSAValue) -> int:
         """The buffer of a convolution's dense filter."""
-        found = match_conv(op.scopes[0])
-        assert found is not None
+        found = op.parameters
         dims = filter_dims(found)
         if (value, dims) not in self._of:
             constants = self.file.constants
@@ -215,7 +213,7 @@ class _Builder:
     def _kernel_name(self, op: Operation) -> str:
         return f"{identifier(_title(op))}_kernel"
 
-    def _launch(self, kernel: CudaKernel, operands: list[Operand], result: SSAValue) -> None:
+    def _launch(self, kernel: CudaKernel, operands: list[TileOperand], result: SSAValue) -> None:
         """Run a kernel; one that computes the same as an earlier one is that one."""
         code = kernel.definition.partition('extern "C"')[2]
         key = f"{kernel.grid} {code.replace(f'{kernel.name}(', '(', 1)}"

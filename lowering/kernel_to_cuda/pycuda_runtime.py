@@ -22,7 +22,7 @@ from .compile import Cubin, compile_kernels
 from .cublas import Cublas
 from .cudnn import Cudnn
 from .device_runtime import DeviceError, Launcher, Work
-from .source import Conv, CudaKernel, Gemm
+from .source import ConvCall, CudaKernel, Gemm
 
 Compiler = Callable[[Sequence[CudaKernel], int], list[Cubin]]
 
@@ -185,7 +185,7 @@ class PyCudaRuntime:
             self._libraries["cublas"] = made
         return self._libraries["cublas"].bind(step, addresses)
 
-    def conv(self, step: Conv, addresses: Sequence[int]) -> Work:
+    def conv(self, step: ConvCall, addresses: Sequence[int]) -> Work:
         """A convolution by cuDNN. Raises UserError where it is not installed."""
         if "cudnn" not in self._libraries:
             self._libraries["cudnn"] = Cudnn(self.stream.handle, self._tf32)

@@ -11,7 +11,7 @@ from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.index import Index, range_of, row_major_strides
 from ...dialects.kernel import KernelOp, LayoutAttr, layout_of, physical, with_layout
 from ...dialects.types import Tensor, element_of, is_bool, shape_of, tensor_type
-from ..kernel_to_cpu.nest import Operand, ScopePlan, guards_of
+from ..kernel_to_cpu.nest import NestOperand, ScopePlan, guards_of
 from .index_text import Iterators
 from .scalar_text import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body, rounded
 from .text import CudaWriter
@@ -85,7 +85,7 @@ def _bounds(index: Index, size: int, over: Iterators) -> list[str]:
     return [*parts, *([f"{moving} < {size - index.constant}"] if high >= size else [])]
 
 
-def read_text(writer: CudaWriter, scene: Scene, operand: Operand) -> Text:
+def read_text(writer: CudaWriter, scene: Scene, operand: NestOperand) -> Text:
     """The value of a read, in the compute type."""
     source = operand.source
     if source in scene.values:
@@ -106,7 +106,7 @@ def read_text(writer: CudaWriter, scene: Scene, operand: Operand) -> Text:
     return _guarded(writer, Text(value), guards, operand, element, scene.over)
 
 
-def _guards(operand: Operand, type_: Tensor, over: Iterators) -> Guards:
+def _guards(operand: NestOperand, type_: Tensor, over: Iterators) -> Guards:
     shape = type_.get_shape()
     if operand.checked is not None:
         return [(operand.index[d], shape[d]) for d in operand.checked]
@@ -117,7 +117,7 @@ def _guarded(
     writer: CudaWriter,
     value: Text,
     guards: Guards,
-    operand: Operand,
+    operand: NestOperand,
     element: object,
     over: Iterators,
 ) -> Text:
@@ -131,7 +131,7 @@ def _guarded(
     return Text(name)
 
 
-def _ones(scene: Scene, operand: Operand) -> Text:
+def _ones(scene: Scene, operand: NestOperand) -> Text:
     type_ = tensor_type(operand.source)
     guards = guards_of(operand.index, type_.get_shape(), scene.over.extents, None, 1.0)
     condition = guard_text(guards, scene.over)
@@ -143,7 +143,7 @@ def _ones(scene: Scene, operand: Operand) -> Text:
     return Text(f"{condition} ? {literal(1, element)} : {literal(0, element)}", CHOICE)
 
 
-def _row_place(scene: Scene, operand: Operand) -> tuple[str, Index, Guards]:
+def _row_place(scene: Scene, operand: NestOperand) -> tuple[str, Index, Guards]:
     """A read of a row: only its own loops address it."""
     row = scene.rows[operand.source]
     shape = shape_of(operand.source)
@@ -155,7 +155,7 @@ def _row_place(scene: Scene, operand: Operand) -> tuple[str, Index, Guards]:
     return row.name, place, guards_of(index, sizes, scene.over.extents, None, operand.outside)
 
 
-def _inline(writer: CudaWriter, scene: Scene, operand: Operand) -> Text:
+def _inline(writer: CudaWriter, scene: Scene, operand: NestOperand) -> Text:
     """Compute an intermediate value once more, where it is read."""
     made = scene.inlined[operand.source]
     images = [Index.iterator(k) for k in range(len(scene.over.extents))]

@@ -19,7 +19,7 @@ from ...dialects.types import Array
 from .device_array import DeviceArray, device_array
 from .device_runtime import DTYPES, DeviceRuntime, Work
 from .ranges import profiler_range, ranged
-from .source import Conv, CudaProgram, Gemm, Launch, Port, Step
+from .source import ConvCall, CudaProgram, Gemm, Launch, Port, Step
 
 
 class CudaSession:
@@ -154,7 +154,7 @@ class CudaSession:
             case Gemm():
                 operands = (step.a, step.b, step.c)
                 return self.runtime.gemm(step, [addresses[m.buffer] for m in operands])
-            case Conv():
+            case ConvCall():
                 return self.runtime.conv(step, [addresses[t.buffer] for t in step.operands])
 
 

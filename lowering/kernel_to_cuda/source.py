@@ -75,7 +75,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class GemmOperand:
     """A row-major operand of a library gemm: a buffer, its first element, and strides in elements.
 
     `rows` x `columns` as stored; `transposed` says that the product reads it with both swapped.
@@ -95,9 +95,9 @@ class Matrix:
 class Gemm:
     """c = a b for each product of the batch, by cuBLAS; a is m x k and b is k x n as read."""
 
-    a: Matrix
-    b: Matrix
-    c: Matrix
+    a: GemmOperand
+    b: GemmOperand
+    c: GemmOperand
     m: int
     n: int
     k: int
@@ -130,7 +130,7 @@ class Fused:
 
 
 @dataclass(frozen=True)
-class Conv:
+class ConvCall:
     """out = conv(data, filter), by cuDNN; transposed: the gradient of a convolution by its data."""
 
     data: ConvTensor
@@ -155,7 +155,7 @@ class Conv:
         return (*whole, self.fused.bias, *(() if residual is None else (residual,)))
 
 
-Step: TypeAlias = Launch | Gemm | Conv
+Step: TypeAlias = Launch | Gemm | ConvCall
 
 
 @dataclass(frozen=True)

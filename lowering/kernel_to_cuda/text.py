@@ -29,7 +29,7 @@ _KEYWORDS = frozenset(
         "friend goto if inline int long mutable namespace new not operator or private protected "
         "public register return short signed sizeof static struct switch template this throw true "
         "try typedef typename union unsigned using virtual void volatile while xor "
-        "half main exp log sin cos tan abs pow min max erf tanh sqrt floor ceil trunc rint "
+        "half main exp log log1p sin cos tan abs pow min max erf tanh sqrt floor ceil trunc rint "
         "y0 y1 yn j0 j1 jn gamma threadIdx blockIdx blockDim gridDim warpSize"
     ).split()
 )

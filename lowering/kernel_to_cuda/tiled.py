@@ -17,7 +17,7 @@ from ...dialects.index import Index, row_major_strides
 from ...dialects.kernel import ConvOp, KernelOp
 from ...dialects.types import element_of
 from ..kernel_to_cpu.nest import ScopePlan, plan_nest
-from .contraction import Contraction, Side, match_contraction
+from .contraction import MatrixProduct, Side, match_contraction
 from .fetch import SharedTile, TileFetch
 from .index_text import INT_LIMIT, Iterators, decode
 from .nest import parameter
@@ -40,7 +40,7 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Operand:
+class TileOperand:
     """What a kernel's parameter points to: a value's buffer, or a packed copy of a constant."""
 
     value: SSAValue
@@ -48,8 +48,8 @@ class Operand:
 
 
 def print_contraction(
-    op: KernelOp, found: Contraction, constants: set[SSAValue], name: str
-) -> tuple[CudaKernel, list[Operand]]:
+    op: KernelOp, found: MatrixProduct, constants: set[SSAValue], name: str
+) -> tuple[CudaKernel, list[TileOperand]]:
     """The kernel, and what its parameters (the result apart) point to.
 
     Raises:
@@ -72,9 +72,9 @@ class _Line:
 @dataclass
 class _Tiled:
     op: KernelOp
-    found: Contraction
+    found: MatrixProduct
     constants: set[SSAValue]
-    operands: list[Operand] = field(default_factory=list[Operand])
+    operands: list[TileOperand] = field(default_factory=list[TileOperand])
 
     def __post_init__(self) -> None:
         found, op = self.found, self.op
@@ -106,7 +106,7 @@ class _Tiled:
         later = {v for scope in op.scopes[1:] for v in scope.inputs}
         self.extras = [arg for arg in arguments if arg in later]
         extra_names = ["z"] if len(self.extras) == 1 else [f"z{k}" for k in range(len(self.extras))]
-        self.operands += [Operand(self._outer(arg)) for arg in self.extras]
+        self.operands += [TileOperand(self._outer(arg)) for arg in self.extras]
         extras = [
             parameter(name, self._outer(arg), written=False)
             for name, arg in zip(extra_names, self.extras, strict=True)
@@ -120,7 +120,7 @@ class _Tiled:
         """A parameter for one operand; a constant is packed in the order of its fetches."""
         value = self._outer(side.source)
         if value not in self.constants or side.guards:
-            self.operands.append(Operand(value))
+            self.operands.append(TileOperand(value))
             return parameter(name, value, written=False), side
         used = frozenset[int]().union(*(e.iterators for e in side.index))
         order = [*self.found.batch, *self.found.depth, *group]
@@ -129,7 +129,7 @@ class _Tiled:
         place = Index(0)
         for k, stride in zip(kept, row_major_strides(extents), strict=True):
             place += Index.iterator(k) * stride
-        self.operands.append(Operand(value, Packed(side.index, kept, extents)))
+        self.operands.append(TileOperand(value, Packed(side.index, kept, extents)))
         packed = CudaParameter(name, memory_type(element_of(value)), math.prod(extents), False)
         return packed, replace(side, place=place)
 
@@ -345,7 +345,7 @@ class _Tiled:
         ]
 
 
-def is_tiled(op: KernelOp) -> Contraction | None:
+def is_tiled(op: KernelOp) -> MatrixProduct | None:
     """The contraction that an op is printed as, with all that follows it; None for other ops."""
     scopes = op.scopes
     if any(not s.is_pointwise or s.traversal != scopes[0].traversal for s in scopes[1:]):

@@ -25,8 +25,8 @@ from ...dialects.nest import (
 from ...dialects.types import Tensor, is_half, tensor_type
 from ..kernel_to_cpu.nest import (
     Buffers,
+    NestOperand,
     NestPlan,
-    Operand,
     Part,
     ScopePlan,
     access,
@@ -114,7 +114,7 @@ class Builder:
         if any(is_half(element) for element in between):
             raise Unsupported("half floats between scopes")
 
-    def read(self, site: Site, operand: Operand) -> SSAValue:
+    def read(self, site: Site, operand: NestOperand) -> SSAValue:
         """Load what a scope reads."""
         source = operand.source
         if source in site.values:
@@ -130,7 +130,7 @@ class Builder:
         site.add(load)
         return load.result
 
-    def _ones(self, site: Site, operand: Operand) -> SSAValue:
+    def _ones(self, site: Site, operand: NestOperand) -> SSAValue:
         type_ = tensor_type(operand.source)
         guards = guards_of(operand.index, type_.get_shape(), self.plan.extents, None, 1.0)
         places, indices = site.expressed(*(e for e, _ in guards))
@@ -139,7 +139,7 @@ class Builder:
         site.add(inside)
         return inside.result
 
-    def _row(self, site: Site, operand: Operand) -> SSAValue:
+    def _row(self, site: Site, operand: NestOperand) -> SSAValue:
         """Load from a local buffer: the scope's own iterators are where the read is."""
         buffer, place = self.rows[operand.source]
         made = self._made[operand.source]

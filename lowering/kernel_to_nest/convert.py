@@ -16,7 +16,6 @@ from ...dialects.kernel import GemmOp, KernelOp, LoopsOp
 from ...dialects.nest import NestOp
 from ...dialects.program import main_of
 from ..algebra_to_kernel.constant import constant_values
-from ..kernel_to_cpu.contraction import operand_of
 from ..kernel_to_cpu.isa import Isa
 from .build import Unsupported
 from .product import product
@@ -83,7 +82,7 @@ def _nest(op: KernelOp, constants: set[SSAValue], isa: Isa) -> NestOp | None:
             return loops(op, isa)
         if isinstance(op, GemmOp):
             made = product(op, isa)
-            right = operand_of(op, made.found.b.source)
+            right = op.outer(made.found.b.source)
             return made.nest if right in constants else None
     except Unsupported:
         pass

@@ -14,15 +14,9 @@ from ...dialects.index import Index
 from ...dialects.kernel import GemmOp
 from ...dialects.nest import AccumulateOp, AllocOp, ForOp, IdentityOp, LoadOp, NestOp, StoreOp
 from ...dialects.types import Array, tensor_type
-from ..algebra_to_kernel.match import GemmMatch, match_gemm
+from ..algebra_to_kernel.match import GemmMatch
 from ..kernel_to_cpu.blocks import balanced
-from ..kernel_to_cpu.contraction import (
-    gemm_spec,
-    loop_numbers,
-    operand_of,
-    shared_plan,
-    strides_in,
-)
+from ..kernel_to_cpu.contraction import gemm_in, gemm_spec, loop_numbers, shared_plan
 from ..kernel_to_cpu.gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, default_schedule
 from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.microkernel import chains_for
@@ -88,8 +82,8 @@ def product(op: GemmOp, isa: Isa) -> ProductNest:
     Raises:
         Unsupported: batches, rows or columns of several iterators, other types than f32.
     """
-    found = match_gemm(op.scopes[0], strides_in(op))
-    if found is None or found.batch:
+    found = gemm_in(op)
+    if found.batch:
         raise Unsupported("batches of products")
     if any(len(axis.iterators) > 1 for axis in (found.m, found.n, found.k)):
         raise Unsupported("rows, columns or depth of several iterators")
@@ -127,7 +121,7 @@ class _Product:
         used = {v for scope in op.scopes[1:] for v in scope.inputs}
         kept = [arg for arg in arguments if arg in used]
         self.extras = tuple(op.inputs[arguments.index(arg)] for arg in kept)
-        left = buffer_type(tensor_type(operand_of(op, found.a.source)))
+        left = buffer_type(tensor_type(op.outer(found.a.source)))
         columns = packing.groups(spec.n) * packing.panels * packing.width
         right = MemRefType(f32, [packing.blocks * packing.depth * columns])
         others = [buffer_type(tensor_type(v)) for v in (*self.extras, op.result)]

@@ -15,18 +15,6 @@ from .node import Node
 from .values import NotNative
 
 
-def softplus(node: Node) -> list[SSAValue]:
-    """log(1 + exp(x))."""
-    return [_softplus(node, node[0])]
-
-
-def _softplus(node: Node, x: SSAValue) -> SSAValue:
-    """log(1 + exp(x)) without overflow: max(x, 0) + log(1 + exp(-|x|))."""
-    build = node.build
-    tail = build.log(build.add(build.exp(build.neg(build.abs(x))), node.literal(1.0, x)))
-    return build.add(build.relu(x), tail)
-
-
 def softsign(node: Node) -> list[SSAValue]:
     """x / (1 + |x|)."""
     build, x = node.build, node[0]
@@ -35,7 +23,7 @@ def softsign(node: Node) -> list[SSAValue]:
 
 def mish(node: Node) -> list[SSAValue]:
     """x * tanh(softplus(x))."""
-    return [node.build.mul(node[0], node.build.tanh(_softplus(node, node[0])))]
+    return [node.build.mul(node[0], node.build.tanh(node.build.softplus(node[0])))]
 
 
 def hard_swish(node: Node) -> list[SSAValue]:

@@ -1,8 +1,8 @@
 """Ops of several steps on half floats: computed in float32, and rounded once.
 
-    y = Softplus(x : f16)    becomes    cast(log(1 + exp(cast x)))
+    y = Mish(x : f16)    becomes    cast(cast x * tanh(softplus(cast x)))
 
-where the steps one by one would overflow at exp(12). An op that is one op of the graph dialect says
+where the steps one by one would round three times. An op that is one op of the graph dialect says
 itself how it rounds, and an op that only moves data rounds nothing.
 """
 

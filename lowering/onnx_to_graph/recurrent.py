@@ -185,13 +185,6 @@ def _scaled_tanh(node: Node, x: SSAValue, alpha: float, beta: float) -> SSAValue
     return node.build.mul(inner, node.literal(alpha, inner))
 
 
-def _softplus(node: Node, x: SSAValue, alpha: float, beta: float) -> SSAValue:
-    """max(x, 0) + log(1 + exp(-|x|)): no overflow."""
-    build = node.build
-    small = build.exp(build.neg(build.abs(x)))
-    return build.add(build.relu(x), build.log(build.add(small, node.literal(1.0, small))))
-
-
 _BUILD: Mapping[str, Callable[[Node, SSAValue, float, float], SSAValue]] = {
     "affine": lambda n, x, a, b: n.build.add(n.build.mul(x, n.literal(a, x)), n.literal(b, x)),
     "elu": lambda n, x, a, b: n.build.elu(x, alpha=a),
@@ -200,7 +193,7 @@ _BUILD: Mapping[str, Callable[[Node, SSAValue, float, float], SSAValue]] = {
     "relu": lambda n, x, a, b: n.build.relu(x),
     "scaledtanh": _scaled_tanh,
     "sigmoid": lambda n, x, a, b: n.build.sigmoid(x),
-    "softplus": _softplus,
+    "softplus": lambda n, x, a, b: n.build.softplus(x),
     "softsign": lambda n, x, a, b: n.build.div(x, n.build.add(n.literal(1.0, x), n.build.abs(x))),
     "tanh": lambda n, x, a, b: n.build.tanh(x),
     "thresholdedrelu": lambda n, x, a, b: n.build.where(

@@ -91,7 +91,7 @@ TABLE: dict[str, Converter] = {
     "Selu": activations.selu,
     "Shrink": activations.shrink,
     "Softmax": activations.softmax("softmax"),
-    "Softplus": activations.softplus,
+    "Softplus": unary("softplus"),
     "Softsign": activations.softsign,
     "Swish": activations.swish,
     "ThresholdedRelu": activations.thresholded_relu,

@@ -2,8 +2,8 @@
 
     value at x = coefficient * sum over s of the product of factors (reads and guards)
 
-A `Body` need not be canonical: its sums stand in whatever order they came, so that a person can
-name them. `build` gives the canonical scope back.
+A `SumOfProducts` need not be canonical: its sums stand in whatever order they came, so that a
+person can name them. `build` gives the canonical scope back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Link: TypeAlias = "Read | Guard"
 
 
 @dataclass(frozen=True)
-class Body:
+class SumOfProducts:
     """One sum of products; iterators are the traversals, then the sums."""
 
     shape: Extents
@@ -91,7 +91,7 @@ def build(
 
 
 @lru_cache(maxsize=16384)
-def body_of(source: Source) -> Body | None:
+def body_of(source: Source) -> SumOfProducts | None:
     """The body of a scope that is one sum of products of reads and guards; None for any other."""
     if not isinstance(source, Scope) or len(source.expr.terms) != 1:
         return None
@@ -99,7 +99,7 @@ def body_of(source: Source) -> Body | None:
     links = links_of(term)
     if links is None:
         return None
-    return Body(source.shape, term.sums, term.coefficient, links, source.element)
+    return SumOfProducts(source.shape, term.sums, term.coefficient, links, source.element)
 
 
 def links_of(term: Term) -> tuple[Link, ...] | None:
@@ -136,15 +136,6 @@ def renaming(count: int, kept: Sequence[int]) -> list[Index]:
     return images
 
 
-def stays_inside(index: Sequence[Index], shape: Sequence[int], extents: Extents) -> bool:
-    """Whether a read never leaves the shape."""
-    for e, size in zip(index, shape, strict=True):
-        low, high = range_of(e, extents)
-        if low < 0 or high >= size:
-            return False
-    return True
-
-
 def guards_of(index: Sequence[Index], shape: Sequence[int], extents: Extents) -> list[Guard]:
     """Guards that say a read is inside the shape, where it can leave it."""
     found: list[Guard] = []
@@ -155,10 +146,10 @@ def guards_of(index: Sequence[Index], shape: Sequence[int], extents: Extents) ->
     return found
 
 
-__all__ = ["Body", "Images", "Link", "body_of", "build", "guards_of", "iterators"]
+__all__ = ["Images", "Link", "SumOfProducts", "body_of", "build", "guards_of", "iterators"]
 
 
-def together(body: Body, others: Iterable[int]) -> list[tuple[int, int]]:
+def together(body: SumOfProducts, others: Iterable[int]) -> list[tuple[int, int]]:
     """Pairs of a traversal and another iterator with the same coefficient in some index."""
     found: dict[tuple[int, int], None] = {}
     for row, _ in body.rows():

@@ -16,10 +16,10 @@ import numpy as np
 
 from ...dialects.canonical_types import Scope
 from ...dialects.index import Index
-from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from ...lowering.algebra_to_kernel.table import Match, matches
 from .basis import rank
-from .body import Body, body_of, rows_of
-from .price import Priced, Prices
+from .body import SumOfProducts, body_of, rows_of
+from .price import Priced, ScopePrices
 from .replace import Roots, scopes_of
 
 # Winograd computes tiles of at most so many results, of windows from `TAPS` to `MOST_TAPS` (longer
@@ -31,7 +31,7 @@ TILE_OF_TWO = 3
 MOST_PLACES = 1 << 20
 
 
-def least_of_program(roots: Roots, priced: Priced, prices: Prices) -> float:
+def least_of_program(roots: Roots, priced: Priced, prices: ScopePrices) -> float:
     """The fewest operations of a program's library calls, and of what loops multiply and add."""
     calls = dict(priced.choices)
     total = sum(_fewest(match, prices) for match in calls.values())
@@ -44,12 +44,12 @@ def least_of_program(roots: Roots, priced: Priced, prices: Prices) -> float:
     return total
 
 
-def _fewest(match: Match, prices: Prices) -> float:
+def _fewest(match: Match, prices: ScopePrices) -> float:
     """Of all ways to compute a match, those that the model does not give the target included."""
     if match.kernel.name != "conv":
         return min(way.flops for way in prices.ways(match))
     every = replace(prices.target, convolutions=("implicit-gemm", "winograd"))
-    fewest = min(way.flops for way in Prices(target=every).ways(match))
+    fewest = min(way.flops for way in ScopePrices(target=every).ways(match))
     taps = _taps(match)
     square = len(taps) == 2 and set(taps) in ({2}, {TAPS})
     if square or any(w.stride != 1 for w in match.windows):
@@ -88,7 +88,7 @@ def _left(taps: Sequence[int]) -> float:
     return math.prod((m + count - 1) / (m * count) for m, count in zip(tiles, most, strict=True))
 
 
-def _tells_apart(body: Body) -> bool:
+def _tells_apart(body: SumOfProducts) -> bool:
     """Whether every product is of another pair of elements, and each operand's differ in a sum."""
     alive = [k for k, n in enumerate(body.extents) if n > 1]
     sums = [Index.iterator(k) if k >= body.rank else Index(0) for k in range(len(body.extents))]

@@ -15,7 +15,7 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.index import Index, iterators, normalise
 from ...dialects.program import add_provenance
 from ...dialects.types import element_of, tensor, tensor_type
-from .body import Body, guards_of
+from .body import SumOfProducts, guards_of
 from .lift import (
     Lift,
     body_of_op,
@@ -43,7 +43,7 @@ def find_scope(module: ModuleOp, name: str) -> ScopeOp:
     raise UserError(f"no scope is named %{name}", hint=hint)
 
 
-Make = Callable[[ScopeOp, Body], "DerivationStep | None"]
+Make = Callable[[ScopeOp, SumOfProducts], "DerivationStep | None"]
 
 
 def apply_rule(

@@ -16,9 +16,9 @@ from .bound import least_of_program
 from .by_hand import find_scope
 from .derive import apply_found
 from .isolate import isolate_all
-from .price import Prices
+from .price import ScopePrices
 from .remembered import Decision
-from .search import Found, Searcher, Settings
+from .search import DerivationSettings, FoundProgram, Searcher
 from .side_by_side import BATCH, SHARED
 from .step import ProposalOptions
 from .subprograms import Subprogram
@@ -27,7 +27,9 @@ Measure = Callable[[Sequence[Program], float], "list[float]"]
 
 # A block of rows is a matrix that fills the registers' tiles many times over.
 BLOCK = 128
-SETTINGS = Settings(depth=3, states=1500, budget=20.0, keep=7, options=ProposalOptions(block=BLOCK))
+SETTINGS = DerivationSettings(
+    depth=3, states=1500, budget=20.0, keep=7, options=ProposalOptions(block=BLOCK)
+)
 # Two contractions need a derivation each before they are one; blocks of each would hide that.
 PAIR = replace(SETTINGS, depth=5, states=4000, keep=200, options=ProposalOptions())
 PAIR_KEEP = 4
@@ -37,7 +39,7 @@ MEASURING = 0.6
 MARGIN = 0.96
 
 
-def settings_of(sub: Subprogram, settings: Settings) -> Settings:
+def settings_of(sub: Subprogram, settings: DerivationSettings) -> DerivationSettings:
     """Bounds for a subprogram: pairs go further, larger groups are merged as they stand."""
     if len(sub.roots) == 1:
         return settings
@@ -58,11 +60,11 @@ class Chooser:
     def __init__(self, work: Program, costs: Costs, measure: Measure | None, alone: Alone) -> None:
         self.work, self.costs, self.measure, self.alone = work, costs, measure, alone
 
-    def decide(self, sub: Subprogram, settings: Settings, seconds: float) -> Decision:
+    def decide(self, sub: Subprogram, settings: DerivationSettings, seconds: float) -> Decision:
         """Search for at most so many CPU seconds, and choose."""
         settings = settings_of(sub, settings)
         settings = replace(settings, budget=min(settings.budget, seconds))
-        searcher = Searcher(Prices(sub.known, costs=self.costs), settings)
+        searcher = Searcher(ScopePrices(sub.known, costs=self.costs), settings)
         result = searcher.search(sub.roots)
         best = result.best if len(sub.roots) == 1 else merged(result.best)[:PAIR_KEEP]
         trail, modelled, measured = None, 0.0, 0
@@ -80,8 +82,8 @@ class Chooser:
         return Decision(trail, modelled, before, after, kind, stop, states, measured)
 
     def _measured(
-        self, measure: Measure, sub: Subprogram, searcher: Searcher, best: Sequence[Found]
-    ) -> tuple[str, float, Found | None, float, int]:
+        self, measure: Measure, sub: Subprogram, searcher: Searcher, best: Sequence[FoundProgram]
+    ) -> tuple[str, float, FoundProgram | None, float, int]:
         """How it was decided, seconds as it stands, what won against that, its seconds."""
         ops = [find_scope(self.work.module, name) for name in sub.places[0]]
         known = weights_only(self.work.main.body.block.ops)
@@ -94,7 +96,7 @@ class Chooser:
         able = [found for found, seconds in pairs if seconds < alone * MARGIN]
         if not able:
             return "bound", alone, None, min(least, default=alone), 0
-        programs, chosen = [given], list[Found | None]([None])
+        programs, chosen = [given], list[FoundProgram | None]([None])
         for found in able:
             program, copies = isolate_all(ops, known)
             if apply_found(program.module, copies, searcher, found) is None:
@@ -111,12 +113,12 @@ class Chooser:
         return "measured", seconds[0], found, seconds[number], len(seconds) - 1
 
 
-def merged(found: Sequence[Found]) -> list[Found]:
+def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:
     """The programs in which two contractions have become one."""
     return [f for f in found if {SHARED, BATCH} & set(f.state.rules())]
 
 
-def stands(found: Found, op: ScopeOp) -> bool:
+def stands(found: FoundProgram, op: ScopeOp) -> bool:
     """Whether a program is the convolution that the op runs as already: no rule, nothing moved."""
     if found.state.parent is not None or match_conv(op) is None:
         return False

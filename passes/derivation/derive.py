@@ -22,10 +22,17 @@ from ...lowering.targets import target_named
 from ..conv_algorithms import Convolution, conv_algorithms
 from ..flops import scope_work
 from .lift import Lift, family, name_apart, scope_names, scope_ops
-from .price import Prices
+from .price import ScopePrices
 from .replace import Roots
 from .replay import Lost, Replay
-from .search import Found, Result, Searcher, Settings, Trail, is_contraction
+from .search import (
+    DerivationResult,
+    DerivationSettings,
+    FoundProgram,
+    Searcher,
+    Trail,
+    is_contraction,
+)
 
 # On the result of a derivation: the passes that do by hand what the search found.
 DERIVATION = "isoform.derivation"
@@ -43,8 +50,8 @@ class Derivation:
     """
 
     name: str
-    result: Result
-    chosen: Found
+    result: DerivationResult
+    chosen: FoundProgram
     before: float
     passes: list[tuple[str, list[str]]] = field(default_factory=list[tuple[str, list[str]]])
     kind: str = "modelled"
@@ -115,9 +122,9 @@ class AlgebraDerive(ModulePass):
 
 def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
     """Rewrite what gains, in place; every derivation applied."""
-    settings = Settings(options.depth, options.states, options.budget)
+    settings = DerivationSettings(options.depth, options.states, options.budget)
     target = target_named(options.target)
-    searched: dict[tuple[Scope, tuple[str, ...]], tuple[Searcher, Result]] = {}
+    searched: dict[tuple[Scope, tuple[str, ...]], tuple[Searcher, DerivationResult]] = {}
     found: list[Derivation] = []
     name_apart(module)
     for op in scope_ops(module):
@@ -128,7 +135,7 @@ def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
             continue
         key = (root, tuple(lift.known()))
         if key not in searched:
-            searcher = Searcher(Prices(lift.known(), target), settings)
+            searcher = Searcher(ScopePrices(lift.known(), target), settings)
             searched[key] = searcher, searcher.search((root,))
         searcher, result = searched[key]
         derivation = _rewrite(module, op, searcher, result, options.gain)
@@ -138,7 +145,7 @@ def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
 
 
 def _rewrite(
-    module: ModuleOp, op: ScopeOp, searcher: Searcher, result: Result, gain: float
+    module: ModuleOp, op: ScopeOp, searcher: Searcher, result: DerivationResult, gain: float
 ) -> Derivation | None:
     chosen = result.best[0] if result.best else None
     if chosen is None or not math.isfinite(chosen.priced.seconds):
@@ -158,7 +165,7 @@ class Done:
 
     names: tuple[str, ...]
     roots: Roots
-    found: Found
+    found: FoundProgram
     passes: list[tuple[str, list[str]]]
 
     @property
@@ -167,7 +174,7 @@ class Done:
 
 
 def apply_found(
-    module: ModuleOp, ops: Sequence[ScopeOp], searcher: Searcher, chosen: Found
+    module: ModuleOp, ops: Sequence[ScopeOp], searcher: Searcher, chosen: FoundProgram
 ) -> Done | None:
     """Do to ops what a search found for some alike; None if it cannot be traced again."""
     return apply_rules(module, ops, searcher, chosen.state.trail(), chosen.priced.seconds)
@@ -195,7 +202,7 @@ def apply_rules(
     named = Lift(module, lambda other: other not in ops and any(f(other) for f in families))
     roots = tuple(named.scope(op) for op in ops)
     constants = [named.source(v).token for op in ops for v in op.inputs if v in known]
-    again = Searcher(Prices(constants, costs=searcher.prices.costs), searcher.settings)
+    again = Searcher(ScopePrices(constants, costs=searcher.prices.costs), searcher.settings)
     traced = again.retrace(roots, trail, seconds)
     if traced is None:
         return None
@@ -215,14 +222,14 @@ def apply_rules(
     return done
 
 
-def native_seconds(op: ScopeOp, prices: Prices) -> float:
+def native_seconds(op: ScopeOp, prices: ScopePrices) -> float:
     """What a transposed convolution costs as the lowering takes it; infinite for other ops."""
     found = match_conv(op)
     if found is None or not found.transposed:
         return math.inf
     macs = scope_work(op).flops / 2
-    moved = sum(byte_size(tensor_type(v)) for v in (found.data.source, op.result))
-    weights = byte_size(tensor_type(found.weights.source))
+    moved = sum(byte_size(tensor_type(v)) for v in (found.data, op.result))
+    weights = byte_size(tensor_type(found.weights))
     ways = conv_algorithms(Convolution.of(found), macs, prices.target, prices.costs.fitted)
     element = element_of(op.result)
     return min(prices.costs.seconds(way, element, weights, moved) for way in ways)

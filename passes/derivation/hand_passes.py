@@ -15,7 +15,7 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, Floats
 from ...dialects.index import Index, range_of
 from . import rules, sums, traversals
-from .body import Body, body_of
+from .body import SumOfProducts, body_of
 from .by_hand import apply_rule
 from .index_text import parse_indices, words
 from .step import DerivationStep
@@ -67,7 +67,7 @@ class AlgebraSumSplit(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Split. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             if not self.at and not _has(scope, self.sums):
                 return None
             return sums.sum_split(body, [place_of(scope, s, summed=True) for s in self.sums])
@@ -99,7 +99,7 @@ class AlgebraReindex(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Reindex. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             names = scope.names[: body.rank]
             if not self.at and any(w not in names for e in self.phi for w in words(e)):
                 return None
@@ -131,7 +131,7 @@ class AlgebraSplitSum(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Split. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             if not self.at and not _has(scope, self.sums):
                 return None
             numbers = [place_of(scope, name, summed=True) for name in self.sums]
@@ -162,7 +162,7 @@ class AlgebraShearSum(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Shear. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             if not self.at and not _has(scope, [self.sum, self.along]):
                 return None
             number = place_of(scope, self.sum, summed=True)
@@ -195,7 +195,7 @@ class AlgebraSplitTraversal(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Split. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             if not self.at and not _has(scope, [self.traversal]):
                 return None
             return traversals.split_traversal(
@@ -302,7 +302,7 @@ class AlgebraDeltaIntro(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Introduce. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             canonical = body_of(body.scope())
             if canonical is None or self.guard >= len(canonical.guards):
                 return None
@@ -333,7 +333,7 @@ class AlgebraDeltaElim(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Eliminate. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             if self.guard >= len(body.guards) or (not self.at and self.sum not in scope.names):
                 return None
             return sums.delta_elim(body, self.guard, place_of(scope, self.sum, summed=True))
@@ -366,7 +366,7 @@ class AlgebraRestrict(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Restrict. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             if not self.at and self.traversal not in scope.names:
                 return None
             number = place_of(scope, self.traversal, summed=False)

@@ -16,14 +16,14 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING, Floats
-from ...lowering.algebra_to_kernel.iterator_table import TABLE, matches
+from ...lowering.algebra_to_kernel.table import TABLE, matches
 from . import merges, rules, side_by_side, traversals
-from .body import Body, body_of
+from .body import SumOfProducts, body_of
 from .by_hand import apply_rule, find_scope, replace_op
 from .hand_passes import place_of
 from .instantiate import instantiate
 from .lift import Lift, family
-from .price import Prices
+from .price import ScopePrices
 from .step import DerivationStep
 
 
@@ -152,7 +152,7 @@ class AlgebraTraversalMerge(ModulePass):
         """Merge. Raises UserError where it does not apply."""
         inner = find_scope(op, self.read)
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             found = [k for k, r in enumerate(body.reads) if isinstance(r.source, Scope)]
             return merges.traversal_merge(body, found[0]) if found else None
 
@@ -184,7 +184,7 @@ class AlgebraExpressionSplit(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Split. Raises UserError where it does not apply."""
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             if not self.at and self.traversal not in scope.names:
                 return None
             number = place_of(scope, self.traversal, summed=False)
@@ -350,11 +350,11 @@ class AlgebraMatch(ModulePass):
             known = ", ".join(k.name for k in TABLE)
             raise UserError(f"the iterator table has no '{self.kernel}'", hint=f"it has: {known}")
 
-        def make(scope: ScopeOp, body: Body) -> DerivationStep | None:
+        def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:
             found = matches(body.scope(), table)
             if self.number >= len(found):
                 return None
-            prices = Prices(table=table)
+            prices = ScopePrices(table=table)
             chosen = found[self.number] if self.number >= 0 else min(found, key=prices.match)
             return instantiate(chosen) if found else None
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...dialects.canonical_types import Read, Scope
 from ...dialects.index import Index, iterators
-from ...lowering.algebra_to_kernel.iterator_table import Match, Window
+from ...lowering.algebra_to_kernel.table import Match, Window
 from .body import Link, build, mapped, substituted
 from .step import DerivationStep
 
@@ -43,9 +43,8 @@ def _gemm(match: Match) -> DerivationStep:
     names = _renamed(len(found.extents), order)
     factors: list[Link] = []
     for place, line in ((0, m), (1, n)):
-        read = (found.first, found.second)[place]
         if match.direct[place]:
-            factors.append(substituted(read, names))
+            factors.append(substituted(found.operands[place].read, names))
             continue
         own = [*groups["batch"], *(k for k in peeled if k in _used(match, place))]
         own += [*line, *inner] if place == 0 else [*inner, *line]
@@ -59,10 +58,7 @@ def _gemm(match: Match) -> DerivationStep:
 
 
 def _used(match: Match, place: int) -> frozenset[int]:
-    read = (match.contraction.first, match.contraction.second)[place]
-    guards = match.contraction.guards[place]
-    parts = [e.iterators for e in (*read.index, *(g.index for g in guards))]
-    return frozenset[int]().union(*parts)
+    return match.contraction.operands[place].uses
 
 
 def _renamed(count: int, order: Sequence[int]) -> list[Index]:
@@ -75,9 +71,8 @@ def _renamed(count: int, order: Sequence[int]) -> list[Index]:
 def _copy(match: Match, place: int, order: Sequence[int]) -> Scope:
     """An operand, with its guards, over these iterators as dims."""
     found = match.contraction
-    read = (found.first, found.second)[place]
-    names = _renamed(len(found.extents), order)
-    factors = [substituted(f, names) for f in (read, *found.guards[place])]
+    operand, names = found.operands[place], _renamed(len(found.extents), order)
+    factors = [substituted(f, names) for f in (operand.read, *operand.guards)]
     return build([found.extents[k] for k in order], (), factors, found.scope.element)
 
 
@@ -140,7 +135,7 @@ def _unrolled(match: Match, dims: Sequence[Digits], windows: Sequence[int]) -> S
             moved += at * (c // w.stride)
         return rest.substitute(frame.names) + moved
 
-    factors = [mapped(f, through) for f in (found.first, *found.guards[0])]
+    factors = [mapped(f, through) for f in (found.first.read, *found.first.guards)]
     return build(shape, (), factors, found.scope.element)
 
 
@@ -149,7 +144,7 @@ def _second(match: Match, dims: Sequence[Digits]) -> Scope:
     found = match.contraction
     frame = _Frame(match, dims)
     frame.flip(match.windows)
-    factors = [substituted(f, frame.names) for f in (found.second, *found.guards[1])]
+    factors = [substituted(f, frame.names) for f in (found.second.read, *found.second.guards)]
     return build(frame.shape, (), factors, found.scope.element)
 
 
@@ -166,7 +161,7 @@ def _conv(match: Match) -> DerivationStep:
     per_group, channel = match.extent(groups["n"]), len(out)
     factors: list[Link] = []
     if match.direct[0] and len(found.first.index) == len(out):
-        factors.append(substituted(found.first, frame.names))
+        factors.append(substituted(found.first.read, frame.names))
     else:
         blank: list[Digits] = [() for _ in windows]
         dims = [groups["m"], (*batch, *k), *blank]
@@ -178,7 +173,7 @@ def _conv(match: Match) -> DerivationStep:
             at.append(here[2 + number] * w.stride + tap * abs(w.dilation))
         factors.append(Read(first, tuple(at)))
     if match.direct[1] and not any(w.dilation < 0 for w in windows):
-        factors.append(substituted(found.second, frame.names))
+        factors.append(substituted(found.second.read, frame.names))
     else:
         second = _second(match, [features, *sums])
         factors.append(Read(second, (here[1], *here[channel:])))
@@ -196,13 +191,13 @@ def _band(match: Match) -> DerivationStep:
     here = iterators(4)
     factors: list[Link] = []
     if match.direct[0] and w.dilation > 0:
-        factors.append(substituted(found.first, frame.names))
+        factors.append(substituted(found.first.read, frame.names))
     else:
         first = _unrolled(match, [batch, (), k], [-1, 0, -1])
         band = here[1] + here[2] * abs(w.dilation)
         factors.append(Read(first, (here[0], band, here[3])))
     if match.direct[1]:
-        factors.append(substituted(found.second, frame.names))
+        factors.append(substituted(found.second.read, frame.names))
     else:
         second = _second(match, [batch, (w.outer,), k])
         factors.append(Read(second, (here[0], here[1], here[3])))

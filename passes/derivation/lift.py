@@ -23,7 +23,7 @@ from ...dialects.graph import WeightOp
 from ...dialects.program import main_of, printed_names, provenance, sanitise
 from ...dialects.scope_builder import ScopeBuilder
 from ...dialects.types import element_of, is_float, shape_of, tensor
-from .body import Body, Link
+from .body import Link, SumOfProducts
 from .replace import scopes_of
 
 # The rule of passes/partial, as provenance names it.
@@ -93,7 +93,7 @@ class Lift:
         return [s for value, s in self.sources.items() if value in self.constants]
 
 
-def body_of_op(op: ScopeOp, lift: Lift) -> Body | None:
+def body_of_op(op: ScopeOp, lift: Lift) -> SumOfProducts | None:
     """The op as one sum of products, its sums in its own order; None if it is none."""
     element = element_of(op.result)
     if (op.summation and op.reduction.data != "sum") or not is_float(element):
@@ -113,7 +113,7 @@ def body_of_op(op: ScopeOp, lift: Lift) -> Body | None:
                     return None
             case _:
                 return None
-    return Body(op.traversal, op.summation, coefficient, tuple(factors), element)
+    return SumOfProducts(op.traversal, op.summation, coefficient, tuple(factors), element)
 
 
 def _product(expr: scalars.Expr) -> list[scalars.Expr]:

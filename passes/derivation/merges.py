@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from ...dialects.canonical_types import Read, Scope, Source, Term
 from ...dialects.index import iterators
-from .body import Body, Link, body_of, build, guards_of, links_of, substituted
+from .body import Link, SumOfProducts, body_of, build, guards_of, links_of, substituted
 from .replace import rewritten
 from .step import DerivationStep, ProposalOptions
 from .traversals import expression_split
 
 
-def traversal_merge(body: Body, number: int) -> DerivationStep | None:
+def traversal_merge(body: SumOfProducts, number: int) -> DerivationStep | None:
     """Compute what read `number` reads where it is read, instead of in a scope of its own.
 
     The inner scope must be one sum of products (so no function is applied to its sum). It is 0
@@ -32,7 +32,9 @@ def traversal_merge(body: Body, number: int) -> DerivationStep | None:
     return DerivationStep("traversal-merge", new, (("read", number),))
 
 
-def every_traversal_merge(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_traversal_merge(
+    body: SumOfProducts, options: ProposalOptions
+) -> Iterator[DerivationStep]:
     """Every read of a sum of products."""
     for number in range(len(body.reads)):
         if (step := traversal_merge(body, number)) is not None:
@@ -96,7 +98,7 @@ def _fused(old: Scope, one: Read, other: Read) -> DerivationStep | None:
         return None
     for k, (n, whole) in enumerate(zip(one.source.shape, old.shape, strict=True)):
         if n < whole:
-            wide = Body(old.shape, body.sums, body.coefficient, body.factors, body.element)
+            wide = SumOfProducts(old.shape, body.sums, body.coefficient, body.factors, body.element)
             split = expression_split(wide, k, n)
             if split is not None and split.new is old:
                 words = (("traversal", f"i{k}"), ("position", n))

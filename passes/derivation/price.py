@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.canonical_types import Read, Scope, Source
-from ...dialects.index import flatten, iterators, normalise, row_major_strides
-from ...lowering.algebra_to_kernel.iterator_table import (
+from ...dialects.index import flatten, iterators, normalise, row_major_strides, stays_inside
+from ...lowering.algebra_to_kernel.table import (
     TABLE,
     LibraryKernel,
     Match,
@@ -24,7 +24,7 @@ from ...lowering.targets import TARGETS, Target
 from ..conv_algorithms import Convolution, Estimate, conv_algorithms
 from ..cost import Costs
 from ..product import Product
-from .body import body_of, stays_inside
+from .body import body_of
 from .replace import scopes_of
 
 INFINITE = math.inf
@@ -38,7 +38,7 @@ class Priced:
     choices: tuple[tuple[Scope, Match], ...] = ()
 
 
-class Prices:
+class ScopePrices:
     """Prices of scopes on a target; each scope is matched and priced once.
 
     Args:
@@ -113,7 +113,7 @@ class Prices:
         """A library call and the layout kernels before it."""
         found = match.contraction
         seconds, weights, moved = 0.0, 0, self.bytes_of(found.scope)
-        for place, read in enumerate((found.first, found.second)):
+        for place, read in enumerate((found.first.read, found.second.read)):
             known = self.constant(read.source)
             if not match.direct[place] and not known:
                 seconds += self.copy(read, match, place)
@@ -143,9 +143,7 @@ class Prices:
     def copy(self, read: Read, match: Match, place: int) -> float:
         """A layout kernel: the distance of an operand from what the library takes."""
         found = match.contraction
-        used = frozenset[int]().union(*(e.iterators for e in read.index))
-        for guard in found.guards[place]:
-            used |= guard.index.iterators
+        used = found.operands[place].uses
         windows = {w.inner for w in match.windows} if place == 0 else set[int]()
         points = math.prod(found.extents[k] for k in used - windows)
         moved = points * _width(read.source) + min(

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
-from ...lowering.algebra_to_kernel.iterator_table import Match, matches
+from ...lowering.algebra_to_kernel.table import Match, matches
 from .body import body_of
 from .by_hand import replace_op
 from .hand_passes_several import merge_ops

@@ -21,7 +21,7 @@ from typing import TypeAlias
 from ...dialects.canonical_types import Scope
 from .body import body_of
 from .merges import merge_copies
-from .price import Priced, Prices
+from .price import Priced, ScopePrices
 from .replace import Replacer, Roots, scopes_of
 from .rules import EAGER, RULES
 from .side_by_side import MERGES, Merger
@@ -52,7 +52,7 @@ class Stop(Enum):
 
 
 @dataclass(frozen=True)
-class Settings:
+class DerivationSettings:
     """Bounds of a search.
 
     Attributes:
@@ -120,7 +120,7 @@ class DerivationState:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundProgram:
     """A program worth having."""
 
     state: DerivationState
@@ -128,7 +128,7 @@ class Found:
 
 
 @dataclass
-class Result:
+class DerivationResult:
     """What a search found, and its counters.
 
     Attributes:
@@ -137,8 +137,8 @@ class Result:
         generated: rule applications that gave a program.
     """
 
-    root: Found
-    best: list[Found]
+    root: FoundProgram
+    best: list[FoundProgram]
     states: list[DerivationState]
     generated: int
     per_depth: list[int]
@@ -156,7 +156,7 @@ class Searcher:
         prices: of the target.
     """
 
-    def __init__(self, prices: Prices, settings: Settings):
+    def __init__(self, prices: ScopePrices, settings: DerivationSettings):
         self.prices = prices
         self.settings = settings
         self.replacer = Replacer(settings.guards)
@@ -166,14 +166,16 @@ class Searcher:
         self._merges: dict[tuple[Scope, Scope], list[Merger]] = {}
         self._normal: dict[Roots, tuple[Roots, tuple[RuleApplication, ...]]] = {}
 
-    def search(self, roots: Sequence[Scope], watch: Watch = lambda state: False) -> Result:
+    def search(
+        self, roots: Sequence[Scope], watch: Watch = lambda state: False
+    ) -> DerivationResult:
         """Derive programs from the roots, until a bound is met or `watch` says so of a state."""
         run = _Run(self, tuple(roots), watch)
         return run.run()
 
     def retrace(
         self, roots: Sequence[Scope], trail: Sequence[Trail], seconds: float
-    ) -> Found | None:
+    ) -> FoundProgram | None:
         """The program that these rules in this order give and that costs these seconds, if any.
 
         For a program that differs from one that was searched in its leaves' names alone: canonical
@@ -190,7 +192,7 @@ class Searcher:
                         used = uses_after(state, rule, applied)
                         following[new] = DerivationState(new, state.depth + 1, state, applied, used)
             level = list(following.values())
-        priced = [Found(state, self.prices.program(state.roots)) for state in level]
+        priced = [FoundProgram(state, self.prices.program(state.roots)) for state in level]
         best = min(priced, key=lambda f: abs(f.priced.seconds - seconds), default=None)
         close = best is not None and abs(best.priced.seconds - seconds) <= seconds * _CLOSE
         return best if close else None
@@ -354,11 +356,11 @@ class _Run:
         self.first = DerivationState(roots)
         self.most_flops = self.settings.flops * flops_of(roots)
         self.seen: dict[Roots, DerivationState] = {roots: self.first}
-        self.plans: dict[Plan, list[Found]] = {}
+        self.plans: dict[Plan, list[FoundProgram]] = {}
         self.generated = 0
         self.per_depth = [1]
 
-    def run(self) -> Result:
+    def run(self) -> DerivationResult:
         root = self._found(self.first)
         frontier: list[DerivationState] = [self.first]
         stop = Stop.EXHAUSTED
@@ -377,7 +379,7 @@ class _Run:
         best = sorted(kept, key=lambda f: (f.priced.seconds, f.state.depth))[: self.settings.keep]
         seconds = time.process_time() - self.started
         states = list(self.seen.values())
-        return Result(root, best, states, self.generated, self.per_depth, seconds, stop)
+        return DerivationResult(root, best, states, self.generated, self.per_depth, seconds, stop)
 
     def _level(
         self, frontier: Sequence[DerivationState]
@@ -410,9 +412,9 @@ class _Run:
             return frontier
         return sorted(frontier, key=lambda s: self.searcher.prices.program(s.roots).seconds)
 
-    def _found(self, state: DerivationState) -> Found:
+    def _found(self, state: DerivationState) -> FoundProgram:
         """Price a state and keep it if it is among the cheapest."""
-        found = Found(state, self.searcher.prices.program(state.roots))
+        found = FoundProgram(state, self.searcher.prices.program(state.roots))
         if math.isfinite(found.priced.seconds):
             plan = self.plans.setdefault(_plan(state.roots, found.priced), [])
             if len(plan) < 2:

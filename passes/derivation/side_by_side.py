@@ -14,7 +14,7 @@ from ...dialects.canonical_scope import add, collect, factor, normal
 from ...dialects.canonical_types import ONE, Expr, Guard, Read, Scope, Source, scope
 from ...dialects.index import Index, iterators, normalise
 from .basis import is_plain
-from .body import Body, Link, build, mapped, substituted, used_by
+from .body import Link, SumOfProducts, build, mapped, substituted, used_by
 from .step import DerivationStep
 
 SHARED = "merge-shared-operand"
@@ -33,10 +33,10 @@ class Merger:
     second: DerivationStep
 
 
-Merge: TypeAlias = Callable[[Body, Body], "Merger | None"]
+Merge: TypeAlias = Callable[[SumOfProducts, SumOfProducts], "Merger | None"]
 
 
-def merge_shared(first: Body, second: Body) -> Merger | None:
+def merge_shared(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
     """Compute two products that share an operand as one, the other operands stacked.
 
     They are stacked along one dim of theirs, whose iterator the shared operand does not have; all
@@ -48,7 +48,7 @@ def merge_shared(first: Body, second: Body) -> Merger | None:
     return None
 
 
-def _merge_shared(first: Body, second: Body) -> Merger | None:
+def _merge_shared(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
     for (a, own), (b, other) in _pairings(first, second):
         if a.source is not b.source or own.source.element != other.source.element:
             continue
@@ -61,7 +61,7 @@ def _merge_shared(first: Body, second: Body) -> Merger | None:
     return None
 
 
-def merge_batch(first: Body, second: Body) -> Merger | None:
+def merge_batch(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
     """Compute two products of equal extents as a batch of two.
 
     Operands that are the same stay as they are, others are stacked along a new dim.
@@ -74,7 +74,7 @@ def merge_batch(first: Body, second: Body) -> Merger | None:
     return None
 
 
-def _merge_batch(first: Body, second: Body) -> Merger | None:
+def _merge_batch(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
     for ones, others in _pairings(first, second):
         both = list(zip(ones, others, strict=True))
         if any(a.source.shape != b.source.shape for a, b in both):
@@ -96,7 +96,9 @@ MERGES: tuple[Merge, ...] = (merge_shared, merge_batch)
 # --- whether two are alike ----------------------------------------------------------------------
 
 
-def _forms(first: Body, second: Body) -> Iterator[tuple[Body, Body]]:
+def _forms(
+    first: SumOfProducts, second: SumOfProducts
+) -> Iterator[tuple[SumOfProducts, SumOfProducts]]:
     """The two as they are, and their own reads without the dims that a constant indexes."""
     yield first, second
     common = {r.source for r in first.reads} & {r.source for r in second.reads}
@@ -105,7 +107,7 @@ def _forms(first: Body, second: Body) -> Iterator[tuple[Body, Body]]:
         yield forms[0], forms[1]
 
 
-def _squeezed(body: Body, common: set[Source]) -> Body:
+def _squeezed(body: SumOfProducts, common: set[Source]) -> SumOfProducts:
     factors = [
         _squeezed_read(f) if isinstance(f, Read) and f.source not in common else f
         for f in body.factors
@@ -125,7 +127,9 @@ def _squeezed_read(read: Read) -> Read:
     return Read(source, tuple(read.index[dim] for dim in kept))
 
 
-def _pairings(first: Body, second: Body) -> Iterator[tuple[tuple[Read, Read], tuple[Read, Read]]]:
+def _pairings(
+    first: SumOfProducts, second: SumOfProducts
+) -> Iterator[tuple[tuple[Read, Read], tuple[Read, Read]]]:
     """The two reads of each, in the orders in which they may correspond."""
     if len(first.reads) != 2 or len(second.reads) != 2 or first.rank != second.rank:
         return
@@ -141,7 +145,9 @@ def _pairings(first: Body, second: Body) -> Iterator[tuple[tuple[Read, Read], tu
     yield (own, a), (other, b)
 
 
-def _correspondence(first: Body, second: Body, reads: Sequence[tuple[Read, Read]]) -> Pairs | None:
+def _correspondence(
+    first: SumOfProducts, second: SumOfProducts, reads: Sequence[tuple[Read, Read]]
+) -> Pairs | None:
     """The bijection under which the indices of these reads are the same, and the guards."""
     rows: list[tuple[Index, Index]] = []
     for a, b in reads:
@@ -178,7 +184,7 @@ def _pair(e: Index, f: Index, pairs: Pairs) -> None:
         pairs[left[0]] = right[0]
 
 
-def _pair_idle(first: Body, second: Body, pairs: Pairs) -> None:
+def _pair_idle(first: SumOfProducts, second: SumOfProducts, pairs: Pairs) -> None:
     """Pair iterators of extent 1, which no index has, in their order."""
     taken = set(pairs.values())
     for low, high in ((0, first.rank), (first.rank, len(first.extents))):
@@ -187,7 +193,7 @@ def _pair_idle(first: Body, second: Body, pairs: Pairs) -> None:
         pairs |= dict(zip(left, right, strict=False))
 
 
-def _same(e: Index, f: Index, second: Body) -> bool:
+def _same(e: Index, f: Index, second: SumOfProducts) -> bool:
     return normalise(e, second.extents) == normalise(f, second.extents)
 
 
@@ -198,7 +204,9 @@ def _images(pairs: Pairs) -> list[Index]:
 # --- operands stacked ---------------------------------------------------------------------------
 
 
-def _stacks(first: Body, second: Body, own: Read, other: Read, pairs: Pairs, along: int) -> bool:
+def _stacks(
+    first: SumOfProducts, second: SumOfProducts, own: Read, other: Read, pairs: Pairs, along: int
+) -> bool:
     """Whether the operands of their own can be stacked along the dim that `along` indexes."""
     here = Index.iterator(along)
     if own.index.count(here) != 1 or not is_plain(here):
@@ -214,8 +222,8 @@ def _stacks(first: Body, second: Body, own: Read, other: Read, pairs: Pairs, alo
 
 
 def _stack(
-    first: Body,
-    second: Body,
+    first: SumOfProducts,
+    second: SumOfProducts,
     reads: tuple[Read, Read],
     other: Read,
     pairs: Pairs,
@@ -258,7 +266,7 @@ def _stack(
 # --- a batch of two -----------------------------------------------------------------------------
 
 
-def _batched(first: Body, reads: Sequence[tuple[Read, Read]], pairs: Pairs) -> Merger:
+def _batched(first: SumOfProducts, reads: Sequence[tuple[Read, Read]], pairs: Pairs) -> Merger:
     """The first scope's form with one traversal more, which says which of the two."""
     which = Index.iterator(0)
     moved = iterators(len(first.extents), 1)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from ...dialects.canonical_types import Scope
 from ...dialects.floats import Floats
-from .body import Body, Images
+from .body import Images, SumOfProducts
 
 # Options of the pass that does the step by hand; iterators by their names in generated text.
 Parameters: TypeAlias = "tuple[tuple[str, int | str | tuple[str, ...]], ...]"
@@ -49,10 +49,10 @@ class ProposalOptions:
     block: int = 0
 
 
-Propose: TypeAlias = Callable[[Body, ProposalOptions], Iterable[DerivationStep]]
+Propose: TypeAlias = Callable[[SumOfProducts, ProposalOptions], Iterable[DerivationStep]]
 
 
-def nothing(body: Body, options: ProposalOptions) -> Iterable[DerivationStep]:
+def nothing(body: SumOfProducts, options: ProposalOptions) -> Iterable[DerivationStep]:
     """Propose no step."""
     return ()
 

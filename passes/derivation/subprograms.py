@@ -21,7 +21,7 @@ from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
 from .derive import native_seconds
 from .lift import Lift, family, scope_names, scope_ops
-from .price import Prices
+from .price import ScopePrices
 from .search import is_contraction
 
 # Contractions that may become one are looked for among so many that follow in the program.
@@ -29,7 +29,7 @@ NEAR = 8
 # Most members of a group whose contractions are merged as they stand.
 MOST_MEMBERS = 4
 
-Table = Callable[[Sequence[str]], Prices]
+Table = Callable[[Sequence[str]], ScopePrices]
 
 
 @dataclass

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from ...dialects.canonical_types import Guard, Read
 from ...dialects.index import FloorDiv, Index, iterators, range_of
-from .body import Body, Link, build, mapped, renaming, substituted, together, used_by
+from .body import Link, SumOfProducts, build, mapped, renaming, substituted, together, used_by
 from .step import DerivationStep, ProposalOptions, named
 
 
-def sum_split(body: Body, inner: Sequence[int]) -> DerivationStep | None:
+def sum_split(body: SumOfProducts, inner: Sequence[int]) -> DerivationStep | None:
     """Sum over some iterators in a scope of its own, which the others read.
 
     Distributivity: factors that use no inner sum move out of it. The new scope's traversals are the
@@ -47,7 +47,7 @@ def sum_split(body: Body, inner: Sequence[int]) -> DerivationStep | None:
     return DerivationStep("sum-split", new, (("sums", named((k - first for k in chosen), "k")),))
 
 
-def every_sum_split(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_sum_split(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Split over every proper subset of the sums."""
     count = len(body.sums)
     if count > options.sums:
@@ -58,7 +58,7 @@ def every_sum_split(body: Body, options: ProposalOptions) -> Iterator[Derivation
                 yield step
 
 
-def split_sum(body: Body, numbers: Sequence[int], by: int) -> DerivationStep | None:
+def split_sum(body: SumOfProducts, numbers: Sequence[int], by: int) -> DerivationStep | None:
     """Write sum iterators as two digits each, k = by * high + low.
 
     Where `by` does not divide an extent, the places past it get a guard, which the canonical form
@@ -80,7 +80,7 @@ def split_sum(body: Body, numbers: Sequence[int], by: int) -> DerivationStep | N
     return DerivationStep("split-sum", new, (("sums", named(chosen, "k")), ("by", by)))
 
 
-def every_split_sum(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_split_sum(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Split the sums that move along an index with another iterator: windows.
 
     Digits are the coefficients beside them, and small numbers. Each sum is split alone, and all
@@ -97,7 +97,7 @@ def every_split_sum(body: Body, options: ProposalOptions) -> Iterator[Derivation
             yield step
 
 
-def _digits(body: Body, number: int, options: ProposalOptions) -> list[int]:
+def _digits(body: SumOfProducts, number: int, options: ProposalOptions) -> list[int]:
     """By what a sum may be split; nothing where it moves alone."""
     place = body.rank + number
     beside = {
@@ -111,7 +111,7 @@ def _digits(body: Body, number: int, options: ProposalOptions) -> list[int]:
     return [by for by in sorted(beside | small) if 1 < by < body.sums[number]]
 
 
-def shear_sum(body: Body, number: int, along: int) -> DerivationStep | None:
+def shear_sum(body: SumOfProducts, number: int, along: int) -> DerivationStep | None:
     """Count a sum iterator from a traversal: k' = k + i, where [0 <= k' - i < n] says what k was.
 
     For each i it is a bijection of the places of k. The canonical form drops the guard where a read
@@ -128,7 +128,7 @@ def shear_sum(body: Body, number: int, along: int) -> DerivationStep | None:
     return DerivationStep("shear-sum", new, (("sum", f"k{number}"), ("along", f"i{along}")))
 
 
-def every_shear_sum(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_shear_sum(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every sum that moves along an index with a traversal."""
     if not options.block:
         return
@@ -137,7 +137,7 @@ def every_shear_sum(body: Body, options: ProposalOptions) -> Iterator[Derivation
             yield step
 
 
-def delta_intro(body: Body, number: int) -> DerivationStep | None:
+def delta_intro(body: SumOfProducts, number: int) -> DerivationStep | None:
     """Replace the quotient of a division that a guard says is whole by a sum of its own.
 
     With a guard [e mod d == 0], f(e floordiv d) = sum over i of [e == d * i] f(i), i over the range
@@ -174,14 +174,14 @@ def _divided(guard: Guard) -> FloorDiv | None:
     return None
 
 
-def every_delta_intro(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_delta_intro(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every guard that says a division is whole."""
     for number in range(len(body.guards)):
         if (step := delta_intro(body, number)) is not None:
             yield step
 
 
-def delta_elim(body: Body, guard: int, number: int) -> DerivationStep | None:
+def delta_elim(body: SumOfProducts, guard: int, number: int) -> DerivationStep | None:
     """Solve a guard e == 0 for a sum iterator of coefficient 1 or -1 and substitute it.
 
     The solution must be a place of the sum: a guard says so, which the canonical form drops where a
@@ -203,7 +203,7 @@ def delta_elim(body: Body, guard: int, number: int) -> DerivationStep | None:
     return DerivationStep("delta-elim", new, (("guard", guard), ("sum", f"k{number}")))
 
 
-def every_delta_elim(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_delta_elim(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every guard and sum; canonical scopes have none left (it is part of their form)."""
     for guard in range(len(body.guards)):
         for number in range(len(body.sums)):

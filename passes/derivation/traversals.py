@@ -9,7 +9,7 @@ from ...dialects.canonical_scope import add, factor
 from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
 from .basis import is_plain, primitive, rank, solve
-from .body import Body, build, mapped, renaming, substituted, together, used_by
+from .body import SumOfProducts, build, mapped, renaming, substituted, together, used_by
 from .step import DerivationStep, ProposalOptions
 
 Terms = list[tuple[Atom, int]]
@@ -22,7 +22,7 @@ class _UnsolvedError(Exception):
 # --- reindex ------------------------------------------------------------------------------------
 
 
-def reindex(body: Body, phi: Sequence[Index]) -> DerivationStep | None:
+def reindex(body: SumOfProducts, phi: Sequence[Index]) -> DerivationStep | None:
     """Compute over coordinates y = phi(x), if the body depends on x through phi alone.
 
     L_x f(tau(x)) = L_x { L_y f(sigma(y)) }[phi(x)] whenever sigma(phi(x)) = tau(x) and phi(x) lies
@@ -99,7 +99,7 @@ def _generators(index: Index, rank_: int) -> Iterator[Index]:
             yield from _generators(atom.numerator, rank_)
 
 
-def every_reindex(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_reindex(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Coordinates that are bases of the distinct primitive traversal parts of the indices."""
     rows: list[Index] = []
     for index, _ in body.rows():
@@ -122,7 +122,7 @@ def every_reindex(body: Body, options: ProposalOptions) -> Iterator[DerivationSt
         yield from _shears(body)
 
 
-def _shears(body: Body) -> Iterator[DerivationStep]:
+def _shears(body: SumOfProducts) -> Iterator[DerivationStep]:
     """Coordinates in which one traversal is counted from another that moves along with it."""
     for fixed, moved in together(body, range(body.rank)):
         phi = iterators(body.rank)
@@ -161,7 +161,7 @@ def _bases(rows: Sequence[Index]) -> list[tuple[Index, ...]]:
 # --- digits -------------------------------------------------------------------------------------
 
 
-def split_traversal(body: Body, number: int, by: int) -> DerivationStep | None:
+def split_traversal(body: SumOfProducts, number: int, by: int) -> DerivationStep | None:
     """Write a traversal as two digits, i = by * high + low: always sound."""
     n = body.shape[number]
     if not 1 < by < n:
@@ -177,7 +177,9 @@ def split_traversal(body: Body, number: int, by: int) -> DerivationStep | None:
     return DerivationStep("split-traversal", new, (("traversal", f"i{number}"), ("by", by)), image)
 
 
-def every_split_traversal(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_split_traversal(
+    body: SumOfProducts, options: ProposalOptions
+) -> Iterator[DerivationStep]:
     """Digits that coefficients and divisors beside a traversal of coefficient 1 or -1 suggest, and
     blocks of traversals that move along an index with another iterator."""
     wanted: set[tuple[int, int]] = set()
@@ -208,7 +210,7 @@ def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:
 # --- where a scope is 0, or not read -------------------------------------------------------------
 
 
-def tighten(body: Body) -> DerivationStep | None:
+def tighten(body: SumOfProducts) -> DerivationStep | None:
     """Leave out the places at both ends where a read or guard is provably out of bounds."""
     box = [_alive(body, k) for k in range(body.rank)]
     if any(low > high for low, high in box):
@@ -220,7 +222,7 @@ def tighten(body: Body) -> DerivationStep | None:
     return DerivationStep("tighten", new.scope(), (), image, zero_beyond=True)
 
 
-def tighten_sums(body: Body) -> DerivationStep | None:
+def tighten_sums(body: SumOfProducts) -> DerivationStep | None:
     """Leave out the places of sums at which a read or guard is provably out of bounds."""
     box = [(0, n - 1) for n in body.shape]
     box += [_alive(body, k) for k in range(body.rank, len(body.extents))]
@@ -231,13 +233,13 @@ def tighten_sums(body: Body) -> DerivationStep | None:
     return DerivationStep("tighten-sums", _restricted(body, box).scope())
 
 
-def every_tighten_sums(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_tighten_sums(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """The tightest ranges, if one is smaller."""
     if (step := tighten_sums(body)) is not None:
         yield step
 
 
-def _alive(body: Body, k: int) -> tuple[int, int]:
+def _alive(body: SumOfProducts, k: int) -> tuple[int, int]:
     """The places of iterator k at which no index is out of bounds whatever the others are."""
     n = body.extents[k]
     first, last = 0, n - 1
@@ -262,7 +264,7 @@ def _in_floor(k: int, row: Index) -> bool:
     return any(isinstance(a, FloorDiv) and k in a.numerator.iterators for a, _ in row.terms)
 
 
-def _restricted(body: Body, box: Sequence[tuple[int, int]]) -> Body:
+def _restricted(body: SumOfProducts, box: Sequence[tuple[int, int]]) -> SumOfProducts:
     """The body over a box of the traversals, or of all iterators."""
     extents = [high - low + 1 for low, high in box]
     extents += body.extents[len(box) :]
@@ -271,16 +273,16 @@ def _restricted(body: Body, box: Sequence[tuple[int, int]]) -> Body:
         images[k] += low
     factors = tuple(substituted(f, images) for f in body.factors)
     shape, sums = tuple(extents[: body.rank]), tuple(extents[body.rank :])
-    return Body(shape, sums, body.coefficient, factors, body.element)
+    return SumOfProducts(shape, sums, body.coefficient, factors, body.element)
 
 
-def every_tighten(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_tighten(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """The tightest box, if it is smaller."""
     if (step := tighten(body)) is not None:
         yield step
 
 
-def restrict(body: Body, number: int, low: int, high: int) -> DerivationStep | None:
+def restrict(body: SumOfProducts, number: int, low: int, high: int) -> DerivationStep | None:
     """Compute only places low .. high - 1 of a traversal. Sound where readers stay inside them."""
     n = body.shape[number]
     if not 0 <= low < high <= n or high - low == n:
@@ -295,7 +297,7 @@ def restrict(body: Body, number: int, low: int, high: int) -> DerivationStep | N
     )
 
 
-def drop_dead(body: Body) -> DerivationStep | None:
+def drop_dead(body: SumOfProducts) -> DerivationStep | None:
     """Leave out traversals that no factor uses: the value is the same all along them."""
     used = frozenset[int]().union(*(used_by(f) for f in body.factors))
     kept = [k for k in range(body.rank) if k in used]
@@ -308,13 +310,13 @@ def drop_dead(body: Body) -> DerivationStep | None:
     return DerivationStep("drop-dead", new, (), tuple(Index.iterator(k) for k in kept))
 
 
-def every_drop_dead(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_drop_dead(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """All dead traversals at once."""
     if (step := drop_dead(body)) is not None:
         yield step
 
 
-def expression_split(body: Body, number: int, at: int) -> DerivationStep | None:
+def expression_split(body: SumOfProducts, number: int, at: int) -> DerivationStep | None:
     """Compute a scope in two pieces along a traversal, each 0 outside its own places."""
     n = body.shape[number]
     lower, upper = restrict(body, number, 0, at), restrict(body, number, at, n)
@@ -330,7 +332,9 @@ def expression_split(body: Body, number: int, at: int) -> DerivationStep | None:
     return DerivationStep("expression-split", new, (("traversal", f"i{number}"), ("position", at)))
 
 
-def every_expression_split(body: Body, options: ProposalOptions) -> Iterator[DerivationStep]:
+def every_expression_split(
+    body: SumOfProducts, options: ProposalOptions
+) -> Iterator[DerivationStep]:
     """Halves of every traversal."""
     for number, n in enumerate(body.shape):
         if (step := expression_split(body, number, n // 2)) is not None:

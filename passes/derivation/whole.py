@@ -35,7 +35,7 @@ from .by_hand import find_scope
 from .choose import MARGIN, SETTINGS, Chooser, settings_of
 from .derive import Done, apply_rules
 from .name_scopes import AlgebraNameScopes
-from .price import Prices
+from .price import ScopePrices
 from .remembered import Decision, Remembered
 from .rules import named
 from .search import Searcher, Stop
@@ -182,8 +182,8 @@ class _Whole:
         before = sum(map(self.alone.known, members))
         return not_faster("nothing derived", before, self._least(members))
 
-    def _prices(self, known: Sequence[str]) -> Prices:
-        return Prices(known, costs=self.costs)
+    def _prices(self, known: Sequence[str]) -> ScopePrices:
+        return ScopePrices(known, costs=self.costs)
 
     def _stop(self) -> StopReason:
         order: tuple[StopReason, ...] = ("interrupted", "time", "steps")

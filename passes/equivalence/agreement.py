@@ -27,9 +27,10 @@ from ...dialects.types import Array, tensor_type
 from . import witness
 from .verdict import Difference
 
-# Scales of the inputs that are run, and seconds after which no further one is begun.
-SCALES = (1.0, 0.05, 1.0, 8.0)
-SECONDS = 10.0
+# Scales of the inputs that are run; how many at least; seconds after which no further one is begun.
+SCALES = witness.SCALES[:4]
+LEAST = 2
+SECONDS = 5.0
 # What runs as computed may differ by, in parts of an output's largest value: by narrowest type.
 HALF, SINGLE, DOUBLE = 2.0**-4, 2.0**-10, 2.0**-24
 # Beyond this, or below its reciprocal, products of literals leave the range of float32 soon.
@@ -55,24 +56,22 @@ class Agreement:
     reason: str = ""
 
 
-def agree(
-    a: Program, b: Program, order: Sequence[int], seed: int, deadline: float, tolerance: float
-) -> Agreement:
+def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) -> Agreement:
     """Run both programs, exactly and as computed, on several drawn inputs."""
     started, runs, fault = time.monotonic(), 0, "no input was found that both can be run on"
     for k in range(2 * len(SCALES)):
         now = time.monotonic()
-        if runs >= len(SCALES) or (runs and now - started > SECONDS):
+        if runs >= len(SCALES) or (runs >= LEAST and now - started > SECONDS):
             break
         if now > deadline:
             return Agreement(runs, reason="the time budget is spent before both were run")
         scale = SCALES[k % len(SCALES)]
         try:
-            found = witness.find(a, b, list(order), seed + k, scale, tolerance)
+            found = witness.find(couple, seed + k, scale, tolerance)
             if found:
-                name = a.output_names[found[0].output]
+                name = couple.a.output_names[found[0].output]
                 return Agreement(runs, found[0].named(name))
-            fault = _as_computed(a, b, order, seed + k, scale)
+            fault = _as_computed(couple, seed + k, scale)
         except UserError:  # these inputs suit it not, or the reference cannot run it at all
             continue
         if fault:
@@ -81,19 +80,22 @@ def agree(
     return Agreement(runs, reason="" if runs else f"it needs runs that agree, and {fault}")
 
 
-def _as_computed(a: Program, b: Program, order: Sequence[int], seed: int, scale: float) -> str:
+def _as_computed(couple: witness.Couple, seed: int, scale: float) -> str:
     """Where both, run as computed, differ by more than rounding; empty where they do not."""
-    pair = witness.Pair(a, b, order, seed, scale, Arithmetic.COMPUTED)
+    pair = witness.Pair(couple, seed, scale, Arithmetic.COMPUTED)
     first, second = pair.values()
-    allowed = _allowed((a, b))
+    allowed = _allowed((couple.a, couple.b))
     for k, (x, y) in enumerate(zip(first, second, strict=True)):
         wrong = witness.differing(x, y, allowed, unbounded=scale <= 1.0)
-        wrong |= witness.suspicious(x, y, 4 * allowed) & pair.beyond_noise(k, x, y)
+        doubtful = witness.suspicious(x, y, 4 * allowed)
+        if not wrong.any() and doubtful.any():
+            wrong = pair.beyond_noise(k, x, y, doubtful)
         if wrong.any():
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
+            name = couple.a.output_names[k]
             return (
                 "equal over exact arithmetic, but run as computed, each op in its own type, output "
-                f"'{a.output_names[k]}' at {list(place)} is {x[place]:.9g} against {y[place]:.9g}, "
+                f"'{name}' at {list(place)} is {x[place]:.9g} against {y[place]:.9g}, "
                 f"on inputs drawn with seed {seed}, scale {scale:g}"
             )
     return ""

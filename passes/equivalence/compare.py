@@ -27,8 +27,10 @@ from .differences import (
 from .identities import STATEMENTS
 from .match import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
+from .recognised import ConstantValues
 from .sample import Sampler
 from .translate import Translator
+from .tying import Tier, replaced
 from .verdict import (
     DIFFERENT,
     EQUAL,
@@ -138,7 +140,16 @@ class _Comparison:
     foreign: Sequence[Sequence[str]] = ()
 
     def run(self) -> Verdict:
+        """The verdict, nothing of the comparison left on the programs."""
+        self.couple = witness.Couple(self.a, self.b, self.order)
+        try:
+            return self._run()
+        finally:
+            self.couple.remembering.drop()
+
+    def _run(self) -> Verdict:
         self.weights = Weights(self.a, self.b)
+        self.couple.identity = self.weights.identity
         self.prover = Prover(self.seed, self.deadline, most_work=_LIGHT)
         self.sampler = Sampler(self._inputs(), self.weights.data, self.prover.check)
         found: list[Verdict] = []
@@ -162,8 +173,7 @@ class _Comparison:
         if not verdict.is_equal or not self._needs_runs(verdict):
             return verdict
         tolerance = _LOOSE if verdict.kind == FOLDING else witness.TOLERANCE
-        deadline = self.prover.deadline
-        found = agree(self.a, self.b, self.order, self.prover.seed, deadline, tolerance)
+        found = agree(self.couple, self.prover.seed, self.prover.deadline, tolerance)
         if found.different is not None:
             outputs = tuple(
                 OutputVerdict(name, DIFFERENT, ("reference",))
@@ -186,6 +196,9 @@ class _Comparison:
         matcher = Matcher(self.prover, self.sampler, functions=more)
         if more:
             matcher.constants = self.weights.data
+            if not self.weights.shared:
+                made = {id(p): ConstantValues(p, self._of_constants(p)) for p in (self.a, self.b)}
+                self.weights.values = made
         first = self._translator("a", self.a, matcher).program(self.a, self.a.input_names)
         other = self._translator("b", self.b, matcher)
         second = other.program(self.b, self.b.input_names)
@@ -229,6 +242,16 @@ class _Comparison:
         translator.literal_expression = lambda op: self.weights.literal(op, program)
         return translator
 
+    def _of_constants(self, program: Program) -> Translator:
+        """For values that no input decides: of these nothing is matched."""
+        return Translator(
+            weight=lambda op: self.weights.stated(op, program),
+            data=lambda op: program.weights.get(op.key),
+            called=self.sampler.called,
+            discrete=lambda array, element: self.weights.discrete(array, element, program),
+            literal_expression=lambda op: self.weights.literal(op, program),
+        )
+
     def _output(self, matcher: Matcher, a: Source, b: Source) -> Proof:
         known = matcher.matched.get(b.token)
         if a is b:
@@ -249,6 +272,8 @@ class _Comparison:
     def _verdict(self, matcher: Matcher, proofs: Sequence[Proof]) -> Verdict:
         bound = min(1.0, sum(p.bound for p in matcher.proofs))
         assumed = sorted({name for p in matcher.proofs for name in p.assumptions})
+        if self.weights.recognised:
+            assumed = sorted({*assumed, constants.NAME})
         folded = bool(self.weights.folded) or constants.NAME in assumed
         functions = any(name != constants.NAME for name in assumed)
         kind: Kind = FUNCTIONS if functions else FOLDING if folded else EQUAL
@@ -319,10 +344,11 @@ class _Comparison:
             listed = ", ".join(f"'{name}'" for name in self.weights.by_name)
             statement = f"weights of one name whose data is absent are the same: {listed}"
             assumptions.append(Assumption("weights-by-name", statement))
-        folded = [c for _, c in sorted(self.weights.folded.items())]
-        if matcher is not None and constants.NAME in assumed:
+        folded = dict(self.weights.folded)
+        if matcher is not None and any(constants.NAME in p.assumptions for p in proofs):
             names = sorted({name for group in self.foreign for name in group})
-            folded += [FoldedConstant(name, "", matcher.apart) for name in names]
+            folded |= {name: FoldedConstant(name, "", matcher.apart) for name in names}
+        folded |= self.weights.recognised if equal else {}
         return Verdict(
             kind=kind,
             outputs=outputs,
@@ -333,7 +359,7 @@ class _Comparison:
             primes=tuple(sorted({p for group in primes for p in group})),
             lanes=max((len(group) for group in primes), default=0),
             difference=difference,
-            folded=tuple(folded),
+            folded=tuple(c for _, c in sorted(folded.items())),
             assumptions=tuple(assumptions),
             reason=reason,
         )
@@ -345,7 +371,7 @@ class _Comparison:
     def _different(self, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> Verdict | None:
         """The verdict "different", where a concrete input shows more than any rounding makes."""
         wanted = self._decidable(pairs, proofs)
-        found = by_witness(self.a, self.b, self.order, pairs, wanted, self.prover, _LOOSE)
+        found = by_witness(self.couple, pairs, wanted, self.prover, _LOOSE)
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _by_a_little(self) -> Verdict | None:
@@ -357,10 +383,28 @@ class _Comparison:
             return None
         matcher, pairs, proofs = self.state
         wanted = self._decidable(pairs, proofs)
-        foreign = frozenset(name for names in self.foreign for name in names)
+        couple, left, given, begins = self.couple, None, None, ""
+        if any(self.foreign) and not self.weights.shared:
+            (couple, left, begins), given = self._tied(), couple
         small = witness.TOLERANCE
-        found = by_witness(self.a, self.b, self.order, pairs, wanted, self.prover, small, foreign)
-        return None if found is None else self._differing(found, matcher, pairs, proofs)
+        found = by_witness(couple, pairs, wanted, self.prover, small, left, given)
+        return None if found is None else self._differing(found, matcher, pairs, proofs, begins)
+
+    def _tied(self) -> tuple[witness.Couple, witness.Foreign, str]:
+        """Both programs without what rounding explains, the constants that it does not, and where
+        the first of them is."""
+        tier = Tier(self.prover, self.sampler, functions=True, constants=self.weights.data)
+        for side, program in (("a", self.a), ("b", self.b)):
+            self._translator(side, program, tier).program(program, program.input_names)
+        own = {id(p): self.weights.own(p) for p in (self.a, self.b)}
+        for program, other in ((self.a, self.b), (self.b, self.a)):
+            for leaf_ in own[id(program)].values():
+                if leaf_.token in self.weights.data and id(other) in self.weights.values:
+                    tier.recognise(leaf_, self.weights.values[id(other)])
+        mine, theirs = ({n: s.token for n, s in own[id(p)].items()} for p in (self.a, self.b))
+        a, b = replaced(self.a, tier.tied, mine), replaced(self.b, tier.tied, theirs)
+        tied = witness.Couple(a, b, self.order, remembering=self.couple.remembering)
+        return tied, tier.left(mine, theirs), tier.begins
 
     def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:
         """Which outputs may be shown to differ: not those of weights of which nothing is known."""
@@ -380,9 +424,14 @@ class _Comparison:
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _differing(
-        self, found: Difference, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]
+        self,
+        found: Difference,
+        matcher: Matcher,
+        pairs: Pairs,
+        proofs: Sequence[Proof],
+        begins: str = "",
     ) -> Verdict:
-        inside, why = first_lost(matcher, pairs, proofs), narrower(self.a, self.b)
+        inside, why = begins or first_lost(matcher, pairs, proofs), narrower(self.a, self.b)
         found = replace(found, inside=inside, why=why)
         method = "reference" if found.witness else FIELD
         outputs = tuple(

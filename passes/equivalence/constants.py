@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ STATEMENT = (
 )
 METHOD = "coefficients"
 _MOST_ELEMENTS = 1 << 24
+# How much larger than a constant that is added the numbers may have been that it is made of.
+_MOST_TIMES = 8.0
 
 Data = Mapping[str, Callable[[], Array]]
 
@@ -55,14 +58,40 @@ class _UnknownError(Exception):
     """An expression of weights cannot be evaluated here."""
 
 
+@dataclass(frozen=True)
+class Whence:
+    """What a coefficient is the product of.
+
+    Attributes:
+        factors: its constants, over iterators of extents `wide`.
+        axes: the iterators that the coefficient's axes are.
+    """
+
+    coefficient: Fraction
+    factors: tuple[Factor, ...]
+    wide: Extents
+    axes: tuple[int, ...]
+
+
 @dataclass
-class _Group:
+class Group:
     """One product of data, and what both sides multiply it with, over [outer, its sums]."""
 
     tokens: list[str]
     extents: Extents
     sums: Extents
     parts: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
+    whence: tuple[list[Whence], list[Whence]] = field(default_factory=lambda: ([], []))
+
+    def add(
+        self, side: int, term: Term, ours: Sequence[Factor], order: Sequence[int], data: Data
+    ) -> None:
+        """A term of one side whose factors `ours` are constants."""
+        first = len(self.extents)
+        wide = self.extents + term.sums
+        self.parts[side].append(_coefficient(term, ours, wide, first, order, data))
+        made = Whence(term.coefficient, tuple(ours), wide, (*range(first), *order))
+        self.whence[side].append(made)
 
 
 def prove_up_to_constants(
@@ -73,25 +102,37 @@ def prove_up_to_constants(
     Args:
         data: by token, the weights that are constants here.
     """
-    if not isinstance(a, Scope) or not isinstance(b, Scope) or not is_float(a.element):
+    groups = coefficients(prover, a, b, cut, data)
+    if groups is None:
         return Proof(None), 0.0
-    try:
-        inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
-        pair = inliner.whole(a), inliner.whole(b)
-        groups: list[_Group] = []
-        for side, expr in enumerate(pair):
-            for term in expr.terms:
-                _add(groups, side, term, a.shape, data)
-        with np.errstate(all="ignore"):  # what overflows is found by `_apart`
-            apart = max((_apart(g, to_numpy(a.element)) for g in groups), default=0.0)
-    except (TooManyTermsError, _UnknownError):
-        return Proof(None), 0.0
+    apart = max((most for _, most in groups), default=0.0)
     if not apart <= MOST_ULPS:
         return Proof(None), apart
     return Proof(True, METHOD, assumptions=(NAME,)), apart
 
 
-def _add(groups: list[_Group], side: int, term: Term, shape: Extents, data: Data) -> None:
+def coefficients(
+    prover: Prover, a: Source, b: Source, cut: Iterable[str], data: Data
+) -> list[tuple[Group, float]] | None:
+    """The products of data of two scopes, and how far apart what these multiply them with is.
+
+    None where it cannot be known.
+    """
+    if not isinstance(a, Scope) or not isinstance(b, Scope) or not is_float(a.element):
+        return None
+    try:
+        inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
+        groups: list[Group] = []
+        for side, expr in enumerate((inliner.whole(a), inliner.whole(b))):
+            for term in expr.terms:
+                _add(groups, side, term, a.shape, data)
+        with np.errstate(all="ignore"):  # what overflows is found by `largest_distance`
+            return [(g, largest_distance(g, to_numpy(a.element))) for g in groups]
+    except (TooManyTermsError, _UnknownError):
+        return None
+
+
+def _add(groups: list[Group], side: int, term: Term, shape: Extents, data: Data) -> None:
     """Put a term into the group of its product of data."""
     ours = [f for f in term.factors if _is_constant(f, data)]
     rest = [f for f in term.factors if f not in ours]
@@ -102,11 +143,11 @@ def _add(groups: list[_Group], side: int, term: Term, shape: Extents, data: Data
             if _tokens(rest, first, order, len(wide)) == group.tokens and group.sums == tuple(
                 wide[k] for k in order
             ):
-                group.parts[side].append(_coefficient(term, ours, wide, first, order, data))
+                group.add(side, term, ours, order, data)
                 return
     sums = tuple(wide[k] for k in live)
-    made = _Group(_tokens(rest, first, live, len(wide)), shape, sums)
-    made.parts[side].append(_coefficient(term, ours, wide, first, live, data))
+    made = Group(_tokens(rest, first, live, len(wide)), shape, sums)
+    made.add(side, term, ours, live, data)
     groups.append(made)
 
 
@@ -219,8 +260,23 @@ def _call(function: str, parts: Sequence[Array]) -> Array:
     return np.asarray(value, np.float64)
 
 
-def _apart(group: _Group, dtype: np.dtype[Any]) -> float:
+def _measured(size: Array) -> Array:
+    """What a constant that is added, alone on either side, is measured by.
+
+    It may be a difference of constants that only the tool knew, as a batch norm's shift: the middle
+    magnitude of its tensor stands for them, up to so many times its own.
+    """
+    return np.maximum(size, np.minimum(_MOST_TIMES * size, np.median(size)))
+
+
+def largest_distance(group: Group, dtype: np.dtype[Any]) -> float:
     """How far the coefficients of both sides are apart, in ulps of their parts."""
+    apart = distances(group, dtype)
+    return float(apart.max()) if np.isfinite(apart).all() else float("inf")
+
+
+def distances(group: Group, dtype: np.dtype[Any]) -> Array:
+    """How far each coefficient of one side is from the other's; no number where one overflows."""
     shape = np.broadcast_shapes(*(p.shape for side in group.parts for p in side))
     if math.prod(shape) > _MOST_ELEMENTS:
         raise _UnknownError
@@ -233,8 +289,9 @@ def _apart(group: _Group, dtype: np.dtype[Any]) -> float:
             size = np.maximum(size, np.abs(part))
         totals.append(total)
     wrong = np.abs(totals[0] - totals[1])
+    if not group.tokens and all(len(side) == 1 for side in group.parts):
+        size = _measured(size)
     with np.errstate(over="ignore", invalid="ignore"):
         unit = np.spacing(size.astype(dtype)).astype(np.float64)
         beside = 4 * np.spacing((size / 4).astype(dtype)).astype(np.float64)
-        apart = wrong / np.where(np.isfinite(unit), unit, beside)  # none is above the largest
-    return float(apart.max()) if np.isfinite(apart).all() else float("inf")
+        return wrong / np.where(np.isfinite(unit), unit, beside)  # none is above the largest

@@ -24,19 +24,18 @@ Pairs: TypeAlias = "Sequence[tuple[Source, Source]]"
 
 
 def by_witness(
-    a: Program,
-    b: Program,
-    order: Sequence[int],
+    couple: witness.Couple,
     pairs: Pairs,
     wanted: Sequence[bool],
     prover: Prover,
     tolerance: float,
-    foreign: frozenset[str] = frozenset(),
+    foreign: witness.Foreign | None = None,
+    given: witness.Couple | None = None,
 ) -> Difference | None:
     """A difference of float64 values on drawn inputs, of an output that is `wanted`.
 
     Args:
-        tolerance, foreign: see `witness.find`.
+        tolerance, foreign, given: see `witness.find`.
     """
     if not any(wanted):
         return None
@@ -49,12 +48,12 @@ def by_witness(
             return None
         seed, scale = prover.seed + k, scales[k % len(scales)]
         try:
-            found = witness.find(a, b, list(order), seed, scale, tolerance, foreign)
+            found = witness.find(couple, seed, scale, tolerance, foreign, given)
         except UserError:  # these inputs suit it not, or the reference cannot run it at all
             continue
         for d in found:
             if wanted[d.output]:
-                return d.named(a.output_names[d.output])
+                return d.named(couple.a.output_names[d.output])
         if 2 * time.monotonic() - started > prover.deadline:
             return None
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -130,8 +130,12 @@ class Translator:
             if not is_static(tensor_type(arg)):
                 raise UserError("equivalence needs static shapes", where=name, found=arg.type)
             self.values[arg] = leaf(f"input {name}", shape_of(arg), element_of(arg), label=name)
-        known = discrete_constants(main.body.block.ops, program.weights)
-        for op in main.body.block.ops:
+        self.ops(main.body.block.ops, discrete_constants(main.body.block.ops, program.weights))
+        return [self.values[v] for v in return_of(program.module).arguments]
+
+    def ops(self, ops: Iterable[Operation], known: Mapping[SSAValue, Array]) -> None:
+        """Add the results of ops in order; those past a jump are known numbers."""
+        for op in ops:
             if op.results and op.results[0] in known:
                 for result in op.results:
                     element = element_of(result)
@@ -139,7 +143,6 @@ class Translator:
                     self.values[result] = self.discrete(array, element)
             elif not isinstance(op, ReturnOp):
                 self.op(op, op)
-        return [self.values[v] for v in return_of(program.module).arguments]
 
     def op(self, op: Operation, owner: Operation) -> None:
         """Add the results of one op; `owner` is the op of the program that it belongs to."""

@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
 from ...dialects.arithmetic import Arithmetic
-from ...dialects.canonical_scope import Source, leaf
+from ...dialects.canonical_scope import Leaf, Source, leaf
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.program import Program, expression_of, main_of, return_of
@@ -26,6 +26,7 @@ from ...dialects.reference import run_block
 from ...dialects.types import Array, is_float, tensor_type
 from ...dialects.weights import Weights as Store
 from .pieces import Other, expressed
+from .recognised import ConstantValues
 from .translate import (
     MOST_KNOWN,
     Translator,
@@ -51,6 +52,9 @@ class Weights:
         folded: constants whose expression was put in their place, by name.
         wrong: constants that are not what their expression says.
         data: by token of their source, what the weights and literals are that have no expression.
+        values: by id of a program, its values that no input decides; a weight of the other may
+            be recognised as one of them, where they are given.
+        recognised: the weights that were, by name.
     """
 
     a: Program
@@ -61,6 +65,9 @@ class Weights:
     folded: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
     wrong: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
     data: dict[str, Callable[[], Array]] = field(default_factory=dict[str, Callable[[], Array]])
+    values: dict[int, ConstantValues] = field(default_factory=dict[int, ConstantValues])
+    recognised: dict[str, FoldedConstant] = field(default_factory=dict[str, FoldedConstant])
+    _recognised: dict[str, Source] = field(default_factory=dict[str, Source])
     _checked: dict[tuple[bool, str, str], bool] = field(
         default_factory=dict[tuple[bool, str, str], bool]
     )
@@ -110,9 +117,29 @@ class Weights:
         return made
 
     def source(self, op: WeightOp, program: Program) -> Source:
+        """The source of a weight; of one that the other program computes, once that may be."""
+        made = self.stated(op, program)
+        label = f"weight {self.identity(op, program)}"
+        values = self.values.get(id(self.b if program is self.a else self.a))
+        if values is None or not isinstance(made, Leaf) or made.identity != label:
+            return made
+        if op.key in self.absent or label.removeprefix("weight ") in self._other(program):
+            return made
+        if made.token not in self._recognised:
+            found = values.find(program.weights[op.key], made)
+            self._recognised[made.token] = made if found is None else found[0]
+            if found is not None:
+                self.recognised[op.key] = FoldedConstant(op.key, "", found[1])
+        return self._recognised[made.token]
+
+    def _other(self, program: Program) -> AbstractSet[str]:
+        """The weights of the other program."""
+        return self._all[1 if program is self.a else 0]
+
+    def stated(self, op: WeightOp, program: Program) -> Source:
         """The source of a weight: its expression, unless the other program has the very data."""
         text, identity = expression_of(op), self.identity(op, program)
-        other = self._all[1 if program is self.a else 0]
+        other = self._other(program)
         if text is not None and identity not in other:
             made = self._substituted(op, text, program)
             if made is not None:
@@ -123,6 +150,15 @@ class Weights:
         if (id(program), op.key) not in self._contents:
             self._contents[(id(program), op.key)] = self._content(op, program, made, other)
         return self._contents[(id(program), op.key)]
+
+    def own(self, program: Program) -> dict[str, Source]:
+        """By name the weights that the other program has not."""
+        other = self._other(program)
+        return {
+            op.key: self._leaf(op, program)
+            for op in _weights(program)
+            if op.key not in self.absent and self.identity(op, program) not in other
+        }
 
     def _leaf(self, op: WeightOp, program: Program) -> Source:
         shape, element = op.type.get_shape(), op.type.element_type

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.ir import SSAValue
 
 from ...dialects.arithmetic import Arithmetic
+from ...dialects.discrete import discrete_constants
 from ...dialects.errors import UserError
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.reference import run
 from ...dialects.types import Array, Tensor, is_bool, is_float, to_numpy
 from ...dialects.weights import Weights
+from .remembering import Remembering
 from .verdict import Difference
 
 # Scales of the inputs tried, in order, each with the next seed: faults may hide beyond a clip, near
 # zero, or where several relus are 0. Small programs are tried more often, for so many seconds;
 # large ones less often.
-SCALES = (1.0, 1.0, 8.0, 0.05, 200.0)
+SCALES = (1.0, 0.05, 1.0, 8.0, 200.0)
 MOST_DRAWS, SECONDS, MOST_SECONDS = 50, 0.5, 8.0
 # Functions that leave the range of float64 soon: large inputs then show rounding, not meaning.
 STEEP = frozenset({"exp", "sinh", "cosh", "pow", "log", "tan", "reduce.prod"})
@@ -35,6 +39,19 @@ _LOCAL, _NOISY_TIMES, _NOISY_RUNS, _LEAST = 1e-3, 64.0, 2, 1e-9
 # Constants of unknown origin may have been rounded on the way: by so many units of their last
 # place. What that does in a run bounds what it does in another by so many times.
 _MOST_UNITS, _ROUNDED_TIMES = 16.0, 8.0
+
+
+# Elements of weights that are kept in float64 between runs.
+_MOST_HELD = 1 << 27
+# Draws whose outputs are kept.
+_MOST_KEPT = 8
+# Random numbers drawn for one array: a prime, so that rows are not alike.
+_MOST_DRAWN = 65521
+# Changes an array, told a number that belongs to its content, and what `Foreign` says of it.
+Change: TypeAlias = "Callable[[Array, int, Array | None], Array]"
+# Weights of unknown origin by name: of each element, how large a part of it a unit of its last
+# place is, 0 where it is known; None for all.
+Foreign: TypeAlias = "Mapping[str, Array | None]"
 
 
 @dataclass(frozen=True)
@@ -95,102 +112,185 @@ def _ends(info: np.iinfo[Any]) -> Array:
     return np.array(sorted(v for v in values if v >= info.min), info.dtype)
 
 
+@dataclass
+class Couple:
+    """Two programs that are run together, more than once.
+
+    Attributes:
+        order: the output of `b` for each output of `a`.
+        identity: what makes two weights one; those are held once.
+        held: of each program values that every run has: weights in float64, constants past a jump.
+        remembering: what evaluates ops; `drop` it at the end.
+        outputs: of the draws that were run, by seed, scale and arithmetic.
+    """
+
+    a: Program
+    b: Program
+    order: Sequence[int]
+    identity: Callable[[WeightOp, Program], str] | None = None
+    held: dict[str, dict[SSAValue, Array]] = field(default_factory=dict[str, dict[SSAValue, Array]])
+    remembering: Remembering = field(default_factory=Remembering)
+    outputs: dict[object, tuple[list[Array], list[Array]]] = field(
+        default_factory=dict[object, tuple[list[Array], list[Array]]]
+    )
+
+    def known(self, side: str) -> dict[SSAValue, Array]:
+        """The values that every run of "a" or "b" has; of weights as many as there is room for."""
+        if not self.held:
+            wide: dict[str, Array] = {}
+            self.held = {s: self._known(p, wide) for s, p in (("a", self.a), ("b", self.b))}
+        return self.held[side]
+
+    def _known(self, program: Program, wide: dict[str, Array]) -> dict[SSAValue, Array]:
+        ops = program.main.body.block.ops
+        found = discrete_constants(ops, program.weights)
+        for op in ops:
+            if not isinstance(op, WeightOp) or op.key not in program.weights:
+                continue
+            if not is_float(op.type.element_type):
+                continue
+            name = f"{id(program)} {op.key}"
+            name = name if self.identity is None else self.identity(op, program)
+            if name not in wide:
+                array = program.weights[op.key]
+                if sum(w.size for w in wide.values()) + array.size > _MOST_HELD:
+                    continue
+                wide[name] = array.astype(np.float64)
+            found[op.result] = wide[name]
+        return found
+
+
 def find(
-    a: Program,
-    b: Program,
-    order: list[int],
+    couple: Couple,
     seed: int,
     scale: float,
     tolerance: float,
-    foreign: frozenset[str] = frozenset(),
+    foreign: Foreign | None = None,
+    given: Couple | None = None,
 ) -> list[Found]:
-    """The differences on one draw; `order[k]` is the output of `b` for output k of `a`.
+    """The differences on one draw.
 
     A difference counts if it is more than `tolerance` times the output's largest value, or more
     than rounding can make at its own place (`_beyond_noise`).
 
     Args:
-        foreign: names of weights that may stand for others, rounded: what that explains counts not.
+        foreign: weights that may stand for others, rounded: what that explains counts not.
+        given: the programs as they were given, where weights of the couple have other numbers.
+            Only what is more than twice what that changes counts; the values are those as given.
 
     Raises:
         UserError: the reference cannot run one of them.
     """
-    pair = Pair(a, b, order, seed, scale)
+    pair = Pair(couple, seed, scale)
     first, second = pair.values()
+    mine, theirs = (first, second) if given is None else Pair(given, seed, scale).values()
     found: list[Found] = []
     for k, (x, y) in enumerate(zip(first, second, strict=True)):
         wrong = differing(x, y, tolerance, unbounded=scale <= 1.0)
-        if not wrong.any() and suspicious(x, y).any():
-            wrong = suspicious(x, y) & pair.beyond_noise(k, x, y)
+        if not wrong.any() and (doubtful := suspicious(x, y)).any():
+            wrong = pair.beyond_noise(k, x, y, doubtful)
         if wrong.any() and foreign:
             wrong &= pair.beyond_folding(k, x, y, foreign)
+        if given is not None:
+            wrong &= np.abs(x - y) > 2 * _largest(x - mine[k], y - theirs[k])
         if wrong.any():
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
-            values = (float(x[place]), float(y[place]))
+            values = (float(mine[k][place]), float(theirs[k][place]))
             found.append(Found(k, place, values, int(wrong.sum()), int(x.size), scale, seed))
     return found
+
+
+def _largest(*changes: Array) -> float:
+    """The sum of the largest of each."""
+    return sum(float(np.abs(change).max(initial=0.0)) for change in changes)
 
 
 @dataclass
 class Pair:
     """Two programs on the inputs of one draw; absent weights are drawn as well."""
 
-    a: Program
-    b: Program
-    order: Sequence[int]
+    couple: Couple
     seed: int
     scale: float
     arithmetic: Arithmetic = Arithmetic.REAL
-    noise: list[tuple[list[Array], list[Array]]] = field(
-        default_factory=list[tuple[list[Array], list[Array]]]
+    noise: dict[tuple[int, str], list[Array]] = field(
+        default_factory=dict[tuple[int, str], list[Array]]
     )
-    folded: list[tuple[list[Array], list[Array]]] = field(
-        default_factory=list[tuple[list[Array], list[Array]]]
-    )
+    folded: list[list[Array]] = field(default_factory=list[list[Array]])
 
     def values(self) -> tuple[list[Array], list[Array]]:
         """The outputs of both, those of the second in the order of the first."""
-        return self._run(lambda array, _: array)
+        key = (self.seed, self.scale, self.arithmetic)
+        kept = self.couple.outputs
+        if key in kept:
+            return kept[key]
+        self.couple.remembering.forget()
+        try:
+            found = self._run("a"), self._run("b")
+        finally:
+            self.couple.remembering.forget()
+        if len(kept) < _MOST_KEPT and sum(x.size for side in found for x in side) < 1 << 22:
+            kept[key] = found
+        return found
+
+    @cached_property
+    def inputs(self) -> dict[str, Array]:
+        """By name in the first program, in its order."""
+        types = self.couple.a.inputs
+        drawn = inputs_of(self.couple.a, self.seed, self.scale)
+        return {n: self.arithmetic.tensor(x, types[n].element_type) for n, x in drawn.items()}
 
     def _run(
-        self, change: Callable[[Array, int], Array], only: frozenset[str] | None = None
-    ) -> tuple[list[Array], list[Array]]:
-        """Run both with inputs and weights changed, or weights of some names alone."""
-        inputs = {
-            name: change(array, k) if only is None else array
-            for k, (name, array) in enumerate(inputs_of(self.a, self.seed, self.scale).items())
-        }
-        names = dict(zip(self.a.input_names, self.b.input_names, strict=False))
-        renamed = {names[name]: array for name, array in inputs.items()}
-        if set(self.b.input_names) == set(self.a.input_names):
-            renamed = inputs
-        first = with_weights(self.a, self.seed, self.b.weights)
-        second = with_weights(self.b, self.seed, self.a.weights)
-        first, second = _changed(first, change, only), _changed(second, change, only)
-        one = list(run(first, inputs, self.arithmetic).values())
-        two = list(run(second, renamed, self.arithmetic).values())
-        return one, [two[k] for k in self.order]
+        self, side: str, change: Change | None = None, only: Foreign | None = None
+    ) -> list[Array]:
+        """Run one, with inputs and weights changed if wanted, or weights of some names alone."""
+        a, b = self.couple.a, self.couple.b
+        program, other = (a, b) if side == "a" else (b, a)
+        inputs = self.inputs
+        if change is not None and only is None:
+            inputs = {n: change(x, k, None) for k, (n, x) in enumerate(inputs.items())}
+        if set(b.input_names) != set(a.input_names):
+            inputs = dict(zip(program.input_names, inputs.values(), strict=False))
+        given = with_weights(program, self.seed, other.weights)
+        evaluate = self.couple.remembering
+        if change is None:
+            args = program.main.body.block.args
+            known = {arg: inputs[n] for n, arg in zip(program.input_names, args, strict=True)}
+            known |= self.couple.known(side)
+            found = run(given, inputs, self.arithmetic, known, evaluate)
+        else:
+            found = run(_changed(given, change, only), inputs, self.arithmetic, None, evaluate)
+            evaluate.forget()
+        outputs = list(found.values())
+        return outputs if side == "a" else [outputs[k] for k in self.couple.order]
 
-    def beyond_noise(self, number: int, x: Array, y: Array) -> Array:
+    def beyond_noise(self, number: int, x: Array, y: Array, among: Array) -> Array:
         """Where two values of an output differ by more than their data's rounding explains.
 
         What a relative change of 2^-20 in every input and weight does to a place bounds what
         rounding does there by far: where the values of an output have very different sizes, its
         largest one says nothing about the others.
+
+        Args:
+            among: the places that are asked for.
         """
-        if not self.noise:
-            for k in range(_NOISY_RUNS):
-                self.noise.append(self._run(lambda array, n, k=k: _moved(array, (self.seed, k, n))))
         spread: Array = np.zeros(x.shape)
         x, y = x.astype(np.float64), y.astype(np.float64)  # booleans have no differences
-        with np.errstate(all="ignore"):
-            for one, two in self.noise:
-                moved = np.maximum(np.abs(one[number] - x), np.abs(two[number] - y))
-                spread = np.maximum(spread, moved)
-            far = np.abs(x - y) > np.maximum(_NOISY_TIMES * spread, _LEAST * self.scale)
+        far = among
+        for k, side in itertools.product(range(_NOISY_RUNS), "ab"):
+            if (k, side) not in self.noise:
+                moved = partial(_moved, seed=(self.seed, k))
+                self.noise[k, side] = self._run(side, moved)
+            with np.errstate(all="ignore"):
+                change = np.abs(self.noise[k, side][number] - (x if side == "a" else y))
+                spread = np.maximum(spread, change)
+                far = np.abs(x - y) > np.maximum(_NOISY_TIMES * spread, _LEAST * self.scale)
+            far = far & among
+            if not far.any():
+                break
         return far & np.isfinite(spread)
 
-    def beyond_folding(self, number: int, x: Array, y: Array, foreign: frozenset[str]) -> Array:
+    def beyond_folding(self, number: int, x: Array, y: Array, foreign: Foreign) -> Array:
         """Where two values of an output differ by more than rounded constants explain.
 
         The constants are moved by up to 16 units of their last place; the largest change that this
@@ -199,15 +299,14 @@ class Pair:
         if x.dtype.kind != "f":
             return np.ones(x.shape, bool)
         if not self.folded:
-            for k in range(_NOISY_RUNS):
+            for k, side in itertools.product(range(_NOISY_RUNS), "ab"):
                 moved = partial(_rounded, seed=(self.seed, k))
-                self.folded.append(self._run(moved, foreign))
+                self.folded.append(self._run(side, moved, foreign))
         spread = 0.0
         with np.errstate(all="ignore"):
-            for one, two in self.folded:
-                for moved_, value in ((one[number], x), (two[number], y)):
-                    change = np.abs(moved_ - value)
-                    spread = max(spread, float(change[np.isfinite(change)].max(initial=0.0)))
+            for moved_, value in zip(self.folded, (x, y) * _NOISY_RUNS, strict=True):
+                change = np.abs(moved_[number] - value)
+                spread = max(spread, float(change[np.isfinite(change)].max(initial=0.0)))
             near = np.abs(x - y) <= _ROUNDED_TIMES * spread
         return ~near
 
@@ -241,37 +340,53 @@ def suspicious(x: Array, y: Array, part: float = _LOCAL) -> Array:
     return far & np.isfinite(x) & np.isfinite(y)
 
 
-def _changed(
-    program: Program, change: Callable[[Array, int], Array], only: frozenset[str] | None
-) -> Program:
+def _changed(program: Program, change: Change, only: Foreign | None) -> Program:
     """The program with each weight changed, numbered by its content: equal ones stay equal."""
 
     def changed(name: str) -> Array:
         array = program.weights[name]
         if only is not None and name not in only:
             return array
-        return change(array, zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data))
+        parts = None if only is None else only[name]
+        number = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
+        return change(array, number, parts)
 
     names = {op.key for op in program.main.body.block.ops if isinstance(op, WeightOp)}
     store = Weights({name: (lambda name=name: changed(name)) for name in sorted(names)})
     return Program(program.module, store, program.source)
 
 
-def _moved(array: Array, seed: tuple[int, ...]) -> Array:
+def _moved(array: Array, number: int, _: Array | None, seed: tuple[int, ...]) -> Array:
     """Floats changed by a random part of themselves, up to 2^-20."""
     if array.dtype.kind in "iub":
         return array
-    factor = 1.0 + np.random.default_rng(seed).uniform(-1.0, 1.0, array.shape) * 2.0**-20
+    factor = 1.0 + _drawn(array, (*seed, number)) * 2.0**-20
     return np.asarray(array.astype(np.float64) * factor)
 
 
-def _rounded(array: Array, number: int, seed: tuple[int, ...]) -> Array:
-    """Floats moved by a few units of float32's last place, or of their own if that is less."""
+def _drawn(array: Array, seed: tuple[int, ...]) -> Array:
+    """Numbers between -1 and 1; large arrays hold some thousands of them again and again."""
+    some = np.random.default_rng(seed).uniform(-1.0, 1.0, min(array.size, _MOST_DRAWN))
+    return np.resize(some, array.shape)
+
+
+def _rounded(array: Array, number: int, parts: Array | None, seed: tuple[int, ...]) -> Array:
+    """Floats moved by a few units of float32's last place, or of their own if that is less.
+
+    Args:
+        parts: of each number, how large a part of it such a unit is.
+    """
     if array.dtype.kind != "f":
         return array
-    unit = min(float(np.finfo(array.dtype).eps), 2.0**-23) * _MOST_UNITS
-    part = np.random.default_rng((*seed, number)).uniform(-unit, unit, array.shape)
-    return np.asarray(array.astype(np.float64) * (1.0 + part))
+    if parts is None or parts.shape != array.shape:
+        parts = np.full(array.shape, unit_part(array))
+    by = _drawn(array, (*seed, number))
+    return np.asarray(array.astype(np.float64) * (1.0 + _MOST_UNITS * parts * by))
+
+
+def unit_part(array: Array) -> float:
+    """How large a part of a number a unit of its last place is, at most float32's."""
+    return min(float(np.finfo(array.dtype).eps), 2.0**-23)
 
 
 def with_weights(program: Program, seed: int, other: Weights | None = None) -> Program:

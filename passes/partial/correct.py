@@ -19,7 +19,7 @@ from ...dialects.canonical_scope import collect, normal, scope, substitute
 from ...dialects.canonical_types import ONE, Extents, Read, Scope, Source, Term
 from ...dialects.index import FloorDiv, Index, iterators, range_of
 from ..derivation.body import body_of
-from ..derivation.price import Prices
+from ..derivation.price import ScopePrices
 from .library import in_library_form
 from .lookup import inverse, positions
 from .operators import gathered
@@ -100,7 +100,7 @@ def plain(cover: Cover) -> Correction:
     return Correction(joined(cover, cover.parts), cover.parts, cover.inside)
 
 
-def by_library(cover: Cover, prices: Prices, form: Form = "library") -> Correction | None:
+def by_library(cover: Cover, prices: ScopePrices, form: Form = "library") -> Correction | None:
     """Each box by a library kernel; None where none has a form that is not its own."""
     made = [in_library_form(part, prices) for part in cover.parts]
     if all(one is part for one, part in zip(made, cover.parts, strict=True)):

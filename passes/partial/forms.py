@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...dialects.canonical_types import Leaf, Scope, Source
-from ..derivation.price import Prices
+from ..derivation.price import ScopePrices
 from .correct import Correction, Cover, Form, by_library, correct, covers, cut, plain
 from .fuse import fused
 from .generate import Mutant
@@ -22,7 +22,7 @@ def corrected_forms(
     mutant: Mutant,
     full: Mapping[Leaf, Source],
     masks: Sequence[Mask],
-    prices: Prices,
+    prices: ScopePrices,
 ) -> dict[Form, Corrected]:
     """Every form of a mutant's corrections at the programs' size; an exact mutant has one."""
     made = mutant.build(full)
@@ -45,7 +45,7 @@ def corrected_forms(
 
 
 def _in_form(
-    form: Form, cover: Cover, mutant: Mutant, full: Mapping[Leaf, Source], prices: Prices
+    form: Form, cover: Cover, mutant: Mutant, full: Mapping[Leaf, Source], prices: ScopePrices
 ) -> Correction | None:
     match form:
         case "plain":

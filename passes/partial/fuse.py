@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from ...dialects.canonical_scope import collect, normal
 from ...dialects.canonical_types import ONE, Extents, Read, Scope, Source, Term, scope
 from ...dialects.index import Index, iterators, range_of
-from ..derivation.body import Body, body_of
+from ..derivation.body import SumOfProducts, body_of
 from .correct import Correction, Cover, cut, read_in_box, restricted, right
 from .operators import Conv
 from .region import Box
@@ -69,7 +69,9 @@ def fused(cover: Cover, product: object, image: Source, weights: Source) -> Corr
     return Correction(result, cover.parts, cover.inside, "fused")
 
 
-def _window(box: Box, body: Body, product: Conv, image: Source, weights: Source) -> _Window | None:
+def _window(
+    box: Box, body: SumOfProducts, product: Conv, image: Source, weights: Source
+) -> _Window | None:
     """What a box reads, if the rest is the product's convolution of the same weights."""
     kernels = [r for r in body.reads if r.source is weights]
     data = [r for r in body.reads if r.source is not weights]
@@ -116,7 +118,7 @@ def _blank(index: Sequence[Index], within: Extents, shape: Extents, dim: int) ->
     return first, last
 
 
-def _places_of(read: Read, body: Body) -> list[Index] | None:
+def _places_of(read: Read, body: SumOfProducts) -> list[Index] | None:
     """The weights' indices, each 0 or an iterator alone; None for any other."""
     index = list(read.index)
     plain = [e for e in index if e.terms]
@@ -128,7 +130,7 @@ def _places_of(read: Read, body: Body) -> list[Index] | None:
     return index if inner and first and len(set(plain)) == len(plain) else None
 
 
-def _through(e: Index, body: Body, product: Conv, taps: Sequence[Index]) -> Index | None:
+def _through(e: Index, body: SumOfProducts, product: Conv, taps: Sequence[Index]) -> Index | None:
     """An index of the image over the window's dims: stride * x + dilation * tap is one of them."""
     moved = Index(0)
     for place, tap in enumerate(taps):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...dialects.canonical_types import Scope
-from ...lowering.algebra_to_kernel.iterator_table import matches
+from ...lowering.algebra_to_kernel.table import matches
 from ..derivation.instantiate import instantiate
-from ..derivation.price import Prices
+from ..derivation.price import ScopePrices
 from .operators import gathered
 
 
-def in_library_form(part: Scope, prices: Prices) -> Scope:
+def in_library_form(part: Scope, prices: ScopePrices) -> Scope:
     """The scope with its operands laid out for a library kernel; itself where none takes it.
 
     A restriction of a convolution reads an image from some place on, or through a view: what it

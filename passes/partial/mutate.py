@@ -26,7 +26,7 @@ from ..cost import Costs
 from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all
 from ..derivation.lift import is_known, name_apart, program_of_scopes, scope_names, scope_ops
-from ..derivation.price import Prices
+from ..derivation.price import ScopePrices
 from ..derivation.search import is_contraction
 from ..derivation.subprograms import groups
 from ..fuse_kernels import FuseKernels
@@ -148,7 +148,7 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
         one = search.best(module, [op])
         saved[op] = one.saved
         looked.append(([op], one))
-    for sub in groups(module, lambda known: Prices(known, costs=search.costs)):
+    for sub in groups(module, lambda known: ScopePrices(known, costs=search.costs)):
         for names in sub.places:
             ops = [find_scope(module, name) for name in names]
             if groupable([op.traversal for op in ops]) and all(op in saved for op in ops):

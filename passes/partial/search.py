@@ -13,7 +13,7 @@ from ...dialects.canonical_types import Extents, Leaf, Read, Scope, Source, scop
 from ...dialects.index import range_of
 from ..cost import Costs
 from ..derivation.lift import is_known, leaves_of
-from ..derivation.price import Prices
+from ..derivation.price import ScopePrices
 from ..equivalence.inline import Inliner
 from ..equivalence.prove import FIELD, OutOfTimeError, Prover
 from ..equivalence.shrink import shrink
@@ -148,7 +148,7 @@ def _cheapest(
     programs: Sequence[Scope],
     mutants: Sequence[Mutant],
     full: Mapping[Leaf, Source],
-    prices: Prices,
+    prices: ScopePrices,
     below: float,
     until: float,
 ) -> list[Mutant]:
@@ -198,14 +198,14 @@ def named_mutant(
     return _proved(programs, Candidate(mutant, made, (), 0.0), Prover(seed=options.seed))
 
 
-def prices_of(full: Mapping[Leaf, Source], costs: Costs | None) -> Prices:
+def prices_of(full: Mapping[Leaf, Source], costs: Costs | None) -> ScopePrices:
     """What chooses the library kernels of corrections."""
     known = [x.token for x in full.values() if isinstance(x, Leaf) and is_known(x)]
-    return Prices(known, costs=costs)
+    return ScopePrices(known, costs=costs)
 
 
 def forms_of(
-    programs: Sequence[Scope], mutant: Mutant, full: Mapping[Leaf, Source], prices: Prices
+    programs: Sequence[Scope], mutant: Mutant, full: Mapping[Leaf, Source], prices: ScopePrices
 ) -> dict[Form, Corrected]:
     """Every form of a mutant's corrections, none of them proved.
 

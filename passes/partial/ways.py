@@ -24,8 +24,8 @@ from ..derivation.by_hand import find_scope
 from ..derivation.choose import stands
 from ..derivation.derive import apply_found
 from ..derivation.lift import Lift, family, scope_ops
-from ..derivation.price import Prices
-from ..derivation.search import Found, Searcher, Settings
+from ..derivation.price import ScopePrices
+from ..derivation.search import DerivationSettings, FoundProgram, Searcher
 from ..equivalence.prove import OutOfTimeError, Prover
 from ..search_result import Proof
 from .apply import RULE, apply_to
@@ -34,7 +34,7 @@ from .search import Candidate
 # The pass that does what a mutation did, and the depth that it searches if it is not told.
 PASS, DEPTH = "algebra-mutate", 4
 # How far one round derives: the next goes on from there. CPU seconds.
-DERIVED = Settings(depth=2, states=400, budget=5.0)
+DERIVED = DerivationSettings(depth=2, states=400, budget=5.0)
 
 
 class Way(Protocol):
@@ -107,7 +107,7 @@ class DerivedProgram:
     """A program that rules derive from one contraction."""
 
     searcher: Searcher
-    found: Found
+    found: FoundProgram
     proof: Proof
     reorders: bool = False
 
@@ -155,7 +155,7 @@ class Deriver:
     def _derived(self, op: ScopeOp, root: Scope, known: Sequence[str]) -> list[DerivedProgram]:
         left = max(self.end - time.perf_counter(), 0.0)
         settings = replace(DERIVED, budget=min(DERIVED.budget, left))
-        searcher = Searcher(Prices(known, costs=self.costs), settings)
+        searcher = Searcher(ScopePrices(known, costs=self.costs), settings)
         prover = Prover(deadline=time.monotonic() + left)
         made: list[DerivedProgram] = []
         for found in searcher.search((root,)).best[: self.most]:
@@ -169,7 +169,7 @@ class Deriver:
         return made
 
 
-def _is_given(found: Found, op: ScopeOp) -> bool:
+def _is_given(found: FoundProgram, op: ScopeOp) -> bool:
     """Whether a program is the op as it runs already."""
     return stands(found, op) or (found.state.parent is None and not found.priced.choices)
 

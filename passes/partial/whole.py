@@ -34,7 +34,7 @@ from ..derivation.bound import has_fast_form, least_of_scope
 from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all
 from ..derivation.lift import scope_names
-from ..derivation.price import Prices
+from ..derivation.price import ScopePrices
 from ..derivation.remembered import Remembered
 from ..derivation.subprograms import groups
 from ..derivation.whole import (
@@ -216,8 +216,8 @@ class _Whole:
         parts = [f"{count} {what}" for what, count in self.seen.items() if what != SEARCHED]
         return ", ".join([f"{self.seen[SEARCHED]} {SEARCHED}", *parts])
 
-    def _prices(self, known: Sequence[str]) -> Prices:
-        return Prices(known, costs=self.costs)
+    def _prices(self, known: Sequence[str]) -> ScopePrices:
+        return ScopePrices(known, costs=self.costs)
 
     def _groups(self) -> list[Subprogram]:
         found = groups(self.work.module, self._prices) if self.settings.together else []

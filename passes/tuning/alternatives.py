@@ -17,7 +17,6 @@ from ..winograd import (
     Form,
     Winograd,
     applies,
-    features_of,
     is_square,
     longest_window,
     rewrite,
@@ -108,7 +107,7 @@ def _form(form: Form, tiles: int | None, *, spare: bool = False) -> Alternative:
 
 def _few_features(op: ConvOp, generator: CodeGenerator) -> bool:
     """Whether a transposed convolution leaves lanes of its vectors empty."""
-    return is_transposed(op) and features_of(op) < generator.lanes
+    return is_transposed(op) and op.parameters.features < generator.lanes
 
 
 def _as_product(op: KernelOp) -> Sequence[Operation]:
@@ -118,7 +117,7 @@ def _as_product(op: KernelOp) -> Sequence[Operation]:
 
 def _block(op: ConvOp, form: Form, generator: CodeGenerator) -> int:
     """How many tiles of a form are worked on at a time; 0 if too few fit a cache."""
-    return generator.block_tiles(*sizes_of(op, form), features_of(op))
+    return generator.block_tiles(*sizes_of(op, form), op.parameters.features)
 
 
 def _schedule(values: dict[str, int]) -> Callable[[KernelOp], Sequence[Operation]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialects.types import Array
 from ...lowering.kernel_to_cuda.device_runtime import ALIGNMENT, DTYPES, Launcher, Work
-from ...lowering.kernel_to_cuda.source import Conv, ConvTensor, CudaKernel, Gemm, Matrix
+from ...lowering.kernel_to_cuda.source import ConvCall, ConvTensor, CudaKernel, Gemm, GemmOperand
 from .kernels import EmulatedKernel, Order, emulate
 
 
@@ -88,7 +88,7 @@ class EmulatedRuntime:
 
         return work
 
-    def conv(self, step: Conv, addresses: Sequence[int]) -> Work:
+    def conv(self, step: ConvCall, addresses: Sequence[int]) -> Work:
         """A convolution by numpy, one tap after another."""
         data, filter_, out, *added = (
             _tensor(tensor, step.ctype, address)
@@ -127,7 +127,7 @@ class EmulatedRuntime:
 # --- library calls ------------------------------------------------------------------------------
 
 
-def convolution(step: Conv, data: Array, filter_: Array) -> Array:
+def convolution(step: ConvCall, data: Array, filter_: Array) -> Array:
     """What a convolution step computes, of dense (n, c, *spatial) data and its filter."""
     out = np.zeros(step.out.dims, data.dtype)
     groups, taps = step.groups, filter_.shape[2:]
@@ -147,7 +147,7 @@ def convolution(step: Conv, data: Array, filter_: Array) -> Array:
 
 
 def _meeting(
-    step: Conv, tap: Sequence[int], small: Sequence[int], large: Sequence[int]
+    step: ConvCall, tap: Sequence[int], small: Sequence[int], large: Sequence[int]
 ) -> tuple[list[slice], list[slice]]:
     """Where a tap joins the strided tensor (a convolution's result) and the other one.
 
@@ -171,7 +171,7 @@ def _wide(array: Array) -> Array:
     return array if array.dtype.kind in "iu" or array.dtype.itemsize > 2 else array.astype("f4")
 
 
-def _matrices(matrix: Matrix, step: Gemm, address: int) -> Array:
+def _matrices(matrix: GemmOperand, step: Gemm, address: int) -> Array:
     """The operand's matrices as the product reads or writes them."""
     shape = (step.batch, matrix.rows, matrix.columns)
     strides = (matrix.batch_stride, matrix.row_stride, 1)

@@ -4,9 +4,9 @@ import pytest
 
 from isoform.dialects.canonical_types import Scope
 from isoform.passes.derivation.instantiate import instantiate
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import Replacer
-from isoform.passes.derivation.search import DerivationState, Searcher, Settings, Stop
+from isoform.passes.derivation.search import DerivationSettings, DerivationState, Searcher, Stop
 from isoform.passes.equivalence.prove import Prover
 from isoform.testing.derivation_cases import Case, all_cases, constants
 
@@ -23,7 +23,8 @@ def find(case: Case, **settings: object) -> tuple[DerivationState | None, int, f
         return bool(found)
 
     searcher = Searcher(
-        Prices(constants(case.roots)), Settings(depth=case.depth, budget=600.0, **settings)
+        ScopePrices(constants(case.roots)),
+        DerivationSettings(depth=case.depth, budget=600.0, **settings),
     )
     result = searcher.search(case.roots, watch)
     assert (result.stop is Stop.FOUND) == bool(found)
@@ -70,7 +71,10 @@ def test_without_reindexing_the_gemm_of_a_window_is_not_found() -> None:
 def test_the_same_search_gives_the_same_states_in_the_same_order() -> None:
     case = next(c for c in CASES if c.name == "conv3x3-dilated")
     runs = [
-        [s.roots[0].token for s in Searcher(Prices(), Settings(depth=2)).search(case.roots).states]
+        [
+            s.roots[0].token
+            for s in Searcher(ScopePrices(), DerivationSettings(depth=2)).search(case.roots).states
+        ]
         for _ in range(2)
     ]
     assert runs[0] == runs[1]

@@ -6,11 +6,11 @@ from xdsl.dialects.builtin import f32
 
 from isoform.dialects.canonical_types import Guard, Leaf, Read, Scope, leaf
 from isoform.dialects.index import Index, flatten, iterators, row_major_strides
-from isoform.lowering.algebra_to_kernel.iterator_table import Match, matches
+from isoform.lowering.algebra_to_kernel.table import Match, matches
 from isoform.passes.derivation.body import build
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import scopes_of
-from isoform.passes.derivation.search import Searcher, Settings
+from isoform.passes.derivation.search import DerivationSettings, Searcher
 from isoform.testing.derivation_cases import all_cases, conv
 
 
@@ -85,7 +85,7 @@ def test_an_iterator_in_no_group_is_no_contraction() -> None:
 
 
 def test_a_new_kernel_joins_by_one_entry() -> None:
-    from isoform.lowering.algebra_to_kernel.iterator_table import ANY, LibraryKernel
+    from isoform.lowering.algebra_to_kernel.table import ANY, LibraryKernel
 
     rank_one = LibraryKernel("outer", {"batch": (0, 0), "m": ANY, "n": ANY, "k": (0, 0)})
     m, n = iterators(2)
@@ -99,7 +99,7 @@ CASES = {c.name: c for c in all_cases()}
 @pytest.mark.parametrize("name", ["conv3x3", "transposed-delta", "conv1x1", "gcn-lines"])
 def test_direct_products_are_what_strided_views_give(name: str) -> None:
     """Every direct gemm match of the states runs through real views of the operands' buffers."""
-    states = Searcher(Prices(), Settings(depth=2)).search(CASES[name].small).states
+    states = Searcher(ScopePrices(), DerivationSettings(depth=2)).search(CASES[name].small).states
     scopes = sorted({s for x in states for s in scopes_of(x.roots)}, key=lambda s: s.token)
     ran = 0
     for scope in scopes:
@@ -118,7 +118,7 @@ def check_views(match: Match) -> None:
     letters = {k: chr(ord("a") + n) for n, k in enumerate(order)}
     views, names, values = [], [], []
     for place in (0, 1):
-        read = (contraction.first, contraction.second)[place]
+        read = contraction.operands[place].read
         data = rng.integers(-4, 5, read.source.shape).astype(np.float64)
         flat = flatten(read.index, row_major_strides(read.source.shape))
         own = [k for k in order if flat.coefficient(k) != 0]

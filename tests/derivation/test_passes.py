@@ -12,10 +12,10 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.passes.derivation.derive import AlgebraDerive, Derivation, derive
 from isoform.passes.derivation.lift import Lift, program_of_scope, scope_ops
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replay import Replay
 from isoform.passes.derivation.rules import RULES
-from isoform.passes.derivation.search import DerivationState, Searcher, Settings
+from isoform.passes.derivation.search import DerivationSettings, DerivationState, Searcher
 from isoform.passes.equivalence import compare
 from isoform.testing.derivation_cases import all_cases
 
@@ -113,7 +113,7 @@ def test_every_state_near_the_root_replays_on_the_program(name: str) -> None:
     module = program_of_scope(CASES[name].small[0])
     (op,) = scope_ops(module)
     root = Lift(module).scope(op)
-    states = Searcher(Prices(), Settings(depth=2)).search((root,)).states
+    states = Searcher(ScopePrices(), DerivationSettings(depth=2)).search((root,)).states
     for state in states[:: max(1, len(states) // 12)]:
         check_replay(module.clone(), state)
 
@@ -137,7 +137,11 @@ def test_states_of_two_scopes_replay_on_the_program() -> None:
     lift = Lift(module)
     roots = tuple(lift.scope(op) for op in ops)
     rules = tuple(rule for rule in RULES if rule.name in ("sum-split", "reindex"))
-    states = Searcher(Prices(), Settings(depth=5, states=1500, rules=rules)).search(roots).states
+    states = (
+        Searcher(ScopePrices(), DerivationSettings(depth=5, states=1500, rules=rules))
+        .search(roots)
+        .states
+    )
     merged = [s for s in states if any(r.startswith("merge-") for r in s.rules())]
     assert {r for s in merged for r in s.rules()} >= {"merge-shared-operand", "merge-batch"}
     for state in merged[:: max(1, len(merged) // 6)]:

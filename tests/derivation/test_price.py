@@ -6,12 +6,12 @@ from xdsl.parser import Parser
 from isoform.compiler.registry import make_context
 from isoform.dialects.program import main_of
 from isoform.dialects.weights_only import weights_only
-from isoform.lowering.algebra_to_kernel.iterator_table import matches
+from isoform.lowering.algebra_to_kernel.table import matches
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile
 from isoform.passes.derivation.lift import Lift, scope_ops
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 
 CONV = """
 func.func @main(%x: tensor<2x64x14x14xf32>) -> tensor<2x128x14x14xf32> {
@@ -37,7 +37,7 @@ def test_a_match_in_place_costs_what_its_op_costs(text: str, target: str) -> Non
     costs = Costs(target_named(target))
     lift = Lift(module, constants=known, positional=True)
     root = lift.scope(op)
-    prices = Prices(lift.known(), costs=costs)
+    prices = ScopePrices(lift.known(), costs=costs)
     (match, *_) = [m for m in matches(root) if all(m.direct) and m.in_order]
     assert prices.match(match) == pytest.approx(costs.op(op, known).seconds)
 
@@ -49,7 +49,7 @@ def test_winograd_makes_a_regular_convolution_cheaper_than_its_products_on_a_gpu
     lift = Lift(module, positional=True)
     root = lift.scope(op)
     (match, *_) = [m for m in matches(root) if m.kernel.name == "conv" and all(m.direct)]
-    names = {way.algorithm for way in Prices(target=target_named("v100")).ways(match)}
+    names = {way.algorithm for way in ScopePrices(target=target_named("v100")).ways(match)}
     assert {"implicit-gemm", "winograd4", "fft"} <= names
 
 
@@ -59,5 +59,5 @@ def test_a_cost_files_scale_changes_prices() -> None:
     root = Lift(module, positional=True).scope(op)
     target = target_named("cpu")
     slow = Costs(target, CostFile("cpu", class_scale={"gemm": 3.0}))
-    plain, scaled = (Prices(costs=c).program((root,)).seconds for c in (Costs(target), slow))
+    plain, scaled = (ScopePrices(costs=c).program((root,)).seconds for c in (Costs(target), slow))
     assert scaled == pytest.approx(3 * plain)

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import f32
 from isoform.dialects.canonical_types import Guard, Read, Scope, leaf
 from isoform.dialects.index import Index, iterators
 from isoform.passes.derivation import sums, traversals
-from isoform.passes.derivation.body import Body, body_of, build, substituted
+from isoform.passes.derivation.body import SumOfProducts, body_of, build, substituted
 from isoform.passes.derivation.merges import expression_fuse, merge_copies
 from isoform.passes.derivation.replace import Replacer
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES, named
@@ -115,7 +115,7 @@ def test_a_rule_keeps_what_random_scopes_compute(rule: DerivationRule) -> None:
     assert applied > 0, "the rule applied to none of the random scopes"
 
 
-def open_body(rng: random.Random, rule: DerivationRule, scope: Scope) -> Body | None:
+def open_body(rng: random.Random, rule: DerivationRule, scope: Scope) -> SumOfProducts | None:
     """The scope opened so that the rule may find something to do."""
     body = body_of(scope)
     if rule.name == "delta-elim" and body is not None:
@@ -124,7 +124,7 @@ def open_body(rng: random.Random, rule: DerivationRule, scope: Scope) -> Body | 
         place, other = rng.randrange(len(body.sums)), random_index(rng, body.rank)
         delta = Guard(Index.iterator(body.rank + place) - other, 1)
         factors = (*body.factors, delta)
-        return Body(body.shape, body.sums, body.coefficient, factors, body.element)
+        return SumOfProducts(body.shape, body.sums, body.coefficient, factors, body.element)
     if rule.name == "traversal-merge" and body is not None:
         return body_of(reader_of(rng, scope))
     return body
@@ -231,7 +231,9 @@ def test_a_merger_keeps_what_random_scopes_compute(merge: Merge) -> None:
     assert applied > 10
 
 
-def alike(rng: random.Random, body: Body, name: str, extent: int, kept: Sequence[int]) -> Scope:
+def alike(
+    rng: random.Random, body: SumOfProducts, name: str, extent: int, kept: Sequence[int]
+) -> Scope:
     """The same products of other operands, the second with a dim more, in another order.
 
     Args:
@@ -270,7 +272,7 @@ def test_operands_are_not_stacked_where_one_is_padded_and_the_other_goes_on() ->
     n, h, r = iterators(3)
     k = leaf("k", (3,), f32)
 
-    def windows(name: str, rows: int) -> Body | None:
+    def windows(name: str, rows: int) -> SumOfProducts | None:
         x = leaf(name, (2, rows), f32)
         return body_of(build((2, 5), (3,), [Read(x, (n, h + r - 1)), Read(k, (r,))], f32))
 

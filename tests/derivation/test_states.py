@@ -5,11 +5,11 @@ Exact: all programs are evaluated modulo primes at every output position, at sma
 
 import pytest
 
-from isoform.lowering.algebra_to_kernel.iterator_table import matches
+from isoform.lowering.algebra_to_kernel.table import matches
 from isoform.passes.derivation.instantiate import instantiate
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import Replacer, Roots, scopes_of
-from isoform.passes.derivation.search import DerivationState, Searcher, Settings
+from isoform.passes.derivation.search import DerivationSettings, DerivationState, Searcher
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.testing.derivation_cases import all_cases, stacked
@@ -42,8 +42,8 @@ def reached(
 ) -> list[DerivationState]:
     """All states; `free` lifts every cap."""
     flops = 1e12 if free else 3.0
-    settings = Settings(depth, 10**6, 1e9, flops=flops, limits=not free, guards=guards)
-    return Searcher(Prices(), settings).search(roots).states
+    settings = DerivationSettings(depth, 10**6, 1e9, flops=flops, limits=not free, guards=guards)
+    return Searcher(ScopePrices(), settings).search(roots).states
 
 
 @pytest.mark.parametrize("name", DISTINCT)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import Roots
 from isoform.passes.derivation.search import (
+    DerivationSettings,
     DerivationState,
     Searcher,
-    Settings,
     flops_of,
     uses_after,
 )
@@ -33,7 +33,7 @@ def walked(searcher: Searcher, state: DerivationState, depth: int, most_flops: f
 @pytest.mark.parametrize("kind", [Searcher, StepwiseSearcher])
 @pytest.mark.parametrize("name", ["conv3x3", "conv3x3-dilated", "transposed-delta", "stacked"])
 def test_counted_nodes_are_those_of_a_walk(name: str, kind: type[Searcher]) -> None:
-    searcher, roots = kind(Prices(), Settings(depth=3)), PROGRAMS[name]
+    searcher, roots = kind(ScopePrices(), DerivationSettings(depth=3)), PROGRAMS[name]
     tree = tree_of(searcher, roots)
     assert tree.nodes == walked(searcher, DerivationState(roots), 3, 3.0 * flops_of(roots))
     assert tree.states < tree.nodes
@@ -42,6 +42,6 @@ def test_counted_nodes_are_those_of_a_walk(name: str, kind: type[Searcher]) -> N
 @pytest.mark.parametrize("name", ["conv3x3", "transposed-delta"])
 def test_interning_hides_no_program_that_limits_on_another_path_would_allow(name: str) -> None:
     """A program's uses of limited rules are those of the first path to it alone."""
-    settings = Settings(depth=4, states=10**6, budget=1e9)
-    found = Searcher(Prices(), settings).search(PROGRAMS[name]).states
-    assert len(found) == tree_of(Searcher(Prices(), settings), PROGRAMS[name]).states
+    settings = DerivationSettings(depth=4, states=10**6, budget=1e9)
+    found = Searcher(ScopePrices(), settings).search(PROGRAMS[name]).states
+    assert len(found) == tree_of(Searcher(ScopePrices(), settings), PROGRAMS[name]).states

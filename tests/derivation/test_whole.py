@@ -20,7 +20,7 @@ from isoform.dialects.index import Index, iterators
 from isoform.dialects.program import Program, keep_names, main_of, pipeline_of
 from isoform.dialects.types import Array
 from isoform.dialects.weights_only import weights_only
-from isoform.lowering.algebra_to_kernel.iterator_table import Match
+from isoform.lowering.algebra_to_kernel.table import Match
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile
@@ -31,10 +31,10 @@ from isoform.passes.derivation.bound import least_of_scope
 from isoform.passes.derivation.derive import Done
 from isoform.passes.derivation.isolate import isolate
 from isoform.passes.derivation.lift import Lift, scope_ops
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.remembered import Decision, Remembered
 from isoform.passes.derivation.replay import Lost, Replay
-from isoform.passes.derivation.search import Found, Searcher
+from isoform.passes.derivation.search import FoundProgram, Searcher
 from isoform.passes.derivation.subprograms import groups
 from isoform.passes.derivation.whole import prepared, search, split
 from isoform.passes.equivalence import compare
@@ -80,12 +80,12 @@ def searched(program: Program, measure: whole.Measure | None) -> SearchResult:
 
 
 def test_equal_subprograms_are_one() -> None:
-    (found,) = split(prepared(network(3)).module, Prices)
+    (found,) = split(prepared(network(3)).module, ScopePrices)
     assert len(found.names) == 3
 
 
 def test_a_decision_is_of_the_scopes_which_are_weights_and_the_costs() -> None:
-    (found,) = split(prepared(network()).module, Prices)
+    (found,) = split(prepared(network()).module, ScopePrices)
     scaled = CostFile("cpu", class_scale={"conv": 2.0})
     questions = (
         (found, COSTS),
@@ -176,8 +176,8 @@ def test_without_a_machine_the_model_decides() -> None:
     program = network()
     costs = Costs(target_named("p100"))
     result = search(program, costs, Limits(60.0))
-    (sub,) = split(prepared(program).module, lambda known: Prices(known, costs.target))
-    searcher = Searcher(Prices(sub.known, costs.target), whole.SETTINGS)
+    (sub,) = split(prepared(program).module, lambda known: ScopePrices(known, costs.target))
+    searcher = Searcher(ScopePrices(sub.known, costs.target), whole.SETTINGS)
     best = searcher.search((sub.root,)).best[0]
     gains = best.priced.seconds < sub.native * choose.MARGIN
     assert bool(result.applied) == gains
@@ -235,12 +235,12 @@ def test_ctrl_c_keeps_what_was_decided() -> None:
 
 def test_a_wrong_derivation_is_a_bug() -> None:
     module = prepared(network()).module
-    (sub,) = split(module, Prices)
-    result = Searcher(Prices(sub.known), replace(whole.SETTINGS, depth=1)).search((sub.root,))
+    (sub,) = split(module, ScopePrices)
+    result = Searcher(ScopePrices(sub.known), replace(whole.SETTINGS, depth=1)).search((sub.root,))
     (inner,) = [s for s in result.states if s.depth == 1][:1]
     wrong = build(sub.root.shape, (), [Read(inner.roots[0], (Index(0),) * 4)], sub.root.element)
     state = replace(inner, roots=(wrong,))
-    done = Done(("y",), (sub.root,), Found(state, Prices().program((wrong,))), [])
+    done = Done(("y",), (sub.root,), FoundProgram(state, ScopePrices().program((wrong,))), [])
     with pytest.raises(UserError, match="a derivation is wrong"):
         whole.proof_of(done)
 
@@ -266,7 +266,7 @@ def test_layers_with_numbered_names_are_apart() -> None:
     }
     """
     program = Program(Parser(make_context(), text).parse_module())
-    (sub,) = split(prepared(program).module, Prices)
+    (sub,) = split(prepared(program).module, ScopePrices)
     assert sub.names == ["s0", "s1"]
 
 
@@ -316,7 +316,7 @@ def only_together(programs: Sequence[Program], seconds: float) -> list[float]:
 def test_lines_that_share_an_input_become_one_product() -> None:
     """GCN's pair: two derivations and a merger, searched, applied and proved in the program."""
     program = pair_of_lines()
-    (pair,) = groups(prepared(program).module, Prices)
+    (pair,) = groups(prepared(program).module, ScopePrices)
     assert len(pair.roots) == 2
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(whole, "SETTINGS", replace(choose.SETTINGS, keep=3))
@@ -346,7 +346,7 @@ def test_a_product_and_what_reads_it_are_no_group() -> None:
     assert len(names) == 4
     second, fourth = names[1], names[3]
     assert block.index(second) < block.index(fourth)
-    found = [place for sub in groups(module, Prices) for place in sub.places]
+    found = [place for sub in groups(module, ScopePrices) for place in sub.places]
     assert found
     assert (second, fourth) not in found
 

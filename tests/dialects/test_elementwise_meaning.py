@@ -38,6 +38,7 @@ UNARY = [
     ("relu", "Relu", SPECIAL, {}),
     ("relu", "Relu", WHOLE, {}),
     ("sigmoid", "Sigmoid", ORDINARY, {}),
+    ("softplus", "Softplus", ORDINARY * 4, {}),
     ("reciprocal", "Reciprocal", SPECIAL, {}),
     ("leaky_relu", "LeakyRelu", SPECIAL, {"alpha": 0.25}),
     ("elu", "Elu", ORDINARY, {"alpha": 1.5}),

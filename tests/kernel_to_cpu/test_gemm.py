@@ -18,7 +18,7 @@ from isoform.lowering.kernel_to_cpu.gemm import (
     pack_b,
 )
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.microkernel import Fetch
+from isoform.lowering.kernel_to_cpu.microkernel import PrefetchShare
 from isoform.lowering.kernel_to_cpu.module import Module, kernel
 from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
 from isoform.lowering.kernel_to_cpu.session import CpuSession
@@ -238,7 +238,7 @@ def test_only_a_product_of_activations_copies_its_right_operand():
 @pytest.mark.parametrize("passes", [1, 2, 3, 4, 9])
 def test_the_blocks_of_a_panel_fetch_the_next_one_whole(vectors, passes):
     lanes, steps = 16, 10
-    fetch = Fetch(vectors, lanes, passes)
+    fetch = PrefetchShare(vectors, lanes, passes)
     panel, found = steps * vectors * lanes, []
 
     def body(b, pointers, low, high):

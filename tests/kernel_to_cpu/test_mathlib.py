@@ -10,6 +10,7 @@ from isoform.lowering.kernel_to_cpu.types import F16, F32, F64, constant
 REFERENCE = {
     "exp": (np.exp, 1.0),
     "log": (np.log, 1.0),
+    "log1p": (np.log1p, 2.5),
     "tanh": (np.tanh, 1.5),
     "erf": (np.vectorize(math.erf), 1.5),
     "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), 2.5),

@@ -8,7 +8,7 @@ from support.cuda_programs import random_conv
 
 from isoform.dialects.errors import UserError
 from isoform.lowering.kernel_to_cuda import cudnn
-from isoform.lowering.kernel_to_cuda.source import Conv, ConvTensor, Fused
+from isoform.lowering.kernel_to_cuda.source import ConvCall, ConvTensor, Fused
 
 
 def has_cudnn() -> bool:
@@ -26,13 +26,13 @@ ROWS = (64 * 56 * 56, 56 * 56, 56, 1)
 LAST = (64 * 56 * 56, 1, 56 * 64, 64)
 
 
-def conv(strides=ROWS, ctype="float", **changed) -> Conv:
+def conv(strides=ROWS, ctype="float", **changed) -> ConvCall:
     image = ConvTensor(0, 0, (1, 64, 56, 56), strides)
     weights = (576, 1, 192, 64) if strides is LAST else (576, 9, 3, 1)
     taps = ConvTensor(1, 0, (64, 64, 3, 3), weights)
     parts = {"data": image, "filter": taps, "out": image, "pads": (1, 1), "strides": (1, 1)}
     rest = {"dilations": (1, 1), "groups": 1, "transposed": False, "ctype": ctype}
-    return Conv(**{**parts, **rest, **changed})
+    return ConvCall(**{**parts, **rest, **changed})
 
 
 @needs_cudnn

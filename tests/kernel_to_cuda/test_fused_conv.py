@@ -16,7 +16,7 @@ from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cuda.cu_file import print_file
 from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.session import CudaSession
-from isoform.lowering.kernel_to_cuda.source import Conv
+from isoform.lowering.kernel_to_cuda.source import ConvCall
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
 
 Behind = Callable[[GraphBuilder, SSAValue, SSAValue], SSAValue]
@@ -51,7 +51,7 @@ def test_the_result_is_that_of_the_graph(name: str) -> None:
     need_compiler()
     made = program({**FUSED, **APART}[name])
     printed = cuda_program(place(made, target="cuda"), libraries=("cudnn",))
-    convolutions = [step for step in printed.steps if isinstance(step, Conv)]
+    convolutions = [step for step in printed.steps if isinstance(step, ConvCall)]
     assert len(convolutions) == 1
     assert (convolutions[0].fused is not None) == (name in FUSED)
     # A copy of the input comes before, and one of the result after.
@@ -81,7 +81,7 @@ def test_a_convolution_in_any_order_of_dims_is_one_step(data: tuple[int, ...]) -
     conv = Convolution((2, 5, 7, 6), (4, 5, 3, 3), properties={"pads": [1] * 4})
     made = in_order(conv, data, (2, 3, 1, 0), (0, 2, 3, 1), exchanged=data[0] != 0)
     printed = cuda_program(place(made, target="cuda"), libraries=("cudnn",))
-    (step,) = (step for step in printed.steps if isinstance(step, Conv))
+    (step,) = (step for step in printed.steps if isinstance(step, ConvCall))
     assert step.fused is not None
     inputs = draw_inputs(made, 1)
     (found,) = CudaSession(printed, EmulatedRuntime()).run(inputs).values()

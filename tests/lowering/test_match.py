@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import f32, f64
 from isoform.compiler.program_file import parse
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.contraction_attr import ConvParameters
 from isoform.lowering.algebra_to_kernel.match import (
-    ConvMatch,
     GemmMatch,
     match_conv,
     match_gemm,
@@ -30,7 +30,7 @@ def gemm(text: str, x: str, w: str) -> GemmMatch | None:
     return match_gemm(scope(text, x, w))
 
 
-def conv_of(op: str, x: tuple, w: tuple, **properties) -> ConvMatch | None:
+def conv_of(op: str, x: tuple, w: tuple, **properties) -> ConvParameters | None:
     """The match of the scope that a graph convolution lowers to."""
     b = GraphBuilder()
     value = b.op(op, b.input("x", x, f32), b.input("w", w, f32), **properties)
@@ -163,7 +163,7 @@ def test_a_convolution_with_everything() -> None:
     assert found is not None and not found.transposed
     assert (found.groups, found.channels_per_group, found.kernel) == (2, 3, (3, 2))
     assert (found.strides, found.dilations, found.pads) == ((2, 1), (1, 3), (1, 0))
-    assert found.weight_dims == ("f", "c", 0, 1)
+    assert found.filter_dims == ("f", "c", 0, 1)
 
 
 def test_depthwise_convolutions_have_one_channel_a_group() -> None:
@@ -186,7 +186,7 @@ def test_transposed_convolutions_match_with_their_guard(groups: int) -> None:
     )
     if groups == 1:
         assert found is not None and found.transposed
-        assert (found.strides, found.kernel, found.weight_dims) == (
+        assert (found.strides, found.kernel, found.filter_dims) == (
             (2, 1),
             (4, 3),
             ("c", "f", 0, 1),

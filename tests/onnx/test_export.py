@@ -69,7 +69,7 @@ def program_of(op: str, *shapes: Any, **properties: Any) -> Program:
 
 FLOAT = ("abs", "neg", "exp", "sqrt", "tanh", "erf", "floor", "ceil", "round", "sin", "cos", "tan",
          "asin", "acos", "atan", "sinh", "cosh", "asinh", "atanh", "relu", "sigmoid", "sign",
-         "is_nan", "leaky_relu", "elu", "hard_sigmoid", "clip")  # fmt: skip
+         "softplus", "is_nan", "leaky_relu", "elu", "hard_sigmoid", "clip")  # fmt: skip
 TWO = ("add", "sub", "mul", "div", "max", "min", "pow", "equal", "less", "less_equal", "greater",
        "greater_equal")  # fmt: skip
 WINDOW = {"strides": [2, 1], "pads": [1, 0, 1, 2], "dilations": [1, 2]}

@@ -11,7 +11,7 @@ from isoform.dialects.canonical_scope import collect, normal
 from isoform.dialects.canonical_types import ONE, Leaf, Read, Scope, leaf, scope
 from isoform.dialects.program import Program
 from isoform.passes.derivation.lift import leaves_of, program_of_scope
-from isoform.passes.derivation.price import Prices
+from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.partial.forms import corrected_forms
 from isoform.passes.partial.generate import Generator, Mutant, Options
@@ -34,7 +34,7 @@ def test_every_form_is_equal(root: Scope, depth: int, count: int) -> None:
     generator, found = partial_mutants(root, depth)
     seen: dict[str, int] = {}
     for mutant in found[:: max(1, len(found) // count)][:count]:
-        forms = corrected_forms([root], mutant, generator.same, mutant.masks, Prices())
+        forms = corrected_forms([root], mutant, generator.same, mutant.masks, ScopePrices())
         for form, (correction,) in forms.items():
             proof = Prover().prove(root, correction.result)
             assert proof.equal, (form, mutant.text)
@@ -44,7 +44,7 @@ def test_every_form_is_equal(root: Scope, depth: int, count: int) -> None:
 
 def test_a_fused_correction_is_one_product() -> None:
     generator, found = partial_mutants(SEAM)
-    forms = corrected_forms([SEAM], found[0], generator.same, found[0].masks, Prices())
+    forms = corrected_forms([SEAM], found[0], generator.same, found[0].masks, ScopePrices())
     (plain,), (fused,) = forms["plain"], forms["fused"]
     assert len(products(plain.result)) == 1 + len(plain.parts)
     assert len(products(fused.result)) == 1
@@ -55,7 +55,7 @@ def test_what_a_fused_mutant_has_in_the_mask_is_never_read() -> None:
     generator, found = partial_mutants(SEAM)
     poisoned = 0
     for mutant in found[:6]:
-        forms = corrected_forms([SEAM], mutant, generator.same, mutant.masks, Prices())
+        forms = corrected_forms([SEAM], mutant, generator.same, mutant.masks, ScopePrices())
         if "fused" not in forms:
             continue
         (correction,) = forms["fused"]

@@ -33,7 +33,11 @@ class Convolution:
     def scope(self) -> ScopeOp:
         """The scope that it lowers to, in the order of the graph dialect."""
         rank, b = len(self.x) - 2, GraphBuilder()
-        usual = {"strides": [1] * rank, "pads": [0] * (2 * rank), "dilations": [1] * rank}
+        usual: dict[str, Any] = {
+            "strides": [1] * rank,
+            "pads": [0] * (2 * rank),
+            "dilations": [1] * rank,
+        }
         if self.op == "conv_transpose":
             usual["output_padding"] = [0] * rank
         value = b.op(self.op, b.input("x", self.x), b.input("w", self.w), **usual | self.properties)

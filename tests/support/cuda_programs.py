@@ -8,12 +8,12 @@ import numpy as np
 
 from isoform.lowering.kernel_to_cuda.source import (
     Buffer,
-    Conv,
+    ConvCall,
     ConvTensor,
     CudaProgram,
     Gemm,
+    GemmOperand,
     Launch,
-    Matrix,
     Port,
 )
 from support.cuda_kernels import kernel
@@ -45,15 +45,15 @@ def two_layers() -> tuple[CudaProgram, np.ndarray, np.ndarray, np.ndarray]:
         Buffer("y", "float", 160, 8192, "output"),
     )
     first = Gemm(
-        a=Matrix(0, 0, 10, 30, 30, 300, False),
-        b=Matrix(1, 0, 30, 50, 50, 0, False),
-        c=Matrix(4, 0, 10, 50, 50, 500, False),
+        a=GemmOperand(0, 0, 10, 30, 30, 300, False),
+        b=GemmOperand(1, 0, 30, 50, 50, 0, False),
+        c=GemmOperand(4, 0, 10, 50, 50, 500, False),
         m=10, n=50, k=30, batch=2, ctype="float",
     )  # fmt: skip
     second = Gemm(
-        a=Matrix(5, 0, 20, 50, 50, 0, False),
-        b=Matrix(3, 0, 8, 50, 50, 0, True),
-        c=Matrix(6, 0, 20, 8, 8, 0, False),
+        a=GemmOperand(5, 0, 20, 50, 50, 0, False),
+        b=GemmOperand(3, 0, 8, 50, 50, 0, True),
+        c=GemmOperand(6, 0, 20, 8, 8, 0, False),
         m=20, n=8, k=50, batch=1, ctype="float",
     )  # fmt: skip
     program = CudaProgram(
@@ -79,12 +79,12 @@ def random_gemm(rng: np.random.Generator) -> tuple[Gemm, list[int]]:
         stride, offset = stored[1] + int(rng.integers(3)), int(rng.integers(5))
         apart = stored[0] * stride + int(rng.integers(3))
         apart = 0 if number < 2 and rng.integers(3) == 0 else apart
-        matrices.append(Matrix(number, offset, *stored, stride, apart, transposed))
+        matrices.append(GemmOperand(number, offset, *stored, stride, apart, transposed))
         sizes.append(offset + (batch - 1) * apart + stored[0] * stride)
     return Gemm(*matrices, m, n, k, batch, "float"), sizes
 
 
-def random_conv(rng: np.random.Generator, transposed: bool) -> Conv:
+def random_conv(rng: np.random.Generator, transposed: bool) -> ConvCall:
     """A small convolution with one to three spatial dims, groups, dilation, uneven pads."""
     rank, groups = int(rng.integers(1, 4)), int(rng.integers(1, 4))
     taps, strides, dilations, pads = (
@@ -106,14 +106,14 @@ def random_conv(rng: np.random.Generator, transposed: bool) -> Conv:
         return random_conv(rng, transposed)
     dims = (batch, groups * per_in, *size), filters, (batch, groups * per_out, *result)
     tensors = [ConvTensor(k, 0, d, _dense(d)) for k, d in enumerate(dims)]
-    return Conv(*tensors, pads, strides, dilations, groups, transposed, "float")
+    return ConvCall(*tensors, pads, strides, dilations, groups, transposed, "float")
 
 
 def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(np.prod(dims[k + 1 :], dtype=int)) for k in range(len(dims)))
 
 
-def convolved(step: Conv, data: Any, filter_: Any) -> Any:
+def convolved(step: ConvCall, data: Any, filter_: Any) -> Any:
     """The definition, one product after another."""
     out = np.zeros(step.out.dims)
     small = step.data.dims if step.transposed else step.out.dims

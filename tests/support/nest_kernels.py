@@ -22,7 +22,6 @@ from isoform.lowering.kernel_to_cpu.contraction import (
     Argument,
     lower_gemm,
     matrix_of,
-    operand_of,
 )
 from isoform.lowering.kernel_to_cpu.execute import room
 from isoform.lowering.kernel_to_cpu.isa import Isa
@@ -124,7 +123,7 @@ class OneKernel:
             return loops(self.op, isa), self._plain()
         assert isinstance(self.op, GemmOp)
         made = product(self.op, isa)
-        a, b = (operand_of(self.op, read.source) for read in (made.found.a, made.found.b))
+        a, b = (self.op.outer(read.source) for read in (made.found.a, made.found.b))
         packed = made.packing.pack(matrix_of(self.known[b], made.found))
         extras = [Argument(value) for value in made.extras]
         left = Argument(a, offset=made.found.a_offset)

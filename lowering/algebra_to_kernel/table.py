@@ -1,11 +1,7 @@
 """The iterator table: library kernels as data, and one engine that matches scopes modulo layout.
 
-A contraction is a sum of products of two reads. Its iterators fall into groups by where they occur,
-in the first operand, in the second, in the output:
-
-    batch  yes yes yes      m  yes no yes      n  no yes yes      k  yes yes no
-
-A library kernel says how many iterators it takes in each group and which pairs of groups may move
+A library kernel says how many iterators of a contraction it takes in each group
+(dialects/contraction.py) and which pairs of groups may move
 along one index together (a window, stride * x + dilation * r). Matches hold modulo layout: operands
 that the kernel cannot take where they are get a layout kernel, whose bytes are the distance of the
 match. Guards belong to the operand that has all their iterators; a scope with any other guard, or
@@ -18,20 +14,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 from ...dialects.canonical_types import Extents, Guard, Read, Scope
+from ...dialects.contraction import GROUPS, Contraction, Operand, with_guards
 from ...dialects.index import Index, flatten, is_chain, range_of, row_major_strides
-
-GROUPS = ("batch", "m", "n", "k")
-_MASKS = {
-    (True, True, True): "batch",
-    (True, False, True): "m",
-    (False, True, True): "n",
-    (True, True, False): "k",
-}
 
 
 @dataclass(frozen=True)
@@ -108,48 +97,11 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Contraction:
-    """A scope as two operands; `guards` go with each of them."""
+class ScopeContraction(Contraction[Read]):
+    """A canonical scope as a contraction, times `coefficient`."""
 
     scope: Scope
-    extents: Extents
-    sums: Extents
-    first: Read
-    second: Read
-    guards: tuple[tuple[Guard, ...], tuple[Guard, ...]]
     coefficient: Fraction
-
-    @property
-    def rank(self) -> int:
-        return len(self.scope.shape)
-
-    def swapped(self) -> Contraction:
-        """The operands the other way round."""
-        return Contraction(
-            self.scope,
-            self.extents,
-            self.sums,
-            self.second,
-            self.first,
-            (self.guards[1], self.guards[0]),
-            self.coefficient,
-        )
-
-    def groups(self) -> dict[str, list[int]] | None:
-        """The iterators of each group; None if one is in no group. Extents of 1 do not count."""
-        uses = [
-            iterators_of(read).union(*(g.index.iterators for g in guards))
-            for read, guards in zip((self.first, self.second), self.guards, strict=True)
-        ]
-        found: dict[str, list[int]] = {name: [] for name in GROUPS}
-        for k, n in enumerate(self.extents):
-            if n == 1:
-                continue
-            name = _MASKS.get((k in uses[0], k in uses[1], k < self.rank))
-            if name is None:
-                return None
-            found[name].append(k)
-        return found
 
 
 @dataclass(frozen=True)
@@ -163,7 +115,7 @@ class Match:
     """
 
     kernel: LibraryKernel
-    contraction: Contraction
+    contraction: ScopeContraction
     groups: dict[str, tuple[int, ...]]
     windows: tuple[Window, ...]
     direct: tuple[bool, bool]
@@ -196,8 +148,8 @@ class Match:
 
     def moved(self, place: int) -> int:
         """How often an operand is read: once, or once for each place of a batch it stays out of."""
-        read = (self.contraction.first, self.contraction.second)[place]
-        stays = self.batch is not None and self.batch not in iterators_of(read)
+        operand = self.contraction.operands[place]
+        stays = self.batch is not None and self.batch not in operand.iterators
         return self.contraction.extents[self.batch] if stays and self.batch is not None else 1
 
     @property
@@ -209,12 +161,7 @@ class Match:
 Way: TypeAlias = tuple[tuple[bool, bool], "int | None"]
 
 
-def iterators_of(read: Read) -> frozenset[int]:
-    """The iterators in the indices of a read."""
-    return frozenset[int]().union(*(e.iterators for e in read.index))
-
-
-def contraction_of(scope: Scope) -> Contraction | None:
+def contraction_of(scope: Scope) -> ScopeContraction | None:
     """The scope as a contraction, None if it is none."""
     if len(scope.expr.terms) != 1:
         return None
@@ -223,23 +170,12 @@ def contraction_of(scope: Scope) -> Contraction | None:
     guards = [f for f in term.factors if isinstance(f, Guard)]
     if len(reads) != 2 or len(reads) + len(guards) != len(term.factors):
         return None
-    parts: tuple[list[Guard], list[Guard]] = ([], [])
-    for guard in guards:
-        owner = next(
-            (p for p, r in enumerate(reads) if guard.index.iterators <= iterators_of(r)), None
-        )
-        if owner is None:
-            return None
-        parts[owner].append(guard)
-    return Contraction(
-        scope,
-        scope.shape + term.sums,
-        term.sums,
-        reads[0],
-        reads[1],
-        (tuple(parts[0]), tuple(parts[1])),
-        term.coefficient,
-    )
+    first, second = (Operand(read, read.index, read.source.shape) for read in reads)
+    parts = with_guards(first, second, guards)
+    if parts is None:
+        return None
+    rank, extents = len(scope.shape), scope.shape + term.sums
+    return ScopeContraction(extents, rank, *parts, scope, term.coefficient)
 
 
 def matches(scope: Scope, table: Sequence[LibraryKernel] = TABLE) -> list[Match]:
@@ -248,17 +184,18 @@ def matches(scope: Scope, table: Sequence[LibraryKernel] = TABLE) -> list[Match]
     if found is None:
         return []
     made: list[Match] = []
+    swapped = replace(found, first=found.second, second=found.first)
     for kernel in table:
-        sides = (found,) if kernel.window is None else (found, found.swapped())
+        sides = (found,) if kernel.window is None else (found, swapped)
         for side in sides:
             made += _matches(kernel, side)
     return made
 
 
-def _matches(kernel: LibraryKernel, found: Contraction) -> Iterator[Match]:
-    groups = found.groups()
-    if groups is None:
+def _matches(kernel: LibraryKernel, found: ScopeContraction) -> Iterator[Match]:
+    if found.loose:
         return
+    groups = found.groups
     for windows in _windows(kernel.window, found, groups):
         own = {k for w in windows for k in (w.outer, w.inner)}
         left = {name: tuple(k for k in its if k not in own) for name, its in groups.items()}
@@ -277,13 +214,13 @@ def _fits(count: int, bounds: tuple[int, int | None]) -> bool:
 
 
 def _windows(
-    rule: WindowRule | None, found: Contraction, groups: dict[str, list[int]]
+    rule: WindowRule | None, found: ScopeContraction, groups: dict[str, tuple[int, ...]]
 ) -> Iterator[tuple[Window, ...]]:
     """Every assignment of inner iterators to outer ones, none included where that is allowed."""
     if rule is None:
         yield ()
         return
-    if any(e.has_floor for e in (*found.first.index, *(g.index for g in found.guards[0]))):
+    if any(e.has_floor for e in (*found.first.index, *(g.index for g in found.first.guards))):
         return
     choices: list[list[Window | None]] = []
     for inner in groups[rule.inner]:
@@ -298,10 +235,10 @@ def _windows(
             yield tuple(sorted(windows, key=lambda w: w.outer))
 
 
-def _window(found: Contraction, outer: int, inner: int) -> Window | None:
+def _window(found: ScopeContraction, outer: int, inner: int) -> Window | None:
     """The window if both iterators' coefficient columns in the operand are proportional."""
     ratio: Fraction | None = None
-    for e in (*found.first.index, *(g.index for g in found.guards[0])):
+    for e in (*found.first.index, *(g.index for g in found.first.guards)):
         a, b = e.coefficient(outer), e.coefficient(inner)
         if a == 0 and b == 0:
             continue
@@ -316,18 +253,18 @@ def _window(found: Contraction, outer: int, inner: int) -> Window | None:
 
 def _dense(
     kernel: LibraryKernel,
-    found: Contraction,
+    found: ScopeContraction,
     groups: dict[str, tuple[int, ...]],
     windows: Sequence[Window],
 ) -> list[Way]:
     """Which operands are indexed by single iterators, windows and legal padding alone."""
-    first = not found.guards[0] and all(
+    first = not found.first.guards and all(
         _is_dense_row(e, size, found, windows, kernel.padding)
-        for e, size in zip(found.first.index, found.first.source.shape, strict=True)
+        for e, size in zip(found.first.index, found.first.shape, strict=True)
     )
-    second = not found.guards[1] and all(
+    second = not found.second.guards and all(
         _is_dense_row(e, size, found, (), False)
-        for e, size in zip(found.second.index, found.second.source.shape, strict=True)
+        for e, size in zip(found.second.index, found.second.shape, strict=True)
     )
     merged = all(len(its) <= 1 for its in groups.values())
     dims = {**groups, "window": tuple(w.outer for w in windows)}
@@ -336,14 +273,14 @@ def _dense(
     return [((first and ordered and merged and whole, second and merged), None)]
 
 
-def _ordered(read: Read, wanted: Sequence[int]) -> bool:
+def _ordered(read: Operand[Read], wanted: Sequence[int]) -> bool:
     """Whether the dims come in the order of these iterators."""
     places = [k for e in read.index for k in wanted if k in e.iterators]
     return places == [k for k in wanted if k in places]
 
 
 def _is_dense_row(
-    e: Index, size: int, found: Contraction, windows: Sequence[Window], padding: bool
+    e: Index, size: int, found: ScopeContraction, windows: Sequence[Window], padding: bool
 ) -> bool:
     if not e.terms:
         return e.constant == 0 and size == 1
@@ -374,7 +311,7 @@ class _View:
 
 def _strided(
     kernel: LibraryKernel,
-    found: Contraction,
+    found: ScopeContraction,
     groups: dict[str, tuple[int, ...]],
     windows: Sequence[Window],
 ) -> list[Way]:
@@ -391,7 +328,7 @@ def _strided(
     return ways
 
 
-def _in_place(found: Contraction, views: Sequence[_View | None]) -> tuple[bool, bool]:
+def _in_place(found: ScopeContraction, views: Sequence[_View | None]) -> tuple[bool, bool]:
     """Which operands stay: both only if they agree in the order of what they share."""
     a, b = views
     direct = [a is not None, b is not None]
@@ -400,18 +337,18 @@ def _in_place(found: Contraction, views: Sequence[_View | None]) -> tuple[bool, 
     return direct[0], direct[1]
 
 
-def _is_smaller(one: Read, other: Read) -> bool:
-    return math.prod(one.source.shape) <= math.prod(other.source.shape)
+def _is_smaller(one: Operand[Read], other: Operand[Read]) -> bool:
+    return math.prod(one.shape) <= math.prod(other.shape)
 
 
 def _side(
-    found: Contraction, place: int, groups: dict[str, tuple[int, ...]], line: str
+    found: ScopeContraction, place: int, groups: dict[str, tuple[int, ...]], line: str
 ) -> _View | None:
     """An operand as a view with one stride for its line (m or n), one for k, one for the batch."""
-    read = (found.first, found.second)[place]
-    if found.guards[place] or not _inside(read, found.extents):
+    operand = found.operands[place]
+    if operand.guards or not operand.stays_inside(found.extents):
         return None
-    flat = flatten(read.index, row_major_strides(read.source.shape))
+    flat = flatten(operand.index, row_major_strides(operand.shape))
     if flat.has_floor:
         return None
     orders: dict[str, tuple[int, ...]] = {}
@@ -442,7 +379,7 @@ def _chain(flat: Index, group: Sequence[int], extents: Extents) -> tuple[int, ..
 
 
 def _peeled(
-    found: Contraction, place: int, groups: dict[str, tuple[int, ...]], line: str
+    found: ScopeContraction, place: int, groups: dict[str, tuple[int, ...]], line: str
 ) -> tuple[_View | None, int | None]:
     """Move one iterator of the line to the batch, where the other operand has stride 0."""
     if len(groups[line]) < 2:
@@ -453,11 +390,3 @@ def _peeled(
         if view is not None:
             return _View({**view.orders, "batch": ()}, view.strides), k
     return None, None
-
-
-def _inside(read: Read, extents: Extents) -> bool:
-    for e, size in zip(read.index, read.source.shape, strict=True):
-        low, high = range_of(e, extents)
-        if low < 0 or high >= size:
-            return False
-    return True

@@ -1,0 +1,105 @@
+"""What contraction a scope is: a sum of products of two reads, perhaps under guards.
+
+    out[batch, m, n] = sum over k of first[batch, m, k] * second[batch, k, n]
+
+Iterators fall into groups by where they occur, in the first operand, in the second, in the output:
+
+    batch  yes yes yes      m  yes no yes      n  no yes yes      k  yes yes no
+
+A contraction in which places of the output and taps of a window move along one dim of an operand
+together is a convolution (convolution.py). Iterators of extent 1 move nothing and do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from .canonical_types import Guard
+from .index import Index, stays_inside
+
+Extents = tuple[int, ...]
+GROUPS = ("batch", "m", "n", "k")
+_MASKS = {
+    (True, True, True): "batch",
+    (True, False, True): "m",
+    (False, True, True): "n",
+    (True, True, False): "k",
+}
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Operand(Generic[R]):
+    """What is read, where, of what shape; `guards` go with it. `read` is the form it came in."""
+
+    read: R
+    index: tuple[Index, ...]
+    shape: Extents
+    guards: tuple[Guard, ...] = ()
+
+    @cached_property
+    def iterators(self) -> frozenset[int]:
+        """Those in the index."""
+        return frozenset[int]().union(*(e.iterators for e in self.index))
+
+    @cached_property
+    def uses(self) -> frozenset[int]:
+        """Those in the index and the guards."""
+        return self.iterators.union(*(g.index.iterators for g in self.guards))
+
+    def stays_inside(self, extents: Extents) -> bool:
+        """Whether it is never read beyond its shape."""
+        return stays_inside(self.index, self.shape, extents)
+
+
+@dataclass(frozen=True)
+class Contraction(Generic[R]):
+    """A sum over iterators `rank`, `rank` + 1 ... of first * second, for each of those before."""
+
+    extents: Extents
+    rank: int
+    first: Operand[R]
+    second: Operand[R]
+
+    @property
+    def operands(self) -> tuple[Operand[R], Operand[R]]:
+        return self.first, self.second
+
+    def swapped(self) -> Contraction[R]:
+        """The operands the other way round."""
+        return replace(self, first=self.second, second=self.first)
+
+    @cached_property
+    def loose(self) -> tuple[int, ...]:
+        """Iterators in no group: sums over one operand alone, traversals that move neither."""
+        return tuple(k for k, n in enumerate(self.extents) if n != 1 and self._mask(k) is None)
+
+    @cached_property
+    def groups(self) -> dict[str, tuple[int, ...]]:
+        """The iterators of each group, in order."""
+        found: dict[str, tuple[int, ...]] = dict.fromkeys(GROUPS, ())
+        for k, n in enumerate(self.extents):
+            name = self._mask(k)
+            if n != 1 and name is not None:
+                found[name] += (k,)
+        return found
+
+    def _mask(self, iterator: int) -> str | None:
+        first, second = (iterator in operand.uses for operand in self.operands)
+        return _MASKS.get((first, second, iterator < self.rank))
+
+
+def with_guards(
+    first: Operand[R], second: Operand[R], guards: Sequence[Guard]
+) -> tuple[Operand[R], Operand[R]] | None:
+    """Each guard with the operand that has all its iterators; None where one fits neither."""
+    parts = [first, second]
+    for guard in guards:
+        owner = next((p for p, o in enumerate(parts) if guard.index.iterators <= o.iterators), None)
+        if owner is None:
+            return None
+        parts[owner] = replace(parts[owner], guards=(*parts[owner].guards, guard))
+    return parts[0], parts[1]

@@ -1,0 +1,168 @@
+"""Weights of one program that are what the other computes from its own weights and literals.
+
+A tool that folds constants leaves numbers alone, be it of one sum or of half a network. Where they
+are a value of the other program that no input decides, in whatever layout, the weight stands for
+that value. How far apart they are is counted in units: the unit at a place is what changing each
+weight by up to a unit of its last place does there, or the last place of the number itself if that
+is more. Beyond `MOST_ULPS` of these, or beyond a part of the largest value, it is another constant.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects.arithmetic import Arithmetic
+from ...dialects.canonical_scope import Source
+from ...dialects.discrete import WeightsOnlyValues, discrete_constants
+from ...dialects.errors import UserError
+from ...dialects.graph import WeightOp
+from ...dialects.program import Program
+from ...dialects.types import Array, element_of, is_float, shape_of
+from ...dialects.weights_only import depends_on_weights_only, is_source
+from .relate import Digits, layout, places_of, through
+from .translate import Translator, whole
+from .verdict import MOST_ULPS
+
+# Nearness by which a value is chosen, relative to the largest: nothing further is recognised.
+_NEAR = 1e-5
+# Draws of changes to the weights.
+_DRAWS = 6
+_LEAST = 2
+
+
+@dataclass(frozen=True)
+class Near:
+    """A value that a weight is near: its numbers in the weight's shape, and which are another's."""
+
+    source: Source
+    numbers: Array
+    far: Array
+
+
+class ConstantValues:
+    """The float values of a program that weights and literals alone decide.
+
+    Args:
+        translator: for its ops; what stands for a weight is asked of it.
+    """
+
+    def __init__(self, program: Program, translator: Translator):
+        self.program = program
+        self.translator = translator
+        self.ops: list[Operation] = []
+        known: set[SSAValue] = set()
+        for op in program.main.body.block.ops:
+            absent = isinstance(op, WeightOp) and op.key not in program.weights
+            if not absent and (is_source(op) or depends_on_weights_only(op, known)):
+                known.update(op.results)
+                self.ops.append(op)
+        self.by_size: dict[object, list[SSAValue]] = {}
+        for result in (r for op in self.ops if not is_source(op) for r in op.results):
+            if is_float(element_of(result)):
+                key = math.prod(shape_of(result)), element_of(result)
+                self.by_size.setdefault(key, []).append(result)
+
+    @cached_property
+    def sources(self) -> Mapping[SSAValue, Source]:
+        """The values as sources."""
+        self.translator.ops(self.ops, discrete_constants(self.ops, self.program.weights))
+        return self.translator.values
+
+    @cached_property
+    def exact(self) -> WeightsOnlyValues:
+        """The values in exact arithmetic."""
+        return self._values(self.program.weights)
+
+    @cached_property
+    def moved(self) -> list[WeightsOnlyValues]:
+        """The same where each weight is changed by up to a unit of its last place."""
+        return [self._values(_Moved(self.program.weights, draw)) for draw in range(_DRAWS)]
+
+    def _values(self, weights: Mapping[str, Array]) -> WeightsOnlyValues:
+        made = WeightsOnlyValues(weights, Arithmetic.EXACT)
+        made.update(discrete_constants(self.ops, self.program.weights))
+        return made
+
+    def find(self, array: Array, like: Source) -> tuple[Source, float] | None:
+        """The value that a weight is, in the weight's shape, and how many units they are apart.
+
+        Args:
+            like: a source of the weight's shape and element type.
+        """
+        for value, digits, apart in self._near(array, like, _NEAR):
+            most = float(apart.max()) if np.isfinite(apart).all() else math.inf
+            if most <= MOST_ULPS:
+                return through(self.sources[value], digits, whole(like)), most
+        return None
+
+    def nearest(self, array: Array, like: Source, near: float) -> Near | None:
+        """The first value that is near a weight, and where it is not but for rounding.
+
+        Args:
+            near: relative to the largest number.
+        """
+        for value, digits, apart in self._near(array, like, near):
+            laid = self.exact[value].reshape(-1)[places_of(digits)].reshape(array.shape)
+            far = ~(apart <= MOST_ULPS)
+            return Near(self.sources[value], laid, far.reshape(array.shape))
+        return None
+
+    def _near(
+        self, array: Array, like: Source, near: float
+    ) -> Iterator[tuple[SSAValue, Digits, Array]]:
+        """Values near a weight, how they lie in it, and how many units each number is apart."""
+        among = self.by_size.get((array.size, like.element), [])
+        if not among or array.size < _LEAST or not np.isfinite(array).all():
+            return
+        wanted = array.astype(np.float64)
+        for value in among:
+            try:
+                exact = self.exact[value]
+                digits = layout(wanted, exact, near) if np.isfinite(exact).all() else None
+                if digits is not None:
+                    yield value, digits, self._apart(array, value, places_of(digits))
+            except UserError:  # an op that cannot be evaluated
+                continue
+
+    def _apart(self, array: Array, value: SSAValue, order: Array) -> Array:
+        """How far each number of a weight is from a value read in an order, in units."""
+        exact = self.exact[value].reshape(-1)[order]
+        found = array.reshape(-1)
+        wrong = np.abs(found.astype(np.float64) - exact)
+        if not wrong.any():
+            return wrong
+        unit = np.spacing(np.abs(found)).astype(np.float64)
+        for moved in self.moved:
+            unit = np.maximum(unit, np.abs(moved[value].reshape(-1)[order] - exact))
+        with np.errstate(all="ignore"):
+            return wrong / unit
+
+
+class _Moved(dict[str, Array]):
+    """Weights whose floats are changed by up to a unit of their last place."""
+
+    def __init__(self, weights: Mapping[str, Array], draw: int):
+        super().__init__()
+        self.weights = weights
+        self.draw = draw
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.weights
+
+    def __missing__(self, name: str) -> Array:
+        array = self.weights[name]
+        if array.dtype.kind in "iub":
+            return array
+        rng = np.random.default_rng((self.draw, zlib.crc32(name.encode())))
+        unit = np.spacing(np.abs(array)).astype(np.float64)
+        return array.astype(np.float64) + rng.uniform(-1.0, 1.0, array.shape) * unit
+
+
+__all__ = ["ConstantValues"]

@@ -1,0 +1,199 @@
+"""Two programs with their rounded constants out of the way, so that small differences show.
+
+Where constants were folded elsewhere, a fault may be smaller than what rounding them does to the
+outputs. So the values of both programs are matched once more, for no proof: values that are near
+one another count as the same, and what their constants are is read off. A weight within
+`MOST_ULPS` of what the other program computes there is replaced by it, in float64. Programs whose
+constants were only rounded then agree to the last places of float64; what remains is the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ...dialects.canonical_scope import Apply, Read, Source
+from ...dialects.graph import WeightOp
+from ...dialects.program import Program, where
+from ...dialects.types import Array, to_numpy
+from ...dialects.weights import Weights as Store
+from .constants import Data, Group, Whence, coefficients, distances
+from .field import sources_of
+from .match import Matcher
+from .prove import Proof
+from .recognised import ConstantValues
+from .verdict import MOST_ULPS
+from .witness import Foreign, unit_part
+
+# Values this near, relative to the largest, count as the same: a fault moves what comes after it.
+_NEAR = 2.0**-7
+# Units of its own last place by which a weight is replaced at most.
+_MOST_OWN = 8 * MOST_ULPS
+_SAME = 1e-12
+
+
+@dataclass
+class Tier(Matcher):
+    """Match values for what their constants are. What it matches is no evidence of anything.
+
+    Attributes:
+        tied: by token of a weight, the numbers that the other program has in its place.
+        explained: tokens of weights whose numbers are as the other program has them, but for
+            rounding; or of which the other's that are not are known.
+        doubtful: by token of a weight, which of its numbers are not.
+        begins: the first op of the second program with coefficients that are too far apart.
+    """
+
+    tied: dict[str, Array] = field(default_factory=dict[str, Array])
+    explained: set[str] = field(default_factory=set[str])
+    doubtful: dict[str, Array] = field(default_factory=dict[str, Array])
+    begins: str = ""
+    beyond: bool = False
+
+    def merge(self, source: Source, op: Operation) -> Source:
+        """As a matcher does; told where the first number is that rounding does not explain."""
+        self.beyond = False
+        found = super().merge(source, op)
+        if self.beyond and not self.begins:
+            self.begins = where(op)
+        return found
+
+    def left(self, mine: Mapping[str, str], theirs: Mapping[str, str]) -> Foreign:
+        """The weights that rounding does not explain, of the second program, else of the first.
+
+        Args:
+            mine, theirs: of each program the weights that the other has not, with their tokens.
+        """
+        assert self.constants is not None
+        found: dict[str, Array | None] = {}
+        for name, token in (*mine.items(), *theirs.items()):
+            if (doubtful := self.doubtful.get(token)) is not None:
+                found[name] = doubtful * unit_part(self.constants[token]())
+        unknown = [
+            {n for n, token in tokens.items() if token not in self.explained}
+            for tokens in (theirs, mine)
+        ]
+        return found | dict.fromkeys(unknown[0] or unknown[1])
+
+    @property
+    def tolerance(self) -> float:
+        return _NEAR
+
+    def compare(self, a: Source, b: Source) -> Proof:
+        """As if two values were proved equal that are one, or near and of one form."""
+        cut = self._common(a, b, frozenset(self.matched))
+        return self._prove(a, b, cut)
+
+    def _prove(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
+        assert self.constants is not None
+        if a is b:
+            return Proof(True, "structural")
+        if self.leaves_of(a) == self.leaves_of(b):
+            return self.prover.prove(a, b, cut)
+        groups = coefficients(self.prover, a, b, cut, self.constants)
+        if groups is None or not all(side for g, _ in groups for side in g.parts):
+            return super()._prove(a, b, cut)
+        for group, _ in groups:
+            self._tie(group, to_numpy(a.element), self.constants)
+        return Proof(True, "near")
+
+    def _tie(self, group: Group, dtype: np.dtype[Any], data: Data) -> None:
+        """Note what a group's constants are, if those of one side are a weight; else they stay."""
+        for mine, other in ((0, 1), (1, 0)):
+            only = group.whence[mine][0] if len(group.whence[mine]) == 1 else None
+            plain = None if only is None else _plain(only)
+            if only is None or plain is None or plain[0].token not in data:
+                continue
+            (source, axes), token = plain, plain[0].token
+            total = sum(group.parts[other][1:], start=group.parts[other][0])
+            laid = _laid(only, source, axes, total / float(only.coefficient))
+            with np.errstate(all="ignore"):
+                far = _laid(only, source, axes, ~(distances(group, dtype) <= MOST_ULPS))
+            self._note_tie(token, data[token](), laid, far)
+            self.beyond = self.beyond or bool(far.any())
+            self.explained |= {
+                s.token
+                for side in group.whence
+                for made in side
+                for f in made.factors
+                for s in sources_of_factor(f)
+                if s.token in data
+            }
+            return
+
+    def recognise(self, leaf: Source, values: ConstantValues) -> None:
+        """Tie a weight to what the other program computes from its own, if it is near that."""
+        assert self.constants is not None
+        array = self.constants[leaf.token]()
+        found = values.nearest(array, leaf, _NEAR)
+        if found is not None:
+            self._note_tie(leaf.token, array, found.numbers, found.far)
+            self.explained |= {leaf.token, *self.leaves_of(found.source)}
+
+    def _note_tie(self, token: str, array: Array, laid: Array, far: Array) -> None:
+        """One weight, what it is to the other program, and where it is not."""
+        unit = np.spacing(np.abs(array)).astype(np.float64)
+        with np.errstate(all="ignore"):
+            far = far | ~(np.abs(array.astype(np.float64) - laid) <= _MOST_OWN * unit)
+            known = self.tied.get(token)
+            if known is not None:  # read twice, as two constants that are near
+                far = far | ~(np.abs(known - laid) <= _SAME * np.abs(laid))
+        doubtful = far | self.doubtful.get(token, False)
+        self.tied[token] = np.where(doubtful, array, laid if known is None else known)
+        if doubtful.any():
+            self.doubtful[token] = doubtful
+
+
+def sources_of_factor(f: object) -> list[Source]:
+    """What a factor reads."""
+    if isinstance(f, Read):
+        return [f.source]
+    return [s for a in f.args for s in sources_of(a)] if isinstance(f, Apply) else []
+
+
+def _plain(made: Whence) -> tuple[Source, list[int | None]] | None:
+    """The weight that a coefficient is, and for each of its dims the axis of the coefficient."""
+    only = made.factors[0] if len(made.factors) == 1 else None
+    if not isinstance(only, Read) or only.outside != 0.0:
+        return None
+    axes: list[int | None] = []
+    for e, size in zip(only.index, only.source.shape, strict=True):
+        k = e.terms[0][0] if e.constant == 0 and len(e.terms) == 1 and e.terms[0][1] == 1 else None
+        if size == 1 and not e.terms:
+            axes.append(None)
+        elif isinstance(k, int) and k in made.axes and made.wide[k] == size:
+            axes.append(made.axes.index(k))
+        else:
+            return None
+    used = [axis for axis in axes if axis is not None]
+    return (only.source, axes) if len(set(used)) == len(used) else None
+
+
+def _laid(made: Whence, source: Source, axes: Sequence[int | None], total: Array) -> Array:
+    """What belongs to a coefficient in the layout of the weight that it is."""
+    total = np.broadcast_to(total, np.broadcast_shapes(total.shape, (1,) * len(made.axes)))
+    kept = [axis for axis in axes if axis is not None]
+    other = tuple(axis for axis in range(total.ndim) if axis not in kept)
+    order = [sorted(kept).index(axis) for axis in kept]
+    found = total.max(axis=other).transpose(order)  # of what is not one number, the largest
+    places = [slice(None) if axis is not None else None for axis in axes]
+    return np.broadcast_to(found[tuple(places)], source.shape)
+
+
+def replaced(program: Program, tied: Mapping[str, Array], tokens: Mapping[str, str]) -> Program:
+    """A program with the numbers of some weights replaced.
+
+    Args:
+        tokens: by weight, the token of its source.
+    """
+    names = {op.key for op in program.main.body.block.ops if isinstance(op, WeightOp)}
+    changed = {n: tied[tokens[n]] for n in sorted(names & tokens.keys()) if tokens[n] in tied}
+    kept = {n: (lambda n=n: program.weights[n]) for n in program.weights if n not in changed}
+    return Program(program.module, Store({**kept, **changed}), program.source)
+
+
+__all__ = ["Tier", "replaced"]

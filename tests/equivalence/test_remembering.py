@@ -1,0 +1,74 @@
+"""Runs that do nothing twice give what runs that do give, bit for bit."""
+
+import numpy as np
+import pytest
+from support.families import FAMILIES, program
+
+from isoform.dialects.arithmetic import Arithmetic
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.program import Program
+from isoform.dialects.reference import run
+from isoform.passes.equivalence import witness
+from isoform.passes.equivalence.remembering import Remembering
+
+
+def bits(arrays: dict[str, np.ndarray]) -> list[bytes]:
+    return [np.ascontiguousarray(array).tobytes() for array in arrays.values()]
+
+
+def uses(p: Program) -> list[int]:
+    block = p.main.body.block
+    values = [*block.args, *(result for op in block.ops for result in op.results)]
+    return [len(list(value.uses)) for value in values]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("arithmetic", [Arithmetic.EXACT, Arithmetic.REAL, Arithmetic.COMPUTED])
+def test_runs_are_the_same(name: str, arithmetic: Arithmetic) -> None:
+    p, remembering = program(name), Remembering()
+    inputs = witness.inputs_of(p, 0, 1.0)
+    plain, before = bits(run(p, inputs, arithmetic)), uses(p)
+    couple = witness.Couple(p, p.clone(), list(range(len(p.output_names))))
+    for _ in range(2):
+        assert bits(run(p, inputs, arithmetic, None, remembering)) == plain
+        assert bits(run(p, inputs, arithmetic, couple.known("a"), remembering)) == plain
+        assert bits(run(couple.b, inputs, arithmetic, couple.known("b"), remembering)) == plain
+    remembering.drop()
+    assert uses(p) == before
+
+
+def one(axis: int, negative: bool = False) -> Program:
+    b = GraphBuilder()
+    x = b.input("x", (3, 3))
+    zero = b.constant(np.full((3, 3), -0.0 if negative else 0.0, np.float32))
+    b.output("y", b.softmax(b.div(x, b.add(zero, zero)), axis=axis))
+    return b.build()
+
+
+def evaluated(first: Program, second: Program, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many ops of the second are evaluated after the first was."""
+    counts = [0]
+    plain = Remembering.compute
+
+    def counted(self: Remembering, *args: object) -> object:
+        counts[0] += 1
+        return plain(self, *args)  # pyright: ignore
+
+    monkeypatch.setattr(Remembering, "compute", counted)
+    remembering, x = Remembering(), {"x": np.ones((3, 3))}
+    run(first, x, evaluate=remembering)
+    before = counts[0]
+    run(second, dict(x), evaluate=remembering)
+    remembering.drop()
+    return counts[0] - before
+
+
+def test_what_both_have_iscompute_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert evaluated(one(1), one(1), monkeypatch) == 0
+
+
+def test_another_property_or_another_sign_of_zero_is_another_op(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert evaluated(one(1), one(0), monkeypatch) == 1
+    assert evaluated(one(1), one(1, negative=True), monkeypatch) >= 3
