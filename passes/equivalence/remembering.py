@@ -85,8 +85,8 @@ class Remembering:
             return known[1]
         found = array
         if array.size <= _MOST_COMPARED:
-            plain = np.ascontiguousarray(array)
-            key = plain.shape, plain.dtype.str, zlib.crc32(plain.reshape(-1).view(np.uint8).data)
+            plain = np.ascontiguousarray(array).reshape(-1)  # which makes a scalar a row of one
+            key = array.shape, array.dtype.str, zlib.crc32(plain.view(np.uint8).data)
             found = self.contents.setdefault(key, array)
             if found is not array and not _same_bits(found, plain):
                 found = array

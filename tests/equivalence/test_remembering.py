@@ -72,3 +72,15 @@ def test_another_property_or_another_sign_of_zero_is_another_op(
 ) -> None:
     assert evaluated(one(1), one(0), monkeypatch) == 1
     assert evaluated(one(1), one(1, negative=True), monkeypatch) >= 3
+
+
+def test_a_number_is_no_row_of_one() -> None:
+    """Both hold the same bits; what reads them expects its own rank."""
+    b = GraphBuilder()
+    x = b.input("x", (2, 2))
+    number, row = (b.constant(np.full(shape, 0.5, np.float32)) for shape in ((), (1,)))
+    y = b.mul(x, b.broadcast(number, shape=[2, 2], dims=[]))
+    b.output("y", b.add(y, b.broadcast(row, shape=[2, 2], dims=[1])))
+    remembering, given = Remembering(), {"x": np.ones((2, 2))}
+    assert run(b.build(), given, evaluate=remembering)["y"].tolist() == [[1.0, 1.0]] * 2
+    remembering.drop()
