@@ -30,7 +30,7 @@ from ..dialects.types import element_of, is_float, shape_of
 from .graph_to_onnx_nodes import NodeWriter
 from .graph_to_onnx_operands import reshaped, small, write_small
 from .graph_to_onnx_ops import WRITERS
-from .onnx_to_graph.node import Node
+from .onnx_to_graph.node import OnnxNode
 from .onnx_to_graph.table import TABLE
 from .onnx_to_graph.values import OnnxValue
 
@@ -226,7 +226,7 @@ def _patterns(element: Attribute) -> dict[str, list[_Pattern]]:
         build = GraphBuilder()
         inputs = tuple(build.input(f"x{k}", (2,), element) for k in range(known.operands))
         values = [OnnxValue.of_ssa(f"x{k}", x) for k, x in enumerate(inputs)]
-        node = Node(known.node(), known.opset, values, build, lambda name: name)
+        node = OnnxNode(known.node(), known.opset, values, build, lambda name: name)
         (result,) = TABLE[known.op_type](node)
         assert isinstance(result.owner, GraphOp)
         build.output("y", result)

@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from ..passes.substitution.conditions import evaluate, holds, names_in
-from ..passes.substitution.instances import Bindings, Sampler, first_instances, outcome, shapes_of
+from ..passes.substitution.instances import (
+    Bindings,
+    InstanceSampler,
+    first_instances,
+    outcome,
+    shapes_of,
+)
 from ..passes.substitution.prove.by_z3 import DEFINED, STEPS, properties, proved_by_z3
 from ..passes.substitution.prove.facts import FACTS
 from ..passes.substitution.prove.formulas import attributes_of
@@ -63,7 +69,7 @@ def _instances(rule: Rule, count: int, seed: int) -> Iterator[Bindings]:
     """Instances of the left side; conditions are looked at later."""
     rng = np.random.default_rng(seed)
     for _, base in zip(range(_BASES), first_instances(rule), strict=False):
-        sampler = Sampler(rule, base, rng)
+        sampler = InstanceSampler(rule, base, rng)
         yield base
         for _ in range(count // _BASES):
             yield sampler.draw()

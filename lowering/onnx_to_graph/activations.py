@@ -11,27 +11,27 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_float, shape_of
 from .elementwise import Converter
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
 
-def softsign(node: Node) -> list[SSAValue]:
+def softsign(node: OnnxNode) -> list[SSAValue]:
     """x / (1 + |x|)."""
     build, x = node.build, node[0]
     return [build.div(x, build.add(build.abs(x), node.literal(1.0, x)))]
 
 
-def mish(node: Node) -> list[SSAValue]:
+def mish(node: OnnxNode) -> list[SSAValue]:
     """x * tanh(softplus(x))."""
     return [node.build.mul(node[0], node.build.tanh(node.build.softplus(node[0])))]
 
 
-def hard_swish(node: Node) -> list[SSAValue]:
+def hard_swish(node: OnnxNode) -> list[SSAValue]:
     """x * max(0, min(1, x / 6 + 1 / 2))."""
     return [node.build.mul(node[0], node.build.hard_sigmoid(node[0], alpha=1 / 6, beta=0.5))]
 
 
-def selu(node: Node) -> list[SSAValue]:
+def selu(node: OnnxNode) -> list[SSAValue]:
     """gamma * elu(x, alpha)."""
     alpha = node.float("alpha", 1.67326319217681884765625)
     gamma = node.float("gamma", 1.05070102214813232421875)
@@ -39,7 +39,7 @@ def selu(node: Node) -> list[SSAValue]:
     return [node.build.mul(y, node.literal(gamma, y))]
 
 
-def celu(node: Node) -> list[SSAValue]:
+def celu(node: OnnxNode) -> list[SSAValue]:
     """alpha * elu(x / alpha), for alpha > 0."""
     alpha, build, x = node.float("alpha", 1.0), node.build, node[0]
     if alpha <= 0:
@@ -47,14 +47,14 @@ def celu(node: Node) -> list[SSAValue]:
     return [build.mul(build.elu(build.mul(x, node.literal(1 / alpha, x))), node.literal(alpha, x))]
 
 
-def swish(node: Node) -> list[SSAValue]:
+def swish(node: OnnxNode) -> list[SSAValue]:
     """x * sigmoid(alpha * x)."""
     build, x, alpha = node.build, node[0], node.float("alpha", 1.0)
     inner = x if alpha == 1.0 else build.mul(x, node.literal(alpha, x))
     return [build.mul(x, build.sigmoid(inner))]
 
 
-def gelu(node: Node) -> list[SSAValue]:
+def gelu(node: OnnxNode) -> list[SSAValue]:
     """x / 2 * (1 + erf(x / sqrt 2)), or its tanh approximation."""
     build, x = node.build, node[0]
     kind = node.string("approximate", "none")
@@ -69,14 +69,14 @@ def gelu(node: Node) -> list[SSAValue]:
     return [build.mul(half, build.add(inner, node.literal(1.0, x)))]
 
 
-def thresholded_relu(node: Node) -> list[SSAValue]:
+def thresholded_relu(node: OnnxNode) -> list[SSAValue]:
     """x above alpha, 0 elsewhere."""
     build, x = node.build, node[0]
     above = build.greater(x, node.literal(node.float("alpha", 1.0), x))
     return [build.where(above, x, node.literal(0.0, x))]
 
 
-def shrink(node: Node) -> list[SSAValue]:
+def shrink(node: OnnxNode) -> list[SSAValue]:
     """x + bias below -lambd, x - bias above lambd, 0 between; integers through f64, then cut."""
     build, element = node.build, element_of(node[0])
     x = node[0] if is_float(element) else node.cast(node[0], f64)
@@ -89,7 +89,7 @@ def shrink(node: Node) -> list[SSAValue]:
     return [node.cast(found, element)]
 
 
-def coerced(node: Node, default: int) -> tuple[SSAValue, int]:
+def coerced(node: OnnxNode, default: int) -> tuple[SSAValue, int]:
     """The operand and the axis of a softmax: before opset 13 flattened to a matrix at `axis`."""
     x, rank = node[0], len(shape_of(node[0]))
     if node.version >= 13:
@@ -107,14 +107,14 @@ def coerced(node: Node, default: int) -> tuple[SSAValue, int]:
 def softmax(op: str) -> Converter:
     """Softmax and LogSoftmax of every opset."""
 
-    def convert(node: Node) -> list[SSAValue]:
+    def convert(node: OnnxNode) -> list[SSAValue]:
         x, axis = coerced(node, 1)
         return [node.reshape(node.build.op(op, x, axis=axis), shape_of(node[0]))]
 
     return convert
 
 
-def hardmax(node: Node) -> list[SSAValue]:
+def hardmax(node: OnnxNode) -> list[SSAValue]:
     """1 at the first maximum along the axis, 0 elsewhere."""
     x, axis = coerced(node, 1)
     shape, build = shape_of(x), node.build

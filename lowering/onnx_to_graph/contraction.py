@@ -10,16 +10,16 @@ from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_float, is_signed_int, shape_of
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
 
-def matmul(node: Node) -> list[SSAValue]:
+def matmul(node: OnnxNode) -> list[SSAValue]:
     """MatMul of any ranks."""
     return [product(node, node[0], node[1])]
 
 
-def product(node: Node, a: SSAValue, b: SSAValue) -> SSAValue:
+def product(node: OnnxNode, a: SSAValue, b: SSAValue) -> SSAValue:
     """numpy's matmul: vectors at either side, batch dims broadcast."""
     left, right = shape_of(a), shape_of(b)
     if not left or not right:
@@ -39,13 +39,13 @@ def product(node: Node, a: SSAValue, b: SSAValue) -> SSAValue:
     return node.reshape(y, shape)
 
 
-def matmul_integer(node: Node) -> list[SSAValue]:
+def matmul_integer(node: OnnxNode) -> list[SSAValue]:
     """Signed operands with constant or missing zero points, in 32-bit integers."""
     a, b = (_shifted(node, k, k + 2) for k in range(2))
     return [product(node, a, b)]
 
 
-def _shifted(node: Node, k: int, zero_point: int) -> SSAValue:
+def _shifted(node: OnnxNode, k: int, zero_point: int) -> SSAValue:
     x = node[k]
     if not is_signed_int(element_of(x)):
         raise NotNative
@@ -58,7 +58,7 @@ def _shifted(node: Node, k: int, zero_point: int) -> SSAValue:
     return node.build.sub(wide, node.build.expand(zero, shape_of(wide)))
 
 
-def gemm(node: Node) -> list[SSAValue]:
+def gemm(node: OnnxNode) -> list[SSAValue]:
     """alpha * A' * B' + beta * C, C broadcast to the result."""
     a, b = node[0], node[1]
     if len(shape_of(a)) != 2 or len(shape_of(b)) != 2:
@@ -72,7 +72,7 @@ def gemm(node: Node) -> list[SSAValue]:
     return [node.build.add(y, node.build.expand(c, shape_of(y)))]
 
 
-def _scaled(node: Node, x: SSAValue, factor: float) -> SSAValue:
+def _scaled(node: OnnxNode, x: SSAValue, factor: float) -> SSAValue:
     if factor == 1.0:
         return x
     if not is_float(element_of(x)):
@@ -84,7 +84,7 @@ def _scaled(node: Node, x: SSAValue, factor: float) -> SSAValue:
 
 
 def window_pads(
-    node: Node, size: list[int], kernel: list[int], strides: list[int], dilations: list[int]
+    node: OnnxNode, size: list[int], kernel: list[int], strides: list[int], dilations: list[int]
 ) -> list[int]:
     """Pads, begins then ends, from `pads` or `auto_pad`."""
     spatial, mode = len(size), node.string("auto_pad", "NOTSET")
@@ -116,7 +116,7 @@ def split_pads(total: list[int], mode: str) -> list[int]:
     return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
 
 
-def _window(node: Node) -> tuple[list[int], list[int], list[int], list[int]]:
+def _window(node: OnnxNode) -> tuple[list[int], list[int], list[int], list[int]]:
     """Spatial size, kernel, strides and dilations of a convolution."""
     x, w = node.shape(0), node.shape(1)
     spatial = len(x) - 2
@@ -129,7 +129,7 @@ def _window(node: Node) -> tuple[list[int], list[int], list[int], list[int]]:
     return list(x[2:]), kernel, node.ints("strides", ones), node.ints("dilations", ones)
 
 
-def conv(node: Node) -> list[SSAValue]:
+def conv(node: OnnxNode) -> list[SSAValue]:
     """Convolution with explicit or automatic pads."""
     size, kernel, strides, dilations = _window(node)
     pads = window_pads(node, size, kernel, strides, dilations)
@@ -144,7 +144,7 @@ def conv(node: Node) -> list[SSAValue]:
     ]
 
 
-def conv_integer(node: Node) -> list[SSAValue]:
+def conv_integer(node: OnnxNode) -> list[SSAValue]:
     """Signed operands: subtract the zero points, then convolve 32-bit integers."""
     size, kernel, strides, dilations = _window(node)
     pads = window_pads(node, size, kernel, strides, dilations)
@@ -153,13 +153,13 @@ def conv_integer(node: Node) -> list[SSAValue]:
     return [node.build.conv(x, w, strides=strides, pads=pads, dilations=dilations, groups=groups)]
 
 
-def _shifted_per_channel(node: Node) -> SSAValue:
+def _shifted_per_channel(node: OnnxNode) -> SSAValue:
     if node.has(3) and math.prod(node.shape(3)) != 1:
         raise NotNative
     return _shifted(node, 1, 3)
 
 
-def conv_transpose(node: Node) -> list[SSAValue]:
+def conv_transpose(node: OnnxNode) -> list[SSAValue]:
     """Transposed convolution, with pads that give the output shape asked for."""
     size, kernel, strides, dilations = _window(node)
     spatial = len(size)
@@ -180,7 +180,9 @@ def conv_transpose(node: Node) -> list[SSAValue]:
     ]
 
 
-def _transposed_pads(node: Node, size: list[int], strides: list[int], full: list[int]) -> list[int]:
+def _transposed_pads(
+    node: OnnxNode, size: list[int], strides: list[int], full: list[int]
+) -> list[int]:
     """Pads that give `output_shape`, or size * stride for SAME; negative ones extend."""
     mode = node.string("auto_pad", "NOTSET")
     spatial = len(size)

@@ -16,7 +16,7 @@ from ...dialects.errors import UserError
 from ...dialects.opaque import outer_names
 from ...dialects.types import element_of, shape_of
 from . import undecided
-from .node import Node
+from .node import OnnxNode
 from .sequences import sequence_map
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import OnnxValue
@@ -26,7 +26,9 @@ MAX_ITERATIONS = 4096
 MAX_UNROLLED = 20_000
 
 
-def branch(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
+def branch(
+    importer: Importing, node: OnnxNode, env: Env, scope: CallContext
+) -> list[OnnxValue | None]:
     """`If` with a constant condition takes its branch; else both are computed, or it is opaque."""
     if math.prod(node.shape(0)) != 1:
         raise UserError("the condition is no single boolean", found=list(node.shape(0)))
@@ -39,7 +41,9 @@ def branch(importer: Importing, node: Node, env: Env, scope: CallContext) -> lis
     return list(results)
 
 
-def loop(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
+def loop(
+    importer: Importing, node: OnnxNode, env: Env, scope: CallContext
+) -> list[OnnxValue | None]:
     """Unroll `Loop` where count and conditions are constants, else keep it as an opaque node."""
     count = node.known(0) if node.has(0) else None
     going = node.known(1) if node.has(1) else np.asarray(True)
@@ -88,13 +92,15 @@ def _endless(iterations: int) -> UserError:
     return UserError(f"it has no count, and has not ended after {iterations} iterations")
 
 
-def _key(node: Node, body: onnx.GraphProto, env: Env) -> tuple[bytes, tuple[bool, ...]]:
+def _key(node: OnnxNode, body: onnx.GraphProto, env: Env) -> tuple[bytes, tuple[bool, ...]]:
     """A loop and what is known of its operands: one that data decide is not tried again."""
     values = [*node.inputs, *(env.get(name) for name in outer_names(node.proto))]
     return body.SerializeToString(), tuple(v is not None and v.is_known for v in values)
 
 
-def scan(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
+def scan(
+    importer: Importing, node: OnnxNode, env: Env, scope: CallContext
+) -> list[OnnxValue | None]:
     """Unroll `Scan`: its count is a static dim."""
     if node.version < 9:
         raise UserError("Scan of opset 8 is not supported", hint="export with opset 9 or later")
@@ -139,7 +145,7 @@ def scan(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[
     return [*carried, *_stacked(node, rows, out_axes)]
 
 
-def _row(node: Node, x: object, axis: int, position: int) -> OnnxValue:
+def _row(node: OnnxNode, x: object, axis: int, position: int) -> OnnxValue:
     """x[.., position, ..] as a value."""
     from xdsl.ir import SSAValue
 
@@ -152,7 +158,7 @@ def _row(node: Node, x: object, axis: int, position: int) -> OnnxValue:
 
 
 def _stacked(
-    node: Node, rows: Sequence[Sequence[OnnxValue]], axes: Sequence[int]
+    node: OnnxNode, rows: Sequence[Sequence[OnnxValue]], axes: Sequence[int]
 ) -> list[OnnxValue]:
     """Scan outputs: the values of all iterations along a new axis."""
     found: list[OnnxValue] = []
@@ -167,7 +173,7 @@ def _stacked(
     return found
 
 
-Control = Callable[[Importing, Node, Env, CallContext], "list[OnnxValue | None]"]
+Control = Callable[[Importing, OnnxNode, Env, CallContext], "list[OnnxValue | None]"]
 CONTROL: dict[str, Control] = {
     "If": branch,
     "Loop": loop,

@@ -10,11 +10,11 @@ from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.types import shape_of
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
 
-def einsum(node: Node) -> list[SSAValue]:
+def einsum(node: OnnxNode) -> list[SSAValue]:
     """Any equation without diagonals: sums, transposes and batched products."""
     terms, result = _parse(node)
     values = node.operands()
@@ -32,7 +32,7 @@ def einsum(node: Node) -> list[SSAValue]:
     return [node.reshape(value, [sizes[c] for c in result])]
 
 
-def _parse(node: Node) -> tuple[list[str], str]:
+def _parse(node: OnnxNode) -> tuple[list[str], str]:
     """Labels of each operand and of the result; `...` becomes Greek letters."""
     equation = node.string("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -81,7 +81,7 @@ def _sizes(terms: Sequence[str], values: Sequence[SSAValue]) -> dict[str, int]:
     return sizes
 
 
-def _summed(node: Node, x: SSAValue, labels: str, keep: Iterable[str]) -> tuple[SSAValue, str]:
+def _summed(node: OnnxNode, x: SSAValue, labels: str, keep: Iterable[str]) -> tuple[SSAValue, str]:
     axes = [k for k, c in enumerate(labels) if c not in keep]
     if not axes:
         return x, labels
@@ -90,7 +90,7 @@ def _summed(node: Node, x: SSAValue, labels: str, keep: Iterable[str]) -> tuple[
 
 
 def _pair(
-    node: Node,
+    node: OnnxNode,
     a: SSAValue,
     left: str,
     b: SSAValue,

@@ -21,10 +21,10 @@ from ...dialects.types import (
     shape_of,
 )
 from .elements import element_of_number
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
-Converter: TypeAlias = Callable[[Node], list[SSAValue]]
+Converter: TypeAlias = Callable[[OnnxNode], list[SSAValue]]
 
 
 def unary(op: str) -> Converter:
@@ -35,7 +35,7 @@ def unary(op: str) -> Converter:
 def with_floats(op: str, **defaults: float) -> Converter:
     """A unary graph op whose float attributes have ONNX's names and these defaults."""
 
-    def convert(node: Node) -> list[SSAValue]:
+    def convert(node: OnnxNode) -> list[SSAValue]:
         given: dict[str, Any] = {n: node.float(n, value) for n, value in defaults.items()}
         return [node.build.op(op, node[0], **given)]
 
@@ -45,13 +45,13 @@ def with_floats(op: str, **defaults: float) -> Converter:
 def binary(op: str) -> Converter:
     """The graph op of the same meaning, on operands broadcast together."""
 
-    def convert(node: Node) -> list[SSAValue]:
+    def convert(node: OnnxNode) -> list[SSAValue]:
         return [node.build.op(op, *operands(node))]
 
     return convert
 
 
-def operands(node: Node) -> list[SSAValue]:
+def operands(node: OnnxNode) -> list[SSAValue]:
     """Both operands in their common shape; opset 6 broadcasts only on request, from `axis` on."""
     a, b = node[0], node[1]
     if node.version >= 7 or not node.flag("broadcast"):
@@ -67,7 +67,7 @@ def operands(node: Node) -> list[SSAValue]:
 def variadic(op: str) -> Converter:
     """Fold a binary op over any number of operands."""
 
-    def convert(node: Node) -> list[SSAValue]:
+    def convert(node: OnnxNode) -> list[SSAValue]:
         values = node.operands()
         if not values:
             raise UserError("at least one operand is needed")
@@ -76,18 +76,18 @@ def variadic(op: str) -> Converter:
     return convert
 
 
-def mean(node: Node) -> list[SSAValue]:
+def mean(node: OnnxNode) -> list[SSAValue]:
     """The mean of any number of operands."""
     (total,) = variadic("add")(node)
     return [node.build.mul(total, node.literal(1.0 / len(node), total))]
 
 
-def identity(node: Node) -> list[SSAValue]:
+def identity(node: OnnxNode) -> list[SSAValue]:
     """The operand itself: no op."""
     return [node[0]]
 
 
-def dropout(node: Node) -> list[SSAValue]:
+def dropout(node: OnnxNode) -> list[SSAValue]:
     """The inference form; a training mode that is not constantly false stays opaque."""
     if node.version < 7 and not node.flag("is_test") and "is_test" in node.attributes:
         raise NotNative
@@ -101,7 +101,7 @@ def dropout(node: Node) -> list[SSAValue]:
     return [node[0], node.build.expand(node.scalar(True, element), shape_of(node[0]))]
 
 
-def mod(node: Node) -> list[SSAValue]:
+def mod(node: OnnxNode) -> list[SSAValue]:
     """The sign of the divisor (fmod=0) or of the dividend (fmod=1); integers only."""
     a, b = operands(node)
     if not is_signed_int(element_of(a)):
@@ -116,7 +116,7 @@ def mod(node: Node) -> list[SSAValue]:
     return [build.where(wrong, build.add(rest, b), rest)]
 
 
-def power(node: Node) -> list[SSAValue]:
+def power(node: OnnxNode) -> list[SSAValue]:
     """Base and exponent may differ in type; the result has the base's."""
     base, exponent = node[0], node[1]
     element = element_of(base)
@@ -129,7 +129,7 @@ def power(node: Node) -> list[SSAValue]:
     return [node.cast(node.build.pow(a, b), element)]
 
 
-def equal(node: Node) -> list[SSAValue]:
+def equal(node: OnnxNode) -> list[SSAValue]:
     """Equality; of booleans as not-xor."""
     a, b = operands(node)
     if is_bool(element_of(a)):
@@ -137,12 +137,12 @@ def equal(node: Node) -> list[SSAValue]:
     return [node.build.equal(a, b)]
 
 
-def where(node: Node) -> list[SSAValue]:
+def where(node: OnnxNode) -> list[SSAValue]:
     """Condition and both operands broadcast together."""
     return [node.build.where(*node.together(node[0], node[1], node[2]))]
 
 
-def cast(node: Node) -> list[SSAValue]:
+def cast(node: OnnxNode) -> list[SSAValue]:
     """Saturation and the exotic types are not modelled: unsigned ones stay opaque."""
     if "to" not in node.attributes:
         raise UserError("attribute 'to' is missing")
@@ -153,7 +153,7 @@ def cast(node: Node) -> list[SSAValue]:
     return [node.cast(node[0], target)]
 
 
-def cast_like(node: Node) -> list[SSAValue]:
+def cast_like(node: OnnxNode) -> list[SSAValue]:
     """Cast to the type of the second operand, whose data do not matter."""
     source, target = node.value(0).element, node.value(1).element
     if (
@@ -165,7 +165,7 @@ def cast_like(node: Node) -> list[SSAValue]:
     return [node.cast(node[0], target)]
 
 
-def is_inf(node: Node) -> list[SSAValue]:
+def is_inf(node: OnnxNode) -> list[SSAValue]:
     """Equal to either infinity, or to one of them."""
     build, x = node.build, node[0]
     positive, negative = node.flag("detect_positive", True), node.flag("detect_negative", True)
@@ -179,7 +179,7 @@ def is_inf(node: Node) -> list[SSAValue]:
     return [reduce(build.or_, found)]
 
 
-def clip(node: Node) -> list[SSAValue]:
+def clip(node: OnnxNode) -> list[SSAValue]:
     """Literal bounds where they are constants, else min and max ops.
 
     A bound that is not given is the lowest or greatest finite number, as ONNX has it: infinities
@@ -204,7 +204,7 @@ def clip(node: Node) -> list[SSAValue]:
     return [x]
 
 
-def prelu(node: Node) -> list[SSAValue]:
+def prelu(node: OnnxNode) -> list[SSAValue]:
     """x where x >= 0, slope * x elsewhere; the slope broadcasts (opset 6: per channel)."""
     x, slope = node[0], node[1]
     if len(shape_of(slope)) == 1 and len(shape_of(x)) > 2 and node.version < 7:
@@ -214,7 +214,7 @@ def prelu(node: Node) -> list[SSAValue]:
     return [node.build.where(negative, node.build.mul(slope, x), x)]
 
 
-def bitwise_not(node: Node) -> list[SSAValue]:
+def bitwise_not(node: OnnxNode) -> list[SSAValue]:
     """-x - 1 in two's complement."""
     x = node[0]
     if not is_signed_int(element_of(x)):

@@ -19,11 +19,11 @@ from ...dialects.index_range import check_node, ints_of
 from ...dialects.opaque import operators
 from ...dialects.types import Array, is_float
 from .elements import element_of_number, is_supported, reader, tensor_shape
-from .node import Node
+from .node import OnnxNode
 from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, OnnxValue
 
 # Ops whose results may be much larger than their operands, with their size from known operands.
-_GROWING: dict[str, Callable[[Node], float]] = {
+_GROWING: dict[str, Callable[[OnnxNode], float]] = {
     "Expand": lambda n: math.prod(
         np.broadcast_shapes(n.shape(0), tuple(n.constant_ints(1, "shape")))
     ),
@@ -59,7 +59,7 @@ _FOLDED = frozenset(
 _SHAPED_BY_DATA = frozenset({"Compress", "NonZero", "Unique"})
 
 
-def fold(node: Node, domain: str) -> list[OnnxValue] | None:
+def fold(node: OnnxNode, domain: str) -> list[OnnxValue] | None:
     """The node's results as data, None where they are not known or too large."""
     if domain != "":
         return None
@@ -76,14 +76,14 @@ def fold(node: Node, domain: str) -> list[OnnxValue] | None:
     return _evaluate(node)
 
 
-def _has_graphs_or_old_broadcast(node: Node) -> bool:
+def _has_graphs_or_old_broadcast(node: OnnxNode) -> bool:
     return "broadcast" in node.attributes or any(
         a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS)
         for a in node.attributes.values()
     )
 
 
-def _too_large(node: Node) -> bool:
+def _too_large(node: OnnxNode) -> bool:
     estimate = _GROWING.get(node.op_type)
     if estimate is None:
         return False
@@ -97,7 +97,7 @@ def _too_large(node: Node) -> bool:
     return size > (KNOWN_FLOATS if element is None or is_float(element) else KNOWN_INTEGERS)
 
 
-def range_size(node: Node) -> float:
+def range_size(node: OnnxNode) -> float:
     """Number of elements of a Range of known bounds. Raises UserError for a step of zero."""
     start, limit, delta = (float(node.constant_number(k, "a bound")) for k in range(3))
     if delta == 0 or not math.isfinite(start + limit + delta):
@@ -105,7 +105,7 @@ def range_size(node: Node) -> float:
     return max(0.0, (limit - start) / delta)
 
 
-def _evaluate(node: Node) -> list[OnnxValue] | None:
+def _evaluate(node: OnnxNode) -> list[OnnxValue] | None:
     arrays = [None if v is None else v.array() for v in node.inputs]
     results = run_reference(node, arrays)
     if results is None:
@@ -118,7 +118,7 @@ def _evaluate(node: Node) -> list[OnnxValue] | None:
     return found
 
 
-def run_reference(node: Node, arrays: Sequence[Array | None]) -> Sequence[Any] | None:
+def run_reference(node: OnnxNode, arrays: Sequence[Array | None]) -> Sequence[Any] | None:
     """Results by the kernel for the op, None where it has none.
 
     Raises:
@@ -150,7 +150,7 @@ _RUN: dict[str, Any] = {
 # --- ops that are data by themselves ---
 
 
-def _shape(node: Node) -> list[OnnxValue]:
+def _shape(node: OnnxNode) -> list[OnnxValue]:
     """The operand's static shape, whatever its data."""
     shape = node.shape(0)
     return [
@@ -160,7 +160,7 @@ def _shape(node: Node) -> list[OnnxValue]:
     ]
 
 
-def _shape_range(node: Node, rank: int) -> slice:
+def _shape_range(node: OnnxNode, rank: int) -> slice:
     def clamp(k: int) -> int:
         return min(max(k + rank if k < 0 else k, 0), rank)
 
@@ -168,13 +168,13 @@ def _shape_range(node: Node, rank: int) -> slice:
     return slice(start, max(start, clamp(node.int("end", rank))))
 
 
-def _size(node: Node) -> list[OnnxValue]:
+def _size(node: OnnxNode) -> list[OnnxValue]:
     return [
         OnnxValue.of_array(node.proto.output[0], np.asarray(math.prod(node.shape(0)), np.int64))
     ]
 
 
-def _constant(node: Node) -> list[OnnxValue]:
+def _constant(node: OnnxNode) -> list[OnnxValue]:
     """The literal of a Constant node, by whichever attribute holds it."""
     name = node.proto.output[0]
     if len(node.attributes) != 1:
@@ -205,7 +205,7 @@ def _literal(proto: onnx.TensorProto, name: str, where: str) -> OnnxValue:
     return OnnxValue(name, shape, element, load=load, weight=math.prod(shape) > LITERAL)
 
 
-def _constant_of_shape(node: Node) -> list[OnnxValue] | None:
+def _constant_of_shape(node: OnnxNode) -> list[OnnxValue] | None:
     """One number everywhere: a weight if it holds floats, so that its data can be replaced."""
     if not node.value(0).is_known:
         raise NotConstant(node.value(0).name, "the shape", node.where)
@@ -230,7 +230,7 @@ def _constant_of_shape(node: Node) -> list[OnnxValue] | None:
     ]
 
 
-_SPECIAL: dict[str, Callable[[Node], list[OnnxValue] | None]] = {
+_SPECIAL: dict[str, Callable[[OnnxNode], list[OnnxValue] | None]] = {
     "Constant": _constant,
     "ConstantOfShape": _constant_of_shape,
     "Shape": _shape,

@@ -12,7 +12,7 @@ from ...dialects.errors import UserError, did_you_mean
 from .elements import number_of_element, type_name
 from .fused import DOMAIN as FUSED
 from .loading import OLDEST, domain_of, in_order, needed, opsets_of
-from .node import Node
+from .node import OnnxNode
 from .subgraphs import CallContext, Env, Importing
 from .values import OnnxValue
 
@@ -36,7 +36,7 @@ def local_functions(model: onnx.ModelProto) -> dict[str, FunctionProto]:
     return found
 
 
-def require_schema(node: Node, domain: str) -> None:
+def require_schema(node: OnnxNode, domain: str) -> None:
     """Check that onnx knows the op and that it has a possible number of operands.
 
     Raises:
@@ -68,7 +68,7 @@ def require_schema(node: Node, domain: str) -> None:
         )
 
 
-def allows(node: Node) -> bool:
+def allows(node: OnnxNode) -> bool:
     """Whether the op of the main domain may have operands of these types."""
     schema = onnx.defs.get_schema(node.op_type, node.version, "")
     allowed = {c.type_param_str: set(c.allowed_type_strs) for c in schema.type_constraints}
@@ -96,7 +96,7 @@ def _range(low: int, high: int) -> str:
     return f"at least {low}" if high >= 1 << 30 else f"{low} to {high}"
 
 
-def _unknown(node: Node, domain: str) -> UserError:
+def _unknown(node: OnnxNode, domain: str) -> UserError:
     place = f"domain '{domain}'" if domain else "the ONNX domain"
     message = f"onnx knows no op '{node.op_type}' in {place}, opset {node.version}"
     if domain == "" and onnx.defs.has(node.op_type, ""):
@@ -114,7 +114,7 @@ def _unknown(node: Node, domain: str) -> UserError:
     return UserError(message, hint=hint)
 
 
-def schema_body(node: Node, domain: str) -> FunctionProto | None:
+def schema_body(node: OnnxNode, domain: str) -> FunctionProto | None:
     """The body ONNX defines this use of the op by, None where it defines none."""
     schema: Any = onnx.defs.get_schema(node.op_type, node.version, domain)
     versions = sorted(schema.all_function_opset_versions)
@@ -147,7 +147,7 @@ def _type(value: OnnxValue | None) -> bytes:
 
 
 def call(
-    importer: Importing, body: FunctionProto, node: Node, scope: CallContext
+    importer: Importing, body: FunctionProto, node: OnnxNode, scope: CallContext
 ) -> list[OnnxValue | None]:
     """Run a function's body on a node's operands.
 
@@ -178,13 +178,13 @@ def call(
     return [_result(env, name, node) if outer else None for outer, name in wanted]
 
 
-def _result(env: Env, name: str, node: Node) -> OnnxValue | None:
+def _result(env: Env, name: str, node: OnnxNode) -> OnnxValue | None:
     if name not in env:
         raise UserError(f"the function does not define its output '{name}'", where=node.where)
     return env[name]
 
 
-def _actual_attributes(body: FunctionProto, node: Node) -> dict[str, AttributeProto]:
+def _actual_attributes(body: FunctionProto, node: OnnxNode) -> dict[str, AttributeProto]:
     """Attributes the body may refer to: those given, else the function's defaults."""
     found = {a.name: a for a in body.attribute_proto}
     schema_defaults: Mapping[str, AttributeProto] = {}

@@ -16,10 +16,10 @@ from onnx import AttributeProto, FunctionProto
 from ...dialects.errors import UserError
 from .fused_attention import attention, embed_layer_normalization
 from .fused_body import ACTIVATIONS, DOMAIN, FusedBody
-from .node import Node
+from .node import OnnxNode
 
 
-def _fused_conv(node: Node) -> FunctionProto:
+def _fused_conv(node: OnnxNode) -> FunctionProto:
     """activation(Conv(x, w, bias) + z)."""
     body = FusedBody(node)
     y = body.add("Conv", body.operand(0), body.operand(1), body.operand(2))
@@ -31,7 +31,7 @@ def _fused_conv(node: Node) -> FunctionProto:
     return body.function(body.activate(y, node.string("activation", "Relu"), parameters))
 
 
-def _fused_gemm(node: Node) -> FunctionProto:
+def _fused_gemm(node: OnnxNode) -> FunctionProto:
     """activation(Gemm(a, b, c))."""
     body = FusedBody(node)
     y = body.add("Gemm", *(body.operand(k) for k in range(len(node.inputs))))
@@ -42,7 +42,7 @@ def _fused_gemm(node: Node) -> FunctionProto:
     return body.function(body.activate(y, name, [a.f for a in given if a is not None]))
 
 
-def _fused_matmul(node: Node) -> FunctionProto:
+def _fused_matmul(node: OnnxNode) -> FunctionProto:
     """alpha * matmul of the operands, each with its dims moved as asked.
 
     A batch is moved where it stands after the rows: [m, b.., k] is [b.., m, k]; a transpose then
@@ -64,10 +64,10 @@ def _fused_matmul(node: Node) -> FunctionProto:
     return body.function(body.add("Mul", y, body.number(node.float("alpha", 1.0), y)))
 
 
-def _gelu(approximate: str) -> Callable[[Node], FunctionProto]:
+def _gelu(approximate: str) -> Callable[[OnnxNode], FunctionProto]:
     """Gelu of the first operand, or of its sum with the second."""
 
-    def make(node: Node) -> FunctionProto:
+    def make(node: OnnxNode) -> FunctionProto:
         body = FusedBody(node)
         x = body.add("Add", "x0", "x1") if node.has(1) else "x0"
         return body.function(body.add("Gelu", x, approximate=approximate))
@@ -75,14 +75,14 @@ def _gelu(approximate: str) -> Callable[[Node], FunctionProto]:
     return make
 
 
-def _quick_gelu(node: Node) -> FunctionProto:
+def _quick_gelu(node: OnnxNode) -> FunctionProto:
     """x * sigmoid(alpha * x)."""
     body = FusedBody(node)
     scaled = body.add("Mul", "x0", body.number(node.float("alpha", 1.702), "x0"))
     return body.function(body.add("Mul", "x0", body.add("Sigmoid", scaled)))
 
 
-def _skip_layer_normalization(node: Node) -> FunctionProto:
+def _skip_layer_normalization(node: OnnxNode) -> FunctionProto:
     """LayerNormalization(x + skip + bias, gamma, beta); the sum is the fourth result."""
     body = FusedBody(node)
     if node.wants(1) or node.wants(2):
@@ -105,7 +105,7 @@ def _root_mean_square(body: FusedBody, x: str, scale: str, axis: int) -> str:
     return body.add("Mul", body.add("Div", x, body.add("Sqrt", shifted)), scale)
 
 
-def _simplified_layer_normalization(node: Node) -> FunctionProto:
+def _simplified_layer_normalization(node: OnnxNode) -> FunctionProto:
     """LayerNormalization without mean and bias."""
     body = FusedBody(node)
     if node.wants(1):
@@ -113,7 +113,7 @@ def _simplified_layer_normalization(node: Node) -> FunctionProto:
     return body.function(_root_mean_square(body, "x0", "x1", node.int("axis", -1)))
 
 
-def _skip_simplified_layer_normalization(node: Node) -> FunctionProto:
+def _skip_simplified_layer_normalization(node: OnnxNode) -> FunctionProto:
     """SimplifiedLayerNormalization(x + skip + bias, gamma); the sum is the fourth result."""
     body = FusedBody(node)
     if node.wants(1) or node.wants(2):
@@ -125,7 +125,7 @@ def _skip_simplified_layer_normalization(node: Node) -> FunctionProto:
     return body.function(y, y, y, total)
 
 
-_FUSED: dict[str, Callable[[Node], FunctionProto]] = {
+_FUSED: dict[str, Callable[[OnnxNode], FunctionProto]] = {
     "Attention": attention,
     "BiasGelu": _gelu("none"),
     "EmbedLayerNormalization": embed_layer_normalization,
@@ -143,7 +143,7 @@ _FUSED: dict[str, Callable[[Node], FunctionProto]] = {
 _PLAIN = frozenset({"SimplifiedLayerNormalization"})
 
 
-def fused_body(node: Node, domain: str) -> FunctionProto | None:
+def fused_body(node: OnnxNode, domain: str) -> FunctionProto | None:
     """What this use of a fused op computes; None where it is none that is known.
 
     Raises:

@@ -11,12 +11,12 @@ from onnx import FunctionProto, TensorProto
 
 from ...dialects.errors import UserError
 from .fused_body import FusedBody
-from .node import Node
+from .node import OnnxNode
 
 _MASK = -10000.0  # what a masked score gets, unless told
 
 
-def attention(node: Node) -> FunctionProto:
+def attention(node: OnnxNode) -> FunctionProto:
     """Attention(x, weights of q, k and v side by side, bias, mask): heads of one sequence.
 
     The mask is [batch, length] (1 where a token is read); a past and other masks are refused.
@@ -83,7 +83,7 @@ def _scalar(value: float) -> TensorProto:
     return helper.make_tensor("", TensorProto.FLOAT, [1], [value])
 
 
-def embed_layer_normalization(node: Node) -> FunctionProto:
+def embed_layer_normalization(node: OnnxNode) -> FunctionProto:
     """LayerNormalization of the embeddings of words, places and segments; their sum is third."""
     if node.has(7) or node.wants(1):
         raise UserError("a mask is not supported", where=node.where)

@@ -8,7 +8,7 @@ from typing import Any
 from onnx import FunctionProto, NodeProto, TensorProto, helper
 
 from ...dialects.errors import UserError, did_you_mean
-from .node import Node
+from .node import OnnxNode
 
 DOMAIN = "com.microsoft"
 OPSET = 20  # of the bodies: the first with Gelu
@@ -27,7 +27,7 @@ ACTIVATIONS: dict[str, tuple[str, ...]] = {
 class FusedBody:
     """The nodes of one body; operands beyond those given are named ''."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: OnnxNode) -> None:
         self.node = node
         self.nodes: list[NodeProto] = []
 

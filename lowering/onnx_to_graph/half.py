@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from ...dialects.types import element_of, is_float, is_half
 from .elements import element_of_number, number_of_element
 from .loading import domain_of
-from .node import Node
+from .node import OnnxNode
 from .values import OnnxValue
 
 # Graph ops that round nothing, so that they are no steps.
@@ -33,27 +33,27 @@ _MOVING = frozenset(
 _CASTS = frozenset({"Cast", "CastLike"})
 
 
-def has_half(node: Node) -> bool:
+def has_half(node: OnnxNode) -> bool:
     """Whether an operand that is computed with holds half floats."""
     if node.op_type in _CASTS:
         return False
     return any(v is not None and v.element is not None and is_half(v.element) for v in node.inputs)
 
 
-def takes_steps(node: Node, made: Sequence[str]) -> bool:
+def takes_steps(node: OnnxNode, made: Sequence[str]) -> bool:
     """Whether the graph ops that a node became round more than once, or mix widths of floats."""
     floats = {v.element for v in node.inputs if v is not None and v.element and is_float(v.element)}
     working = [name for name in made if name not in _MOVING]
     return len(working) > 1 or (len(working) == 1 and len(floats) > 1)
 
 
-def widened(node: Node) -> Node:
+def widened(node: OnnxNode) -> OnnxNode:
     """The node on float32 in place of half floats."""
     inputs = [_widened(node, k) for k in range(len(node.inputs))]
-    return Node(node.proto, node.version, inputs, node.build, node.fresh)
+    return OnnxNode(node.proto, node.version, inputs, node.build, node.fresh)
 
 
-def _widened(node: Node, k: int) -> OnnxValue | None:
+def _widened(node: OnnxNode, k: int) -> OnnxValue | None:
     value = node.inputs[k]
     if value is None or value.element is None or not is_half(value.element):
         return value
@@ -62,13 +62,13 @@ def _widened(node: Node, k: int) -> OnnxValue | None:
     return OnnxValue.of_ssa(value.name, node.cast(node[k], f32))
 
 
-def narrowed(node: Node, k: int, value: SSAValue) -> SSAValue:
+def narrowed(node: OnnxNode, k: int, value: SSAValue) -> SSAValue:
     """Result `k` of the widened node in the type that the node's has."""
     element = _half_result(node, k)
     return value if element is None or element_of(value) != f32 else node.cast(value, element)
 
 
-def _half_result(node: Node, k: int) -> Attribute | None:
+def _half_result(node: OnnxNode, k: int) -> Attribute | None:
     """The half type of a result that has the type of a half operand, None for any other."""
     given = [v.element if v is not None else None for v in node.inputs]
     domain = domain_of(node.proto.domain)
@@ -83,7 +83,7 @@ def _half_result(node: Node, k: int) -> Attribute | None:
     return _inferred(node, k, schema)
 
 
-def _inferred(node: Node, k: int, schema: onnx.defs.OpSchema) -> Attribute | None:
+def _inferred(node: OnnxNode, k: int, schema: onnx.defs.OpSchema) -> Attribute | None:
     """The half type that ONNX infers where no operand has the result's type (a state not given)."""
     given = zip(node.proto.input, node.inputs, strict=False)
     types = {

@@ -26,7 +26,7 @@ from .defaults import deciding, overridable, tell
 from .elements import element_of_number, reader, tensor_shape
 from .fused import fused_body
 from .loading import OnnxModel, domain_of, in_order, load_model, needed
-from .node import Node, describe
+from .node import OnnxNode, describe
 from .origin import read_origin
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
@@ -216,7 +216,7 @@ class Importer:
                 where=describe(proto),
                 hint="add one to its opset_import",
             )
-        node = Node(
+        node = OnnxNode(
             proto, scope.opsets.get(domain, 1), self._operands(proto, env), self.build, self.fresh
         )
         try:
@@ -247,7 +247,7 @@ class Importer:
                 raise UserError(f"it has no output '{name}'", where=describe(proto))
 
     def _results(
-        self, node: Node, domain: str, env: Env, scope: CallContext
+        self, node: OnnxNode, domain: str, env: Env, scope: CallContext
     ) -> Sequence[OnnxValue | None]:
         """The node's results, by the first way that fits."""
         called = self.functions.get(functions.key(node.proto))
@@ -273,7 +273,7 @@ class Importer:
         self.record(node, "opaque", (OpaqueOp.name,))
         return self.named(node, values)
 
-    def _convert(self, node: Node) -> list[OnnxValue] | None:
+    def _convert(self, node: OnnxNode) -> list[OnnxValue] | None:
         """By the node's converter; None (and nothing built) where it has none that fits."""
         converter = TABLE.get(node.op_type)
         if converter is None or not _types_fit(node):
@@ -304,7 +304,7 @@ class Importer:
         return self.named(node, results)
 
     def _expand(
-        self, node: Node, domain: str, scope: CallContext
+        self, node: OnnxNode, domain: str, scope: CallContext
     ) -> Sequence[OnnxValue | None] | None:
         """By the op's function body; None (and nothing built) where it has none that works."""
         if functions.schema_body(node, domain) is None or functions.key(node.proto) in scope.calls:
@@ -345,7 +345,7 @@ class Importer:
         return False
 
     def _call(
-        self, node: Node, make: Callable[[Node], FunctionProto | None], scope: CallContext
+        self, node: OnnxNode, make: Callable[[OnnxNode], FunctionProto | None], scope: CallContext
     ) -> Sequence[OnnxValue | None]:
         """The body that defines an op, on the operands; on half floats in float32."""
         wide = half.widened(node) if half.has_half(node) else node
@@ -356,14 +356,16 @@ class Importer:
             return results
         return [value and self._narrowed(node, k, value) for k, value in enumerate(results)]
 
-    def _narrowed(self, node: Node, k: int, value: OnnxValue) -> OnnxValue:
+    def _narrowed(self, node: OnnxNode, k: int, value: OnnxValue) -> OnnxValue:
         """Result `k` of a widened node in the type that the node's has."""
         if value.element != f32:
             return value
         ssa = half.narrowed(node, k, value.ssa(self.build, self.fresh, node.where))
         return OnnxValue.of_ssa(value.name, ssa)
 
-    def record(self, node: Node, kind: str, ops: tuple[str, ...] = (), reason: str = "") -> None:
+    def record(
+        self, node: OnnxNode, kind: str, ops: tuple[str, ...] = (), reason: str = ""
+    ) -> None:
         """Note what became of a node, for `isoform check`."""
         self.outcomes.append(
             NodeOutcome(
@@ -371,7 +373,7 @@ class Importer:
             )
         )
 
-    def named(self, node: Node, results: Sequence[SSAValue]) -> list[OnnxValue]:
+    def named(self, node: OnnxNode, results: Sequence[SSAValue]) -> list[OnnxValue]:
         values: list[OnnxValue] = []
         for name, ssa in zip(node.proto.output, results, strict=False):
             if name and ssa.name_hint is None:
@@ -401,7 +403,7 @@ class Importer:
             op = before
 
 
-def _types_fit(node: Node) -> bool:
+def _types_fit(node: OnnxNode) -> bool:
     """Whether no operand is unsigned, or the op only moves data."""
     if node.op_type in ANY_TYPE:
         return True

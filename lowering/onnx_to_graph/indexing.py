@@ -11,12 +11,12 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.index_range import check_range
 from ...dialects.types import element_of, is_signed_int, shape_of
-from .node import Node
+from .node import OnnxNode
 from .shaping import MAX_CONSTANT, sliced, taken
 from .values import NotConstant, NotNative
 
 
-def gather(node: Node) -> list[SSAValue]:
+def gather(node: OnnxNode) -> list[SSAValue]:
     """At constant positions a slice where one does, else graph.gather."""
     x, shape = node[0], node.shape(0)
     axis = node.axis(node.int("axis", 0), len(shape))
@@ -31,7 +31,7 @@ def gather(node: Node) -> list[SSAValue]:
     return [node.build.gather(x, _positions(node, 1), axis=axis)]
 
 
-def _positions(node: Node, k: int) -> SSAValue:
+def _positions(node: OnnxNode, k: int) -> SSAValue:
     """Operand `k` as i32 or i64 positions."""
     value = node[k]
     if element_of(value) in (i32, i64):
@@ -41,7 +41,7 @@ def _positions(node: Node, k: int) -> SSAValue:
     return node.cast(value, i64)
 
 
-def _from_end(node: Node, indices: SSAValue, size: SSAValue) -> SSAValue:
+def _from_end(node: OnnxNode, indices: SSAValue, size: SSAValue) -> SSAValue:
     """Negative indices count from the end; `size` broadcasts to them."""
     build = node.build
     size = build.expand(size, shape_of(indices))
@@ -49,7 +49,7 @@ def _from_end(node: Node, indices: SSAValue, size: SSAValue) -> SSAValue:
     return build.where(negative, build.add(indices, size), indices)
 
 
-def _steps(node: Node, indices: SSAValue, size: int, stride: int) -> SSAValue:
+def _steps(node: OnnxNode, indices: SSAValue, size: int, stride: int) -> SSAValue:
     """How far the elements at these indices are from the first: index times stride.
 
     Read from a table by graph.gather, which counts negative ones from the end and raises for one
@@ -59,7 +59,7 @@ def _steps(node: Node, indices: SSAValue, size: int, stride: int) -> SSAValue:
     return node.build.gather(node.data(table, f"steps{size}x{stride}"), indices, axis=0)
 
 
-def gather_elements(node: Node) -> list[SSAValue]:
+def gather_elements(node: OnnxNode) -> list[SSAValue]:
     """Gather from the flat operand at row-major positions made from the indices."""
     x, indices, build = node[0], _positions(node, 1), node.build
     shape, out = shape_of(x), shape_of(indices)
@@ -78,7 +78,7 @@ def gather_elements(node: Node) -> list[SSAValue]:
     return [build.gather(node.reshape(x, [math.prod(shape)]), flat, axis=0)]
 
 
-def gather_nd(node: Node) -> list[SSAValue]:
+def gather_nd(node: OnnxNode) -> list[SSAValue]:
     """Gather rows of the operand, its indexed dims flattened to one."""
     x, indices, build = node[0], _positions(node, 1), node.build
     shape, places, batch = shape_of(x), shape_of(indices), node.int("batch_dims", 0)
@@ -107,7 +107,7 @@ def gather_nd(node: Node) -> list[SSAValue]:
     return [build.gather(node.reshape(x, [rows, *rest]), flat, axis=0)]
 
 
-def reverse_sequence(node: Node) -> list[SSAValue]:
+def reverse_sequence(node: OnnxNode) -> list[SSAValue]:
     """With constant lengths: a gather from the flat operand at constant positions."""
     lengths = node.known(1)
     if lengths is None:
@@ -123,7 +123,7 @@ def reverse_sequence(node: Node) -> list[SSAValue]:
     return [node.build.gather(merged, node.data(flat.astype(np.int64), "places"), axis=0)]
 
 
-def compress(node: Node) -> list[SSAValue]:
+def compress(node: OnnxNode) -> list[SSAValue]:
     """Where the condition is constant: a gather at its true places."""
     condition = node.constant(1, "the condition").ravel()
     places = np.flatnonzero(condition)
@@ -133,7 +133,7 @@ def compress(node: Node) -> list[SSAValue]:
     return [taken(node, x, node.axis(node.int("axis", 0), len(shape_of(x))), places)]
 
 
-def one_hot(node: Node) -> list[SSAValue]:
+def one_hot(node: OnnxNode) -> list[SSAValue]:
     """values[1] where the new axis' position is the index, values[0] elsewhere."""
     indices, build = node[0], node.build
     depth = node.constant_int(1, "the depth")
@@ -159,6 +159,6 @@ def one_hot(node: Node) -> list[SSAValue]:
     return [build.where(here, on, off)]
 
 
-def non_zero(node: Node) -> list[SSAValue]:
+def non_zero(node: OnnxNode) -> list[SSAValue]:
     """Of data known at import only; else the number of results depends on data."""
     raise NotConstant(node.value(0).name, "the operand", node.where)

@@ -16,7 +16,7 @@ from ...dialects.types import Array, element_of, shape_of
 from .values import NotConstant, OnnxValue
 
 
-class Node:
+class OnnxNode:
     """Attributes, operands and builder of one node.
 
     Operands by position: `node[k]` as SSA value, `node.known(k)` as numpy array where the data are

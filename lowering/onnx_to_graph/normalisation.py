@@ -7,11 +7,11 @@ from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, shape_of
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
 
-def batch_normalization(node: Node) -> list[SSAValue]:
+def batch_normalization(node: OnnxNode) -> list[SSAValue]:
     """The inference form; from opset 14 on also the training form, by the batch's statistics."""
     if node.version >= 14:
         training = node.flag("training_mode")
@@ -40,13 +40,13 @@ def batch_normalization(node: Node) -> list[SSAValue]:
     return [build.batch_norm(x, scale, bias, current, spread, epsilon=epsilon), *running]
 
 
-def instance_normalization(node: Node) -> list[SSAValue]:
+def instance_normalization(node: OnnxNode) -> list[SSAValue]:
     """Per plane, scaled per channel."""
     epsilon = node.float("epsilon", 1e-5)
     return [node.build.instance_norm(node[0], node[1], node[2], epsilon=epsilon)]
 
 
-def group_normalization(node: Node) -> list[SSAValue]:
+def group_normalization(node: OnnxNode) -> list[SSAValue]:
     """Instance normalisation of the groups; scale and bias per group (opset 18) or channel (21)."""
     x, groups, build = node[0], node.int("num_groups", 0), node.build
     n, c, *rest = shape_of(x)
@@ -66,7 +66,7 @@ def group_normalization(node: Node) -> list[SSAValue]:
     return [build.add(build.mul(normal, scale), bias)]
 
 
-def layer_normalization(node: Node) -> list[SSAValue]:
+def layer_normalization(node: OnnxNode) -> list[SSAValue]:
     """Over dims `axis` to the last; mean and inverse deviation where they are asked for."""
     x, build = node[0], node.build
     axis = node.axis(node.int("axis", -1), len(shape_of(x)))
@@ -84,7 +84,7 @@ def layer_normalization(node: Node) -> list[SSAValue]:
     return results
 
 
-def _over(node: Node, k: int, shape: tuple[int, ...]) -> SSAValue:
+def _over(node: OnnxNode, k: int, shape: tuple[int, ...]) -> SSAValue:
     """A parameter broadcast to the normalised dims; NotNative where it varies over the others."""
     value = node.cast(node[k], element_of(node[0]))
     extra = len(shape_of(value)) - len(shape)
@@ -95,7 +95,7 @@ def _over(node: Node, k: int, shape: tuple[int, ...]) -> SSAValue:
     return node.build.expand(value, shape)
 
 
-def rms_normalization(node: Node) -> list[SSAValue]:
+def rms_normalization(node: OnnxNode) -> list[SSAValue]:
     """x * rsqrt(mean of squares + epsilon) * scale over dims `axis` to the last."""
     x, build = node[0], node.build
     axis = node.axis(node.int("axis", -1), len(shape_of(x)))
@@ -106,7 +106,7 @@ def rms_normalization(node: Node) -> list[SSAValue]:
     return [build.mul(normal, scale)]
 
 
-def mean_variance_normalization(node: Node) -> list[SSAValue]:
+def mean_variance_normalization(node: OnnxNode) -> list[SSAValue]:
     """(x - mean) / (deviation + 1e-9) along the axes."""
     x, build = node[0], node.build
     axes = node.axes(node.ints("axes", [0, 2, 3]), len(shape_of(x)))
@@ -116,7 +116,7 @@ def mean_variance_normalization(node: Node) -> list[SSAValue]:
     return [build.div(centred, build.expand(bottom, shape_of(x)))]
 
 
-def lrn(node: Node) -> list[SSAValue]:
+def lrn(node: OnnxNode) -> list[SSAValue]:
     """Local response normalisation across channels."""
     return [
         node.build.lrn(

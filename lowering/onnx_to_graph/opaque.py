@@ -15,7 +15,7 @@ from ...dialects.opaque import evaluate_node, evaluator, node_model, outer_names
 from ...dialects.opaque_kernels import KERNELS
 from ...dialects.types import Array, Tensor, tensor, to_numpy
 from .elements import element_of_number, number_of_element, to_proto
-from .node import Node
+from .node import OnnxNode
 from .values import NotConstant, OnnxValue
 
 # Operand data are given to shape inference up to this size.
@@ -29,7 +29,7 @@ _DATA_DEPENDENT = frozenset(
 _MISINFERRED = frozenset({"AveragePool", "LpPool", "MaxPool", "STFT"})
 
 
-def keep(node: Node, domain: str, opsets: Mapping[str, int]) -> Sequence[SSAValue]:
+def keep(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> Sequence[SSAValue]:
     """Add the node as an opaque op and return one value per output, in order.
 
     Raises:
@@ -50,7 +50,10 @@ def keep(node: Node, domain: str, opsets: Mapping[str, int]) -> Sequence[SSAValu
 
 
 def add(
-    node: Node, opsets: Mapping[str, int], captured: Sequence[OnnxValue], types: Sequence[Tensor]
+    node: OnnxNode,
+    opsets: Mapping[str, int],
+    captured: Sequence[OnnxValue],
+    types: Sequence[Tensor],
 ) -> list[SSAValue]:
     """Add the node as an opaque op; one value per output, whatever one for those without a name.
 
@@ -73,7 +76,7 @@ def add(
     return [next(named) if name else op.results[0] for name in node.proto.output]
 
 
-def _require_runnable(node: Node, opsets: Mapping[str, int]) -> None:
+def _require_runnable(node: OnnxNode, opsets: Mapping[str, int]) -> None:
     """Set up the evaluator of a node with subgraphs. Raises UserError where an op is missing."""
     if not any(a.g.node or a.graphs for a in node.attributes.values()):
         return
@@ -86,7 +89,7 @@ def _require_runnable(node: Node, opsets: Mapping[str, int]) -> None:
         ) from error
 
 
-def _check_operands(node: Node) -> None:
+def _check_operands(node: OnnxNode) -> None:
     for name in outer_names(node.proto):
         raise UserError(
             f"its subgraph reads '{name}' from outside: not supported", where=node.where
@@ -96,7 +99,7 @@ def _check_operands(node: Node) -> None:
             node.value(node.inputs.index(value)).ssa(node.build, node.fresh, node.where)
 
 
-def can_run(node: Node, domain: str, opsets: Mapping[str, int]) -> bool:
+def can_run(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> bool:
     """Whether onnx.reference has an implementation of the op, or a function body to run."""
     version = opsets.get(domain, node.version)
     if any(a.g.node or a.graphs for a in node.attributes.values()):
@@ -131,7 +134,7 @@ def _can_load(op_type: str, domain: str, version: int, main: int) -> bool:
 # --- types of the results ---
 
 
-def result_types(node: Node, domain: str, opsets: Mapping[str, int]) -> list[Tensor]:
+def result_types(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> list[Tensor]:
     """Types of all outputs, by ONNX shape inference, else by running the node twice.
 
     Raises:
@@ -153,7 +156,7 @@ def _onnx_type(value: OnnxValue) -> onnx.TypeProto:
     return onnx.helper.make_tensor_type_proto(number_of_element(value.element), value.shape)
 
 
-def _inferred(node: Node, domain: str, opsets: Mapping[str, int]) -> dict[str, Tensor]:
+def _inferred(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> dict[str, Tensor]:
     """Fully static types that shape inference finds, by name."""
     schema = onnx.defs.get_schema(node.op_type, node.version, domain)
     named = list(zip(node.proto.input, node.inputs, strict=False))
@@ -181,7 +184,7 @@ def _inferred(node: Node, domain: str, opsets: Mapping[str, int]) -> dict[str, T
     return {name: type_ for name, type_ in static.items() if type_ is not None}
 
 
-def _static(proto: onnx.TypeProto, node: Node) -> Tensor | None:
+def _static(proto: onnx.TypeProto, node: OnnxNode) -> Tensor | None:
     kind = proto.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         name = str(kind).removesuffix("_type").replace("_", " ")
@@ -197,7 +200,7 @@ def _static(proto: onnx.TypeProto, node: Node) -> Tensor | None:
     return tensor(shape, element_of_number(declared.elem_type, node.where))
 
 
-def _require_integers(node: Node) -> None:
+def _require_integers(node: OnnxNode) -> None:
     """Shape inference failed: operands that may steer shapes must be constants."""
     for value in node.inputs:
         if value is None or value.is_known or value.element is None:
@@ -206,7 +209,7 @@ def _require_integers(node: Node) -> None:
             raise NotConstant(value.name, "operand", node.where)
 
 
-def _observed(node: Node, opsets: Mapping[str, int]) -> dict[str, Tensor]:
+def _observed(node: OnnxNode, opsets: Mapping[str, int]) -> dict[str, Tensor]:
     """Types of the results on two sets of operands. Raises UserError where they differ."""
     first, second = (_run(node, opsets, fill) for fill in (_zeros, _steps))
     if [(a.shape, a.dtype) for a in first] != [(a.shape, a.dtype) for a in second]:
@@ -215,7 +218,7 @@ def _observed(node: Node, opsets: Mapping[str, int]) -> dict[str, Tensor]:
     return {n: tensor(a.shape, _element(a, node)) for n, a in zip(names, first, strict=True)}
 
 
-def _element(array: Array, node: Node):
+def _element(array: Array, node: OnnxNode):
     from ...dialects.types import from_numpy
 
     try:
@@ -237,7 +240,9 @@ def _steps(value: OnnxValue) -> Array:
     return (np.arange(count) % 7).reshape(value.shape).astype(to_numpy(value.element))
 
 
-def _run(node: Node, opsets: Mapping[str, int], fill: Callable[[OnnxValue], Array]) -> list[Array]:
+def _run(
+    node: OnnxNode, opsets: Mapping[str, int], fill: Callable[[OnnxValue], Array]
+) -> list[Array]:
     operands = [v.array() if v.is_known else fill(v) for v in node.inputs if v is not None]
     try:
         results = evaluate_node(node.proto, opsets, operands)

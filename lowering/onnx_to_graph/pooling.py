@@ -11,11 +11,11 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_float, shape_of, to_numpy
 from .contraction import window_pads
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
 
-def _window(node: Node) -> dict[str, list[int] | bool]:
+def _window(node: OnnxNode) -> dict[str, list[int] | bool]:
     """Properties of a pool."""
     size = list(node.shape(0)[2:])
     kernel, ones = node.ints("kernel_shape"), [1] * len(size)
@@ -33,18 +33,18 @@ def _window(node: Node) -> dict[str, list[int] | bool]:
     }
 
 
-def max_pool(node: Node) -> list[SSAValue]:
+def max_pool(node: OnnxNode) -> list[SSAValue]:
     """MaxPool without positions."""
     return [node.build.max_pool(node[0], **_window(node))]
 
 
-def average_pool(node: Node) -> list[SSAValue]:
+def average_pool(node: OnnxNode) -> list[SSAValue]:
     """AveragePool of every opset."""
     included = node.flag("count_include_pad")
     return [node.build.avg_pool(node[0], **_window(node), count_include_pad=included)]
 
 
-def lp_pool(node: Node) -> list[SSAValue]:
+def lp_pool(node: OnnxNode) -> list[SSAValue]:
     """The p-norm of a window: its mean of powers times its size, to 1/p."""
     p, x, build = _order(node), node[0], node.build
     window = _window(node)
@@ -53,7 +53,7 @@ def lp_pool(node: Node) -> list[SSAValue]:
     return [_root(node, build.mul(mean, _counts(node, mean, window)), p)]
 
 
-def _counts(node: Node, mean: SSAValue, window: Mapping[str, Any]) -> SSAValue:
+def _counts(node: OnnxNode, mean: SSAValue, window: Mapping[str, Any]) -> SSAValue:
     """How many elements each window has, padding among them; fewer where ceil_mode cuts it."""
     size, out = node.shape(0)[2:], shape_of(mean)[2:]
     rank, counts = len(size), np.ones([1] * len(size))
@@ -68,7 +68,7 @@ def _counts(node: Node, mean: SSAValue, window: Mapping[str, Any]) -> SSAValue:
     return node.build.expand(node.data(counts.astype(dtype), "counts"), shape_of(mean))
 
 
-def _order(node: Node) -> int:
+def _order(node: OnnxNode) -> int:
     """The p of a p-norm. Raises UserError where it is not positive."""
     p = node.int("p", 2)
     if p < 1:
@@ -76,37 +76,37 @@ def _order(node: Node) -> int:
     return p
 
 
-def _root(node: Node, x: SSAValue, p: int) -> SSAValue:
+def _root(node: OnnxNode, x: SSAValue, p: int) -> SSAValue:
     if p == 1:
         return x
     return node.build.sqrt(x) if p == 2 else node.build.pow(x, node.literal(1.0 / p, x))
 
 
-def _spatial(node: Node) -> list[int]:
+def _spatial(node: OnnxNode) -> list[int]:
     rank = len(node.shape(0))
     if rank < 3:
         raise UserError("an operand of rank at least 3 is needed", found=list(node.shape(0)))
     return list(range(2, rank))
 
 
-def global_average_pool(node: Node) -> list[SSAValue]:
+def global_average_pool(node: OnnxNode) -> list[SSAValue]:
     """Mean over all spatial dims, kept at extent 1."""
     return [node.build.reduce_mean(node[0], axes=_spatial(node))]
 
 
-def global_max_pool(node: Node) -> list[SSAValue]:
+def global_max_pool(node: OnnxNode) -> list[SSAValue]:
     """Maximum over all spatial dims, kept at extent 1."""
     return [node.build.reduce_max(node[0], axes=_spatial(node))]
 
 
-def global_lp_pool(node: Node) -> list[SSAValue]:
+def global_lp_pool(node: OnnxNode) -> list[SSAValue]:
     """p-norm over all spatial dims, kept at extent 1."""
     p, x, build = _order(node), node[0], node.build
     powers = build.mul(x, x) if p == 2 else build.pow(build.abs(x), node.literal(float(p), x))
     return [_root(node, build.reduce_sum(powers, axes=_spatial(node)), p)]
 
 
-def lp_normalization(node: Node) -> list[SSAValue]:
+def lp_normalization(node: OnnxNode) -> list[SSAValue]:
     """x / its norm along the axis; 0 where the norm is 0."""
     x, build = node[0], node.build
     if not is_float(element_of(x)):

@@ -14,14 +14,14 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.opaque_kernels.recurrent import ACTIVATIONS, parameters
 from ...dialects.types import shape_of
-from .node import Node
+from .node import OnnxNode
 from .shaping import sliced
 from .values import NotNative
 
 # More steps would make a program nobody reads; such nodes stay opaque.
 MAX_STEPS = 512
 State = tuple[SSAValue, ...]
-Function = Callable[[Node, SSAValue], SSAValue]
+Function = Callable[[OnnxNode, SSAValue], SSAValue]
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class Direction:
     hidden: int
 
 
-Step = Callable[[Node, Direction, SSAValue, State], State]
+Step = Callable[[OnnxNode, Direction, SSAValue, State], State]
 
 
 def recurrent(
     step: Step, gates: int, defaults: Sequence[str], states: int
-) -> Callable[[Node], list[SSAValue]]:
+) -> Callable[[OnnxNode], list[SSAValue]]:
     """A converter: `step` maps (hidden[, cell]) to the next, for each direction in turn."""
 
-    def convert(node: Node) -> list[SSAValue]:
+    def convert(node: OnnxNode) -> list[SSAValue]:
         _require_ranks(node)
         x, batch_first = node[0], node.flag("layout")
         if batch_first:
@@ -77,7 +77,7 @@ def recurrent(
     return convert
 
 
-def _require_ranks(node: Node) -> None:
+def _require_ranks(node: OnnxNode) -> None:
     """Every operand has its rank. Raises UserError."""
     for k, rank in enumerate((3, 3, 3, 2, 1, 3, 3, 2)):
         if node.has(k):
@@ -91,7 +91,7 @@ class Lengths:
         UserError: there is not one length per row, or a constant one is not in [0, steps].
     """
 
-    def __init__(self, node: Node, steps: int, batch: int, hidden: int):
+    def __init__(self, node: OnnxNode, steps: int, batch: int, hidden: int):
         self.node, self.shape = node, [batch, hidden]
         self.known = node.known(4)
         if node.has(4) and node.shape(4) != (batch,):
@@ -130,7 +130,7 @@ class Lengths:
 # --- activations ---
 
 
-def _functions(node: Node, defaults: Sequence[str], ways: int) -> list[Function]:
+def _functions(node: OnnxNode, defaults: Sequence[str], ways: int) -> list[Function]:
     """The activations of all directions; `clip` bounds the operands of all but LSTM's h.
 
     Raises:
@@ -172,7 +172,7 @@ def _require_numbers(names: Sequence[str], alphas: Sequence[float], betas: Seque
 
 
 def _activation(name: str, alpha: float, beta: float, clip: float | None) -> Function:
-    def apply(node: Node, x: SSAValue) -> SSAValue:
+    def apply(node: OnnxNode, x: SSAValue) -> SSAValue:
         if clip is not None:
             x = node.build.clip(x, min=-clip, max=clip)
         return _BUILD[name](node, x, alpha, beta)
@@ -180,12 +180,12 @@ def _activation(name: str, alpha: float, beta: float, clip: float | None) -> Fun
     return apply
 
 
-def _scaled_tanh(node: Node, x: SSAValue, alpha: float, beta: float) -> SSAValue:
+def _scaled_tanh(node: OnnxNode, x: SSAValue, alpha: float, beta: float) -> SSAValue:
     inner = node.build.tanh(node.build.mul(x, node.literal(beta, x)))
     return node.build.mul(inner, node.literal(alpha, inner))
 
 
-_BUILD: Mapping[str, Callable[[Node, SSAValue, float, float], SSAValue]] = {
+_BUILD: Mapping[str, Callable[[OnnxNode, SSAValue, float, float], SSAValue]] = {
     "affine": lambda n, x, a, b: n.build.add(n.build.mul(x, n.literal(a, x)), n.literal(b, x)),
     "elu": lambda n, x, a, b: n.build.elu(x, alpha=a),
     "hardsigmoid": lambda n, x, a, b: n.build.hard_sigmoid(x, alpha=a, beta=b),
@@ -205,31 +205,31 @@ _BUILD: Mapping[str, Callable[[Node, SSAValue, float, float], SSAValue]] = {
 # --- parameters ---
 
 
-def _row(node: Node, x: SSAValue, d: int) -> SSAValue:
+def _row(node: OnnxNode, x: SSAValue, d: int) -> SSAValue:
     """x[d]."""
     shape = shape_of(x)
     part = sliced(node, x, [d] + [0] * (len(shape) - 1), [1, *shape[1:]], [1] * len(shape))
     return node.reshape(part, shape[1:])
 
 
-def _at(node: Node, x: SSAValue, t: int) -> SSAValue:
+def _at(node: OnnxNode, x: SSAValue, t: int) -> SSAValue:
     return _row(node, x, t)
 
 
-def _part(node: Node, x: SSAValue, k: int, hidden: int) -> SSAValue:
+def _part(node: OnnxNode, x: SSAValue, k: int, hidden: int) -> SSAValue:
     """Gate `k` of the last dim."""
     shape = shape_of(x)
     starts = [0] * (len(shape) - 1) + [k * hidden]
     return sliced(node, x, starts, [*shape[:-1], hidden], [1] * len(shape))
 
 
-def _rows_of(node: Node, x: SSAValue, k: int, hidden: int) -> SSAValue:
+def _rows_of(node: OnnxNode, x: SSAValue, k: int, hidden: int) -> SSAValue:
     """Gate `k` of the first dim of a matrix."""
     return sliced(node, x, [k * hidden, 0], [hidden, shape_of(x)[1]], [1, 1])
 
 
 def _direction(
-    node: Node, x: SSAValue, d: int, gates: int, hidden: int, functions: Sequence[Function]
+    node: OnnxNode, x: SSAValue, d: int, gates: int, hidden: int, functions: Sequence[Function]
 ) -> Direction:
     steps, batch, size = shape_of(x)
     build = node.build
@@ -248,7 +248,9 @@ def _direction(
     return Direction(inputs, _row(node, node[2], d), bias, peepholes, functions, hidden)
 
 
-def _initial(node: Node, k: int, d: int, batch: int, hidden: int, batch_first: bool) -> SSAValue:
+def _initial(
+    node: OnnxNode, k: int, d: int, batch: int, hidden: int, batch_first: bool
+) -> SSAValue:
     if not node.has(k):
         element = node.value(0).element
         assert element is not None
@@ -257,7 +259,7 @@ def _initial(node: Node, k: int, d: int, batch: int, hidden: int, batch_first: b
     return _row(node, given, d)
 
 
-def _recurrence(node: Node, p: Direction, h: SSAValue) -> SSAValue:
+def _recurrence(node: OnnxNode, p: Direction, h: SSAValue) -> SSAValue:
     """h R^T + Rb."""
     product = node.build.matmul(h, p.recurrent, transpose_b=True)
     return (
@@ -267,12 +269,12 @@ def _recurrence(node: Node, p: Direction, h: SSAValue) -> SSAValue:
     )
 
 
-def rnn_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
+def rnn_step(node: OnnxNode, p: Direction, x: SSAValue, state: State) -> State:
     """f(x W^T + h R^T + b)."""
     return (p.functions[0](node, node.build.add(x, _recurrence(node, p, state[0]))),)
 
 
-def gru_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
+def gru_step(node: OnnxNode, p: Direction, x: SSAValue, state: State) -> State:
     """Gates z, r, h; `linear_before_reset` multiplies r after the product."""
     build, (h,), n = node.build, state, p.hidden
     f, g = p.functions
@@ -289,7 +291,7 @@ def gru_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
     return (build.add(build.mul(kept, candidate), build.mul(z, h)),)
 
 
-def lstm_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
+def lstm_step(node: OnnxNode, p: Direction, x: SSAValue, state: State) -> State:
     """Gates i, o, f, c, with peepholes from the cell to i, o and f; f may be 1 - i."""
     build, (h, c), n = node.build, state, p.hidden
     f, g, last = p.functions
@@ -311,7 +313,7 @@ def lstm_step(node: Node, p: Direction, x: SSAValue, state: State) -> State:
 
 
 def _results(
-    node: Node, rows: list[list[SSAValue]], finals: list[State], batch_first: bool
+    node: OnnxNode, rows: list[list[SSAValue]], finals: list[State], batch_first: bool
 ) -> list[SSAValue]:
     """Y, Y_h and Y_c, stacked over steps and directions."""
     build = node.build

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_bool, is_float, is_signed_int, shape_of, to_numpy
 from .elementwise import Converter
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
 # Operands: an attribute before these opsets, an input from them on.
@@ -21,7 +21,7 @@ _CUMULATIVE_LIMIT = 4096
 _PREFIX_LIMIT = 256
 
 
-def axes_of(node: Node) -> list[int] | None:
+def axes_of(node: OnnxNode) -> list[int] | None:
     """Sorted axes to reduce; None where the op is the identity (no axes, noop_with_empty_axes)."""
     rank = len(node.shape(0))
     if node.version >= _AXES_AS_INPUT.get(node.op_type, 18):
@@ -33,7 +33,7 @@ def axes_of(node: Node) -> list[int] | None:
     return None if node.flag("noop_with_empty_axes") else list(range(rank))
 
 
-def reduce(node: Node, op: str, x: SSAValue) -> SSAValue:
+def reduce(node: OnnxNode, op: str, x: SSAValue) -> SSAValue:
     """Apply a graph reduction with the node's axes."""
     axes = axes_of(node)
     if axes is None:
@@ -44,7 +44,7 @@ def reduce(node: Node, op: str, x: SSAValue) -> SSAValue:
 def plain(op: str) -> Converter:
     """A reduction that is one graph op; booleans are reduced as integers."""
 
-    def convert(node: Node) -> list[SSAValue]:
+    def convert(node: OnnxNode) -> list[SSAValue]:
         x = node[0]
         if is_bool(element_of(x)):
             found = reduce(node, op, node.cast(x, i32))
@@ -54,37 +54,37 @@ def plain(op: str) -> Converter:
     return convert
 
 
-def l1(node: Node) -> list[SSAValue]:
+def l1(node: OnnxNode) -> list[SSAValue]:
     """Sum of magnitudes."""
     return [reduce(node, "reduce_sum", node.build.abs(node[0]))]
 
 
-def in_floats(convert: Callable[[Node, SSAValue], SSAValue]) -> Converter:
+def in_floats(convert: Callable[[OnnxNode, SSAValue], SSAValue]) -> Converter:
     """A reduction through floats; integers are computed as f64, and the result is cut to theirs."""
 
-    def through(node: Node) -> list[SSAValue]:
+    def through(node: OnnxNode) -> list[SSAValue]:
         x, element = node[0], element_of(node[0])
         return [node.cast(convert(node, x if is_float(element) else node.cast(x, f64)), element)]
 
     return through
 
 
-def l2(node: Node, x: SSAValue) -> SSAValue:
+def l2(node: OnnxNode, x: SSAValue) -> SSAValue:
     """Square root of the sum of squares."""
     return node.build.sqrt(reduce(node, "reduce_sum", node.build.mul(x, x)))
 
 
-def sum_square(node: Node) -> list[SSAValue]:
+def sum_square(node: OnnxNode) -> list[SSAValue]:
     """Sum of squares."""
     return [reduce(node, "reduce_sum", node.build.mul(node[0], node[0]))]
 
 
-def log_sum(node: Node, x: SSAValue) -> SSAValue:
+def log_sum(node: OnnxNode, x: SSAValue) -> SSAValue:
     """Logarithm of the sum."""
     return node.build.log(reduce(node, "reduce_sum", x))
 
 
-def log_sum_exp(node: Node, x: SSAValue) -> SSAValue:
+def log_sum_exp(node: OnnxNode, x: SSAValue) -> SSAValue:
     """max + log(sum(exp(x - max))): no overflow; plain where nothing is there to take a max of."""
     build, axes = node.build, axes_of(node)
     if axes is None or math.prod(shape_of(x)) == 0:
@@ -101,7 +101,7 @@ def log_sum_exp(node: Node, x: SSAValue) -> SSAValue:
 def arg_extremum(sign: int) -> Converter:
     """ArgMax (1) and ArgMin (-1): the first, or the last with select_last_index."""
 
-    def convert(node: Node) -> list[SSAValue]:
+    def convert(node: OnnxNode) -> list[SSAValue]:
         x, build = node[0], node.build
         if not is_float(element_of(x)) and not is_signed_int(element_of(x)):
             raise NotNative
@@ -118,7 +118,7 @@ def arg_extremum(sign: int) -> Converter:
     return convert
 
 
-def reversed_along(node: Node, x: SSAValue, axis: int) -> SSAValue:
+def reversed_along(node: OnnxNode, x: SSAValue, axis: int) -> SSAValue:
     """x with the order along one axis reversed."""
     shape = shape_of(x)
     if shape[axis] == 0:
@@ -128,7 +128,7 @@ def reversed_along(node: Node, x: SSAValue, axis: int) -> SSAValue:
     return node.build.slice(x, starts=starts, sizes=list(shape), steps=steps)
 
 
-def cum_sum(node: Node) -> list[SSAValue]:
+def cum_sum(node: OnnxNode) -> list[SSAValue]:
     """Sums of prefixes. Integers: a product with a triangular matrix of ones along the axis.
 
     Of floats that would be wrong: zero times an infinity later on the axis is NaN.
@@ -142,12 +142,12 @@ def cum_sum(node: Node) -> list[SSAValue]:
     return [along_axis(node, x, axis, kept.astype(to_numpy(element_of(x))))]
 
 
-def cum_prod(node: Node) -> list[SSAValue]:
+def cum_prod(node: OnnxNode) -> list[SSAValue]:
     """Products of prefixes: a reduction of the operand with ones beyond each prefix."""
     return [_over_prefixes(node, node.build.reduce_prod, 1)]
 
 
-def _triangle(node: Node) -> tuple[int, int, np.ndarray]:
+def _triangle(node: OnnxNode) -> tuple[int, int, np.ndarray]:
     """The axis, its extent n, and which of n elements (rows) each of n prefixes (columns) has."""
     shape = node.shape(0)
     if not shape:
@@ -157,7 +157,7 @@ def _triangle(node: Node) -> tuple[int, int, np.ndarray]:
     return axis, shape[axis], kept.T if node.flag("reverse") else kept
 
 
-def _over_prefixes(node: Node, reduction: Callable[..., SSAValue], neutral: int) -> SSAValue:
+def _over_prefixes(node: OnnxNode, reduction: Callable[..., SSAValue], neutral: int) -> SSAValue:
     """Reduce each prefix along the axis: a new dim after it, with `neutral` beyond the prefix."""
     x, build = node[0], node.build
     axis, n, mask = _triangle(node)
@@ -173,7 +173,7 @@ def _over_prefixes(node: Node, reduction: Callable[..., SSAValue], neutral: int)
     return reduction(parts, axes=[axis], keep_dims=False)
 
 
-def along_axis(node: Node, x: SSAValue, axis: int, matrix: np.ndarray) -> SSAValue:  # pyright: ignore
+def along_axis(node: OnnxNode, x: SSAValue, axis: int, matrix: np.ndarray) -> SSAValue:  # pyright: ignore
     """x with dim `axis` multiplied from the right by a constant matrix [n, m]."""
     shape = shape_of(x)
     if len(matrix) != shape[axis]:

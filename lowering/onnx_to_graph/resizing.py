@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.types import Array, element_of, is_float, shape_of, to_numpy
-from .node import Node
+from .node import OnnxNode
 from .reductions import along_axis
 from .shaping import taken
 from .values import NotNative
@@ -23,7 +23,7 @@ MATRIX_SPEED = 4
 LEAST_TAPS = 4
 
 
-def upsample(node: Node) -> list[SSAValue]:
+def upsample(node: OnnxNode) -> list[SSAValue]:
     """Opset 7 to 9: positions are output / scale, rounded down."""
     scales = node.floats("scales") if node.version < 9 else list(node.constant(1, "scales").ravel())
     if scales is None or len(scales) != len(node.shape(0)):
@@ -46,7 +46,7 @@ def upsample(node: Node) -> list[SSAValue]:
     return [x]
 
 
-def resize(node: Node) -> list[SSAValue]:
+def resize(node: OnnxNode) -> list[SSAValue]:
     """All of opset 10 to 19's modes with constant scales or sizes."""
     x, shape = node[0], node.shape(0)
     mode = node.string("mode", "nearest")
@@ -74,7 +74,7 @@ def resize(node: Node) -> list[SSAValue]:
     return [x]
 
 
-def _targets(node: Node, axes: list[int]) -> tuple[list[float], list[int]]:
+def _targets(node: OnnxNode, axes: list[int]) -> tuple[list[float], list[int]]:
     """Scale and output size of each axis."""
     if node.version < 11:
         scales = [float(s) for s in node.constant(1, "scales").ravel()]
@@ -88,14 +88,14 @@ def _targets(node: Node, axes: list[int]) -> tuple[list[float], list[int]]:
     return scales, _scaled(node, axes, scales)
 
 
-def _scaled(node: Node, axes: list[int], scales: list[float]) -> list[int]:
+def _scaled(node: OnnxNode, axes: list[int], scales: list[float]) -> list[int]:
     """Sizes by scales, rounded down. Raises UserError where the scales are no numbers for it."""
     if len(scales) != len(axes) or any(not 0 < s < math.inf for s in scales):
         raise UserError("one positive scale per axis is needed", expected=len(axes), found=scales)
     return [math.floor(node.shape(0)[k] * s) for k, s in zip(axes, scales, strict=True)]
 
 
-def _kept_ratio(node: Node, axes: list[int], sizes: list[int]) -> tuple[list[float], list[int]]:
+def _kept_ratio(node: OnnxNode, axes: list[int], sizes: list[int]) -> tuple[list[float], list[int]]:
     """`keep_aspect_ratio_policy`: one scale for all axes, within or around the given sizes."""
     shape, policy = node.shape(0), node.string("keep_aspect_ratio_policy", "stretch")
     if any(shape[k] == 0 for k in axes):
@@ -110,7 +110,7 @@ def _kept_ratio(node: Node, axes: list[int], sizes: list[int]) -> tuple[list[flo
     return [scale] * len(axes), rounded
 
 
-def _roi(node: Node, count: int) -> list[float]:
+def _roi(node: OnnxNode, count: int) -> list[float]:
     roi = [float(v) for v in node.constant(1, "the region").ravel()]
     if len(roi) != 2 * count:
         raise UserError(
@@ -150,7 +150,7 @@ def positions(how: str, n: int, out: int, scale: float, part: tuple[float, float
 
 
 def _along(
-    node: Node, x: SSAValue, axis: int, places: Array, mode: str, scale: float, how: str
+    node: OnnxNode, x: SSAValue, axis: int, places: Array, mode: str, scale: float, how: str
 ) -> SSAValue:
     if mode == "nearest":
         if how == "tf_crop_and_resize":
@@ -166,7 +166,7 @@ def _along(
     return _weighted(node, x, axis, places, mode, options)
 
 
-def _nearest(node: Node, places: Array, n: int) -> Array:
+def _nearest(node: OnnxNode, places: Array, n: int) -> Array:
     match node.string("nearest_mode", "floor" if node.version < 11 else "round_prefer_floor"):
         case "round_prefer_floor":
             found = np.ceil(places - 0.5)
@@ -182,7 +182,7 @@ def _nearest(node: Node, places: Array, n: int) -> Array:
 
 
 def _weighted(
-    node: Node, x: SSAValue, axis: int, places: Array, mode: str, options: dict[str, float]
+    node: OnnxNode, x: SSAValue, axis: int, places: Array, mode: str, options: dict[str, float]
 ) -> SSAValue:
     """Weigh the neighbours of each place of one axis."""
     if not is_float(element_of(x)):
@@ -201,7 +201,7 @@ def _weighted(
     return _weighed(node, x, axis, places, matrix)
 
 
-def _weighed(node: Node, x: SSAValue, axis: int, places: Array, matrix: Array) -> SSAValue:
+def _weighed(node: OnnxNode, x: SSAValue, axis: int, places: Array, matrix: Array) -> SSAValue:
     """Sums over windows where that is less than a product with the whole matrix."""
     found = window(places, matrix)
     element = to_numpy(element_of(x))

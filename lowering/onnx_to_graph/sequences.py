@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from ...dialects.types import shape_of
-from .node import Node
+from .node import OnnxNode
 from .shaping import sliced
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import OnnxValue
@@ -32,7 +32,7 @@ class SequenceValue(OnnxValue):
         raise UserError(f"'{self.name}' is a sequence, a tensor is needed", where=where)
 
 
-def items_of(node: Node, k: int) -> list[OnnxValue]:
+def items_of(node: OnnxNode, k: int) -> list[OnnxValue]:
     """The tensors of operand `k`. Raises UserError where it is no sequence."""
     value = node.value(k)
     if not isinstance(value, SequenceValue):
@@ -40,7 +40,7 @@ def items_of(node: Node, k: int) -> list[OnnxValue]:
     return value.items
 
 
-def _position(node: Node, k: int, length: int, beyond: int = 0) -> int:
+def _position(node: OnnxNode, k: int, length: int, beyond: int = 0) -> int:
     """A position in [-length, length + beyond), counted from the front."""
     place = node.constant_int(k, "the position")
     if not -length <= place < length + beyond:
@@ -50,37 +50,37 @@ def _position(node: Node, k: int, length: int, beyond: int = 0) -> int:
     return place + length if place < 0 else place
 
 
-def _construct(node: Node) -> list[OnnxValue]:
+def _construct(node: OnnxNode) -> list[OnnxValue]:
     return [SequenceValue("", [node.value(k) for k in range(len(node))])]
 
 
-def _empty(node: Node) -> list[OnnxValue]:
+def _empty(node: OnnxNode) -> list[OnnxValue]:
     return [SequenceValue("", [])]
 
 
-def _at(node: Node) -> list[OnnxValue]:
+def _at(node: OnnxNode) -> list[OnnxValue]:
     items = items_of(node, 0)
     return [items[_position(node, 1, len(items))]]
 
 
-def _insert(node: Node) -> list[OnnxValue]:
+def _insert(node: OnnxNode) -> list[OnnxValue]:
     items = list(items_of(node, 0))
     place = _position(node, 2, len(items), 1) if node.has(2) else len(items)
     items.insert(place, node.value(1))
     return [SequenceValue("", items)]
 
 
-def _erase(node: Node) -> list[OnnxValue]:
+def _erase(node: OnnxNode) -> list[OnnxValue]:
     items = list(items_of(node, 0))
     del items[_position(node, 1, len(items)) if node.has(1) else len(items) - 1]
     return [SequenceValue("", items)]
 
 
-def _length(node: Node) -> list[OnnxValue]:
+def _length(node: OnnxNode) -> list[OnnxValue]:
     return [OnnxValue.of_array("", np.asarray(len(items_of(node, 0)), np.int64))]
 
 
-def _concat(node: Node) -> list[OnnxValue]:
+def _concat(node: OnnxNode) -> list[OnnxValue]:
     """Joined along an axis, or stacked along a new one."""
     parts = [v.ssa(node.build, node.fresh, node.where) for v in items_of(node, 0)]
     if not parts:
@@ -96,7 +96,7 @@ def _concat(node: Node) -> list[OnnxValue]:
     return [OnnxValue.of_ssa("", joined)]
 
 
-def _split(node: Node) -> list[OnnxValue]:
+def _split(node: OnnxNode) -> list[OnnxValue]:
     """Parts of one size (the last may be smaller), of given sizes, or of 1 without the dim."""
     x, shape = node[0], node.shape(0)
     axis = node.axis(node.int("axis", 0), len(shape))
@@ -124,27 +124,27 @@ def _split(node: Node) -> list[OnnxValue]:
     return [SequenceValue("", items)]
 
 
-def _optional(node: Node) -> list[OnnxValue]:
+def _optional(node: OnnxNode) -> list[OnnxValue]:
     """An optional that holds something is that; one that holds nothing is an absent sequence."""
     return [node.value(0) if node.has(0) else SequenceValue("", [], present=False)]
 
 
-def _present(node: Node) -> bool:
+def _present(node: OnnxNode) -> bool:
     value = node.value(0) if node.has(0) else None
     return value is not None and not (isinstance(value, SequenceValue) and not value.present)
 
 
-def _has_element(node: Node) -> list[OnnxValue]:
+def _has_element(node: OnnxNode) -> list[OnnxValue]:
     return [OnnxValue.of_array("", np.asarray(_present(node)))]
 
 
-def _get_element(node: Node) -> list[OnnxValue]:
+def _get_element(node: OnnxNode) -> list[OnnxValue]:
     if not _present(node):
         raise UserError("the optional holds nothing")
     return [node.value(0)]
 
 
-_OPS: dict[str, Callable[[Node], list[OnnxValue]]] = {
+_OPS: dict[str, Callable[[OnnxNode], list[OnnxValue]]] = {
     "ConcatFromSequence": _concat,
     "Optional": _optional,
     "OptionalGetElement": _get_element,
@@ -159,7 +159,7 @@ _OPS: dict[str, Callable[[Node], list[OnnxValue]]] = {
 }
 
 
-def resolve(node: Node) -> list[OnnxValue] | None:
+def resolve(node: OnnxNode) -> list[OnnxValue] | None:
     """The results of an op on sequences, None where it is another op."""
     if node.op_type == "Identity" and isinstance(node.value(0), SequenceValue):
         return [node.value(0)]
@@ -168,7 +168,7 @@ def resolve(node: Node) -> list[OnnxValue] | None:
 
 
 def sequence_map(
-    importer: Importing, node: Node, env: Env, scope: CallContext
+    importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
     """The body on every entry of the first sequence; other sequences go along, tensors stay."""
     body, first = node.graph("body"), items_of(node, 0)

@@ -13,14 +13,14 @@ from ...dialects.opaque_kernels.moves import slice_places
 from ...dialects.types import shape_of, to_numpy
 from .elements import element_of_number
 from .folding import range_size
-from .node import Node
+from .node import OnnxNode
 from .values import NotNative
 
 # Constants that a composition makes (positions, masks) have at most this many elements.
 MAX_CONSTANT = 1 << 26
 
 
-def reshape(node: Node) -> list[SSAValue]:
+def reshape(node: OnnxNode) -> list[SSAValue]:
     """0 copies a dim (unless allowzero), one -1 is what remains."""
     x = node[0]
     given = node.constant_ints(1, "the shape")
@@ -39,7 +39,7 @@ def reshape(node: Node) -> list[SSAValue]:
     return [node.reshape(x, given)]
 
 
-def flatten(node: Node) -> list[SSAValue]:
+def flatten(node: OnnxNode) -> list[SSAValue]:
     """A matrix: dims before `axis`, dims from it on."""
     shape, axis = node.shape(0), node.int("axis", 1)
     rank = len(shape)
@@ -49,7 +49,7 @@ def flatten(node: Node) -> list[SSAValue]:
     return [node.reshape(node[0], [math.prod(shape[:axis]), math.prod(shape[axis:])])]
 
 
-def _axes(node: Node, rank: int) -> list[int] | None:
+def _axes(node: OnnxNode, rank: int) -> list[int] | None:
     """Axes from the attribute (before opset 13) or the second operand; None where not given."""
     if node.version < 13:
         given = node.ints("axes", []) if "axes" in node.attributes else None
@@ -58,7 +58,7 @@ def _axes(node: Node, rank: int) -> list[int] | None:
     return None if given is None else node.axes(given, rank)
 
 
-def squeeze(node: Node) -> list[SSAValue]:
+def squeeze(node: OnnxNode) -> list[SSAValue]:
     """Drop dims of extent 1."""
     shape = node.shape(0)
     axes = _axes(node, len(shape))
@@ -69,7 +69,7 @@ def squeeze(node: Node) -> list[SSAValue]:
     return [node.reshape(node[0], [n for k, n in enumerate(shape) if k not in axes])]
 
 
-def unsqueeze(node: Node) -> list[SSAValue]:
+def unsqueeze(node: OnnxNode) -> list[SSAValue]:
     """Insert dims of extent 1; axes count in the result."""
     shape = list(node.shape(0))
     count = len(node.ints("axes")) if node.version < 13 else len(node.constant_ints(1, "axes"))
@@ -78,21 +78,21 @@ def unsqueeze(node: Node) -> list[SSAValue]:
     return [node.reshape(node[0], shape)]
 
 
-def transpose(node: Node) -> list[SSAValue]:
+def transpose(node: OnnxNode) -> list[SSAValue]:
     """Permute dims; reversed where no permutation is given."""
     rank = len(node.shape(0))
     perm = node.ints("perm", range(rank - 1, -1, -1))
     return [node.transpose(node[0], [node.axis(p, rank) for p in perm])]
 
 
-def concat(node: Node) -> list[SSAValue]:
+def concat(node: OnnxNode) -> list[SSAValue]:
     """One after another along the axis."""
     values = node.operands()
     axis = node.axis(node.int("axis", 1), len(shape_of(values[0])))
     return values if len(values) == 1 else [node.build.concat(*values, axis=axis)]
 
 
-def split(node: Node) -> list[SSAValue]:
+def split(node: OnnxNode) -> list[SSAValue]:
     """By sizes, or evenly (the last part may be smaller, from opset 18 on)."""
     shape, count = node.shape(0), len(node.proto.output)
     axis = node.axis(node.int("axis", 0), len(shape))
@@ -117,7 +117,7 @@ def split(node: Node) -> list[SSAValue]:
     return node.build.split(node[0], axis, sizes)
 
 
-def slice_(node: Node) -> list[SSAValue]:
+def slice_(node: OnnxNode) -> list[SSAValue]:
     """Starts, ends, axes and steps with ONNX's clamping."""
     shape = node.shape(0)
     rank = len(shape)
@@ -141,7 +141,7 @@ def slice_(node: Node) -> list[SSAValue]:
 
 
 def sliced(
-    node: Node, x: SSAValue, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
+    node: OnnxNode, x: SSAValue, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
 ) -> SSAValue:
     """Slice, no op where nothing changes."""
     if tuple(sizes) == shape_of(x) and all(
@@ -151,7 +151,7 @@ def sliced(
     return node.build.slice(x, starts=list(starts), sizes=list(sizes), steps=list(steps))
 
 
-def expand(node: Node) -> list[SSAValue]:
+def expand(node: OnnxNode) -> list[SSAValue]:
     """Broadcast to a constant shape, both ways."""
     shape = node.constant_ints(1, "the shape")
     try:
@@ -163,7 +163,7 @@ def expand(node: Node) -> list[SSAValue]:
     return [node.build.expand(node[0], full)]
 
 
-def tile(node: Node) -> list[SSAValue]:
+def tile(node: OnnxNode) -> list[SSAValue]:
     """Broadcast a new dim before each tiled one, then merge the two."""
     x, shape = node[0], shape_of(node[0])
     repeats = node.constant_ints(1, "repeats")
@@ -174,7 +174,7 @@ def tile(node: Node) -> list[SSAValue]:
     return [tiled(node, x, repeats)]
 
 
-def tiled(node: Node, x: SSAValue, repeats: Sequence[int]) -> SSAValue:
+def tiled(node: OnnxNode, x: SSAValue, repeats: Sequence[int]) -> SSAValue:
     """x repeated along each dim."""
     shape = shape_of(x)
     if all(r == 1 for r in repeats):
@@ -187,7 +187,7 @@ def tiled(node: Node, x: SSAValue, repeats: Sequence[int]) -> SSAValue:
 # --- pads ---
 
 
-def pad(node: Node) -> list[SSAValue]:
+def pad(node: OnnxNode) -> list[SSAValue]:
     """Constant, reflect, edge and wrap modes; negative pads crop."""
     x, rank = node[0], len(node.shape(0))
     mode = node.string("mode", "constant")
@@ -208,7 +208,7 @@ def pad(node: Node) -> list[SSAValue]:
     return [x]
 
 
-def _constant_pad(node: Node, x: SSAValue, pads: list[int]) -> SSAValue:
+def _constant_pad(node: OnnxNode, x: SSAValue, pads: list[int]) -> SSAValue:
     if not any(pads):
         return x
     if node.version < 11:
@@ -228,7 +228,9 @@ def _constant_pad(node: Node, x: SSAValue, pads: list[int]) -> SSAValue:
     )
 
 
-def _mirrored(node: Node, x: SSAValue, axis: int, before: int, after: int, mode: str) -> SSAValue:
+def _mirrored(
+    node: OnnxNode, x: SSAValue, axis: int, before: int, after: int, mode: str
+) -> SSAValue:
     """Pad one dim from the tensor itself: a gather at constant positions."""
     n = shape_of(x)[axis]
     if before == after == 0:
@@ -250,7 +252,7 @@ def _mirrored(node: Node, x: SSAValue, axis: int, before: int, after: int, mode:
     return taken(node, x, axis, places)
 
 
-def taken(node: Node, x: SSAValue, axis: int, places: np.ndarray) -> SSAValue:  # pyright: ignore
+def taken(node: OnnxNode, x: SSAValue, axis: int, places: np.ndarray) -> SSAValue:  # pyright: ignore
     """x at constant positions along an axis: repeated, slices where they are few runs, a gather."""
     size = shape_of(x)[axis]
     times = len(places) // max(1, size)
@@ -273,7 +275,7 @@ def taken(node: Node, x: SSAValue, axis: int, places: np.ndarray) -> SSAValue:  
     return parts[0] if len(parts) == 1 else node.build.concat(*parts, axis=axis)
 
 
-def repeated(node: Node, x: SSAValue, axis: int, times: int) -> SSAValue:
+def repeated(node: OnnxNode, x: SSAValue, axis: int, times: int) -> SSAValue:
     """Every element so many times along an axis: what enlarges a picture by a whole factor."""
     before, after = list(shape_of(x)[:axis]), list(shape_of(x)[axis + 1 :])
     size, build = shape_of(x)[axis], node.build
@@ -301,7 +303,7 @@ def _runs(places: list[int]) -> list[tuple[int, int, int]]:
 # --- depth and space, masks ---
 
 
-def depth_to_space(node: Node) -> list[SSAValue]:
+def depth_to_space(node: OnnxNode) -> list[SSAValue]:
     """Blocks of channels become blocks of pixels."""
     n, c, h, w = _image(node)
     b, mode = node.int("blocksize", 0), node.string("mode", "DCR")
@@ -317,7 +319,7 @@ def depth_to_space(node: Node) -> list[SSAValue]:
     return [node.reshape(node.transpose(node.reshape(node[0], split_), perm), [n, d, h * b, w * b])]
 
 
-def space_to_depth(node: Node) -> list[SSAValue]:
+def space_to_depth(node: OnnxNode) -> list[SSAValue]:
     """Blocks of pixels become channels."""
     n, c, h, w = _image(node)
     b, mode = node.int("blocksize", 0), node.string("mode", "DCR")
@@ -328,13 +330,13 @@ def space_to_depth(node: Node) -> list[SSAValue]:
     return [node.reshape(node.transpose(split_, perm), [n, c * b * b, h // b, w // b])]
 
 
-def _image(node: Node) -> tuple[int, ...]:
+def _image(node: OnnxNode) -> tuple[int, ...]:
     if len(node.shape(0)) != 4:
         raise UserError("an operand of rank 4 is needed", found=list(node.shape(0)))
     return node.shape(0)
 
 
-def trilu(node: Node) -> list[SSAValue]:
+def trilu(node: OnnxNode) -> list[SSAValue]:
     """Zero below (upper) or above a diagonal, by a constant mask."""
     x, shape = node[0], node.shape(0)
     if len(shape) < 2:
@@ -348,7 +350,7 @@ def trilu(node: Node) -> list[SSAValue]:
     return [node.build.where(kept, x, node.literal(0, x))]
 
 
-def eye_like(node: Node) -> list[SSAValue]:
+def eye_like(node: OnnxNode) -> list[SSAValue]:
     """Ones on a diagonal; the operand gives only the shape."""
     shape = node.shape(0)
     if len(shape) != 2:
@@ -364,7 +366,7 @@ def eye_like(node: Node) -> list[SSAValue]:
     return [node.data(eye, "eye")]
 
 
-def center_crop_pad(node: Node) -> list[SSAValue]:
+def center_crop_pad(node: OnnxNode) -> list[SSAValue]:
     """Crop or zero-pad each axis around its middle."""
     x, shape = node[0], node.shape(0)
     target = node.constant_ints(1, "the shape")
@@ -379,7 +381,7 @@ def center_crop_pad(node: Node) -> list[SSAValue]:
     return [node.build.pad(x, pads=pads) if any(pads) else x]
 
 
-def range_(node: Node) -> list[SSAValue]:
+def range_(node: OnnxNode) -> list[SSAValue]:
     """A constant; ranges that depend on data have no static shape."""
     bounds = [node.constant_number(k, "a bound") for k in range(3)]
     if range_size(node) > MAX_CONSTANT:

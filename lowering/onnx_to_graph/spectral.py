@@ -7,7 +7,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.types import element_of, is_float, shape_of, to_numpy
-from .node import Node
+from .node import OnnxNode
 from .reductions import along_axis
 from .shaping import sliced
 from .values import NotNative
@@ -16,7 +16,7 @@ from .values import NotNative
 MAX_LENGTH = 2048
 
 
-def dft(node: Node) -> list[SSAValue]:
+def dft(node: OnnxNode) -> list[SSAValue]:
     """Real or complex (last dim 1 or 2) along one axis; one-sided of real data, and its inverse."""
     x = node[0]
     shape = shape_of(x)
@@ -46,13 +46,13 @@ def dft(node: Node) -> list[SSAValue]:
     return [build.concat(out_real, out_imaginary, axis=len(shape) - 1)]
 
 
-def _axis(node: Node, rank: int) -> int:
+def _axis(node: OnnxNode, rank: int) -> int:
     if node.version < 20:
         return node.axis(node.int("axis", 1), rank)
     return node.axis(node.constant_int(2, "the axis") if node.has(2) else -2, rank)
 
 
-def _resized(node: Node, x: SSAValue, axis: int, length: int) -> SSAValue:
+def _resized(node: OnnxNode, x: SSAValue, axis: int, length: int) -> SSAValue:
     """Cut or zero-padded at the end."""
     shape = shape_of(x)
     pads = [0] * (2 * len(shape))
@@ -60,7 +60,7 @@ def _resized(node: Node, x: SSAValue, axis: int, length: int) -> SSAValue:
     return node.build.pad(x, pads=pads) if any(pads) else x
 
 
-def _parts(node: Node, x: SSAValue) -> tuple[SSAValue, SSAValue | None]:
+def _parts(node: OnnxNode, x: SSAValue) -> tuple[SSAValue, SSAValue | None]:
     shape = shape_of(x)
     ones = [1] * len(shape)
     if shape[-1] == 1:

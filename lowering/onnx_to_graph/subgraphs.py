@@ -12,7 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects.builder import GraphBuilder
 from ...dialects.errors import UserError
 from .loading import in_order, needed
-from .node import Node
+from .node import OnnxNode
 from .values import OnnxValue
 
 Env: TypeAlias = "dict[str, OnnxValue | None]"
@@ -67,11 +67,13 @@ class Importing(Protocol):
         """A weight name that is not taken."""
         ...
 
-    def named(self, node: Node, results: Sequence[SSAValue]) -> list[OnnxValue]:
+    def named(self, node: OnnxNode, results: Sequence[SSAValue]) -> list[OnnxValue]:
         """The results of a node under its names."""
         ...
 
-    def record(self, node: Node, kind: str, ops: tuple[str, ...] = (), reason: str = "") -> None:
+    def record(
+        self, node: OnnxNode, kind: str, ops: tuple[str, ...] = (), reason: str = ""
+    ) -> None:
         """Note what became of a node."""
         ...
 

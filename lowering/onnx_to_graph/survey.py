@@ -15,7 +15,7 @@ from .binding import DeclaredInput, bind, declared_inputs, flags
 from .elements import element_of_number, is_supported, tensor_shape
 from .importer import Importer
 from .loading import OnnxModel, domain_of, in_order
-from .node import Node
+from .node import OnnxNode
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import TABLE
 from .values import OnnxValue
@@ -98,7 +98,7 @@ class Survey(Importer):
     def _assumed(self, proto: onnx.NodeProto, env: Env, scope: CallContext) -> None:
         """Judge a node by its op alone: what it reads has no known type."""
         domain = domain_of(proto.domain)
-        node = Node(proto, scope.opsets.get(domain, 1), [], self.build, self.fresh)
+        node = OnnxNode(proto, scope.opsets.get(domain, 1), [], self.build, self.fresh)
         reason = "judged by its op alone: its operands are unknown"
         try:
             functions.require_schema(node, domain)
@@ -117,7 +117,7 @@ class Survey(Importer):
         self.outcomes.append(NodeOutcome(proto.op_type, domain, proto.name, kind, (), reason))
 
     def _expand(
-        self, node: Node, domain: str, scope: CallContext
+        self, node: OnnxNode, domain: str, scope: CallContext
     ) -> Sequence[OnnxValue | None] | None:
         self._expanding += 1
         try:

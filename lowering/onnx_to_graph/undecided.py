@@ -17,12 +17,14 @@ from ...dialects.graph.data import GatherOp
 from ...dialects.opaque import captured, outer_names
 from ...dialects.types import Tensor, shape_of, tensor, tensor_type, to_numpy
 from . import opaque
-from .node import Node
+from .node import OnnxNode
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
 from .values import NotConstant, OnnxValue
 
 
-def branch(importer: Importing, node: Node, env: Env, scope: CallContext) -> list[OnnxValue | None]:
+def branch(
+    importer: Importing, node: OnnxNode, env: Env, scope: CallContext
+) -> list[OnnxValue | None]:
     """Both branches and a select; an opaque node where a branch may fail on data of the other.
 
     Raises:
@@ -50,7 +52,7 @@ def branch(importer: Importing, node: Node, env: Env, scope: CallContext) -> lis
 
 
 def loop(
-    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: CallContext
+    importer: Importing, node: OnnxNode, body: onnx.GraphProto, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
     """A loop that stays one: its count depends on data, or is too large to unroll.
 
@@ -70,7 +72,7 @@ def loop(
 
 
 def empty_rows(
-    importer: Importing, node: Node, body: onnx.GraphProto, env: Env, scope: CallContext
+    importer: Importing, node: OnnxNode, body: onnx.GraphProto, env: Env, scope: CallContext
 ) -> list[OnnxValue]:
     """The scan outputs of a loop without iterations: no rows of their type."""
     carried = len(node.inputs) - 2
@@ -89,7 +91,7 @@ def _rows(trips: int, type_: Tensor) -> Tensor:
     return tensor([trips, *type_.get_shape()], type_.element_type)
 
 
-def _trips(node: Node, going: OnnxValue) -> int:
+def _trips(node: OnnxNode, going: OnnxValue) -> int:
     """How many iterations there are. Raises UserError where data decide it."""
     count = node.known(0) if node.has(0) else None
     first = node.known(1) if node.has(1) else np.asarray(True)
@@ -101,7 +103,7 @@ def _trips(node: Node, going: OnnxValue) -> int:
     return int(count.ravel()[0])
 
 
-def _deciding(node: Node) -> NotConstant | None:
+def _deciding(node: OnnxNode) -> NotConstant | None:
     """The count or condition that would have to be known."""
     for k, what in ((0, "the loop's count"), (1, "the loop's condition")):
         if node.has(k) and not node.value(k).is_known:
@@ -109,7 +111,7 @@ def _deciding(node: Node) -> NotConstant | None:
     return None
 
 
-def _require_end(node: Node, body: onnx.GraphProto) -> None:
+def _require_end(node: OnnxNode, body: onnx.GraphProto) -> None:
     """A loop without a count whose body hands its condition on never ends. Raises UserError."""
     if node.has(0) or not body.output or len(body.input) < 2:
         return
@@ -120,7 +122,7 @@ def _require_end(node: Node, body: onnx.GraphProto) -> None:
 class _Apart:
     """A subgraph's import in a program of its own, to learn types; constants stay known."""
 
-    def __init__(self, outer: Importing, node: Node, env: Env, scope: CallContext):
+    def __init__(self, outer: Importing, node: OnnxNode, env: Env, scope: CallContext):
         self.importer = outer.apart()
         self.node, self.scope = node, scope
         wanted = {n for a in node.proto.attribute for g in (a.g, *a.graphs) for n in captured(g)}
@@ -168,14 +170,14 @@ class _Apart:
         return OnnxValue.of_ssa(name, self.importer.build.input(name, value.shape, value.element))
 
 
-def _ssa(node: Node, value: OnnxValue, importer: Importing | None = None):
+def _ssa(node: OnnxNode, value: OnnxValue, importer: Importing | None = None):
     if importer is None:
         return value.ssa(node.build, node.fresh, node.where)
     return value.ssa(importer.build, importer.fresh, node.where)
 
 
 def _opaque(
-    importer: Importing, node: Node, env: Env, scope: CallContext, types: Sequence[Tensor]
+    importer: Importing, node: OnnxNode, env: Env, scope: CallContext, types: Sequence[Tensor]
 ) -> list[OnnxValue | None]:
     """The node with what its subgraphs read from outside as further operands."""
     read: list[OnnxValue] = []

@@ -42,7 +42,7 @@ _FEW = 4096
 
 
 @dataclass(frozen=True)
-class Agreement:
+class RunEvidence:
     """What runs of two programs showed.
 
     Attributes:
@@ -56,7 +56,7 @@ class Agreement:
     reason: str = ""
 
 
-def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) -> Agreement:
+def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) -> RunEvidence:
     """Run both programs, exactly and as computed, on several drawn inputs."""
     started, runs, fault = time.monotonic(), 0, "no input was found that both can be run on"
     for k in range(2 * len(SCALES)):
@@ -64,20 +64,20 @@ def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) 
         if runs >= len(SCALES) or (runs >= LEAST and now - started > SECONDS):
             break
         if now > deadline:
-            return Agreement(runs, reason="the time budget is spent before both were run")
+            return RunEvidence(runs, reason="the time budget is spent before both were run")
         scale = SCALES[k % len(SCALES)]
         try:
             found = witness.find(couple, seed + k, scale, tolerance)
             if found:
                 name = couple.a.output_names[found[0].output]
-                return Agreement(runs, found[0].named(name))
+                return RunEvidence(runs, found[0].named(name))
             fault = _as_computed(couple, seed + k, scale)
         except UserError:  # these inputs suit it not, or the reference cannot run it at all
             continue
         if fault:
-            return Agreement(runs, reason=fault)
+            return RunEvidence(runs, reason=fault)
         runs += 1
-    return Agreement(runs, reason="" if runs else f"it needs runs that agree, and {fault}")
+    return RunEvidence(runs, reason="" if runs else f"it needs runs that agree, and {fault}")
 
 
 def _as_computed(couple: witness.Couple, seed: int, scale: float) -> str:
@@ -182,4 +182,4 @@ def _special(array: Array) -> bool:
     return bool(((sizes >= _HUGE) | ((sizes > 0) & (sizes <= 1 / _HUGE))).any())
 
 
-__all__ = ["Agreement", "agree", "is_special"]
+__all__ = ["RunEvidence", "agree", "is_special"]

@@ -45,7 +45,7 @@ from .verdict import (
     OutputVerdict,
     Verdict,
 )
-from .weights import Weights
+from .weights import WeightIdentities
 
 # Differences below this may be the rounding of literals, or of constants of unknown origin.
 _LOOSE = 1e-4
@@ -148,7 +148,7 @@ class _Comparison:
             self.couple.remembering.drop()
 
     def _run(self) -> Verdict:
-        self.weights = Weights(self.a, self.b)
+        self.weights = WeightIdentities(self.a, self.b)
         self.couple.identity = self.weights.identity
         self.prover = Prover(self.seed, self.deadline, most_work=_LIGHT)
         self.sampler = Sampler(self._inputs(), self.weights.data, self.prover.check)

@@ -42,7 +42,7 @@ _FEW_NUMBERS = 16
 
 
 @dataclass
-class Weights:
+class WeightIdentities:
     """Identities of the weights of two programs.
 
     Attributes:
@@ -314,4 +314,4 @@ def _weights(program: Program) -> list[WeightOp]:
     return [op for op in _ops(program) if isinstance(op, WeightOp)]
 
 
-__all__ = ["Weights", "ulps"]
+__all__ = ["WeightIdentities", "ulps"]

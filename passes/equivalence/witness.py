@@ -55,7 +55,7 @@ Foreign: TypeAlias = "Mapping[str, Array | None]"
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundDifference:
     """A difference of one output on the inputs of `inputs_of(program, seed, scale)`."""
 
     output: int
@@ -167,7 +167,7 @@ def find(
     tolerance: float,
     foreign: Foreign | None = None,
     given: Couple | None = None,
-) -> list[Found]:
+) -> list[FoundDifference]:
     """The differences on one draw.
 
     A difference counts if it is more than `tolerance` times the output's largest value, or more
@@ -184,7 +184,7 @@ def find(
     pair = Pair(couple, seed, scale)
     first, second = pair.values()
     mine, theirs = (first, second) if given is None else Pair(given, seed, scale).values()
-    found: list[Found] = []
+    found: list[FoundDifference] = []
     for k, (x, y) in enumerate(zip(first, second, strict=True)):
         wrong = differing(x, y, tolerance, unbounded=scale <= 1.0)
         if not wrong.any() and (doubtful := suspicious(x, y)).any():
@@ -196,7 +196,9 @@ def find(
         if wrong.any():
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
             values = (float(mine[k][place]), float(theirs[k][place]))
-            found.append(Found(k, place, values, int(wrong.sum()), int(x.size), scale, seed))
+            found.append(
+                FoundDifference(k, place, values, int(wrong.sum()), int(x.size), scale, seed)
+            )
     return found
 
 
@@ -408,4 +410,4 @@ def with_weights(program: Program, seed: int, other: Weights | None = None) -> P
     return Program(program.module, store, program.source)
 
 
-__all__ = ["SCALES", "Found", "UserError", "draw", "find", "inputs_of"]
+__all__ = ["SCALES", "FoundDifference", "UserError", "draw", "find", "inputs_of"]

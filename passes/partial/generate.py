@@ -32,12 +32,12 @@ from ..equivalence.prove import OutOfTimeError
 from ..equivalence.residues import Lanes, Residues, draw_primes
 from ..search_result import StopReason
 from . import operators
-from .lookup import Sieve, Target, fit, keys, places, wrong_at
-from .operators import Product
+from .lookup import ResultKeys, Sieve, fit, keys, places, wrong_at
+from .operators import ProductOperator
 from .points import At, points_of, product_at, read_at
 from .region import Mask, field_mask
 from .split_points import mask_by_split_points
-from .values import Inputs, Value, drawn
+from .values import Inputs, InputValue, drawn
 from .views import Step, is_redundant, moves, swaps, view
 
 # How the wrong positions are found: each is compared, or PET's few of each box (split_points.py).
@@ -99,7 +99,7 @@ class Mutant:
     text: tuple[str, ...]
     depth: int
     work: float
-    operands: Callable[[Inputs], tuple[Product, Source, Source]] | None = None
+    operands: Callable[[Inputs], tuple[ProductOperator, Source, Source]] | None = None
 
     @property
     def name(self) -> str:
@@ -167,12 +167,12 @@ class Generator:
             raise OutOfTimeError
 
     @cached_property
-    def targets(self) -> list[Target]:
+    def targets(self) -> list[ResultKeys]:
         """What is looked up. Raises OutOfTimeError."""
-        found: list[Target] = []
+        found: list[ResultKeys] = []
         for root in self.roots:
             self._check()
-            found.append(Target(keys(self.evaluator.value(root), self.field)))
+            found.append(ResultKeys(keys(self.evaluator.value(root), self.field)))
         return found
 
     @cached_property
@@ -202,7 +202,7 @@ class Generator:
 
     # --- programs ---
 
-    def _pairs_by_depth(self) -> Iterator[tuple[int, Value, Value]]:
+    def _pairs_by_depth(self) -> Iterator[tuple[int, InputValue, InputValue]]:
         """Values with the depth of a product of them, fewest operators first.
 
         Those of the last level are made one after the other, and none is kept.
@@ -213,7 +213,7 @@ class Generator:
         if self.options.depth > 1:
             yield from ((2, left, right) for left in first for right in first)
         for total in range(1, self.options.depth - 1):
-            kept: list[Value] = []
+            kept: list[InputValue] = []
             last = total == self.options.depth - 2
             for value in self._next(levels):
                 # It is multiplied by an input, so it must hold all others.
@@ -233,14 +233,14 @@ class Generator:
                 pairs = itertools.product(levels[k], levels[total - k])
                 yield from ((total + 2, left, right) for left, right in pairs)
 
-    def _has_room(self, value: Value) -> bool:
+    def _has_room(self, value: InputValue) -> bool:
         """Whether there is memory for one value more."""
         self.bytes += value.nbytes
         if self.bytes > self.options.bytes:
             self.count.stopped = "memory"
         return self.bytes <= self.options.bytes
 
-    def _products(self, left: Value, right: Value) -> Iterator[Product]:
+    def _products(self, left: InputValue, right: InputValue) -> Iterator[ProductOperator]:
         options = self.options
         for product in operators.products(options.strides, options.dilations, options.groups):
             shape = product.shape(left.shape, right.shape)
@@ -253,13 +253,13 @@ class Generator:
 
     # --- values ---
 
-    def _input(self, leaf: Leaf, name: str) -> Value:
+    def _input(self, leaf: Leaf, name: str) -> InputValue:
         def build(inputs: Inputs) -> Source:
             return inputs[leaf]
 
-        return Value(self.evaluator.value(leaf), frozenset([leaf]), name, build, ())
+        return InputValue(self.evaluator.value(leaf), frozenset([leaf]), name, build, ())
 
-    def _next(self, levels: Sequence[Sequence[Value]]) -> Iterator[Value]:
+    def _next(self, levels: Sequence[Sequence[InputValue]]) -> Iterator[InputValue]:
         for value in levels[-1]:
             if value.steps is not None:
                 yield from self._moved(value, value.steps)
@@ -271,7 +271,7 @@ class Generator:
         for k in range(len(levels)):
             yield from self._pairs(levels[k], levels[len(levels) - 1 - k])
 
-    def _moved(self, value: Value, steps: tuple[Step, ...]) -> Iterator[Value]:
+    def _moved(self, value: InputValue, steps: tuple[Step, ...]) -> Iterator[InputValue]:
         """One move more; a chain of moves of an input is one copy of it."""
         (leaf,) = value.holds
         # Channels keep their place: a convolution sums over them, whatever their order.
@@ -285,9 +285,9 @@ class Generator:
             def build(inputs: Inputs, chain: tuple[Step, ...] = chain) -> Source:
                 return view(inputs[leaf], chain)
 
-            yield Value(value.made, value.holds, f"{value.text}, {move}", build, chain)
+            yield InputValue(value.made, value.holds, f"{value.text}, {move}", build, chain)
 
-    def _constants(self) -> Iterator[Value]:
+    def _constants(self) -> Iterator[InputValue]:
         """Averaging weights, where one image is all that is given."""
         image = self.inputs[0]
         if len(self.inputs) > 1 or len(image.shape) != 4:
@@ -300,9 +300,11 @@ class Generator:
                     return operators.averaging_weights(x.shape[1], size, depthwise, x)
 
                 name = f"averaging weights {size}" + (" depthwise" if depthwise else "")
-                yield Value(self.evaluator.value(build(self.same)), frozenset(), name, build)
+                yield InputValue(self.evaluator.value(build(self.same)), frozenset(), name, build)
 
-    def _pairs(self, lefts: Iterable[Value], rights: Sequence[Value]) -> Iterator[Value]:
+    def _pairs(
+        self, lefts: Iterable[InputValue], rights: Sequence[InputValue]
+    ) -> Iterator[InputValue]:
         """Two values side by side, along each of the first two dims."""
         for left in lefts:
             for right in rights:
@@ -311,7 +313,7 @@ class Generator:
                         if operators.side_by_side([left.shape, right.shape], dim) is not None:
                             yield self._beside([left, right], dim)
 
-    def _many(self, inputs: Sequence[Value]) -> Iterator[Value]:
+    def _many(self, inputs: Sequence[InputValue]) -> Iterator[InputValue]:
         """Three inputs or more side by side: one operator, as two are."""
         for count in range(3, len(inputs) + 1):
             for parts in itertools.combinations(inputs, count):
@@ -319,7 +321,7 @@ class Generator:
                     if operators.side_by_side([p.shape for p in parts], dim) is not None:
                         yield self._beside(parts, dim)
 
-    def _beside(self, parts: Sequence[Value], dim: int) -> Value:
+    def _beside(self, parts: Sequence[InputValue], dim: int) -> InputValue:
         def build(inputs: Inputs) -> Source:
             return operators.side_by_side_scope([p.build(inputs) for p in parts], dim)
 
@@ -328,24 +330,26 @@ class Generator:
         beside = operators.side_by_side_scope(leaves, dim)
         made = Evaluator(self.field, check=self._check, given=given).value(beside)
         text = " beside ".join(f"({p.text})" for p in parts) + f" along d{dim}"
-        return Value(made, frozenset[Leaf]().union(*(p.holds for p in parts)), text, build)
+        return InputValue(made, frozenset[Leaf]().union(*(p.holds for p in parts)), text, build)
 
     # --- outputs ---
 
-    def _passes(self, left: Value, right: Value, product: Product) -> bool:
+    def _passes(self, left: InputValue, right: InputValue, product: ProductOperator) -> bool:
         """Whether a sample of a product holds enough of each output."""
         shape, read = _sampled(product, left.shape, right.shape)
         factors = [v.sample(*at) for v, at in zip((left, right), read, strict=True)]
         sample, size = keys(product_at(self.field, factors), self.field), math.prod(shape)
         return all(sieve.passes(sample, size) for sieve in self.sieves)
 
-    def _product(self, left: Value, right: Value, product: Product) -> Lanes:
+    def _product(self, left: InputValue, right: InputValue, product: ProductOperator) -> Lanes:
         """All residues of a product. Raises TooLargeError."""
         a, b = leaf("left", left.shape, f32), leaf("right", right.shape, f32)
         given = {a.token: left.values, b.token: right.values}
         return Evaluator(self.field, check=self._check, given=given).value(product.build(a, b))
 
-    def _look(self, depth: int, left: Value, right: Value, product: Product) -> Mutant | None:
+    def _look(
+        self, depth: int, left: InputValue, right: InputValue, product: ProductOperator
+    ) -> Mutant | None:
         """The mutant whose outputs are found in a product; None if too little of them is."""
         if not self._passes(left, right, product):
             return None
@@ -362,7 +366,7 @@ class Generator:
                 return None
             indices.append(tuple(index))
 
-        def operands(inputs: Inputs) -> tuple[Product, Source, Source]:
+        def operands(inputs: Inputs) -> tuple[ProductOperator, Source, Source]:
             return product, left.build(inputs), right.build(inputs)
 
         def build(inputs: Inputs) -> Scope:
@@ -399,7 +403,7 @@ class Generator:
 
 
 @lru_cache(maxsize=512)
-def _sampled(product: Product, x: Extents, w: Extents) -> tuple[Extents, list[At]]:
+def _sampled(product: ProductOperator, x: Extents, w: Extents) -> tuple[Extents, list[At]]:
     """The shape of a product, and what a sample of its positions reads of both operands."""
     shape, (sums, *indices) = product.shape(x, w), product.reads(x, w)
     assert shape is not None
@@ -412,7 +416,7 @@ def work_of(root: Scope) -> float:
     return float(sum(math.prod(root.shape + term.sums) for term in root.expr.terms))
 
 
-def _inner(product: Product, weights: Sequence[int]) -> int:
+def _inner(product: ProductOperator, weights: Sequence[int]) -> int:
     """Multiplications for one element of a product's result."""
     if isinstance(product, operators.Conv):
         return math.prod(weights[1:])

@@ -30,7 +30,7 @@ def keys(values: Lanes, field: Residues) -> np.ndarray[Any, np.dtype[np.int64]]:
     return positive[0] * (1 << 21) + positive[1]
 
 
-class Target:
+class ResultKeys:
     """The keys of a result, and the same in order: they are looked up in every product.
 
     What is looked up in order is found by going through memory in order: for millions of keys that
@@ -55,7 +55,7 @@ class Sieve:
 
     SLACK = 0.2
 
-    def __init__(self, target: Target, right: float) -> None:
+    def __init__(self, target: ResultKeys, right: float) -> None:
         distinct = target.ordered[_first_of_equals(target.ordered)]
         self.ordered = distinct[distinct != 0]
         self.wanted = len(self.ordered) - (1.0 - right) * target.keys.size
@@ -74,7 +74,7 @@ def _first_of_equals(ordered: Any) -> Any:
     return first
 
 
-def places(target: Target, made: Any) -> Places:
+def places(target: ResultKeys, made: Any) -> Places:
     """Where each target key stands in the intermediate: [its rank, *target shape], NaN if nowhere.
 
     A key that stands at several positions is left out: it says nothing.

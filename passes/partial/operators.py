@@ -20,7 +20,7 @@ from ...dialects.index import Index, iterators
 from ..derivation.body import build
 
 
-class Reads(NamedTuple):
+class ProductReads(NamedTuple):
     """What a product reads: the indices are over its positions and then its sums."""
 
     sums: Extents
@@ -28,7 +28,7 @@ class Reads(NamedTuple):
     right: list[Index]
 
 
-class Product(ABC):
+class ProductOperator(ABC):
     """An operator that multiplies two tensors: a scope of one sum of products."""
 
     @abstractmethod
@@ -36,7 +36,7 @@ class Product(ABC):
         """The shape of the result; None where it does not take these operands."""
 
     @abstractmethod
-    def reads(self, x: Extents, w: Extents) -> Reads:
+    def reads(self, x: Extents, w: Extents) -> ProductReads:
         """Extents of the sums, and where the operands are read."""
 
     def build(self, x: Source, w: Source) -> Scope:
@@ -48,7 +48,7 @@ class Product(ABC):
 
 
 @dataclass(frozen=True)
-class Conv(Product):
+class Conv(ProductOperator):
     """x [n, c, *in] with w [f, c / groups, *taps], padded alike on both sides of each dim."""
 
     stride: int
@@ -81,7 +81,7 @@ class Conv(Product):
             return c
         return (f // (features // self.groups)) * (channels // self.groups) + c
 
-    def reads(self, x: Extents, w: Extents) -> Reads:
+    def reads(self, x: Extents, w: Extents) -> ProductReads:
         features, per_group, *taps = w
         n, f, *at = iterators(len(x))
         c, *tap = iterators(1 + len(taps), len(x))
@@ -90,11 +90,11 @@ class Conv(Product):
             a * self.stride + t * self.dilation - p
             for a, t, p in zip(at, tap, self.pads(taps), strict=True)
         ]
-        return Reads((per_group, *taps), [n, channel, *where], [f, c, *tap])
+        return ProductReads((per_group, *taps), [n, channel, *where], [f, c, *tap])
 
 
 @dataclass(frozen=True)
-class Matmul(Product):
+class Matmul(ProductOperator):
     """a [*batch, m, k] with b [*batch, k, n], or with one b [k, n]."""
 
     def __str__(self) -> str:
@@ -107,15 +107,15 @@ class Matmul(Product):
             return None
         return (*x[: len(x) - 1], w[len(w) - 1])
 
-    def reads(self, x: Extents, w: Extents) -> Reads:
+    def reads(self, x: Extents, w: Extents) -> ProductReads:
         *batch, m, n = iterators(len(x))
         (k,) = iterators(1, len(x))
         over = batch if len(w) == len(x) else []
-        return Reads((x[-1],), [*batch, m, k], [*over, k, n])
+        return ProductReads((x[-1],), [*batch, m, k], [*over, k, n])
 
 
 @dataclass(frozen=True)
-class Multiply(Product):
+class Multiply(ProductOperator):
     """The product of two tensors of one shape, place by place."""
 
     def __str__(self) -> str:
@@ -124,14 +124,14 @@ class Multiply(Product):
     def shape(self, x: Extents, w: Extents) -> Extents | None:
         return x if x == w else None
 
-    def reads(self, x: Extents, w: Extents) -> Reads:
+    def reads(self, x: Extents, w: Extents) -> ProductReads:
         at = list(iterators(len(x)))
-        return Reads((), at, at)
+        return ProductReads((), at, at)
 
 
 def products(
     strides: Sequence[int], dilations: Sequence[int], groups: Sequence[int]
-) -> Iterator[Product]:
+) -> Iterator[ProductOperator]:
     """Every operator of two operands that multiplies them."""
     for group in groups:
         for stride in strides:

@@ -26,7 +26,7 @@ _NAMED = 2048
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
+class InputValue:
     """Something made of the inputs without a product of them.
 
     Attributes:

@@ -45,7 +45,7 @@ _Key: TypeAlias = "tuple[str, tuple[int, ...], tuple[int, ...], tuple[tuple[str,
 
 
 @dataclass
-class Builder:
+class InstanceApplier:
     """Applies instances to a graph.
 
     Attributes:
@@ -110,7 +110,7 @@ class Builder:
 class _Plan:
     """Works out the right side of one instance."""
 
-    builder: Builder
+    builder: InstanceApplier
     instance: Instance
     types: Sequence[Types]
     known: dict[Term, int] = field(default_factory=dict[Term, int])

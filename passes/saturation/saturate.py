@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ..search_result import StopReason
 from ..substitution.rule import Rule, Var, subterms
-from .apply import Builder
+from .apply import InstanceApplier
 from .bounds import Bounds
 from .cycles import Reach
 from .egraph import EGraph
@@ -56,7 +56,7 @@ class SaturationRun:
 
     graph: EGraph
     engine: Engine
-    builder: Builder
+    builder: InstanceApplier
     watch: Watch
     cycles: Cycles
     applied: dict[str, int] = field(default_factory=dict[str, int])

@@ -18,7 +18,7 @@ from ..substitution.constants import steps_taken
 from ..substitution.floats import allowed_rules, floats_of
 from ..substitution.rule import CONSTANTS, Node, Rule, Term, Var, subterms
 from ..substitution.rule_set import reported_proof, rules_named
-from .apply import Builder
+from .apply import InstanceApplier
 from .check import require_sound
 from .decode import Decoder
 from .egraph import PROJECT, EGraph, ENode
@@ -173,7 +173,7 @@ def saturate_block(
     rules, skipped = usable(settings.rules, table, prefix)
     engine = engine_for(rules, _shapes(graph, rules, table, prefix), table, prefix)
     lap("rules")
-    builder = Builder(graph, table, prefix)
+    builder = InstanceApplier(graph, table, prefix)
     watch = Watch(graph, settings.caps, begun)
     loop, known = SaturationRun(graph, engine, builder, watch, settings.cycles), list[ENode]()
     saturation = loop.run(min(settings.caps.k_multi, 1))

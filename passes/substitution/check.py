@@ -12,7 +12,7 @@ from itertools import chain, islice
 import numpy as np
 
 from .conditions import holds
-from .instances import Bindings, Sampler, first_instances, outcome
+from .instances import Bindings, InstanceSampler, first_instances, outcome
 from .rule import Rule
 
 _BASES = 3
@@ -47,7 +47,7 @@ def check_rule(
     """
     rng = np.random.default_rng([seed, len(rule.name)])
     seen = dict[str, None]()
-    samplers = [Sampler(rule, base, rng) for base in islice(first_instances(rule), _BASES)]
+    samplers = [InstanceSampler(rule, base, rng) for base in islice(first_instances(rule), _BASES)]
     for bindings in chain.from_iterable(s.systematic(thorough) for s in samplers):
         if (wrong := _applied(rule, bindings, seed, seen)) is not None:
             return RuleCheck(rule, len(seen), wrong)
@@ -82,7 +82,7 @@ def counterexample(rule: Rule, dropped: str, seed: int = 0, tries: int = 400) ->
     loose = replace(rule, where=tuple(c for c in rule.where if c != dropped))
     rng = np.random.default_rng(seed)
     for base in islice(first_instances(loose), _BASES):
-        sampler = Sampler(loose, base, rng)
+        sampler = InstanceSampler(loose, base, rng)
         drawn = (sampler.draw() for _ in range(tries))
         for bindings in chain(sampler.systematic(), drawn):
             if holds(loose.where, bindings) and not holds((dropped,), bindings):

@@ -33,7 +33,7 @@ from ..search_result import Rejected
 from .conditions import holds
 from .constants import constant_array
 from .exact import graph_ops, op_on
-from .instances import Bindings, Sampler, attributes_of, first_instances, shapes_of
+from .instances import Bindings, InstanceSampler, attributes_of, first_instances, shapes_of
 from .rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of
 
 # Instances looked at, and draws for each of them that is found.
@@ -80,7 +80,7 @@ def classified(rule: Rule) -> Floats:
 
 
 def _instances(rule: Rule, base: Bindings, rng: np.random.Generator) -> list[Bindings]:
-    sampler = Sampler(rule, base, rng)
+    sampler = InstanceSampler(rule, base, rng)
     drawn = [base, *(sampler.draw() for _ in range(TRIES * INSTANCES))]
     return [b for b in drawn if holds(rule.where, b) and _makes_sense(rule, b)]
 

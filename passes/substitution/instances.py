@@ -259,7 +259,7 @@ Tie: TypeAlias = "tuple[tuple[Place, ...], bool]"
 """Numbers that change together; whether one is added to each, or all are scaled."""
 
 
-class Sampler:
+class InstanceSampler:
     """Random instances of a left side around a first one.
 
     Args:

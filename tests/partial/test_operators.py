@@ -19,7 +19,7 @@ F32 = Float32Type()
 FIELD = Residues(draw_primes(2, 0), 0)
 
 
-def agree(product: operators.Product, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
+def agree(product: operators.ProductOperator, x: tuple[int, ...], w: tuple[int, ...]) -> bool:
     """Whether it takes the operands; checks its scope on small whole numbers against others."""
     shape = product.shape(x, w)
     if shape is None:
@@ -35,7 +35,7 @@ def agree(product: operators.Product, x: tuple[int, ...], w: tuple[int, ...]) ->
     return True
 
 
-def independent(product: operators.Product, x: Array, w: Array) -> Array:
+def independent(product: operators.ProductOperator, x: Array, w: Array) -> Array:
     """The same by libraries that know nothing of scopes."""
     if isinstance(product, Matmul):
         return x @ w

@@ -18,12 +18,12 @@ from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.partial import generate
 from isoform.passes.partial.bound import least_modelled
 from isoform.passes.partial.generate import Generator, Options
-from isoform.passes.partial.lookup import Sieve, Target, keys
+from isoform.passes.partial.lookup import ResultKeys, Sieve, keys
 from isoform.passes.partial.mutate import modelled
 from isoform.passes.partial.operators import Conv
 from isoform.passes.partial.points import points_of, product_at, read_at
 from isoform.passes.partial.search import free_dims, shrunk
-from isoform.passes.partial.values import Inputs, Value, drawn
+from isoform.passes.partial.values import Inputs, InputValue, drawn
 from isoform.passes.partial.views import moves
 from isoform.testing.derivation_cases import conv
 
@@ -38,7 +38,7 @@ def test_places_of_a_moved_value_are_where_the_moves_put_them() -> None:
         shape = tuple(rng.randint(1, 7) for _ in range(rng.randint(2, 5)))
         x = leaf(f"x{number}", shape, F32)
         made = Evaluator(FIELD).value(x)
-        value = Value(made, frozenset([x]), "x", _no_scope, ())
+        value = InputValue(made, frozenset([x]), "x", _no_scope, ())
         for _ in range(rng.randint(1, 3)):
             choice = list(moves(value.shape, range(len(shape)), (1, 2)))
             if choice:
@@ -63,7 +63,7 @@ def test_a_sample_of_a_product_is_what_it_computes_there(product: Conv) -> None:
     sums, *indices = product.reads(*shapes)
     at = drawn(whole.shape[1:], 40)
     read = [read_at(*given, points_of(at, sums)) for given in zip(indices, shapes, strict=True)]
-    values = [Value(evaluator.value(s), frozenset(), s.label, _no_scope) for s in (x, w)]
+    values = [InputValue(evaluator.value(s), frozenset(), s.label, _no_scope) for s in (x, w)]
     found = product_at(FIELD, [v.sample(*r) for v, r in zip(values, read, strict=True)])
     np.testing.assert_array_equal(found, whole[(slice(None), *at)])
 
@@ -71,7 +71,7 @@ def test_a_sample_of_a_product_is_what_it_computes_there(product: Conv) -> None:
 def test_a_sample_rejects_what_holds_too_little() -> None:
     target = keys(FIELD.draw("target", (40, 50)), FIELD)
     other = keys(FIELD.draw("other", (40, 50)), FIELD)
-    sieve = Sieve(Target(target), right=0.5)
+    sieve = Sieve(ResultKeys(target), right=0.5)
     rng = np.random.default_rng(3)
     for share, passes in ((1.0, True), (0.6, True), (0.2, False), (0.0, False)):
         mixed = np.where(rng.random(target.shape) < share, target, other)

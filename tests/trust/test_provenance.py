@@ -52,7 +52,7 @@ def test_the_expression_is_over_the_weights_of_the_program_as_it_came() -> None:
     from xdsl.rewriter import InsertPoint, Rewriter
 
     from isoform.dialects.graph.elementwise import NegOp
-    from isoform.passes.equivalence.weights import Weights
+    from isoform.passes.equivalence.weights import WeightIdentities
 
     weight = next(op for op in ops if op.name == "graph.weight")
     negated = NegOp(weight.results[0])
@@ -65,7 +65,7 @@ def test_the_expression_is_over_the_weights_of_the_program_as_it_came() -> None:
     assert "folded." not in text
     assert "@w" in text
     assert text.index("graph.sqrt") < text.index("graph.neg")
-    checked = Weights(source, twice)
+    checked = WeightIdentities(source, twice)
     assert checked.wrong == {}
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..check import check_rule
 from ..conditions import holds
-from ..instances import Bindings, Sampler, attribute_names, outcome, shapes_of
+from ..instances import Bindings, InstanceSampler, attribute_names, outcome, shapes_of
 from ..rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Term, nodes_of, variables_of
 from .candidates import RuleCandidate
 from .expressions import atoms_for, conditions_for, numbers_for
@@ -82,7 +82,7 @@ def _generalise(
     probe = Rule("", left, candidate.right)
     if shapes_of(left, base) is None:
         return Failure(candidate, "the left side has no attributes of its own")
-    sampler = Sampler(probe, base, rng)
+    sampler = InstanceSampler(probe, base, rng)
     probes = [base, *(sampler.draw() for _ in range(_PROBES))]
     chosen = _best_right(probe, base, probes, islice(sampler.alone(), _FURTHER))
     if chosen is None:

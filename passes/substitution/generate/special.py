@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from ..conditions import holds
-from ..instances import Bindings, Sampler, attributes_of, first_instances, outcome, shapes_of
+from ..instances import (
+    Bindings,
+    InstanceSampler,
+    attributes_of,
+    first_instances,
+    outcome,
+    shapes_of,
+)
 from ..rule import AttrVar, Node, Out, Rule, Term, Var, nodes_of, operator_count, variables_of
 
 _BASES, _INSTANCES = 2, 60
@@ -118,7 +125,7 @@ def _applications(rule: Rule) -> list[Bindings]:
     """Instances on which a rule applies."""
     rng, found = np.random.default_rng(0), list[Bindings]()
     for base in islice(first_instances(rule), _BASES):
-        sampler = Sampler(rule, base, rng)
+        sampler = InstanceSampler(rule, base, rng)
         drawn = [*islice(sampler.systematic(), _INSTANCES), *(sampler.draw() for _ in range(20))]
         for at in drawn:
             if holds(rule.where, at) and outcome(rule, at).equal:
