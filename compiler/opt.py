@@ -36,7 +36,7 @@ from .float_policy import permitted
 from .opt_arguments import ArgumentParser, add_isoform_flags
 from .pass_help import help_pass, list_passes
 from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
-from .plugin import extend, load_plugin
+from .plugin import extend, kernels_of, load_plugin
 from .process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 from .registry import UNIVERSE, make_context, multiverse
 from .rewrite_recorder import RewriteRecorder
@@ -90,8 +90,8 @@ class IsoformOpt(xDSLOptMain):
         parser = ArgumentParser("isoform-opt", description=xDSLOptMain.__doc__, allow_abbrev=False)
         self.register_all_arguments(parser)
         self.args = parser.parse_args(arguments)
-        for path in cast(list[str], self.args.plugin):
-            plugin = load_plugin(path)
+        self.plugins = [load_plugin(path) for path in cast(list[str], self.args.plugin)]
+        for plugin in self.plugins:
             universe = extend(universe, plugin)
             own_passes += [p.name for p in plugin.passes]
         self.own_passes = own_passes
@@ -127,7 +127,7 @@ class IsoformOpt(xDSLOptMain):
             return 0
         self.check_certificate_flags()
         try:
-            with unverified_attributes(self.args.disable_verify):
+            with kernels_of(self.plugins), unverified_attributes(self.args.disable_verify):
                 status = self.run_chunks(self.read_chunks())
         except ShrinkException:
             if not self.args.shrink:

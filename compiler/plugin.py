@@ -1,4 +1,6 @@
-"""Load a plug-in: one Python file that defines any of `DIALECTS`, `PASSES` and `TARGETS`."""
+"""Load a plug-in: one Python file that defines any of the lists in `LISTS`."""
+
+from __future__ import annotations
 
 import hashlib
 import importlib.util
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from xdsl.ir import Dialect
 from xdsl.passes import ModulePass
@@ -20,10 +22,13 @@ from xdsl.utils.target import Target
 
 from ..dialects.errors import UserError, one_line
 
+if TYPE_CHECKING:
+    from ..lowering.algebra_to_kernel.table import LibraryKernel
+
 T = TypeVar("T")
 
 PLUGIN_MODULE = "isoform_plugin_"
-LISTS = ("DIALECTS", "PASSES", "TARGETS")
+LISTS = ("DIALECTS", "PASSES", "TARGETS", "KERNELS")
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class Plugin:
     dialects: tuple[Dialect, ...]
     passes: tuple[type[ModulePass], ...]
     targets: tuple[type[Target], ...]
+    kernels: tuple[LibraryKernel, ...] = ()
 
 
 def load_plugin(path: str) -> Plugin:
@@ -50,7 +56,29 @@ def load_plugin(path: str) -> Plugin:
         _instances(module, "DIALECTS", Dialect, path),
         _classes(module, "PASSES", ModulePass, path),
         _classes(module, "TARGETS", Target, path),
+        _kernels(module, path),
     )
+
+
+def _kernels(module: ModuleType, path: str) -> tuple[LibraryKernel, ...]:
+    if not hasattr(module, "KERNELS"):
+        return ()
+    from ..lowering.algebra_to_kernel.table import LibraryKernel
+
+    return _instances(module, "KERNELS", LibraryKernel, path)
+
+
+@contextmanager
+def kernels_of(plugins: Sequence[Plugin]) -> Generator[None]:
+    """Know the library kernels of these plug-ins in the block."""
+    kernels = [kernel for plugin in plugins for kernel in plugin.kernels]
+    if not kernels:
+        yield
+        return
+    from ..lowering.algebra_to_kernel.table import adding
+
+    with adding(kernels):
+        yield
 
 
 _IN_USE: ContextVar[tuple[Plugin, ...]] = ContextVar("plugins", default=())
@@ -65,7 +93,8 @@ def using(paths: Sequence[str]) -> Generator[None]:
     added = tuple(load_plugin(path) for path in paths)
     token = _IN_USE.set((*_IN_USE.get(), *added))
     try:
-        yield
+        with kernels_of(added):
+            yield
     finally:
         _IN_USE.reset(token)
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from .canonical_types import Guard
 from .index import Index, stays_inside
@@ -103,3 +104,29 @@ def with_guards(
             return None
         parts[owner] = replace(parts[owner], guards=(*parts[owner].guards, guard))
     return parts[0], parts[1]
+
+
+@dataclass(frozen=True)
+class Window:
+    """`stride * outer + dilation * inner` in the first operand; a negative dilation is a flip."""
+
+    outer: int
+    inner: int
+    stride: int
+    dilation: int
+
+
+def window_of(operand: Operand[Any], outer: int, inner: int) -> Window | None:
+    """The window if both iterators' coefficient columns in an operand are proportional."""
+    ratio: Fraction | None = None
+    for e in (*operand.index, *(g.index for g in operand.guards)):
+        a, b = e.coefficient(outer), e.coefficient(inner)
+        if a == 0 and b == 0:
+            continue
+        if a == 0 or b == 0 or (ratio is not None and ratio != Fraction(a, b)):
+            return None
+        ratio = Fraction(a, b)
+    if ratio is None:
+        return None
+    sign = 1 if ratio.numerator > 0 else -1
+    return Window(outer, inner, ratio.numerator * sign, ratio.denominator * sign)

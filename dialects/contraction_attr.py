@@ -25,7 +25,7 @@ from xdsl.utils.exceptions import VerifyException
 from .algebra import OnesOp, ScopeOp
 from .canonical_types import Guard
 from .contraction import GROUPS, Contraction, Extents, Operand, with_guards
-from .convolution import Convolution, Role, Roles, convolution_of
+from .convolution import ConvolutionDims, Role, Roles, convolution_of
 from .scalars import factors
 from .scope_body import body_to_expr
 from .types import shape_of
@@ -88,14 +88,14 @@ class ContractionAttr(ParametrizedAttribute):
         return known[1]
 
     @property
-    def convolution(self) -> Convolution | None:
+    def convolution(self) -> ConvolutionDims | None:
         """What makes it a convolution, if it is one."""
         if not self.dims.data:
             return None
         data, _, filters, _, result = map(_parsed, self.dims.data.split(" "))
         strides, dilations, pads = map(_ints, self.windows)
         groups, transposed = self.groups.data, bool(self.transposed.data)
-        return Convolution(data, filters, result, strides, dilations, pads, groups, transposed)
+        return ConvolutionDims(data, filters, result, strides, dilations, pads, groups, transposed)
 
     def group(self, name: str) -> tuple[int, ...]:
         """The iterators of a group: batch, m, n or k."""
@@ -167,7 +167,7 @@ def _of(scope: ScopeOp) -> ContractionAttr | None:
 
 
 def _made(
-    scope: ScopeOp, found: Contraction[int], convolution: Convolution | None
+    scope: ScopeOp, found: Contraction[int], convolution: ConvolutionDims | None
 ) -> ContractionAttr:
     reads = (found.first.read, found.second.read)
     guards = [k for k in range(len(scope.inputs)) if k not in reads]
@@ -178,7 +178,7 @@ def _attr(
     reads: Sequence[int],
     guards: Sequence[int],
     groups: Sequence[Sequence[int]],
-    convolution: Convolution | None,
+    convolution: ConvolutionDims | None,
 ) -> ContractionAttr:
     dims, windows, number, transposed = "", list[Extents](), 1, False
     if convolution is not None:

@@ -23,7 +23,7 @@ MOST_SPATIAL = 3
 
 
 @dataclass(frozen=True)
-class Convolution:
+class ConvolutionDims:
     """What the dims of the operands and of the result are, and parameters per spatial dim."""
 
     data: Roles
@@ -59,7 +59,7 @@ class _Place:
     transposed: bool
 
 
-def convolution_of(found: Contraction[Any]) -> Convolution | None:
+def convolution_of(found: Contraction[Any]) -> ConvolutionDims | None:
     """The contraction as a convolution of its first operand by the second; None if it is none.
 
     Where nothing slides over channels that come first, a matrix product serves as well.
@@ -130,7 +130,7 @@ def _is_whole(found: Contraction[Any], dim: int, loop: int) -> bool:
     return plain and found.first.shape[dim] == found.extents[loop]
 
 
-def _in_order(found: Contraction[Any], order: _Order) -> Convolution | None:
+def _in_order(found: Contraction[Any], order: _Order) -> ConvolutionDims | None:
     """The convolution whose dims are in this order."""
     data, extents = found.first, found.extents
     n, f, *loops = order.out
@@ -157,7 +157,7 @@ def _in_order(found: Contraction[Any], order: _Order) -> Convolution | None:
     if not _guards_fit(found, known, loops):
         return None
     numbers = range(len(known))
-    return Convolution(
+    return ConvolutionDims(
         _roles(order.data, ("n", "c", *numbers)),
         roles,
         _roles(order.out, ("n", "f", *numbers)),

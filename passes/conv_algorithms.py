@@ -1,4 +1,9 @@
-"""The ways to compute a convolution: implicit gemm, Winograd, FFT, each under its constraints.
+"""The ways to compute a product or a convolution: gemm, Winograd, FFT, each under its constraints.
+
+A GPU computes a batch of products in tiles of the output. Tiles occupy units, so a product with few
+tiles leaves units idle; and a tile's operands come from the last cache, each element as often as
+there are tiles that need it. Where rows of the second operand overlap from one batch entry to the
+next (a band), a tile needs the distinct rows only.
 
 A `Target` with cuDNN runs Winograd and FFT as four kernels in a row (transform the input, the
 weights, multiply, transform back), the weights anew at each call, every intermediate written and
@@ -12,12 +17,15 @@ tests/passes/test_gpu_costs.py tests it by the order of EinNet's Table 3.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..dialects.contraction_attr import ConvParameters
+from ..dialects.algebra import ScopeOp
+from ..dialects.contraction import Operand, Window, window_of
+from ..dialects.contraction_attr import ConvParameters, contraction_in
 from ..lowering.targets import Target
-from .product import Product
 
 # F(m x m, taps x taps) by taps, and additions of the transforms per tile: input, output (Lavin and
 # Gray 2015, sec. 4; those of two taps counted from passes/winograd_matrices.py).
@@ -25,6 +33,65 @@ WINOGRAD_TILES = {3: (2, 4), 2: (3,)}
 _TRANSFORMS = {(2, 3): (32, 24), (4, 3): (156, 90), (3, 2): (32, 42)}
 KERNELS = 4
 """Kernels of a library's Winograd or FFT."""
+
+
+TILE = 64
+"""Side of a tile where there are few: what fills the units."""
+LARGE_TILE = 128
+"""Side of a tile where there are many: what reuses the cache."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A batch of m x n results, each a sum of k products; `dilation` > 0 where it is a band.
+
+    In a band `m` counts its rows and a tile of `b` has rows `dilation` apart that overlap.
+    """
+
+    batch: int
+    m: int
+    n: int
+    k: int
+    dilation: int = 0
+
+    @property
+    def tiles(self) -> int:
+        """Tiles of the output."""
+        return self.batch * math.ceil(self.m / TILE) * math.ceil(self.n / TILE)
+
+    def traffic(self, width: int) -> float:
+        """Bytes that the tiles read from the last cache, at `width` bytes an element."""
+        side_m, side_n = min(self.m, LARGE_TILE), min(self.n, LARGE_TILE)
+        tiles = self.batch * math.ceil(self.m / side_m) * math.ceil(self.n / side_n)
+        columns = side_m + self.dilation * side_n if self.dilation else side_n
+        return float(width) * tiles * self.k * (side_m + columns)
+
+    @classmethod
+    def of(cls, scope: ScopeOp) -> Product | None:
+        """That of a sum of products of two reads, by the groups of its iterators."""
+        found = contraction_in(scope)
+        if found is None:
+            return None
+        groups, extents = found.groups, found.extents
+        k = math.prod(extents[found.rank :])
+
+        def size(iterators: Iterable[int]) -> int:
+            return math.prod(extents[i] for i in iterators)
+
+        for rows, own, operand in (("n", "m", found.first), ("m", "n", found.second)):
+            band = None if groups[rows] else _band(operand, groups["batch"], groups[own])
+            if band is not None:
+                rest = size(i for i in groups["batch"] if i != band.outer)
+                apart = max(1, abs(band.dilation) // band.stride)
+                return cls(rest, extents[band.outer], size(groups[own]), k, apart)
+        return cls(size(groups["batch"]), size(groups["m"]), size(groups["n"]), k)
+
+
+def _band(operand: Operand[int], batch: Sequence[int], columns: Sequence[int]) -> Window | None:
+    """The rows that overlap their neighbours; of a row's digits, that of the columns' steps."""
+    pairs = itertools.product(batch, columns)
+    windows = [w for b, c in pairs if (w := window_of(operand, b, c)) is not None]
+    return min(windows, key=lambda w: (abs(w.stride - abs(w.dilation)), w.outer), default=None)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ Theory. A kernel does F operations and moves B bytes, and the slower of the two 
 - B_w are the weights read: they come from memory every time, for a model is larger than a cache.
   B_a are the other operands and the results: they move at cache speed where they fit in half of the
   last cache. Summing costs of hot caches would hide what weights cost.
-- `traffic` is what a product's tiles read from a GPU's last cache (passes/product.py).
+- `traffic` is what a product's tiles read from a GPU's last cache (passes/conv_algorithms.py).
 - `launch` is paid once a kernel: without it merging is never rewarded, with it alone always.
 
 A convolution costs the least of three algorithms, where the target has them and they apply:
@@ -50,10 +50,9 @@ from ..dialects.types import byte_size, element_of, tensor, tensor_type
 from ..dialects.weights_only import is_source, weights_only
 from ..lowering.algebra_to_kernel.match import match_conv
 from ..lowering.targets import Target
-from .conv_algorithms import FITTED, Convolution, Estimate, Fitted, conv_algorithms
+from .conv_algorithms import FITTED, Convolution, Estimate, Fitted, Product, conv_algorithms
 from .cost_file import CostFile, load_cost_file
 from .flops import Work, scope_work, work_of
-from .product import product_of
 from .signature import key, signature
 
 EFFICIENCY = {
@@ -240,7 +239,7 @@ def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Es
             return [Estimate("gemm" if total.macs else "other", total.flops, "")]
         scope, match = found
         if match is None:
-            return [Estimate("gemm", total.flops, "gemm", product=product_of(scope))]
+            return [Estimate("gemm", total.flops, "gemm", product=Product.of(scope))]
         ways = conv_algorithms(Convolution.of(match), total.macs, target, fitted)
         return [replace(way, flops=way.flops + rest) for way in ways]
     finally:

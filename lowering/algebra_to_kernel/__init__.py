@@ -1,4 +1,4 @@
-"""Scopes to kernels: operator matching by templates (match.py), conversion (convert.py)."""
+"""Scopes to kernels: library kernels (table.py), what they take (match.py), the pass."""
 
 from .convert import AlgebraToKernel
 

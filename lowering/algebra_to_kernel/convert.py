@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,18 +14,13 @@ from xdsl.rewriter import Rewriter
 from ...dialects.algebra import ExternOp, OnesOp, ScopeOp
 from ...dialects.floats import ROUNDING, Floats
 from ...dialects.index import flatten, iterators, normalise, row_major_strides
-from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, LoopsOp, ViewOp, YieldOp, logical
+from ...dialects.kernel import CallOp, LoopsOp, ViewOp, YieldOp, logical
 from ...dialects.program import main_of
 from ...dialects.scalars import Read
 from ...dialects.scope_body import in_bounds
 from ...dialects.types import element_count, shape_of, tensor_type
 from .constant import constant_values
-from .match import match_conv, match_gemm
-
-# Vectors times matrices with sums this short are loops, in any order: there is nothing to reuse.
-SHORT_SUM = 8
-# Columns that are left in one range where others are: fewer fill no vector.
-LEAST_COLUMNS = 8
+from .table import library_kernels
 
 
 def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
@@ -46,32 +40,9 @@ def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
     return flat == own
 
 
-def _is_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
-    found = match_conv(scope)
-    return found is not None and found.weights in constants
-
-
-def _is_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
-    found = match_gemm(scope)
-    if found is None or max(found.m.extent, found.n.extent) == 1:
-        return False
-    if found.shares and found.n.extent < LEAST_COLUMNS:
-        return False
-    return min(found.m.extent, found.n.extent) > 1 or found.k.extent > SHORT_SUM
-
-
-# The iterator table: the first template that matches names the kernel. A scope that none matches is
-# a generated loop nest. To add a library kernel, add its template and its op here.
-TEMPLATES: tuple[tuple[type[KernelOp], Callable[[ScopeOp, set[SSAValue]], bool]], ...] = (
-    (ConvOp, _is_conv),
-    (GemmOp, _is_gemm),
-    (LoopsOp, lambda scope, constants: True),
-)
-
-
 @dataclass(frozen=True)
 class AlgebraToKernel(ModulePass):
-    """Replace every scope by a kernel op: a library template it matches, else a loop nest.
+    """Replace every scope by a kernel op: the first library kernel that takes it, else loops.
 
     Copies that keep the row-major order become `kernel.view`, externs become `kernel.call`.
     `algebra.ones` moves into the kernels that read it, where it is a bounds check.
@@ -120,9 +91,9 @@ def _replace(old: Operation, new: Operation, constants: set[SSAValue]) -> None:
 def _kernel(scope: ScopeOp, constants: set[SSAValue]) -> Operation:
     if _is_view(scope, constants):
         return ViewOp(scope.inputs[0], tensor_type(scope.result))
-    cls = next(cls for cls, matches in TEMPLATES if matches(scope, constants))
+    taken = (k.op for k in library_kernels() if k.op is not None and k.takes(scope, constants))
     inputs, region = enclose(scope)
-    return cls(inputs, region, tensor_type(scope.result))
+    return next(taken, LoopsOp)(inputs, region, tensor_type(scope.result))
 
 
 def enclose(scope: ScopeOp) -> tuple[list[SSAValue], Region]:

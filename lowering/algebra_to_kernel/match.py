@@ -21,6 +21,11 @@ from ...dialects.scalars import Read
 from ...dialects.scope_body import in_bounds
 from ...dialects.types import element_of, shape_of
 
+# Vectors times matrices with sums this short are loops, in any order: there is nothing to reuse.
+SHORT_SUM = 8
+# Columns that are left in one range where others are: fewer fill no vector.
+LEAST_COLUMNS = 8
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -123,6 +128,22 @@ def match_conv(scope: ScopeOp) -> ConvParameters | None:
     if any(element_of(value) != f32 for value in scope.inputs):
         return None
     return conv_of(scope)
+
+
+def takes_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
+    """Whether kernel.conv computes a scope as it stands: its filters are packed beforehand."""
+    found = match_conv(scope)
+    return found is not None and found.weights in constants
+
+
+def takes_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
+    """Whether kernel.gemm computes a scope as it stands, and faster than loops."""
+    found = None if takes_conv(scope, constants) else match_gemm(scope)
+    if found is None or max(found.m.extent, found.n.extent) == 1:
+        return False
+    if found.shares and found.n.extent < LEAST_COLUMNS:
+        return False
+    return min(found.m.extent, found.n.extent) > 1 or found.k.extent > SHORT_SUM
 
 
 def _peel(

@@ -1,26 +1,39 @@
 """The iterator table: library kernels as data, and one engine that matches scopes modulo layout.
 
 A library kernel says how many iterators of a contraction it takes in each group
-(dialects/contraction.py) and which pairs of groups may move
-along one index together (a window, stride * x + dilation * r). Matches hold modulo layout: operands
-that the kernel cannot take where they are get a layout kernel, whose bytes are the distance of the
-match. Guards belong to the operand that has all their iterators; a scope with any other guard, or
-an iterator in no group, is no contraction. Source: EinNet section 5; windows by proportional
-coefficient columns are ours.
+(dialects/contraction.py) and which pairs of groups may move along one index together (a window,
+stride * x + dilation * r). Matches hold modulo layout: operands that the kernel cannot take where
+they are get a layout kernel, whose bytes are the distance of the match. Guards belong to the
+operand that has all their iterators; a scope with any other guard, or an iterator in no group, is
+no contraction. Source: EinNet section 5; windows by proportional coefficient columns are ours.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
 
+from xdsl.ir import SSAValue
+
+from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Extents, Guard, Read, Scope
-from ...dialects.contraction import GROUPS, Contraction, Operand, with_guards
+from ...dialects.contraction import (
+    GROUPS,
+    Contraction,
+    Operand,
+    Window,
+    window_of,
+    with_guards,
+)
 from ...dialects.index import Index, flatten, is_chain, range_of, row_major_strides
+from ...dialects.kernel import ConvOp, GemmOp, KernelOp
+from .match import takes_conv, takes_gemm
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,8 @@ class LibraryKernel:
             they must be dense.
         padding: whether the first operand may be read out of bounds along a window (zero padding).
         batch_stride_zero: whether an operand may stay in place while the batch moves on.
+        op: the op that algebra-to-kernel makes of a scope which the kernel `takes` as it stands;
+            without one it is known to searches alone.
     """
 
     name: str
@@ -55,18 +70,22 @@ class LibraryKernel:
     strided: bool = False
     padding: bool = False
     batch_stride_zero: bool = False
+    op: type[KernelOp] | None = None
+    takes: Callable[[ScopeOp, set[SSAValue]], bool] = lambda scope, constants: False
 
 
 ANY: tuple[int, int | None] = (0, None)
 SOME: tuple[int, int | None] = (1, None)
 
-# To add a library kernel, add its line here and its op to convert.py.
+# To add a library kernel, add its line here; plug-ins add theirs as KERNELS.
 TABLE: tuple[LibraryKernel, ...] = (
     LibraryKernel(
         "gemm",
         {"batch": (0, 0), "m": ANY, "n": ANY, "k": SOME},
         strided=True,
         batch_stride_zero=True,
+        op=GemmOp,
+        takes=takes_gemm,
     ),
     LibraryKernel("batched-gemm", {"batch": SOME, "m": ANY, "n": ANY, "k": SOME}, strided=True),
     LibraryKernel(
@@ -75,6 +94,8 @@ TABLE: tuple[LibraryKernel, ...] = (
         window=WindowRule("m", "k", 1, 2),
         order=("m", "k", "window"),
         padding=True,
+        op=ConvOp,
+        takes=takes_conv,
     ),
     LibraryKernel(
         "band-matmul",
@@ -86,14 +107,22 @@ TABLE: tuple[LibraryKernel, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Window:
-    """`stride * outer + dilation * inner` in the first operand; a negative dilation is a flip."""
+_ADDED: ContextVar[tuple[LibraryKernel, ...]] = ContextVar("library kernels", default=())
 
-    outer: int
-    inner: int
-    stride: int
-    dilation: int
+
+def library_kernels() -> tuple[LibraryKernel, ...]:
+    """What plug-ins in use add, then the table."""
+    return (*_ADDED.get(), *TABLE)
+
+
+@contextmanager
+def adding(kernels: Sequence[LibraryKernel]) -> Generator[None]:
+    """Know further kernels in the block."""
+    token = _ADDED.set((*_ADDED.get(), *kernels))
+    try:
+        yield
+    finally:
+        _ADDED.reset(token)
 
 
 @dataclass(frozen=True)
@@ -178,8 +207,9 @@ def contraction_of(scope: Scope) -> ScopeContraction | None:
     return ScopeContraction(extents, rank, *parts, scope, term.coefficient)
 
 
-def matches(scope: Scope, table: Sequence[LibraryKernel] = TABLE) -> list[Match]:
+def matches(scope: Scope, table: Sequence[LibraryKernel] | None = None) -> list[Match]:
     """Every way in which a kernel of the table computes the scope, in the order of the table."""
+    table = library_kernels() if table is None else table
     found = contraction_of(scope)
     if found is None:
         return []
@@ -224,7 +254,7 @@ def _windows(
         return
     choices: list[list[Window | None]] = []
     for inner in groups[rule.inner]:
-        fitting = [w for o in groups[rule.outer] if (w := _window(found, o, inner))]
+        fitting = [w for o in groups[rule.outer] if (w := window_of(found.first, o, inner))]
         fitting = [w for w in fitting if not rule.unit_stride or w.stride == 1]
         if fitting:
             choices.append([*fitting, None])
@@ -233,22 +263,6 @@ def _windows(
         outers = [w.outer for w in windows]
         if rule.least <= len(windows) <= rule.most and len(set(outers)) == len(outers):
             yield tuple(sorted(windows, key=lambda w: w.outer))
-
-
-def _window(found: ScopeContraction, outer: int, inner: int) -> Window | None:
-    """The window if both iterators' coefficient columns in the operand are proportional."""
-    ratio: Fraction | None = None
-    for e in (*found.first.index, *(g.index for g in found.first.guards)):
-        a, b = e.coefficient(outer), e.coefficient(inner)
-        if a == 0 and b == 0:
-            continue
-        if a == 0 or b == 0 or (ratio is not None and ratio != Fraction(a, b)):
-            return None
-        ratio = Fraction(a, b)
-    if ratio is None:
-        return None
-    sign = 1 if ratio.numerator > 0 else -1
-    return Window(outer, inner, ratio.numerator * sign, ratio.denominator * sign)
 
 
 def _dense(

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from xdsl.ir import SSAValue
 
-from ...dialects.kernel import LoopsOp
+from ...dialects.kernel import KernelOp
 from ...dialects.types import byte_size, tensor_type
 from ..algebra_to_kernel.loops import shared_loops
 from .access import Access, Point, Vector, compute_type, lane_offsets, store
@@ -56,7 +56,7 @@ MOST_BYTES = 32 << 10
 MOST_RESULT = 1 << 19
 
 
-def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
+def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     """Emit one kernel. Arguments: the operands in order, then the result."""
     types = {arg: tensor_type(v) for arg, v in zip(op.body.block.args, op.inputs, strict=True)}
     plan = plan_nest(op.scopes, shared_loops(op.scopes))
@@ -73,7 +73,7 @@ def emit_loops(op: LoopsOp, isa: Isa) -> KernelCode:
     return kernel(module, len(op.inputs) + 1, body.items, emit)
 
 
-def _body(op: LoopsOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
+def _body(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
     vector = vector_iterator(plan, op)
     if vector is None or any(scope.own for scope in plan.scopes):
         across = lanes_across(plan, op, lanes)
@@ -88,7 +88,7 @@ def _body(op: LoopsOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
     return Points(op, plan, vector, isa, lanes)
 
 
-def widest(op: LoopsOp) -> Type:
+def widest(op: KernelOp) -> Type:
     """The element type that decides how many lanes a vector has."""
     tensors = [*op.inputs, *(scope.result for scope in op.scopes)]
     elements = [tensor_type(v).element_type for v in tensors]
@@ -99,7 +99,7 @@ def widest(op: LoopsOp) -> Type:
 class _Rows:
     """Shared loops in parallel; within a point the scopes one after the other."""
 
-    op: LoopsOp
+    op: KernelOp
     plan: NestPlan
     lanes: int
 

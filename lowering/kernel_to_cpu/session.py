@@ -28,7 +28,6 @@ from ...dialects.kernel import (
     GemmOp,
     JoinOp,
     KernelOp,
-    LoopsOp,
     TiledProductOp,
     ViewOp,
     layout_of,
@@ -277,12 +276,10 @@ class CpuSession:
                 return [Call(emit_attention(op, self.isa), tuple(arguments))]
             case TiledProductOp():
                 return lower_tiled_product(op, self.constants, self.isa)
-            case LoopsOp():
+            case _:  # loops, and the kernels of plug-ins, whose scopes are their meaning
                 arguments = [Argument(value) for value in (*op.inputs, op.result)]
                 emit = emit_loops if tile_of(op) is None else emit_tiles
                 return [Call(emit(op, self.isa), tuple(arguments))]
-            case _:
-                raise UserError("this op has no CPU code", where=where(op))
 
     def _arena_place(self, offset: Any, op: Operation) -> Place:
         if not isinstance(offset, IntegerAttr):

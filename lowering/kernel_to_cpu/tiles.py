@@ -18,7 +18,7 @@ from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
 from ...dialects.index import Index as Affine
 from ...dialects.index import normalise, points
-from ...dialects.kernel import KernelOp, LoopsOp, physical
+from ...dialects.kernel import KernelOp, physical
 from ...dialects.scalars import Read, factors
 from ...dialects.schedule import tile_of
 from ...dialects.types import Array, tensor_type
@@ -128,7 +128,7 @@ class StageTarget:
         return cls(op.type.element_type, strides, offset, LINE if past_caches(op.type, isa) else 0)
 
 
-def emit_tiles(op: LoopsOp, isa: Isa) -> KernelCode:
+def emit_tiles(op: KernelOp, isa: Isa) -> KernelCode:
     """Emit one tiled kernel. Arguments: the operands in order, then the result."""
     tile = tile_of(op)
     assert tile is not None

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type
 from xdsl.ir import SSAValue
 
-from ...dialects.algebra import OnesOp
+from ...dialects.contraction import Contraction, Operand
+from ...dialects.contraction_attr import contraction_in
 from ...dialects.index import Atom, FloorDiv, Index, normalise
 from ...dialects.kernel import KernelOp
-from ...dialects.scalars import Read, factors
-from ...dialects.types import Tensor, element_of, shape_of
+from ...dialects.types import Tensor, element_of
 from ..kernel_to_cpu.nest import guards_of
 from .reads import address, operand_types, without_halo
 
@@ -66,20 +66,15 @@ class MatrixProduct:
 def match_contraction(op: KernelOp) -> MatrixProduct | None:
     """The op's first scope as a tiled product; None if rows, columns or depth are one place."""
     scope = op.scopes[0]
-    reads = factors(scope.expr())
-    if reads is None or scope.reduction.data != "sum" or not scope.summation:
+    found, types = contraction_in(scope), operand_types(op)
+    if found is None or any(scope.inputs[o.read] not in types for o in found.operands):
         return None
-    guards = [r for r in reads if isinstance(r.source.owner, OnesOp)]
-    pair = [r for r in reads if r not in guards]
-    types = operand_types(op)
-    if len(pair) != 2 or any(r.outside != 0.0 or r.source not in types for r in pair):
-        return None
-    kinds = {element_of(r.source) for r in pair} | {element_of(scope.result)}
+    kinds = {element_of(v) for v in (*(scope.inputs[o.read] for o in found.operands), scope.result)}
     if len(kinds) != 1 or not isinstance(
         kinds.pop(), Float32Type | Float16Type | BFloat16Type | Float64Type
     ):
         return None
-    return _Matcher(op, types, pair, guards).run()
+    return _Matcher(op, types, found).run()
 
 
 @dataclass(frozen=True)
@@ -113,12 +108,11 @@ def _phase(atom: Atom, rank: int) -> Phase | None:
 class _Matcher:
     op: KernelOp
     types: dict[SSAValue, Tensor]
-    pair: list[Read]
-    ones: list[Read]
+    found: Contraction[int]
 
     def __post_init__(self) -> None:
         scope = self.op.scopes[0]
-        self.rank = len(scope.traversal)
+        self.rank = self.found.rank
         self.extents: list[int] = []
         self.names: list[str] = []
         self.images: list[Index] = []
@@ -150,10 +144,10 @@ class _Matcher:
         stride t + (j + pad) mod stride, and what is read is q - t + (j + pad) / stride.
         """
         extents = self.op.scopes[0].extents
-        whole = {e for read in self.ones for e in read.index}
+        whole = {guard.index for operand in self.found.operands for guard in operand.guards}
         found: dict[int, Phase] = {}
-        for read in self.pair:
-            for atom in (a for index in read.index for a, _ in index.terms):
+        for operand in self.found.operands:
+            for atom in (a for index in operand.index for a, _ in index.terms):
                 phase = _phase(atom, self.rank)
                 if phase is None or phase.remainder not in whole:
                     continue
@@ -165,8 +159,8 @@ class _Matcher:
     def _group_sizes(self) -> dict[int, int]:
         """Traversals that are read as `f // size` alone, with their size."""
         found: dict[int, int] = {}
-        for read in self.pair:
-            for index in read.index:
+        for operand in self.found.operands:
+            for index in operand.index:
                 for atom, _ in index.terms:
                     if isinstance(atom, FloorDiv) and len(atom.numerator.terms) == 1:
                         k, times = atom.numerator.terms[0]
@@ -190,13 +184,14 @@ class _Matcher:
     def _moved(self, index: Sequence[Index]) -> tuple[Index, ...]:
         return tuple(normalise(e.substitute(self.images), self.extents) for e in index)
 
-    def _side(self, read: Read) -> Side:
-        index, type_ = self._moved(read.index), self.types[read.source]
+    def _side(self, operand: Operand[int]) -> Side:
+        source = self.op.scopes[0].inputs[operand.read]
+        index, type_ = self._moved(operand.index), self.types[source]
         guards = guards_of(index, type_.get_shape(), tuple(self.extents), None, 0.0)
-        return Side(read.source, index, address(index, type_), guards)
+        return Side(source, index, address(index, type_), guards)
 
     def run(self) -> MatrixProduct | None:
-        sides = [self._side(read) for read in self.pair]
+        sides = [self._side(operand) for operand in self.found.operands]
         traversal = self._moved([Index.iterator(k) for k in range(self.rank)])
         out = address(traversal, without_halo(self.op.type))
         for first, second in (sides, sides[::-1]):
@@ -209,9 +204,9 @@ class _Matcher:
         self, a: Side, b: Side, traversal: tuple[Index, ...], out: Index
     ) -> MatrixProduct | None:
         """The contraction with these sides; None unless results next to each other are columns."""
-        for read in self.ones:
-            index = self._moved(read.index)
-            more = guards_of(index, shape_of(read.source), tuple(self.extents), None, 1.0)
+        for guard in (guard for operand in self.found.operands for guard in operand.guards):
+            index = self._moved([guard.index])
+            more = guards_of(index, (guard.extent,), tuple(self.extents), None, 1.0)
             if not _iterators(index) <= _iterators(a.index):
                 return None
             a = replace(a, guards=(*a.guards, *more))

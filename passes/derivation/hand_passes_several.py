@@ -16,7 +16,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING, Floats
-from ...lowering.algebra_to_kernel.table import TABLE, matches
+from ...lowering.algebra_to_kernel.table import library_kernels, matches
 from . import merges, rules, side_by_side, traversals
 from .body import SumOfProducts, body_of
 from .by_hand import apply_rule, find_scope, replace_op
@@ -345,9 +345,9 @@ class AlgebraMatch(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Match. Raises UserError where the kernel does not compute the scope."""
-        table = [k for k in TABLE if k.name == self.kernel]
+        table = [k for k in library_kernels() if k.name == self.kernel]
         if not table:
-            known = ", ".join(k.name for k in TABLE)
+            known = ", ".join(k.name for k in library_kernels())
             raise UserError(f"the iterator table has no '{self.kernel}'", hint=f"it has: {known}")
 
         def make(scope: ScopeOp, body: SumOfProducts) -> DerivationStep | None:

@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 
 from ...dialects.canonical_types import Read, Scope
+from ...dialects.contraction import Window
 from ...dialects.index import Index, iterators
-from ...lowering.algebra_to_kernel.table import Match, Window
+from ...lowering.algebra_to_kernel.table import Match
 from .body import Link, build, mapped, substituted
 from .step import DerivationStep
 

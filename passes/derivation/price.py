@@ -14,16 +14,15 @@ from dataclasses import dataclass
 from ...dialects.canonical_types import Read, Scope, Source
 from ...dialects.index import flatten, iterators, normalise, row_major_strides, stays_inside
 from ...lowering.algebra_to_kernel.table import (
-    TABLE,
     LibraryKernel,
     Match,
     contraction_of,
+    library_kernels,
     matches,
 )
 from ...lowering.targets import TARGETS, Target
-from ..conv_algorithms import Convolution, Estimate, conv_algorithms
+from ..conv_algorithms import Convolution, Estimate, Product, conv_algorithms
 from ..cost import Costs
-from ..product import Product
 from .body import body_of
 from .replace import scopes_of
 
@@ -52,13 +51,13 @@ class ScopePrices:
         constants: Iterable[str] = (),
         target: Target = TARGETS["cpu"],
         threshold: float = 4.0,
-        table: Sequence[LibraryKernel] = TABLE,
+        table: Sequence[LibraryKernel] | None = None,
         costs: Costs | None = None,
     ):
         self.target = target if costs is None else costs.target
         self.costs = Costs(target) if costs is None else costs
         self.threshold = threshold
-        self.table = table
+        self.table = library_kernels() if table is None else table
         self._constant: dict[Source, bool] = {}
         self._given = frozenset(constants)
         self._best: dict[tuple[Scope, bool], tuple[float, Match | None]] = {}

@@ -18,10 +18,9 @@ from ...dialects.canonical_types import Scope
 from ...dialects.types import byte_size, element_of, tensor_type
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
-from ..conv_algorithms import Convolution, Estimate, conv_algorithms
+from ..conv_algorithms import Convolution, Estimate, Product, conv_algorithms
 from ..cost import Costs
 from ..derivation.bound import has_fast_form
-from ..product import product_of
 
 # Side of the tile that Winograd's tiles of every size fit.
 _TILE = 4
@@ -50,7 +49,7 @@ def least_modelled(op: ScopeOp, root: Scope, costs: Costs) -> float | None:
 def _ways(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
     """How a product of the same work could be computed, its tiles exact."""
     if match_gemm(op) is not None:
-        yield Estimate("gemm", 2.0 * math.prod(op.extents), "gemm", product=product_of(op))
+        yield Estimate("gemm", 2.0 * math.prod(op.extents), "gemm", product=Product.of(op))
         return
     found = match_conv(op)
     if found is None or found.transposed:

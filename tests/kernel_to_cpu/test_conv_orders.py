@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from support.conv_orders import Convolution, in_order
+from support.conv_orders import GraphConvolution, in_order
 
 import isoform
 from isoform.compiler.levels import place, run_passes
@@ -18,25 +18,27 @@ from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.passes.winograd import Form, applies
 
 CASES = {
-    "plain": Convolution((2, 5, 7, 9), (6, 5, 3, 3), properties={"pads": [1, 1, 1, 1]}),
-    "one image and feature": Convolution((1, 4, 7, 6), (1, 4, 3, 2)),
-    "one channel": Convolution((1, 1, 7, 6), (8, 1, 3, 3)),
-    "a window as high as the image": Convolution((1, 4, 3, 9), (8, 4, 3, 3)),
-    "strided, dilated": Convolution(
+    "plain": GraphConvolution((2, 5, 7, 9), (6, 5, 3, 3), properties={"pads": [1, 1, 1, 1]}),
+    "one image and feature": GraphConvolution((1, 4, 7, 6), (1, 4, 3, 2)),
+    "one channel": GraphConvolution((1, 1, 7, 6), (8, 1, 3, 3)),
+    "a window as high as the image": GraphConvolution((1, 4, 3, 9), (8, 4, 3, 3)),
+    "strided, dilated": GraphConvolution(
         (1, 5, 13, 12),
         (7, 5, 3, 2),
         properties={"strides": [2, 1], "dilations": [1, 3], "pads": [1, 0, 2, 1]},
     ),
-    "strided, one tap": Convolution((2, 8, 9, 9), (8, 8, 1, 1), properties={"strides": [2, 2]}),
-    "depthwise": Convolution(
+    "strided, one tap": GraphConvolution(
+        (2, 8, 9, 9), (8, 8, 1, 1), properties={"strides": [2, 2]}
+    ),
+    "depthwise": GraphConvolution(
         (1, 20, 8, 8), (20, 1, 3, 3), properties={"groups": 20, "pads": [1, 1, 1, 1]}
     ),
-    "grouped": Convolution(
+    "grouped": GraphConvolution(
         (1, 8, 8, 8), (12, 4, 3, 3), properties={"groups": 2, "pads": [1, 1, 1, 1]}
     ),
-    "a line": Convolution((2, 4, 20), (6, 4, 5), properties={"pads": [2, 2]}),
-    "a volume": Convolution((1, 3, 5, 6, 7), (4, 3, 3, 2, 3), properties={"pads": [1] * 6}),
-    "transposed": Convolution(
+    "a line": GraphConvolution((2, 4, 20), (6, 4, 5), properties={"pads": [2, 2]}),
+    "a volume": GraphConvolution((1, 3, 5, 6, 7), (4, 3, 3, 2, 3), properties={"pads": [1] * 6}),
+    "transposed": GraphConvolution(
         (1, 6, 5, 4),
         (6, 5, 4, 3),
         "conv_transpose",
@@ -46,7 +48,7 @@ CASES = {
 CHANNELS_LAST = "channels last"
 
 
-def orders(conv: Convolution, seed: int) -> list[tuple[int, ...]]:
+def orders(conv: GraphConvolution, seed: int) -> list[tuple[int, ...]]:
     """Orders of data, weights and result."""
     draw = random.Random(seed)
     data, weights = range(len(conv.x)), range(len(conv.w))
@@ -106,7 +108,7 @@ def test_all_orders_of_a_small_image() -> None:
 @pytest.mark.parametrize("passes", ["winograd{m=2}", "winograd{m=4 tiles=4},fuse-tiles"])
 @pytest.mark.parametrize("seed", range(3))
 def test_winograd_in_any_order(seed: int, passes: str) -> None:
-    conv = Convolution((1, 18, 10, 11), (20, 18, 3, 3), properties={"pads": [1, 1, 1, 1]})
+    conv = GraphConvolution((1, 18, 10, 11), (20, 18, 3, 3), properties={"pads": [1, 1, 1, 1]})
     last = (0, 2, 3, 1)
     given = orders(conv, seed) if seed else [last, (0, 1, 2, 3), last]
     check(in_order(conv, *given), passes)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.conv_orders import Convolution, in_order
+from support.conv_orders import GraphConvolution, in_order
 from support.cuda_kernels import need_compiler
 from xdsl.ir import SSAValue
 
@@ -78,7 +78,7 @@ def test_the_printed_call_names_bias_and_residual() -> None:
 @pytest.mark.parametrize("data", [(0, 2, 3, 1), (2, 0, 1, 3)])
 def test_a_convolution_in_any_order_of_dims_is_one_step(data: tuple[int, ...]) -> None:
     need_compiler()
-    conv = Convolution((2, 5, 7, 6), (4, 5, 3, 3), properties={"pads": [1] * 4})
+    conv = GraphConvolution((2, 5, 7, 6), (4, 5, 3, 3), properties={"pads": [1] * 4})
     made = in_order(conv, data, (2, 3, 1, 0), (0, 2, 3, 1), exchanged=data[0] != 0)
     printed = cuda_program(place(made, target="cuda"), libraries=("cudnn",))
     (step,) = (step for step in printed.steps if isinstance(step, ConvCall))

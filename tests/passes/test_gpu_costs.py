@@ -12,9 +12,8 @@ from xdsl.dialects.builtin import f16, f32
 import isoform
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.targets import TARGETS
-from isoform.passes.conv_algorithms import FITTED
+from isoform.passes.conv_algorithms import FITTED, Product
 from isoform.passes.cost import Costs, scopes_of
-from isoform.passes.product import Product, product_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "fit_gpu_costs.py"
 GPUS = ("v100", "a100", "h100")
@@ -149,7 +148,7 @@ def product(op_name: str, *shapes: tuple[int, ...], **properties: object) -> Pro
     b = GraphBuilder()
     value = b.op(op_name, *(b.input(f"x{k}", s) for k, s in enumerate(shapes)), **properties)
     scopes, stand_in = scopes_of(value.owner)
-    found = product_of(scopes[0])
+    found = Product.of(scopes[0])
     for step in reversed(stand_in):
         step.drop_all_references()
     return found

@@ -22,7 +22,7 @@ LETTERS = "nfabd"
 
 
 @dataclass(frozen=True)
-class Convolution:
+class GraphConvolution:
     """A graph convolution: `x` is [n, c, *in], `w` as the op wants it."""
 
     x: tuple[int, ...]
@@ -48,7 +48,7 @@ class Convolution:
 
 
 def in_order(
-    conv: Convolution,
+    conv: GraphConvolution,
     data: Sequence[int],
     weights: Sequence[int],
     out: Sequence[int],
