@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from ...dialects.index import Index as Affine
-from ...dialects.kernel import LoopsOp, physical
+from ...dialects.kernel import KernelOp, physical
 from ...dialects.types import tensor_type
 from .access import MOST_LOADS, Access, lane_offsets, memory_type
 from .emit import Emitter
@@ -19,7 +19,7 @@ SLICES = 64
 HORIZONTAL_COST = 8
 
 
-def result_access(op: LoopsOp, plan: NestPlan, pointer: Value) -> Access:
+def result_access(op: KernelOp, plan: NestPlan, pointer: Value) -> Access:
     """Where the last scope's values are stored."""
     strides, offset, _ = physical(op.type)
     flat = Affine(offset)
@@ -28,7 +28,7 @@ def result_access(op: LoopsOp, plan: NestPlan, pointer: Value) -> Access:
     return Access(pointer, op.type.element_type, flat)
 
 
-def vector_iterator(plan: NestPlan, op: LoopsOp) -> int | None:
+def vector_iterator(plan: NestPlan, op: KernelOp) -> int | None:
     """The shared iterator whose lanes cost least; None if a summation's lanes cost less."""
     flats = [result_address(op, plan), *(flat for _, flat in addresses(plan, op))]
     shared = [k for k in range(plan.shared) if plan.extents[k] != 1]
@@ -43,12 +43,12 @@ def vector_iterator(plan: NestPlan, op: LoopsOp) -> int | None:
     return None if along < costs[best] else best
 
 
-def result_address(op: LoopsOp, plan: NestPlan) -> Affine:
+def result_address(op: KernelOp, plan: NestPlan) -> Affine:
     """The element that is stored, in the result's buffer."""
     return result_access(op, plan, Value("", memory_type(op.type.element_type))).flat
 
 
-def addresses(plan: NestPlan, op: LoopsOp) -> list[tuple[NestOperand, Affine]]:
+def addresses(plan: NestPlan, op: KernelOp) -> list[tuple[NestOperand, Affine]]:
     """Every read of one of the kernel's operands, and the element of its buffer."""
     types = {arg: tensor_type(v) for arg, v in zip(op.body.block.args, op.inputs, strict=True)}
     found: list[tuple[NestOperand, Affine]] = []

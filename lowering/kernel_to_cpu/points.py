@@ -10,7 +10,7 @@ from typing import TypeAlias
 from xdsl.ir import SSAValue
 
 from ...dialects.index import Index as Affine
-from ...dialects.kernel import LoopsOp
+from ...dialects.kernel import KernelOp
 from ...dialects.types import byte_size, tensor_type
 from .access import Access, Point, Vector, emit_index, lane_offsets, store
 from .emit import Emitter
@@ -43,7 +43,7 @@ STACK = 4
 class Points:
     """All loops shared; `vector` in the lanes, the rest as loops, outermost ones in parallel."""
 
-    op: LoopsOp
+    op: KernelOp
     plan: NestPlan
     vector: int
     isa: Isa

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.index import Index as Affine
-from ...dialects.kernel import LoopsOp
+from ...dialects.kernel import KernelOp
 from ...dialects.types import byte_width, tensor_type
 from .access import Access, Point, Vector, store
 from .emit import Emitter
@@ -27,7 +27,7 @@ MOST_KEPT = 12
 GAIN = 2.0
 
 
-def lanes_across(plan: NestPlan, op: LoopsOp, lanes: int) -> int | None:
+def lanes_across(plan: NestPlan, op: KernelOp, lanes: int) -> int | None:
     """The shared iterator whose lanes make rows cost less than lanes along the rows; or None."""
     if not plan.shared:
         return None
@@ -42,7 +42,7 @@ def lanes_across(plan: NestPlan, op: LoopsOp, lanes: int) -> int | None:
     return best if costs[best] * GAIN <= along else None
 
 
-def _along(scope: ScopePlan, plan: NestPlan, op: LoopsOp, out: Affine) -> float:
+def _along(scope: ScopePlan, plan: NestPlan, op: KernelOp, out: Affine) -> float:
     """The cost of a scope's reads, and of storing the result, with lanes along its own loops."""
     flats = [flat for operand, flat in addresses(plan, op) if operand in scope.reads]
     targets = [out] if scope is plan.root else [Affine(0)]
@@ -64,7 +64,7 @@ def _stack(plan: NestPlan, lanes: int) -> int:
 class RowsAcross:
     """Shared loops in parallel, `vector` in the lanes; within a point the scopes one by one."""
 
-    op: LoopsOp
+    op: KernelOp
     plan: NestPlan
     vector: int
     lanes: int

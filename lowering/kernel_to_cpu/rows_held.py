@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from ...dialects.index import Index as Affine
-from ...dialects.kernel import LoopsOp
+from ...dialects.kernel import KernelOp
 from .access import Access, Point, Vector, store
 from .emit import Emitter
 from .lanes import result_access, result_address, split_item
@@ -66,7 +66,7 @@ def _is_along(
 class RowsHeld:
     """Shared loops in parallel; within a point the scopes one after the other, written out."""
 
-    op: LoopsOp
+    op: KernelOp
     plan: NestPlan
     lanes: int
 

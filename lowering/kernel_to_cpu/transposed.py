@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ...dialects.index import Index as Affine
-from ...dialects.kernel import LoopsOp
+from ...dialects.kernel import KernelOp
 from ...dialects.types import byte_size
 from .access import (
     MOST_LOADS,
@@ -50,7 +50,7 @@ AHEAD_ACROSS = 32
 LEAST_STRIP = 64
 
 
-def across_iterator(op: LoopsOp, plan: NestPlan, vector: int, lanes: int) -> int | None:
+def across_iterator(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> int | None:
     """The iterator along which a read, scattered over the lanes, is contiguous; None if none is."""
     if any(scope.sums for scope in plan.scopes):
         return None
@@ -132,7 +132,7 @@ class _Axis:
 class Transposed:
     """Blocks of `vector` by `across`; strips of blocks and the other loops in parallel."""
 
-    op: LoopsOp
+    op: KernelOp
     plan: NestPlan
     vector: int
     across: int
