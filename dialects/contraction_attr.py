@@ -11,9 +11,8 @@ operand, and `guards` numbers the reads that guard. A matrix product has groups 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
@@ -32,6 +31,8 @@ from .types import shape_of
 
 Ints = ArrayAttr[IntAttr]
 _LISTS = ("strides", "dilations", "pads")
+# Forms whose contraction is remembered.
+MOST_KNOWN = 1 << 14
 
 
 def contraction_in(scope: ScopeOp) -> Contraction[int] | None:
@@ -78,14 +79,16 @@ class ContractionAttr(ParametrizedAttribute):
     def of(scope: ScopeOp) -> ContractionAttr | None:
         """That of a scope; None if it is no contraction, or an iterator is in no group of it.
 
-        Remembered for the scope. A convolution's first operand is the data.
+        Remembered for scopes of the same form. A convolution's first operand is the data.
         """
-        key = (scope.maps, scope.sums, scope.outside, tuple(v.type for v in scope.inputs))
-        key += (scope.result.type, tuple(isinstance(v.owner, OnesOp) for v in scope.inputs))
-        known = _KNOWN.get(scope)
-        if known is None or known[0] != key:
-            known = _KNOWN[scope] = key, _of(scope)
-        return known[1]
+        if not scope.is_sum:
+            return None
+        form = _form(scope)
+        if form not in _KNOWN:
+            if len(_KNOWN) >= MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[form] = _of(scope)
+        return _KNOWN[form]
 
     @property
     def convolution(self) -> ConvolutionDims | None:
@@ -152,7 +155,18 @@ class ContractionAttr(ParametrizedAttribute):
         return reader.made()
 
 
-_KNOWN: WeakKeyDictionary[ScopeOp, tuple[object, ContractionAttr | None]] = WeakKeyDictionary()
+_KNOWN: dict[Hashable, ContractionAttr | None] = {}
+
+
+def _form(scope: ScopeOp) -> Hashable:
+    """All that the contraction of a sum depends on: equal for clones and for repeated layers."""
+    block, numbers = scope.body.block, dict[SSAValue, int]()
+    for value in (*block.args, *(result for op in block.ops for result in op.results)):
+        numbers[value] = len(numbers)
+    body = tuple((op.name, *(numbers[v] for v in op.operands)) for op in block.ops)
+    types = tuple(value.type for value in (*scope.inputs, scope.result))
+    ones = tuple(isinstance(value.owner, OnesOp) for value in scope.inputs)
+    return body, types, ones, scope.maps, scope.sums, scope.outside
 
 
 def _of(scope: ScopeOp) -> ContractionAttr | None:

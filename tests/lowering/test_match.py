@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import f32, f64
 from isoform.compiler.program_file import parse
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.contraction_attr import ConvParameters
+from isoform.dialects.contraction_attr import ContractionAttr, ConvParameters
 from isoform.lowering.algebra_to_kernel.match import (
     GemmMatch,
     match_conv,
@@ -227,3 +227,13 @@ def test_the_plain_form_of_the_above_is_one() -> None:
     text = "sum (c: 3, r: 3, s: 3) %x[n, c, h + r, w + s] * %w[f, c, r, s]"
     full = f"algebra.scope (n: 2, f: 2, h: 4, w: 4) {text} : tensor<2x2x4x4xf32>"
     assert match_conv(scope(full, "2x3x6x6xf32", "2x3x3x3xf32")) is not None
+
+
+def test_scopes_of_one_form_share_their_contraction_and_others_do_not() -> None:
+    """What is remembered is found by the whole form: a body or map of another kind is another."""
+    text = "algebra.scope (m: 4, n: 8) sum (k: 16) %x[m, k] {0} %w[{1}] : tensor<4x8xf32>"
+    one = ContractionAttr.of(scope(text.format("*", "k, n"), "4x16xf32", "16x8xf32"))
+    assert one is ContractionAttr.of(scope(text.format("*", "k, n"), "4x16xf32", "16x8xf32"))
+    assert ContractionAttr.of(scope(text.format("+", "k, n"), "4x16xf32", "16x8xf32")) is None
+    shifted = ContractionAttr.of(scope(text.format("*", "k, 0"), "4x16xf32", "16x8xf32"))
+    assert shifted is None
