@@ -214,13 +214,15 @@ class ScopeEvaluator:
     ) -> Array:
         """A sum of products, each factor gathered over its own iterators only."""
         rank = len(self.traversal)
-        terms: list[tuple[Array, list[int]]] = []
+        terms: list[Term] = []
+        guards: list[Term] = []
         for factor in factors:
             if isinstance(factor, Read):
                 used = sorted(set().union(*(e.iterators for e in factor.index)))
                 used = [k for k in used if extents[k] != 1]
                 value = self._gathered(factor, arrays[factor], extents, start, used)
-                terms.append((value, used))
+                (guards if isinstance(factor.source.owner, OnesOp) else terms).append((value, used))
+        terms = _guarded(terms, guards) if guards and terms else [*terms, *guards]
         seen = {k for _, used in terms for k in used}
         times = math.prod(n for k, n in enumerate(extents) if k >= rank and k not in seen)
         kept = [k for k in range(rank) if k in seen]
@@ -247,6 +249,10 @@ class ScopeEvaluator:
         return places.of(array, self.outside[read])
 
 
+# What a product has on a grid: its values, and the iterators of its last dims.
+Term: TypeAlias = "tuple[Array, list[int]]"
+
+
 def _factors(expr: Expr) -> list[Read | Const] | None:
     """Factors of a product of float reads and literals; None for any other body."""
     match expr:
@@ -259,6 +265,32 @@ def _factors(expr: Expr) -> list[Read | Const] | None:
             return [expr]
         case _:
             return None
+
+
+def _guarded(terms: Sequence[Term], guards: Sequence[Term]) -> list[Term]:
+    """The terms, and the guards where these are needed: what is not read makes no NaN of 0.
+
+    A term that is finite is multiplied by a guard like by any other; of one that is not, what the
+    guards leave out is 0.
+    """
+    found: list[Term] = []
+    for value, used in terms:
+        if np.isfinite(value).all():
+            found.append((value, used))
+            continue
+        for guard, also in guards:
+            union = sorted({*used, *also})
+            inside, value = _spread(guard, also, union) != 0, _spread(value, used, union)
+            value, used = np.where(inside, value, value.dtype.type(0)), union
+        found.append((value, used))
+    return [*found, *guards]
+
+
+def _spread(value: Array, used: Sequence[int], union: Sequence[int]) -> Array:
+    """A value over some iterators as one over more of them, extent 1 along the others."""
+    lead = value.shape[: value.ndim - len(used)]
+    sizes = dict(zip(used, value.shape[value.ndim - len(used) :], strict=True))
+    return value.reshape((*lead, *(sizes.get(k, 1) for k in union)))
 
 
 class _Places:
