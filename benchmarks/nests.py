@@ -3,6 +3,7 @@
     taskset -c 1 python benchmarks/nests.py               all 60 shapes
     taskset -c 1 python benchmarks/nests.py rows product --rounds 15
     python benchmarks/nests.py points --check             compare values only
+    python benchmarks/nests.py --compile                  what compiling takes
     python benchmarks/nests.py --print "softmax 128x768"  the nest of one shape
 
 Both kernels work on the same buffers: where these lie decides by up to a tenth how fast one is. The
@@ -33,6 +34,7 @@ from isoform.compiler.cpu import CpuOptions
 from isoform.compiler.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
+from isoform.dialects.nest import NestOp
 from isoform.dialects.types import tensor_type, to_numpy
 from isoform.lowering.kernel_to_cpu.constants import Constants
 from isoform.lowering.kernel_to_cpu.contraction import Argument, lower_gemm, matrix_of
@@ -428,6 +430,41 @@ def measure(case: Case, rounds: int) -> dict[str, Any]:
     }
 
 
+def compile_times(case: Case) -> list[float]:
+    """Milliseconds: today's emission and LLVM; building the nest, printing it, and LLVM."""
+    (op, constants), isa = kernels(case), Isa.host()
+
+    def now() -> KernelCode:
+        if isinstance(op, LoopsOp):
+            return emit_loops(op, isa)
+        assert isinstance(op, GemmOp)
+        known = {v: constants[v] for v in op.inputs if v in constants.known}
+        return lower_gemm(op, known, isa)[0].code
+
+    def build() -> NestOp:
+        if isinstance(op, LoopsOp):
+            return loops(op, isa)
+        assert isinstance(op, GemmOp)
+        return product(op, isa).nest
+
+    old, nest = now(), build()
+    new = print_llvm(nest)
+    steps: list[Callable[[], object]] = [
+        now,
+        lambda: compile_object(old.ir, isa),
+        build,
+        lambda: print_llvm(nest),
+        lambda: compile_object(new.ir, isa),
+    ]
+    return [min(_milliseconds(step) for _ in range(3)) for step in steps]
+
+
+def _milliseconds(step: Callable[[], object]) -> float:
+    start = time.thread_time_ns()
+    step()
+    return (time.thread_time_ns() - start) / 1e6
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what the command line names."""
     parser = argparse.ArgumentParser(description="Loop nests against today's kernels")
@@ -436,6 +473,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--rounds", type=int, default=ROUNDS)
     add("--only", help="shapes whose name holds this")
     add("--check", action="store_true", help="compare values only")
+    add("--compile", action="store_true", help="measure what compiling takes")
     add("--print", dest="shown", metavar="SHAPE", help="print the nest of one shape")
     add("--json", action="store_true")
     parsed = parser.parse_args(arguments)
@@ -445,6 +483,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for case in (c for c in CASES if c.name == parsed.shown):
             op, _ = kernels(case)
             print(loops(op, Isa.host()) if isinstance(op, LoopsOp) else op)
+        return
+    if parsed.compile:
+        head = ["shape", "emitted now", "LLVM", "nest built", "printed", "LLVM"]
+        rows = [[c.name, *(f"{ms:.1f}" for ms in compile_times(c))] for c in chosen]
+        print(table(head, rows))
         return
     if parsed.check:
         for case in chosen:
