@@ -17,7 +17,7 @@ from ..dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logica
 from ..dialects.program import add_provenance, main_of, provenance
 from ..dialects.types import byte_size, shape_of, tensor_type
 from ..lowering.algebra_to_kernel.loops import loop_extents, reads_single_places, shared_loops
-from ..lowering.algebra_to_kernel.match import match_gemm
+from ..lowering.algebra_to_kernel.match import gemm_of, row_major
 from .flops import scope_work
 
 # A row of intermediate values is kept in a buffer on the stack of one thread.
@@ -120,7 +120,8 @@ def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:
     """
     if isinstance(producer, ConvOp):
         return shape_of(kernel.result) == shape_of(producer.result)
-    found = match_gemm(producer.scopes[0])
+    assert producer.contraction is not None
+    found = gemm_of(producer.scopes[0], producer.contraction, row_major)
     return found is not None and len(found.n.iterators) <= 1
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from support.conv_orders import GraphConvolution, in_order
 import isoform
 from isoform.compiler.levels import place, run_passes
 from isoform.compiler.pipelines import LOWER_TO_KERNEL
+from isoform.compiler.program_file import parse
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.constants import Constants
@@ -124,3 +126,16 @@ def test_channels_last_runs_the_kernel_that_channels_first_runs() -> None:
         (call,) = lower_conv(op, Constants(placed), Isa.host())
         texts.append(call.code.ir)
     assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_contraction_in_the_text_is_what_is_read_back(name: str) -> None:
+    """Text with the attribute and text without it give the same kernel."""
+    conv = CASES[name]
+    lowered = in_order(conv, *orders(conv, 5), exchanged=True)
+    run_passes(lowered, ",".join(LOWER_TO_KERNEL))
+    text = str(lowered.module)
+    without = re.sub(r"\} contraction <(?:[^<>]|->)*> :", "} :", text)
+    assert text != without
+    for given in (text, without):
+        assert str(parse(given).module) == text
