@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,6 +86,9 @@ class Steps:
     op: GraphOp
     ops: Sequence[Operation]
     results: Sequence[SSAValue]
+    ready: dict[tuple[Operation, Arithmetic], ScopeEvaluator] = field(
+        default_factory=dict[tuple[Operation, Arithmetic], "ScopeEvaluator"]
+    )
 
     @staticmethod
     def of(op: GraphOp) -> Steps:
@@ -94,7 +97,14 @@ class Steps:
     def evaluate(self, operands: Sequence[Array], arithmetic: Arithmetic) -> list[Array]:
         values: Values = dict(zip(self.op.operands, operands, strict=True))
         for step in self.ops:
-            arrays = evaluate_op(step, [values[v] for v in step.operands], {}, arithmetic)
+            given = [values[v] for v in step.operands]
+            if isinstance(step, ScopeOp):
+                key = step, arithmetic
+                if key not in self.ready:
+                    self.ready[key] = ScopeEvaluator(step, arithmetic)
+                arrays: Sequence[Array] = [self.ready[key](given)]
+            else:
+                arrays = evaluate_op(step, given, {}, arithmetic)
             values.update(zip(step.results, arrays, strict=True))
         return [values[result] for result in self.results]
 
