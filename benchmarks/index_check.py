@@ -27,7 +27,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.types import Array
 from isoform.lowering.kernel_to_cpu import session
 from isoform.lowering.kernel_to_cpu.arithmetic import ArithmeticEmitter
-from isoform.lowering.kernel_to_cpu.contraction import Call
+from isoform.lowering.kernel_to_cpu.contraction import KernelCall
 from isoform.lowering.kernel_to_cpu.gather import lower_gather
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.types import I1, Value, constant
@@ -51,7 +51,7 @@ def lookup(rows: int, width: int, places: tuple[int, ...]) -> Program:
     return b.build()
 
 
-def unchecked(op: CallOp, isa: Isa) -> list[Call]:
+def unchecked(op: CallOp, isa: Isa) -> list[KernelCall]:
     """The same kernel, its alarm never set."""
     real = ArithmeticEmitter.compare
 

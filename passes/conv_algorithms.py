@@ -134,7 +134,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Convolution:
+class ConvolutionProblem:
     """What the cost of a convolution depends on, wherever it was found."""
 
     images: int
@@ -149,7 +149,7 @@ class Convolution:
     transposed: bool = False
 
     @classmethod
-    def of(cls, found: ConvParameters) -> Convolution:
+    def of(cls, found: ConvParameters) -> ConvolutionProblem:
         """That of a scope or kernel with these parameters."""
         return cls(
             found.images,
@@ -165,7 +165,7 @@ class Convolution:
 
 
 def conv_algorithms(
-    conv: Convolution, macs: float, target: Target, fitted: Fitted = FITTED
+    conv: ConvolutionProblem, macs: float, target: Target, fitted: Fitted = FITTED
 ) -> list[Estimate]:
     """Implicit gemm, and Winograd and FFT where they apply and the target has them."""
     narrow = conv.groups > 1 and conv.channels < 8
@@ -186,7 +186,7 @@ def conv_algorithms(
     return ways
 
 
-def conv_product(conv: Convolution) -> Product:
+def conv_product(conv: ConvolutionProblem) -> Product:
     """A convolution as implicit gemm: filters x pixels x taps (if transposed, the live ones)."""
     taps = math.prod(conv.kernel)
     if conv.transposed:
@@ -195,7 +195,7 @@ def conv_product(conv: Convolution) -> Product:
     return Product(conv.groups, conv.filters // conv.groups, pixels, conv.channels * taps)
 
 
-def _winograd(conv: Convolution, tile: int, target: Target, fitted: Fitted) -> Estimate:
+def _winograd(conv: ConvolutionProblem, tile: int, target: Target, fitted: Fitted) -> Estimate:
     """F(tile x tile, r x r): (tile + r - 1)^2 products per tile instead of (r tile)^2."""
     n, f, (h, w), (taps, _) = conv.images, conv.filters, conv.pixels, conv.kernel
     c, points = conv.channels, (tile + taps - 1) ** 2
@@ -214,7 +214,7 @@ def _winograd(conv: Convolution, tile: int, target: Target, fitted: Fitted) -> E
     )  # fmt: skip
 
 
-def _fft(conv: Convolution, fitted: Fitted) -> Estimate:
+def _fft(conv: ConvolutionProblem, fitted: Fitted) -> Estimate:
     """Transforms of every map (2.5 P log2 P, real) and half a spectrum of complex products."""
     n, f, (h, w), c = conv.images, conv.filters, conv.pixels, conv.channels
     sides = [

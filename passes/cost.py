@@ -50,7 +50,7 @@ from ..dialects.types import byte_size, element_of, tensor, tensor_type
 from ..dialects.weights_only import is_source, weights_only
 from ..lowering.algebra_to_kernel.match import match_conv
 from ..lowering.targets import Target
-from .conv_algorithms import FITTED, Convolution, Estimate, Fitted, Product, conv_algorithms
+from .conv_algorithms import FITTED, ConvolutionProblem, Estimate, Fitted, Product, conv_algorithms
 from .cost_file import CostFile, load_cost_file
 from .flops import Work, scope_work, work_of
 from .signature import key, signature
@@ -240,7 +240,7 @@ def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Es
         scope, match = found
         if match is None:
             return [Estimate("gemm", total.flops, "gemm", product=Product.of(scope))]
-        ways = conv_algorithms(Convolution.of(match), total.macs, target, fitted)
+        ways = conv_algorithms(ConvolutionProblem.of(match), total.macs, target, fitted)
         return [replace(way, flops=way.flops + rest) for way in ways]
     finally:
         discard(stand_in)

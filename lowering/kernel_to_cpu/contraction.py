@@ -44,7 +44,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """One kernel to run and its arguments, the result's buffer last."""
 
     code: KernelCode
@@ -110,7 +110,7 @@ def loop_numbers(op: KernelOp) -> dict[int, int]:
 # --- gemm ---------------------------------------------------------------------------------------
 
 
-def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
+def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[KernelCall]:
     """The calls that compute a matrix product with its epilogue."""
     found = gemm_in(op)
     spec = gemm_spec(found)
@@ -126,7 +126,7 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[C
         right = Argument(data=gemm.pack_b(matrix_of(matrix, found), spec, schedule, isa))
     left = Argument(a, offset=found.a_offset)
     out = Argument(op.result, offset=physical(op.type)[1])
-    return [Call(code, (left, right, *(Argument(v) for v in extras), out))]
+    return [KernelCall(code, (left, right, *(Argument(v) for v in extras), out))]
 
 
 def gemm_in(op: GemmOp) -> GemmMatch:
@@ -245,7 +245,7 @@ class _Part:
     dilation: tuple[int, ...]
 
 
-def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[Call]:
+def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[KernelCall]:
     """The calls that compute a convolution with its epilogue: one for each part."""
     found = op.parameters
     weights = _weights(constants[op.outer(found.weights)], found)
@@ -294,7 +294,9 @@ def _weights(data: Array, found: ConvParameters) -> Array:
     return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape), dtype=np.float32)
 
 
-def _part_call(op: ConvOp, found: ConvParameters, part: _Part, weights: Array, isa: Isa) -> Call:
+def _part_call(
+    op: ConvOp, found: ConvParameters, part: _Part, weights: Array, isa: Isa
+) -> KernelCall:
     data = op.outer(found.data)
     spec = _conv_spec(op, found, part)
     chosen = _select_taps(weights, part)
@@ -318,7 +320,7 @@ def _part_call(op: ConvOp, found: ConvParameters, part: _Part, weights: Array, i
         *(Argument(v) for v in extras),
         Argument(op.result, offset=first),
     )
-    return Call(code, arguments)
+    return KernelCall(code, arguments)
 
 
 def _in_order(value: SSAValue, order: Sequence[int]) -> tuple[tuple[int, ...], int, int]:

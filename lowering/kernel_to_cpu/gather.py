@@ -10,7 +10,7 @@ from ...dialects.kernel import CallOp
 from ...dialects.program import where
 from ...dialects.types import shape_of, tensor_type
 from .access import memory_type
-from .contraction import Argument, Call
+from .contraction import Argument, KernelCall
 from .emit import Emitter
 from .isa import Isa
 from .module import Module, kernel
@@ -33,7 +33,7 @@ def _axis(op: CallOp) -> int:
     return axis.value.data
 
 
-def lower_gather(op: CallOp, isa: Isa) -> list[Call]:
+def lower_gather(op: CallOp, isa: Isa) -> list[KernelCall]:
     """The call that copies one slice per (outer place, index).
 
     Indices count from the end where negative. One outside the table reads its nearest row and sets
@@ -74,4 +74,4 @@ def lower_gather(op: CallOp, isa: Isa) -> list[Call]:
 
     code = kernel(Module(), 4, outer * count, body)
     arguments = Argument(x), Argument(indices), Argument(alarm=op), Argument(op.outputs[0])
-    return [Call(code, arguments)]
+    return [KernelCall(code, arguments)]

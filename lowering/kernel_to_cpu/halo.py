@@ -9,14 +9,14 @@ from xdsl.ir import SSAValue
 from ...dialects.kernel import layout_of
 from ...dialects.types import tensor_type
 from .access import memory_type
-from .contraction import Argument, Call
+from .contraction import Argument, KernelCall
 from .emit import Emitter
 from .isa import Isa
 from .module import Module, kernel
 from .types import Index, Value, constant
 
 
-def lower_halo(value: SSAValue, isa: Isa) -> list[Call]:
+def lower_halo(value: SSAValue, isa: Isa) -> list[KernelCall]:
     """The call that zeroes the halo of a value's buffer; none if it has no halo.
 
     The buffer is walked as [outer][rows][row]: rows in the halo are zeroed whole, of the others the
@@ -65,4 +65,4 @@ def lower_halo(value: SSAValue, isa: Isa) -> list[Call]:
 
     assert halos[0] == (0, 0)
     code = kernel(module, 1, sizes[0], body)
-    return [Call(code, (Argument(value),))]
+    return [KernelCall(code, (Argument(value),))]

@@ -49,7 +49,7 @@ from ...dialects.types import (
 )
 from .attention import emit_attention
 from .constants import Constants
-from .contraction import Argument, Call, lower_conv, lower_gemm
+from .contraction import Argument, KernelCall, lower_conv, lower_gemm
 from .execute import Alarm, Execution, Input, Patch, View, alarms_in, aligned, room
 from .gather import gathered_size, lower_gather, place_of
 from .halo import lower_halo
@@ -77,7 +77,7 @@ class Place:
 class Segment:
     """Either a native table, or a host function to call."""
 
-    calls: list[Call] = field(default_factory=list[Call])
+    calls: list[KernelCall] = field(default_factory=list[KernelCall])
     host: Callable[[], None] | None = None
     table: KernelTable | None = None
 
@@ -234,7 +234,7 @@ class CpuSession:
             self.constants.clear()  # kernels have packed or aligned copies of what they read
         return [s for s in segments if s.calls or s.host is not None]
 
-    def _settled(self, call: Call) -> Call:
+    def _settled(self, call: KernelCall) -> KernelCall:
         """The call with its constants in their final places: at no time do all stand twice."""
         arguments = list(call.arguments)
         for k, argument in enumerate(arguments):
@@ -246,7 +246,7 @@ class CpuSession:
                 self.place(argument.value)
         return replace(call, arguments=tuple(arguments))
 
-    def _calls(self, op: Operation) -> list[Call] | None:
+    def _calls(self, op: Operation) -> list[KernelCall] | None:
         """The native calls of one op, its results placed; None if the host must run it."""
         if isinstance(op, ViewOp):
             self._places[op.result] = self.place(op.source)
@@ -265,7 +265,7 @@ class CpuSession:
             return lower_gather(op, self.isa) if _is_gather(op) else None
         raise UserError("this op has no CPU code", where=where(op), hint="lower to kernel first")
 
-    def _kernel_calls(self, op: KernelOp) -> list[Call]:
+    def _kernel_calls(self, op: KernelOp) -> list[KernelCall]:
         match op:
             case GemmOp():
                 return lower_gemm(op, self.constants, self.isa)
@@ -273,13 +273,13 @@ class CpuSession:
                 return lower_conv(op, self.constants, self.isa)
             case AttentionOp():
                 arguments = [Argument(value) for value in (*op.inputs, op.result)]
-                return [Call(emit_attention(op, self.isa), tuple(arguments))]
+                return [KernelCall(emit_attention(op, self.isa), tuple(arguments))]
             case TiledProductOp():
                 return lower_tiled_product(op, self.constants, self.isa)
             case _:  # loops, and the kernels of plug-ins, whose scopes are their meaning
                 arguments = [Argument(value) for value in (*op.inputs, op.result)]
                 emit = emit_loops if tile_of(op) is None else emit_tiles
-                return [Call(emit(op, self.isa), tuple(arguments))]
+                return [KernelCall(emit(op, self.isa), tuple(arguments))]
 
     def _arena_place(self, offset: Any, op: Operation) -> Place:
         if not isinstance(offset, IntegerAttr):
@@ -324,7 +324,7 @@ class CpuSession:
                         found[op] = Alarm(step, row, indices, size, name)
         return [found[op] for op in self.gathers]
 
-    def _rows(self, calls: Sequence[Call]) -> Any:
+    def _rows(self, calls: Sequence[KernelCall]) -> Any:
         rows = np.zeros(len(calls), ROW)
         for row, call in zip(rows, calls, strict=True):
             table = np.zeros(len(call.arguments), np.uint64)

@@ -33,7 +33,7 @@ from ...dialects.scalars import Read, factors
 from ...dialects.schedule import tile_of, tiles_of
 from ...dialects.types import Array, tensor_type
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
-from .contraction import Argument, Call
+from .contraction import Argument, KernelCall
 from .emit import Emitter
 from .gemm_spec import GemmSpec
 from .gemm_spec import candidates as gemm_schedules
@@ -116,7 +116,7 @@ def block_tiles(tiles: int, places: int, channels: int, features: int) -> int:
 
 def lower_tiled_product(
     op: TiledProductOp, constants: dict[SSAValue, Array], isa: Isa
-) -> list[Call]:
+) -> list[KernelCall]:
     """The one call that computes it."""
     stages = match_stages(op)
     if stages is None:
@@ -128,7 +128,7 @@ def lower_tiled_product(
         raise UserError("a tiled product's weights must be constant", where=where(op))
     arguments = [Argument(value) for value in (*op.inputs, op.result)]
     arguments[number] = Argument(data=made.pack(weights))
-    return [Call(made.emit(), tuple(arguments))]
+    return [KernelCall(made.emit(), tuple(arguments))]
 
 
 class _TiledProduct:

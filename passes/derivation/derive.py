@@ -19,7 +19,7 @@ from ...dialects.types import byte_size, element_of, tensor_type
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv
 from ...lowering.targets import target_named
-from ..conv_algorithms import Convolution, conv_algorithms
+from ..conv_algorithms import ConvolutionProblem, conv_algorithms
 from ..flops import scope_work
 from .lift import Lift, family, name_apart, scope_names, scope_ops
 from .price import ScopePrices
@@ -230,7 +230,7 @@ def native_seconds(op: ScopeOp, prices: ScopePrices) -> float:
     macs = scope_work(op).flops / 2
     moved = sum(byte_size(tensor_type(v)) for v in (found.data, op.result))
     weights = byte_size(tensor_type(found.weights))
-    ways = conv_algorithms(Convolution.of(found), macs, prices.target, prices.costs.fitted)
+    ways = conv_algorithms(ConvolutionProblem.of(found), macs, prices.target, prices.costs.fitted)
     element = element_of(op.result)
     return min(prices.costs.seconds(way, element, weights, moved) for way in ways)
 

@@ -21,7 +21,7 @@ from ...lowering.algebra_to_kernel.table import (
     matches,
 )
 from ...lowering.targets import TARGETS, Target
-from ..conv_algorithms import Convolution, Estimate, Product, conv_algorithms
+from ..conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algorithms
 from ..cost import Costs
 from .body import body_of
 from .replace import scopes_of
@@ -136,7 +136,7 @@ class ScopePrices:
             band = Product(batch, outer[0], inner[0], k, dilations[0])
             return [Estimate("gemm", match.flops, "band", product=band)]
         strides = tuple(w.stride for w in match.windows)
-        conv = Convolution(m, batch * n, outer, k, inner, strides, dilations, batch)
+        conv = ConvolutionProblem(m, batch * n, outer, k, inner, strides, dilations, batch)
         return conv_algorithms(conv, match.flops / 2, self.target, self.costs.fitted)
 
     def copy(self, read: Read, match: Match, place: int) -> float:

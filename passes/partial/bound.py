@@ -18,7 +18,7 @@ from ...dialects.canonical_types import Scope
 from ...dialects.types import byte_size, element_of, tensor_type
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
-from ..conv_algorithms import Convolution, Estimate, Product, conv_algorithms
+from ..conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algorithms
 from ..cost import Costs
 from ..derivation.bound import has_fast_form
 
@@ -54,7 +54,7 @@ def _ways(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
     found = match_conv(op)
     if found is None or found.transposed:
         return
-    given = Convolution.of(found)
+    given = ConvolutionProblem.of(found)
     ones = (1,) * len(given.kernel)
     plain = replace(given, strides=ones, dilations=ones, groups=1)
     places = given.images * math.prod(given.pixels)
@@ -65,7 +65,7 @@ def _ways(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
         yield from conv_algorithms(tiled, macs, costs.target, costs.fitted)[1:]
 
 
-def _exact(conv: Convolution, root: Scope) -> Iterator[tuple[int, ...]]:
+def _exact(conv: ConvolutionProblem, root: Scope) -> Iterator[tuple[int, ...]]:
     """Images that tiles fit: of Winograd, where its windows can be those, and of FFT."""
     if len(conv.kernel) != 2 or max(conv.kernel) == 1:
         return
