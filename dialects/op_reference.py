@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from xdsl.dialects.builtin import DictionaryAttr, StringAttr
@@ -19,9 +19,10 @@ from xdsl.ir import Operation, SSAValue
 from .algebra import ExternOp, OnesOp, ScopeOp
 from .arithmetic import Arithmetic, ScalarEvaluator
 from .errors import UserError
+from .gather import Places
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from .graph.base import defined_classes, discard
-from .index import Index, grid
+from .index import grid
 from .program import where
 from .scalars import Call, Const, Expr, Read, element_types
 from .scope_body import read_type
@@ -165,7 +166,7 @@ class ScopeEvaluator:
         sums = op.summation and self.reduction == "sum" and arithmetic.contracts
         self.factors = _factors(expr) if sums else None
         self.outside = {r: arithmetic.literal(r.outside, read_type(r)) for r in self.reads}
-        self._places: dict[tuple[Read, int, bool], _Places] = {}
+        self._places: dict[tuple[Read, int], Places] = {}
 
     def __call__(self, operands: Sequence[Array]) -> Array:
         """The value at all points; operands as the op has them."""
@@ -247,13 +248,13 @@ class ScopeEvaluator:
         self, read: Read, array: Array, extents: Sequence[int], start: int, used: Sequence[int]
     ) -> Array:
         """What is read on the grid of the iterators in `used`, one axis each."""
-        key = (read, len(used), array.ndim == len(read.index))
+        key = (read, len(used))
         places = self._places.get(key)
         if places is None:
             points = grid(extents, used)
             if extents:
                 points[0] = points[0] + start
-            places = _Places(read.index, array.shape[array.ndim - len(read.index) :], points)
+            places = Places(read.index, array.shape[array.ndim - len(read.index) :], points)
             if tuple(extents) == self.extents:
                 self._places[key] = places
         return places.of(array, self.outside[read])
@@ -301,78 +302,6 @@ def _spread(value: Array, used: Sequence[int], union: Sequence[int]) -> Array:
     lead = value.shape[: value.ndim - len(used)]
     sizes = dict(zip(used, value.shape[value.ndim - len(used) :], strict=True))
     return value.reshape((*lead, *(sizes.get(k, 1) for k in union)))
-
-
-class _Places:
-    """Where the last dims of an array are read: at index arrays that broadcast to one grid."""
-
-    def __init__(self, index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]) -> None:
-        self.rank = max(map(np.ndim, points), default=0)
-        self.window = _window(index, shape, points)
-        self.inside: Any = True
-        self.clipped: list[Array] = []
-        for e, size in zip(index, shape, strict=True) if self.window is None else ():
-            place = np.asarray(e.evaluate(points))
-            place = place if place.ndim else place.reshape((1,) * self.rank)
-            if place.size and (place.min() < 0 or place.max() >= size):
-                self.inside = self.inside & ((place >= 0) & (place < size))
-                place = np.clip(place, 0, max(size - 1, 0))
-            self.clipped.append(place)
-
-    def of(self, array: Array, outside: Array) -> Array:
-        """The array there, `outside` beyond it."""
-        if self.window is not None:
-            slices, axes, shape = self.window
-            lead = array.ndim - len(slices)
-            order = [*range(lead), *(lead + k for k in axes)]
-            return array[(..., *slices)].transpose(order).reshape((*array.shape[:lead], *shape))
-        if not self.clipped:
-            return array.reshape((*array.shape, *(1,) * self.rank))
-        lead = array.ndim - len(self.clipped)
-        if 0 in array.shape[lead:]:
-            grid_ = np.broadcast_shapes(*(p.shape for p in self.clipped))
-            return np.full((*array.shape[:lead], *grid_), outside).astype(array.dtype)
-        value = array[(..., *self.clipped)]
-        if self.inside is True:
-            return value
-        return np.where(self.inside, value, outside.astype(array.dtype))
-
-
-_Window: TypeAlias = "tuple[list[slice], list[int], list[int]]"
-
-
-def _window(index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]) -> _Window | None:
-    """Slices of what is read, the order of their dims and the grid's shape; or None.
-
-    For where each dim is read at one place, or along an iterator of its own, all in bounds. The
-    points of an iterator are consecutive numbers along one axis of the grid.
-    """
-    slices, axes, rank = list[slice](), list[int](), 0
-    for e, size in zip(index, shape, strict=True):
-        places = [np.asarray(points[k]) for k in e.iterators]
-        if not any(place.ndim for place in places):
-            at = int(e.evaluate(points))
-            if not 0 <= at < size:
-                return None
-            slices.append(slice(at, at + 1))
-            axes.append(-1)
-            continue
-        if e.constant or len(e.terms) != 1 or e.has_floor or e.terms[0][1] != 1:
-            return None
-        (place,) = places
-        if not place.size or place.flat[0] < 0 or place.flat[-1] >= size:
-            return None
-        slices.append(slice(int(place.flat[0]), int(place.flat[-1]) + 1))
-        axes.append(int(np.argmax(place.shape)))
-        rank = place.ndim
-    moving = [axis for axis in axes if axis >= 0]
-    if not moving or len(set(moving)) < len(moving):
-        return None
-    found = [1] * rank
-    for axis, part in zip(axes, slices, strict=True):
-        if axis >= 0:
-            found[axis] = part.stop - part.start
-    return slices, sorted(range(len(axes)), key=axes.__getitem__), found
 
 
 __all__ = [

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from ...dialects.canonical_scope import (
     Symbol,
     Term,
 )
+from ...dialects.gather import Places
 from ...dialects.index import Index, grid
 from .contraction import Part, contract, spread
 from .residues import Lanes, Residues
@@ -107,7 +107,7 @@ class Evaluator:
         first = len(extents)
         if (k := _to_cut(term, wide, first, self.field.lanes)) is not None:
             return self._in_pieces(term, extents, k)
-        parts = [self._factor(f, wide) for f in term.factors]
+        parts = [self.factor(f, wide) for f in term.factors]
         value, used = contract(self.field, parts, range(first))
         return self.field.scale(value, term.coefficient), used
 
@@ -122,7 +122,7 @@ class Evaluator:
             size = min(step, extents[k] - start)
             narrow = (*extents[:k], size, *extents[k + 1 :])
             moved = _shift_term(term, k, start, len(extents) + len(term.sums))
-            parts = [self._factor(f, narrow + term.sums) for f in moved.factors]
+            parts = [self.factor(f, narrow + term.sums) for f in moved.factors]
             value, used = contract(self.field, parts, range(len(extents)))
             if k not in used:  # a range of one
                 used = tuple(sorted((*used, k)))
@@ -133,12 +133,14 @@ class Evaluator:
 
     # --- factors ---
 
-    def _factor(self, factor: Factor, extents: Extents) -> Part:
+    def factor(self, factor: Factor, extents: Extents) -> Part:
+        """A factor over the iterators that it uses; what it reads is in `memo`."""
         used = tuple(k for k in sorted(factor.iterators) if extents[k] != 1)
         match factor:
             case Read(source, index, outside):
-                fill = None if outside == 0.0 else self.symbol(str(outside))
-                lanes = self._gather(self.memo[source.token], index, fill, extents)
+                fill = np.zeros(()) if outside == 0.0 else self.symbol(str(outside))
+                places = Places(index, source.shape, grid(extents, used))
+                lanes = places.of(self.memo[source.token], fill)
                 return lanes.astype(np.float64, copy=False), used  # weights have their own type
             case Guard(index, extent):
                 at = np.asarray(index.evaluate(grid(extents, used)))
@@ -158,57 +160,6 @@ class Evaluator:
 
     def symbol(self, name: str) -> Lanes:
         return self.field.symbol(name)
-
-    def _gather(
-        self, array: Lanes, index: Sequence[Index], fill: Lanes | None, extents: Extents
-    ) -> Lanes:
-        """The array at the indices, over the iterators they use in ascending order."""
-        uses = [e.iterators for e in index]
-        plain = [d for d, e in enumerate(index) if _is_plain(e, d, uses, array.shape[1:], extents)]
-        others = [d for d in range(len(index)) if d not in plain]
-        their = [k for d in plain for k in uses[d]]
-        cuts = [slice(0, extents[k]) for k in their]
-        array = array.transpose(0, *(1 + d for d in others), *(1 + d for d in plain))
-        array = array[(slice(None), *[slice(None)] * len(others), *cuts)]
-        used = sorted(
-            k for k in frozenset[int]().union(*(uses[d] for d in others)) if extents[k] != 1
-        )
-        if others:
-            array = self._take(array, [index[d] for d in others], used, fill, extents)
-        order = [*used, *(k for k in their if extents[k] != 1)]
-        array = array.reshape(self.field.lanes, *(extents[k] for k in order))
-        return array.transpose(0, *(1 + order.index(k) for k in sorted(order)))
-
-    def _take(
-        self,
-        array: Lanes,
-        index: Sequence[Index],
-        used: Sequence[int],
-        fill: Lanes | None,
-        extents: Extents,
-    ) -> Lanes:
-        """Index the leading dims of [lane, *dims, *rest]: [lane, *used, *rest]."""
-        shape, count = [extents[k] for k in used], len(index)
-        values = grid(extents, used)
-        dims, rest = array.shape[1 : 1 + count], array.shape[1 + count :]
-        flat: Any = 0
-        inside: Any = True
-        for e, size in zip(index, dims, strict=True):
-            at = np.asarray(e.evaluate(values))
-            if at.min(initial=0) < 0 or at.max(initial=0) >= size:
-                inside = inside & ((at >= 0) & (at < size))
-                at = np.clip(at, 0, max(size - 1, 0))
-            flat = flat * size + at
-        flat = np.broadcast_to(flat, shape).reshape(-1)
-        total = math.prod(dims)
-        lines = array.reshape(self.field.lanes, total, *rest)
-        if inside is not True:
-            row = np.zeros((self.field.lanes, 1, *rest))
-            if fill is not None:
-                row = row + fill.reshape(-1, *[1] * (len(rest) + 1))
-            lines = np.concatenate([lines, row], axis=1)
-            flat = np.where(np.broadcast_to(inside, shape).reshape(-1), flat, total)
-        return np.take(lines, flat, axis=1).reshape(self.field.lanes, *shape, *rest)
 
     # --- functions ---
 
@@ -276,21 +227,6 @@ def schedule(source: Source, cut: frozenset[str] = frozenset()) -> list[Source]:
         stack.append((node, True))
         stack.extend((child, False) for child in reversed(sources_of(node.expr)))
     return list(order.values())
-
-
-def _is_plain(
-    index: Index,
-    dim: int,
-    uses: Sequence[frozenset[int]],
-    shape: Sequence[int],
-    extents: Extents,
-) -> bool:
-    """Whether a dim is indexed by an iterator of its own that stays inside."""
-    if len(index.terms) != 1 or index.constant != 0 or index.terms[0][1] != 1:
-        return False
-    k = index.terms[0][0]
-    alone = isinstance(k, int) and not any(k in use for d, use in enumerate(uses) if d != dim)
-    return alone and isinstance(k, int) and 1 < extents[k] <= shape[dim]
 
 
 def _largest(term: Term, wide: Extents) -> int:

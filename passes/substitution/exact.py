@@ -223,6 +223,7 @@ def _inverse(x: Array) -> Array:
 # --- constants and draws ------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=256)
 def constant(op: str, attributes: Attributes) -> Lanes | None:
     """Residues of a constant of rules, [1, *shape]; None where its attributes make no sense."""
     from .constants import constant_array, makes_sense

@@ -1,0 +1,107 @@
+"""Read arrays at quasi-affine indices, over a grid of iterators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .index import Index
+from .types import Array
+
+
+class Places:
+    """Where an array is read: ready to be asked for many arrays of the same dims.
+
+    Dims that are read along an iterator of their own, in bounds, are slices. The others are taken
+    together, at one index into all of them.
+
+    Args:
+        index: for each dim, over the iterators.
+        shape: of the dims; the arrays may have more before them, which are not read.
+        points: the values of the iterators: a number, or consecutive numbers along an axis of the
+            grid.
+    """
+
+    def __init__(self, index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]) -> None:
+        self.shape, rank = tuple(shape), max(map(np.ndim, points), default=0)
+        self.slices: list[slice] = [slice(None)] * len(shape)
+        plain: dict[int, int] = {}  # of dims that are slices, the axis of the grid
+        fixed: list[int] = []  # dims that are read at one place
+        for dim, e in enumerate(index):
+            place = np.asarray(e.evaluate(points))
+            if not place.size or place.flat[0] < 0 or place.flat[-1] >= shape[dim]:
+                continue
+            if place.size == 1:
+                fixed.append(dim)
+            elif _is_alone(dim, index):
+                plain[dim] = int(np.argmax(place.shape))
+            else:
+                continue
+            self.slices[dim] = slice(int(place.flat[0]), int(place.flat[-1]) + 1)
+        others = [dim for dim in range(len(shape)) if dim not in plain and dim not in fixed]
+        self.order, self.others = [*others, *plain, *fixed], len(others)
+        self.total = math.prod(shape[dim] for dim in others)
+        flat, self.inside = _flat([index[d] for d in others], [shape[d] for d in others], points)
+        self.flat = flat.reshape(-1)
+        used = {axis: n for axis, n in enumerate(flat.shape) if n > 1}
+        parts = (self.slices[dim] for dim in plain)
+        sizes = {
+            **used,
+            **{k: s.stop - s.start for k, s in zip(plain.values(), parts, strict=True)},
+        }
+        self.taken = list(sizes.values())
+        self.back = [list(sizes).index(k) for k in sorted(sizes)]
+        self.grid = [sizes.get(axis, 1) for axis in range(rank)]
+
+    def of(self, array: Array, outside: Array) -> Array:
+        """The array there, [*the dims before, *grid], with 1 for axes it does not depend on.
+
+        Args:
+            outside: what is read beyond the dims; a number, or one for each of the dims before.
+        """
+        lead = array.shape[: array.ndim - len(self.shape)]
+        before = range(len(lead))
+        if self.others < len(self.order):
+            array = array[(..., *self.slices)]
+            array = array.transpose(*before, *(len(lead) + dim for dim in self.order))
+        if self.others:
+            array = array.reshape((*lead, self.total, *array.shape[len(lead) + self.others :]))
+            if not self.inside:
+                fill = outside.reshape((*outside.shape, *(1,) * (array.ndim - outside.ndim)))
+                beyond = (*lead, 1, *array.shape[len(lead) + 1 :])
+                row = np.broadcast_to(fill.astype(array.dtype), beyond)
+                array = np.concatenate([array, row], axis=len(lead))
+            array = np.take(array, self.flat, axis=len(lead))
+        array = array.reshape((*lead, *self.taken))
+        array = array.transpose(*before, *(len(lead) + k for k in self.back))
+        return array.reshape((*lead, *self.grid))
+
+
+def _flat(
+    index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]
+) -> tuple[Array, bool]:
+    """The row-major index into dims, past the end where it is outside; and whether it never is."""
+    flat, inside = np.zeros((), np.int64), np.ones((), bool)
+    for e, size in zip(index, shape, strict=True):
+        place = np.asarray(e.evaluate(points))
+        if place.size and (place.min() < 0 or place.max() >= size):
+            inside = inside & ((place >= 0) & (place < size))
+            place = np.clip(place, 0, max(size - 1, 0))
+        flat = flat * size + place
+    if inside.all():
+        return flat, True
+    return np.where(inside, flat, math.prod(shape)), False
+
+
+def _is_alone(dim: int, index: Sequence[Index]) -> bool:
+    """Whether a dim is read along an iterator of its own, place by place."""
+    e = index[dim]
+    if len(e.terms) != 1 or e.has_floor or e.terms[0][1] != 1:
+        return False
+    return not any(e.iterators & other.iterators for k, other in enumerate(index) if k != dim)
+
+
+__all__ = ["Places"]
