@@ -17,7 +17,10 @@ from ...dialects.types import (
 )
 from .grower import Grower, is_arithmetic
 
-ANY_FLOAT = ("neg", "abs", "relu", "tanh", "sigmoid", "erf", "sin", "cos", "atan", "asinh", "sign")
+ANY_FLOAT = (
+    *("neg", "abs", "relu", "tanh", "sigmoid", "erf", "sin", "cos", "atan", "asinh", "sign"),
+    "softplus",
+)
 STEPS = ("floor", "ceil", "round")
 BOUNDED = ("exp", "tan", "asin", "acos", "sinh", "cosh", "atanh")
 POSITIVE = ("log", "sqrt", "reciprocal")
