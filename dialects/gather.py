@@ -12,7 +12,7 @@ from .index import Index
 from .types import Array
 
 
-class Places:
+class GatherPlaces:
     """Where an array is read: ready to be asked for many arrays of the same dims.
 
     Dims that are read along an iterator of their own, in bounds, are slices. The others are taken
@@ -104,4 +104,4 @@ def _is_alone(dim: int, index: Sequence[Index]) -> bool:
     return not any(e.iterators & other.iterators for k, other in enumerate(index) if k != dim)
 
 
-__all__ = ["Places"]
+__all__ = ["GatherPlaces"]

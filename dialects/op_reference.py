@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from .algebra import ExternOp, OnesOp, ScopeOp
 from .arithmetic import Arithmetic, ScalarEvaluator
 from .errors import UserError
-from .gather import Places
+from .gather import GatherPlaces
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from .graph.base import defined_classes, discard
 from .index import grid
@@ -166,7 +166,7 @@ class ScopeEvaluator:
         sums = op.summation and self.reduction == "sum" and arithmetic.contracts
         self.factors = _factors(expr) if sums else None
         self.outside = {r: arithmetic.literal(r.outside, read_type(r)) for r in self.reads}
-        self._places: dict[tuple[Read, int], Places] = {}
+        self._places: dict[tuple[Read, int], GatherPlaces] = {}
 
     def __call__(self, operands: Sequence[Array]) -> Array:
         """The value at all points; operands as the op has them."""
@@ -254,7 +254,7 @@ class ScopeEvaluator:
             points = grid(extents, used)
             if extents:
                 points[0] = points[0] + start
-            places = Places(read.index, array.shape[array.ndim - len(read.index) :], points)
+            places = GatherPlaces(read.index, array.shape[array.ndim - len(read.index) :], points)
             if tuple(extents) == self.extents:
                 self._places[key] = places
         return places.of(array, self.outside[read])

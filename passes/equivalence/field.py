@@ -26,7 +26,7 @@ from ...dialects.canonical_scope import (
     Symbol,
     Term,
 )
-from ...dialects.gather import Places
+from ...dialects.gather import GatherPlaces
 from ...dialects.index import Index, grid
 from .contraction import Part, contract, spread
 from .residues import Lanes, Residues
@@ -139,7 +139,7 @@ class Evaluator:
         match factor:
             case Read(source, index, outside):
                 fill = np.zeros(()) if outside == 0.0 else self.symbol(str(outside))
-                places = Places(index, source.shape, grid(extents, used))
+                places = GatherPlaces(index, source.shape, grid(extents, used))
                 lanes = places.of(self.memo[source.token], fill)
                 return lanes.astype(np.float64, copy=False), used  # weights have their own type
             case Guard(index, extent):
