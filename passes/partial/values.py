@@ -91,6 +91,8 @@ class InputValue:
 @lru_cache(maxsize=1024)
 def _some(shape: Extents, most: int) -> tuple[Places, ...]:
     """Places of a shape: all, or so many drawn, the same each time."""
+    if not shape:
+        return ()  # one number, and numpy has no places of it
     size = math.prod(shape)
     flat = np.arange(size)
     if size > most:

@@ -32,6 +32,13 @@ FIELD = Residues(draw_primes(2, 0), 0)
 FEW = Options(depth=3, seconds=600, strides=(1,), dilations=(1,), groups=(1,), gaps=(1,))
 
 
+def test_one_number_has_a_name_and_another_number_another() -> None:
+    x, y = leaf("x", (), F32), leaf("y", (), F32)
+    made = [(Evaluator(FIELD).value(s), frozenset([s])) for s in (x, x, y)]
+    names = [InputValue(value, holds, "x", _no_scope, ()).name() for value, holds in made]
+    assert names[0] == names[1] != names[2]
+
+
 def test_places_of_a_moved_value_are_where_the_moves_put_them() -> None:
     rng, tried = random.Random(2), 0
     for number in range(120):
