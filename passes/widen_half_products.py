@@ -60,7 +60,8 @@ def _is_half_product(scope: ScopeOp) -> bool:
             return all(map(multiplies, expr.args))
         return isinstance(expr, Read) and is_half(element_of(expr.source))
 
-    return isinstance(scope.expr(), Call) and multiplies(scope.expr())
+    body = scope.expr()
+    return isinstance(body, Call) and multiplies(body)
 
 
 def _widen(scope: ScopeOp, wide: dict[SSAValue, SSAValue]) -> None:

@@ -198,13 +198,12 @@ def saturate_block(
     decoder = Decoder(encoded, table, extracted.problem, extracted.choice)
     changed = bool(saturation.applied) and extracted.cost < before and decoder.run()
     lap("decode")
-    after = extracted.cost if changed else before
     return BlockOutcome(
         changed=changed,
         saturation=saturation,
         extracted=extracted,
         before=before,
-        after=after,
+        after=extracted.cost if changed else before,
         made=decoder.made,
         skipped=skipped,
         seconds=seconds,

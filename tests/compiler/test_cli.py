@@ -33,6 +33,27 @@ def net(tmp_path: Path) -> Path:
 Captured = pytest.CaptureFixture[str]
 
 
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [({}, "1"), ({"OMP_NUM_THREADS": "3"}, "None"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")],
+)
+def test_numpys_blas_has_one_thread_unless_the_user_says_more(
+    given: dict[str, str], found: str
+) -> None:
+    code = """
+import os, sys
+from isoform.compiler.cli import main
+assert "numpy" not in sys.modules
+try: main(["--help"])
+except SystemExit: pass
+print(os.environ.get("OPENBLAS_NUM_THREADS"))"""
+    kept = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=kept | given, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == found
+
+
 def fails(capsys: Captured, *arguments: object, status: int = 1) -> str:
     """Run a command that must fail; its one line of stderr."""
     assert main([str(a) for a in arguments]) == status

@@ -334,6 +334,33 @@ def test_a_full_disk_is_no_cache(tmp_path, monkeypatch):
     assert not (tmp_path / "entry.o").exists()
 
 
+def test_the_cache_is_swept_by_its_first_writer_in_an_hour(tmp_path):
+    from isoform.dialects.cache_folder import SWEEP_AFTER, SWEPT, CacheFolder
+
+    for name in "abc":
+        (tmp_path / name).write_bytes(bytes(100))
+        os.utime(tmp_path / name, (1.0, 1.0))
+    CacheFolder(tmp_path, limit=2000).write(tmp_path / "new", b"data")  # within the limit
+    assert sorted(f.name for f in tmp_path.iterdir()) == [SWEPT, "a", "b", "c", "new"]
+    CacheFolder(tmp_path, limit=150).write(tmp_path / "soon", b"data")  # too much, but swept lately
+    assert (tmp_path / "a").exists()
+    hour_ago = time.time() - SWEEP_AFTER - 1
+    os.utime(tmp_path / SWEPT, (hour_ago, hour_ago))
+    CacheFolder(tmp_path, limit=150).write(tmp_path / "late", b"data")
+    left = {f.name for f in tmp_path.iterdir()}
+    assert {"new", "soon", "late", SWEPT} <= left
+    assert len(left & {"a", "b", "c"}) == 1
+
+
+def test_a_writer_of_much_sweeps_whenever_it_did(tmp_path):
+    from isoform.dialects.cache_folder import CacheFolder
+
+    folder = CacheFolder(tmp_path, limit=160)
+    for k in range(40):
+        folder.write(tmp_path / f"file{k}", bytes(20))
+    assert sum(f.stat().st_size for f in tmp_path.iterdir()) <= 160 + 20
+
+
 def test_a_disk_that_fills_up_leaves_nothing_half_written(environment, tmp_path):
     """No file may grow past 2 KiB: every larger write fails in its middle."""
     pytest.importorskip("resource")
