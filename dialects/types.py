@@ -143,12 +143,14 @@ def holds_range(element: Attribute, low: int, high: int) -> bool:
     return max(-low, high) <= min(2 ** (info.nmant + 1), int(float(info.max)))
 
 
+@lru_cache(maxsize=64)
 def integer_range(element: Attribute) -> tuple[int, int]:
     """The least and the greatest number of an integer type; of booleans 0 and 1."""
+    assert isinstance(element, IntegerType)
     if is_bool(element):
         return 0, 1
-    info = np.iinfo(to_numpy(element))
-    return int(info.min), int(info.max)
+    bits = element.width.data
+    return (0, (1 << bits) - 1) if is_unsigned(element) else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 def byte_width(element: Attribute) -> int:

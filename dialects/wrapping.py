@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import IntegerType, Signedness
 from xdsl.ir import Attribute
 
 from .canonical_types import Apply, Expr, Extents, Factor, Guard, Leaf, Read, Reduce, Scope, Term
-from .types import is_bool, is_unsigned
+from .types import integer_range, is_bool
 
 WRAP, CAST = "wrap.", "cast."
 _TRUTHS = frozenset({"lt", "le", "eq", "ne"})
@@ -33,16 +33,6 @@ Multiply: TypeAlias = Callable[[Expr, Expr, Extents], Expr]
 def is_whole(element: Attribute) -> bool:
     """Whether numbers of this type wrap: an integer that is no boolean."""
     return isinstance(element, IntegerType) and not is_bool(element)
-
-
-@lru_cache(maxsize=64)
-def bounds_of_type(element: Attribute) -> Bounds:
-    """The least and the greatest value of an integer type."""
-    assert isinstance(element, IntegerType)
-    if is_bool(element):
-        return 0, 1
-    bits = element.width.data
-    return (0, (1 << bits) - 1) if is_unsigned(element) else (-(1 << bits - 1), (1 << bits - 1) - 1)
 
 
 @lru_cache(maxsize=64)
@@ -63,7 +53,7 @@ def bits_of(element: Attribute) -> int:
 
 def in_type(value: Fraction, element: Attribute) -> Fraction:
     """The value of the type in the class of a whole number."""
-    low, high = bounds_of_type(element)
+    low, high = integer_range(element)
     return Fraction((int(value) - low) % (high - low + 1) + low)
 
 
@@ -73,7 +63,7 @@ def in_type(value: Fraction, element: Attribute) -> Fraction:
 def stays_inside(expr: Expr, element: Attribute, extents: Extents) -> bool:
     """Whether a polynomial's values are known to be values of the type."""
     found = bounds(expr, extents)
-    low, high = bounds_of_type(element)
+    low, high = integer_range(element)
     return found is not None and found[0] >= low and found[1] <= high
 
 
@@ -116,7 +106,7 @@ def _factor(f: Factor, extents: Extents) -> Bounds | None:
             return _product([bounds(a, extents[:depth]) for a in args])
         case Apply(function, _, _) if function.startswith((WRAP, CAST)):
             element = type_named(function.removeprefix(WRAP).removeprefix(CAST))
-            return None if element is None else bounds_of_type(element)
+            return None if element is None else integer_range(element)
         case Reduce("or", _, _, _):
             return 0, 1
         case Reduce("max" | "min", sums, arg, depth):
@@ -142,7 +132,7 @@ def _source(source: object) -> Bounds | None:
         whole = all(v.denominator == 1 for v in source.data)
         return (min(0, *map(int, source.data)), max(0, *map(int, source.data))) if whole else None
     if isinstance(source, Leaf):
-        return bounds_of_type(source.element) if isinstance(source.element, IntegerType) else None
+        return integer_range(source.element) if isinstance(source.element, IntegerType) else None
     return _scope(source) if isinstance(source, Scope) else None
 
 

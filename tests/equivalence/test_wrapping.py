@@ -11,8 +11,7 @@ from xdsl.ir import Attribute, SSAValue
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.canonical_scope import Read, constant, factor, leaf, wrapped
 from isoform.dialects.program import Program
-from isoform.dialects.types import to_numpy
-from isoform.dialects.wrapping import bounds_of_type
+from isoform.dialects.types import integer_range, to_numpy
 from isoform.passes.equivalence import compare
 
 UI8 = IntegerType(8, Signedness.UNSIGNED)
@@ -153,7 +152,7 @@ def test_a_number_wrapped_is_what_the_type_holds(element: Attribute) -> None:
         held = int(np.asarray(value, np.int64).astype(dtype))
         assert wrapped(constant(value), element, ()).constant == held
         x = factor(Read(leaf("x", (), element), ()), ())
-        low, high = bounds_of_type(element)
+        low, high = integer_range(element)
         assert (wrapped(x, element, ()).token == x.token) and low <= 0 < high
 
 
