@@ -15,18 +15,18 @@ import resource
 import time
 from pathlib import Path
 
-from isoform.passes.substitution.generate.candidates import Counts
-from isoform.passes.substitution.generate.operators import WORLDS
-from isoform.passes.substitution.generate.pipeline import (
+from isoform.passes.rules.generate.candidates import Counts
+from isoform.passes.rules.generate.operators import WORLDS
+from isoform.passes.rules.generate.pipeline import (
     SEED,
     counts_table,
     equalities,
     generate,
     rule_file,
 )
-from isoform.passes.substitution.generate.table import Enumerator
-from isoform.passes.substitution.prove.by_z3 import properties, proved_by_z3
-from isoform.passes.substitution.rule import Node, Rule, Var
+from isoform.passes.rules.generate.table import Enumerator
+from isoform.passes.rules.prove.by_z3 import properties, proved_by_z3
+from isoform.passes.rules.rule import Node, Rule, Var
 from isoform.testing.property_checks import follows
 
 FALSE = Rule("a-sum-is-its-first", (Node("add", (Var("a"), Var("b"))),), (Var("a"),))

@@ -35,17 +35,17 @@ from isoform.compiler.timing import interleave, machine, median  # noqa: E402
 from isoform.dialects.program import Program  # noqa: E402
 from isoform.lowering.targets import target_named  # noqa: E402
 from isoform.passes.cost import Costs  # noqa: E402
+from isoform.passes.rules.op_table import OpTable  # noqa: E402
+from isoform.passes.rules.rule import Rule  # noqa: E402
+from isoform.passes.rules.rule_set import rules_named  # noqa: E402
 from isoform.passes.saturation.check import check_instances  # noqa: E402
 from isoform.passes.saturation.extract import METHODS  # noqa: E402
 from isoform.passes.saturation.limits import Caps  # noqa: E402
 from isoform.passes.saturation.match import CYCLES  # noqa: E402
-from isoform.passes.saturation.ops import OpTable  # noqa: E402
 from isoform.passes.saturation.price import NodePrices  # noqa: E402
 from isoform.passes.saturation.search import BlockOutcome, SaturationSettings, saturate_block  # noqa: E402
 from isoform.passes.search_result import Limits  # noqa: E402
 from isoform.passes.substitution import search as backtracking  # noqa: E402
-from isoform.passes.substitution.rule import Rule  # noqa: E402
-from isoform.passes.substitution.rule_set import rules_named  # noqa: E402
 from isoform.testing.tensat_rules import convert  # noqa: E402
 
 # Name, and seconds of TENSAT's optimiser (its table 4; Inception-v3 at k_multi = 2).

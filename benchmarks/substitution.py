@@ -42,9 +42,9 @@ from isoform.dialects.graph.contraction import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.rules.rule import Rule, operator_count
+from isoform.passes.rules.rule_set import rules_named
 from isoform.passes.search_result import Limits, SearchResult
-from isoform.passes.substitution.rule import Rule, operator_count
-from isoform.passes.substitution.rule_set import rules_named
 from isoform.passes.substitution.search import SubstitutionSettings, both_ways, search
 
 TASO: dict[str, tuple[float, float] | None] = {

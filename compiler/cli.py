@@ -371,7 +371,7 @@ def _add_bisect(subparsers: Any, name: str) -> ArgumentParser:
     return parser
 
 
-# As in passes/substitution/rule.py, which is not imported: the command line starts fast.
+# As in passes/rules/rule.py, which is not imported: the command line starts fast.
 _PROOFS = ("proved-by-z3", "proved-by-e-graph", "checked-only", "refuted")
 
 

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 from ..dialects.files import write_whole
-from ..passes.substitution.rule import PROOFS, Rule, operator_count
-from ..passes.substitution.rule_set import read_rules, shipped, shipped_names
-from ..passes.substitution.rule_text import print_rules, term_text
+from ..passes.rules.rule import PROOFS, Rule, operator_count
+from ..passes.rules.rule_set import read_rules, shipped, shipped_names
+from ..passes.rules.rule_text import print_rules, term_text
 from .commands import check_folders, print_json, table
 
 
@@ -32,7 +32,7 @@ def _tell(line: str) -> None:
 
 
 def _generate(arguments: Namespace) -> int:
-    from ..passes.substitution.generate.pipeline import counts_table, generate, rule_file
+    from ..passes.rules.generate.pipeline import counts_table, generate, rule_file
 
     check_folders(arguments.output)
     checkpoint = None if arguments.checkpoint is None else Path(arguments.checkpoint)
@@ -54,8 +54,8 @@ def _rules(arguments: Namespace) -> Sequence[Rule]:
 
 
 def _verify(arguments: Namespace) -> int:
-    from ..passes.substitution.generate.pipeline import workers
-    from ..passes.substitution.prove.verdicts import verify_rule
+    from ..passes.rules.generate.pipeline import workers
+    from ..passes.rules.prove.verdicts import verify_rule
 
     rules, started = _rules(arguments), time.monotonic()
     check = partial(verify_rule, count=arguments.count, seed=arguments.seed)

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from ..passes.substitution.conditions import evaluate, holds, names_in
-from ..passes.substitution.instances import (
+from ..passes.rules.conditions import evaluate, holds, names_in
+from ..passes.rules.instances import (
     Bindings,
     InstanceSampler,
     first_instances,
     outcome,
     shapes_of,
 )
-from ..passes.substitution.prove.by_z3 import DEFINED, STEPS, properties, proved_by_z3
-from ..passes.substitution.prove.facts import FACTS
-from ..passes.substitution.prove.formulas import attributes_of
-from ..passes.substitution.rule import AttrVar, Node, Out, Rule, Term, Var
+from ..passes.rules.prove.by_z3 import DEFINED, STEPS, properties, proved_by_z3
+from ..passes.rules.prove.facts import FACTS
+from ..passes.rules.prove.formulas import attributes_of
+from ..passes.rules.rule import AttrVar, Node, Out, Rule, Term, Var
 
 _BASES = 4
 
@@ -148,8 +148,8 @@ def _check_facts(term: Term, bindings: Bindings) -> Iterator[str]:
 
 def _values(node: Node, bindings: Bindings) -> dict[str, Any]:
     from ..dialects.errors import UserError
-    from ..passes.substitution.exact import graph_ops
-    from ..passes.substitution.instances import attributes_of as values_of
+    from ..passes.rules.exact import graph_ops
+    from ..passes.rules.instances import attributes_of as values_of
 
     given = values_of(node, bindings)
     if given is None:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from ..dialects.errors import UserError
-from ..passes.substitution.rule import (
+from ..passes.rules.rule import (
     AttrValue,
     AttrVar,
     Node,

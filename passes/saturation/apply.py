@@ -16,13 +16,12 @@ from xdsl.ir import Operation
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
 from ...dialects.types import Array
-from ..substitution.conditions import evaluate
-from ..substitution.constants import ConstantStep, constant_steps, is_writable
-from ..substitution.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Size, Term, Var
+from ..rules.conditions import evaluate
+from ..rules.constants import ConstantStep, constant_steps, is_writable
+from ..rules.op_table import Head, OpTable, Types, attribute_of
+from ..rules.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Size, Term, Var
 from .egraph import EGraph, projection
 from .match import Instance, shapes_in
-from .ops import Head, OpTable, Types
-from .patterns import attribute_of
 
 MOST_CONSTANT = 1 << 16
 """Elements of the largest literal a rule may write into a program."""

@@ -19,7 +19,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntAttr
 
 from ...dialects.types import Array
-from ..substitution.rule import Node, Out, Term, Var
+from ..rules.rule import Node, Out, Term, Var
 from .egraph import PROJECT, EGraph
 
 Kind: TypeAlias = "tuple[str, int]"

@@ -25,12 +25,12 @@ from ...dialects.op_reference import evaluate_op
 from ...dialects.program import Program
 from ...dialects.types import Array
 from ..equivalence import compare
-from ..substitution.conditions import evaluate as evaluate_size
-from ..substitution.constants import ConstantStep, Steps, constant_steps
-from ..substitution.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
+from ..rules.conditions import evaluate as evaluate_size
+from ..rules.constants import ConstantStep, Steps, constant_steps
+from ..rules.op_table import OpTable
+from ..rules.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
 from .egraph import PROJECT, EGraph
 from .match import Instance
-from .ops import OpTable
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.graph.shaping import SplitOp
 from ...dialects.program import add_provenance
-from ..substitution.write import flatten_splits
+from ..rules.flatten_splits import flatten_splits
+from ..rules.op_table import OpTable
 from .egraph import LEAF, PROJECT, ENode
 from .encode import CHAINED, Encoded
-from .ops import OpTable
 from .problem import Choice, Problem
 
 

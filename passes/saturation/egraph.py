@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Operation, SSAValue
 
-from .ops import Head, Types
+from ..rules.op_table import Head, Types
 
 PROJECT = "project"
 LEAF = "leaf"

@@ -18,8 +18,8 @@ from xdsl.utils.test_value import create_ssa_value
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import TransposeOp
 from ...dialects.weights_only import is_source
+from ..rules.op_table import Head, OpTable
 from .egraph import LEAF, PROJECT, EGraph, ENode, projection
-from .ops import Head, OpTable
 
 CHAINED = ("graph.concat",)
 """Variadic ops f with f(a, b, c) = f(f(a, b), c)."""

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from xdsl.dialects.builtin import IntAttr, ShapedType
 from xdsl.ir import Attribute
 
-from ..substitution.rule import AttrValue, Rule
+from ..rules.op_table import OpTable, Types, value_of
+from ..rules.rule import AttrValue, Rule
 from .egraph import PROJECT, EGraph, ENode
-from .ops import OpTable, Types
 from .patterns import (
     Bodies,
     EGraphPattern,
@@ -39,7 +39,6 @@ from .patterns import (
     RuleBody,
     Shape,
     left_of,
-    value_of,
     whole_number,
 )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..substitution.rule import AttrValue, AttrVar, Node, Term, Var, subterms
+from ..rules.rule import AttrValue, AttrVar, Node, Term, Var, subterms
 from .patterns import LeftPatterns
 
 

@@ -18,12 +18,12 @@ from ...dialects.files import write_whole
 from ...dialects.floats import DISTRIBUTED, Allowed, Floats
 from ...lowering.targets import target_named
 from ..cost import load_costs
-from ..substitution.floats import allowed_rules
-from ..substitution.rule_set import rules_named
+from ..rules.floats import allowed_rules
+from ..rules.op_table import OpTable
+from ..rules.rule_set import rules_named
 from .extract import METHODS, Method
 from .limits import Caps
 from .match import CYCLES, Cycles
-from .ops import OpTable
 from .price import NodePrices, parse_costs
 from .search import SaturationSettings, saturate_block
 

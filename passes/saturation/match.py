@@ -14,14 +14,14 @@ from typing import Any, Literal, TypeAlias
 
 from xdsl.dialects.builtin import ShapedType
 
-from ..substitution.conditions import evaluate, holds
-from ..substitution.rule import Node, Rule, Term, Var, subterms
+from ..rules.conditions import evaluate, holds
+from ..rules.op_table import Types, value_of
+from ..rules.rule import Node, Rule, Term, Var, subterms
 from .egraph import EGraph
 from .encode import CHAINED
 from .engine import Engine, Relation, Row
 from .folds import Again, again, is_symmetric
-from .ops import Types
-from .patterns import LeftPatterns, unify, value_of
+from .patterns import LeftPatterns, unify
 
 Cycles: TypeAlias = Literal["guarded", "vanilla", "descendants", "in-ilp"]
 CYCLES: tuple[Cycles, ...] = ("guarded", "vanilla", "descendants", "in-ilp")

@@ -12,39 +12,17 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, TypeAlias
 
-from xdsl.dialects.builtin import FloatAttr, IntAttr, IntegerAttr
+from xdsl.dialects.builtin import IntAttr, IntegerAttr
 from xdsl.ir import Attribute
-from xdsl.irdl import BaseAttr, IRDLOperation
 
 from ...dialects.errors import UserError
-from ...dialects.graph.base import to_attribute, to_python
-from ..substitution.conditions import names_in
-from ..substitution.rule import AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
+from ..rules.conditions import names_in
+from ..rules.op_table import RESULTS, OpTable, attribute_of, value_of
+from ..rules.rule import AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
 from .guards import Guards, renamed
-from .ops import RESULTS, OpTable
 
 Shape: TypeAlias = "tuple[str, int, tuple[str, ...]]"
 """What has its own constructor in egglog: op, operand count, names of the attributes."""
-
-
-def value_of(attribute: Attribute) -> Any:
-    """The Python value of an attribute, that of another dialect's included."""
-    return attribute.data if isinstance(attribute, IntAttr) else to_python(attribute)
-
-
-def attribute_of(table: OpTable, op: str, name: str, value: Any) -> Attribute:
-    """The attribute of an op that a rule's value stands for: of the kind the definition asks."""
-    cls = table.cls(op)
-    if issubclass(cls, IRDLOperation):
-        definition = cls.get_irdl_definition()
-        known = {**definition.properties, **definition.attributes}
-        constraint = known[name].constr if name in known else None
-        if isinstance(constraint, BaseAttr) and not isinstance(value, bool):
-            if issubclass(constraint.attr, IntAttr) and isinstance(value, int):
-                return IntAttr(value)
-            if issubclass(constraint.attr, FloatAttr) and isinstance(value, int):
-                return to_attribute(float(value))
-    return to_attribute(value)
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
 from ...dialects.weights_only import is_source
 from ..cost import FREE, Costs
+from ..rules.op_table import Head, OpTable
 from .egraph import LEAF, PROJECT, EGraph, ENode
-from .ops import Head, OpTable
 
 _Key: TypeAlias = tuple[Head, tuple[Attribute, ...], tuple[bool, ...]]
 

@@ -22,9 +22,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.program import add_provenance
+from ..rules.op_table import OpTable
 from .egraph import LEAF, PROJECT, ENode
 from .encode import Encoded
-from .ops import OpTable
 
 
 def print_out(encoded: Encoded, table: OpTable, chosen: Mapping[int, ENode]) -> Block:

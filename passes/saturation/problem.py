@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ...dialects.graph.shaping import SplitOp
+from ..rules.op_table import Head
 from .cycles import acyclic
 from .egraph import PROJECT, EGraph, ENode
-from .ops import Head
 from .price import NodePrices
 
 Choice: TypeAlias = dict[int, int]

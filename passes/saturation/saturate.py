@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ..rules.rule import Rule, Var, subterms
 from ..search_result import StopReason
-from ..substitution.rule import Rule, Var, subterms
 from .apply import InstanceApplier
 from .bounds import Bounds
 from .cycles import Reach

@@ -13,11 +13,12 @@ from xdsl.ir import Block, Operation
 from ...dialects.errors import UserError
 from ...dialects.program import Program, where
 from ..cost import Costs
+from ..rules.constants import steps_taken
+from ..rules.floats import allowed_rules, floats_of
+from ..rules.op_table import RESULTS, OpTable
+from ..rules.rule import CONSTANTS, Node, Rule, Term, Var, subterms
+from ..rules.rule_set import reported_proof, rules_named
 from ..search_result import Applied, Limits, Rejected, SearchResult
-from ..substitution.constants import steps_taken
-from ..substitution.floats import allowed_rules, floats_of
-from ..substitution.rule import CONSTANTS, Node, Rule, Term, Var, subterms
-from ..substitution.rule_set import reported_proof, rules_named
 from .apply import InstanceApplier
 from .check import require_sound
 from .decode import Decoder
@@ -27,7 +28,6 @@ from .engine import engine_for
 from .extract import Extracted, Method, extract
 from .limits import Caps, Watch
 from .match import Cycles
-from .ops import RESULTS, OpTable
 from .patterns import Shape, without_names
 from .price import NodePrices
 from .print_out import print_out

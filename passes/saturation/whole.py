@@ -14,13 +14,13 @@ from ...dialects.files import hash_of_sources
 from ...dialects.program import Program
 from ..cost import Costs
 from ..derivation.remembered import Decision, Remembered
+from ..rules.floats import allowed_rules
+from ..rules.graph_form import Tables, encode
+from ..rules.match import GraphMatcher, unusable
+from ..rules.op_table import OpTable
+from ..rules.rule import Rule
+from ..rules.rule_set import rules_named
 from ..search_result import Limits, Rejected, SearchResult, StopReason
-from ..substitution.floats import allowed_rules
-from ..substitution.graph_form import Tables, encode
-from ..substitution.match import GraphMatcher, unusable
-from ..substitution.rule import Rule
-from ..substitution.rule_set import rules_named
-from .ops import OpTable
 
 _REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", "nodes": "nodes"}
 
@@ -66,4 +66,4 @@ def _key(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> tuple[str, 
 @cache
 def _version() -> str:
     here = Path(__file__).resolve().parent
-    return hash_of_sources([here, here.parent / "substitution"])
+    return hash_of_sources([here, here.parent / "rules"])

@@ -1,1 +1,1 @@
-"""Graph substitutions: rules as data, their generation and proof, and the search over them."""
+"""Graph substitutions, one at a time: a search over programs that backtracks (TASO, 2019)."""

@@ -16,10 +16,8 @@ from xdsl.dialects.builtin import TensorType
 from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp
 from ...dialects.types import Array
-from ..saturation.ops import Head
-from ..saturation.patterns import attribute_of
-from .constants import ConstantStep, constant_steps, is_writable
-from .graph_form import (
+from ..rules.constants import ConstantStep, constant_steps, is_writable
+from ..rules.graph_form import (
     Change,
     Entry,
     Graph,
@@ -31,8 +29,9 @@ from .graph_form import (
     result_of,
     value_of,
 )
-from .match import COMMUTATIVE, PREFIX, RuleMatch, bindings, resolved
-from .rule import CONSTANTS, Node, Out, Rule, Term, Var
+from ..rules.match import COMMUTATIVE, PREFIX, RuleMatch, bindings, resolved
+from ..rules.op_table import Head, attribute_of
+from ..rules.rule import CONSTANTS, Node, Out, Rule, Term, Var
 
 Given: TypeAlias = "tuple[tuple[str, Any], ...]"
 

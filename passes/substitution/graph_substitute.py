@@ -16,15 +16,15 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import DISTRIBUTED, Allowed, Floats
 from ...lowering.targets import target_named
 from ..cost import load_costs
-from ..saturation.ops import OpTable
+from ..rules.floats import allowed_rules, floats_of
+from ..rules.graph_form import Graph, Tables, encode
+from ..rules.match import GraphMatcher, unusable
+from ..rules.op_table import OpTable
+from ..rules.rule import Rule
+from ..rules.rule_set import rules_named
 from ..search_result import Limits
 from .apply import Applier, RefusedError
-from .floats import allowed_rules, floats_of
-from .graph_form import Graph, Tables, encode
 from .layouts import fold, unfold
-from .match import GraphMatcher, unusable
-from .rule import Rule
-from .rule_set import rules_named
 from .search import SubstitutionSettings, both_ways, search_block
 from .write import write
 

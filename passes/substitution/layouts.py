@@ -25,16 +25,11 @@ from xdsl.ir import Block, SSAValue
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import TransposeOp
 from ...dialects.types import shape_of
-from .rule import Node, Out, Rule, Term, subterms
+from ..rules.graph_form import FLAGS, swap
+from ..rules.rule import Node, Out, Rule, Term, subterms
 
-FLAGS = ("transpose_a", "transpose_b")
 RANKS = (2, 3, 4)
 """Of the products that rules with flags are unfolded for."""
-
-
-def swap(rank: int) -> tuple[int, ...]:
-    """The permutation of the last two dims."""
-    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def swapped(value: SSAValue) -> SSAValue | None:
@@ -138,4 +133,4 @@ def _turned(term: Term, rank: int) -> Term:
     return Node("transpose", (term,), attributes)
 
 
-__all__ = ["FLAGS", "fold", "swap", "swapped", "unfold", "unfolded"]
+__all__ = ["fold", "swapped", "unfold", "unfolded"]

@@ -26,17 +26,17 @@ from xdsl.ir import Block
 from ...dialects.floats import ROUNDING
 from ...dialects.program import Program
 from ..cost import Costs
-from ..saturation.ops import OpTable
+from ..rules.conditions import names_in
+from ..rules.floats import allowed_rules, floats_of
+from ..rules.graph_form import Change, Graph, Tables, encode, node_of
+from ..rules.match import GraphMatcher, RuleMatch, renamed, sizes_in, unusable
+from ..rules.op_table import OpTable
+from ..rules.rule import Rule, variables_of
+from ..rules.rule_set import reported_proof, rules_named
+from ..rules.rule_text import attribute_variables
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
 from .apply import Applier, RefusedError
-from .conditions import names_in
-from .floats import allowed_rules, floats_of
-from .graph_form import Change, Graph, Tables, encode, node_of
 from .layouts import fold, unfold, unfolded
-from .match import GraphMatcher, RuleMatch, renamed, sizes_in, unusable
-from .rule import Rule, variables_of
-from .rule_set import reported_proof, rules_named
-from .rule_text import attribute_variables
 from .write import write
 
 MOST_QUEUED = 200_000

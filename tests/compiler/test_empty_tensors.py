@@ -21,7 +21,7 @@ from isoform.dialects.types import tensor, tensor_type
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.flops import work_of
-from isoform.passes.saturation.ops import Head, OpTable
+from isoform.passes.rules.op_table import Head, OpTable
 from isoform.testing.random_programs import random_graph, random_inputs
 
 LEFT_OUT = (OpaqueOp, WeightOp, ConstantOp)

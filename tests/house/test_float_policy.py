@@ -9,7 +9,7 @@ from isoform.compiler.registry import PASSES
 from isoform.compiler.strategies import STRATEGIES
 from isoform.dialects.floats import Floats, Label
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
-from isoform.passes.substitution.rule_set import shipped, shipped_names
+from isoform.passes.rules.rule_set import shipped, shipped_names
 
 
 @pytest.mark.parametrize("name", [name for name, _ in PASSES])

@@ -54,6 +54,25 @@ def test_passes_import_no_code_generator(path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+ENGINES = ("substitution", "saturation")
+
+
+@pytest.mark.parametrize(
+    "path",
+    python_files("passes/rules", *(f"passes/{engine}" for engine in ENGINES)),
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_rules_stand_below_both_engines(path: Path) -> None:
+    """`passes/rules` imports no engine, and no engine imports the other."""
+    above = tuple(f".passes.{engine}" for engine in ENGINES if engine != path.parent.name)
+    wrong = [
+        f"{path}:{line}: imports {name}; what both engines need stands in passes/rules"
+        for line, name in imported_modules(path)
+        if name.startswith(above)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 @pytest.mark.parametrize(
     "path",
     python_files("tests", "examples", "benchmarks", "scripts"),

@@ -3,8 +3,8 @@
 import pytest
 from xdsl.dialects.builtin import f32
 
+from isoform.passes.rules.op_table import Head
 from isoform.passes.saturation.egraph import EGraph
-from isoform.passes.saturation.ops import Head
 
 
 @pytest.mark.parametrize("backwards", [False, True])

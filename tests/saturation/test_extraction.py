@@ -6,11 +6,11 @@ import time
 
 import pytest
 
+from isoform.passes.rules.op_table import Head
 from isoform.passes.saturation import ilp
 from isoform.passes.saturation.egraph import ENode
 from isoform.passes.saturation.extract import METHODS, extract
 from isoform.passes.saturation.greedy import LocalSearch, greedy_dag, greedy_tree
-from isoform.passes.saturation.ops import Head
 from isoform.passes.saturation.problem import Problem, contracted, reduced, without_cycles
 
 

@@ -10,14 +10,14 @@ from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.rule_set import read_rules
+from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.check import check_instances, evaluate
 from isoform.passes.saturation.limits import Caps
 from isoform.passes.saturation.match import CYCLES
-from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.search import BlockOutcome, SaturationSettings, saturate_block
-from isoform.passes.substitution.rule_set import read_rules
-from isoform.passes.substitution.rule_text import parse_rules
 
 RULES = read_rules(Path(__file__).parent / "merges.rules")
 MERGE = tuple(r for r in RULES if r.name in ("matmul-merge-shared-left", "relu-merge"))

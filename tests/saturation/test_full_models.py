@@ -8,11 +8,11 @@ from isoform.compiler import api, zoo
 from isoform.compiler.certificate import check_certificate
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.rule_set import read_rules
 from isoform.passes.saturation.limits import Caps
-from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.search import SaturationSettings, saturate_block
-from isoform.passes.substitution.rule_set import read_rules
 
 RULES = read_rules(Path(__file__).parent / "merges.rules")
 MODELS = ("tensat-bert", "resnext50", "nasnet-a", "nasrnn", "inception-v3", "squeezenet", "vgg19")

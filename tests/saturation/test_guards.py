@@ -5,14 +5,14 @@ import itertools
 import pytest
 
 from isoform.dialects.builder import GraphBuilder
+from isoform.passes.rules.conditions import holds, names_in
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.encode import encode
 from isoform.passes.saturation.engine import engine_for
 from isoform.passes.saturation.guards import Guards
 from isoform.passes.saturation.match import EGraphMatcher
-from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.search import _shapes
-from isoform.passes.substitution.conditions import holds, names_in
-from isoform.passes.substitution.rule_text import parse_rules
 
 COMPILED = (
     "x.rank == 2",

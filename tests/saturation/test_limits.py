@@ -17,15 +17,15 @@ from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.rule import Node, Out, Term, Var, subterms
+from isoform.passes.rules.rule_set import read_rules, rules_named
+from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.bounds import Bounds
 from isoform.passes.saturation.egraph import EGraph, ENode
 from isoform.passes.saturation.limits import Caps, resident_mebibytes
-from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.search import BlockOutcome, SaturationSettings, saturate_block
-from isoform.passes.substitution.rule import Node, Out, Term, Var, subterms
-from isoform.passes.substitution.rule_set import read_rules, rules_named
-from isoform.passes.substitution.rule_text import parse_rules
 from isoform.testing.random_programs import random_graph, random_inputs
 
 MERGES = read_rules(Path(__file__).parent / "merges.rules")

@@ -15,11 +15,11 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.rule_set import read_rules
 from isoform.passes.saturation.graph_saturate import GraphSaturate
-from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.search import SaturationSettings, saturate_block
-from isoform.passes.substitution.rule_set import read_rules
 
 HERE = Path(__file__).parent
 

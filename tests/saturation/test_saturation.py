@@ -15,6 +15,10 @@ from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.rule import Rule
+from isoform.passes.rules.rule_set import read_rules
+from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.check import check_instances, evaluate
 from isoform.passes.saturation.decode import Decoder
 from isoform.passes.saturation.encode import encode
@@ -22,7 +26,6 @@ from isoform.passes.saturation.graph_saturate import GraphSaturate
 from isoform.passes.saturation.greedy import greedy_tree
 from isoform.passes.saturation.limits import Caps
 from isoform.passes.saturation.match import CYCLES
-from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.problem import contracted, problem_of
 from isoform.passes.saturation.search import (
@@ -32,9 +35,6 @@ from isoform.passes.saturation.search import (
     search,
 )
 from isoform.passes.search_result import Limits
-from isoform.passes.substitution.rule import Rule
-from isoform.passes.substitution.rule_set import read_rules
-from isoform.passes.substitution.rule_text import parse_rules
 
 RULES = read_rules(Path(__file__).parent / "merges.rules")
 H100 = Costs(target_named("h100"))

@@ -10,12 +10,12 @@ from isoform.compiler import zoo
 from isoform.dialects.errors import UserError
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.prove.by_egraph import proved_by_egraph
+from isoform.passes.rules.rule_text import parse_rules, print_rules
 from isoform.passes.saturation.check import check_instances
-from isoform.passes.saturation.ops import OpTable
 from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.search import SaturationSettings, saturate_block
-from isoform.passes.substitution.prove.by_egraph import proved_by_egraph
-from isoform.passes.substitution.rule_text import parse_rules, print_rules
 from isoform.testing.tensat_rules import convert
 
 BRIDGE = """

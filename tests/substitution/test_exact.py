@@ -9,7 +9,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from isoform.dialects.types import Array
-from isoform.passes.substitution.exact import FIELD, PRIME, constant, plan
+from isoform.passes.rules.exact import FIELD, PRIME, constant, plan
 
 WINDOW = {"dilations": (1, 1), "pads": (1, 1, 1, 1), "strides": (2, 1)}
 Case: TypeAlias = "tuple[str, Mapping[str, Any], tuple[tuple[int, ...], ...], Callable[..., Any]]"

@@ -4,10 +4,10 @@ import pytest
 
 from isoform.dialects.errors import UserError
 from isoform.dialects.floats import Allowed, Label
-from isoform.passes.substitution.floats import allowed_rules, classified, floats_of
-from isoform.passes.substitution.rule import Rule
-from isoform.passes.substitution.rule_set import shipped
-from isoform.passes.substitution.rule_text import parse_rules, print_rules
+from isoform.passes.rules.floats import allowed_rules, classified, floats_of
+from isoform.passes.rules.rule import Rule
+from isoform.passes.rules.rule_set import shipped
+from isoform.passes.rules.rule_text import parse_rules, print_rules
 
 RULES = shipped("default")
 # Law, label, whether infinities and NaN stay where they are.

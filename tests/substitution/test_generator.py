@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoform.passes.substitution.check import counterexample
-from isoform.passes.substitution.exact import plan
-from isoform.passes.substitution.generate import pipeline
-from isoform.passes.substitution.generate.candidates import RuleCandidate, candidates
-from isoform.passes.substitution.generate.generalise import Failure, generalise
-from isoform.passes.substitution.generate.operators import (
+from isoform.passes.rules.check import counterexample
+from isoform.passes.rules.exact import plan
+from isoform.passes.rules.generate import pipeline
+from isoform.passes.rules.generate.candidates import RuleCandidate, candidates
+from isoform.passes.rules.generate.generalise import Failure, generalise
+from isoform.passes.rules.generate.operators import (
     ADD,
     MATMUL,
     RELU,
@@ -22,13 +22,13 @@ from isoform.passes.substitution.generate.operators import (
     operator,
     split,
 )
-from isoform.passes.substitution.generate.parts import laws_of_parts
-from isoform.passes.substitution.generate.pipeline import generate, rule_file
-from isoform.passes.substitution.generate.special import is_special_case, without_special_cases
-from isoform.passes.substitution.generate.subsume import without_consequences
-from isoform.passes.substitution.generate.table import Enumerator
-from isoform.passes.substitution.rule import Rule, Var
-from isoform.passes.substitution.rule_text import parse_rules, term_text
+from isoform.passes.rules.generate.parts import laws_of_parts
+from isoform.passes.rules.generate.pipeline import generate, rule_file
+from isoform.passes.rules.generate.special import is_special_case, without_special_cases
+from isoform.passes.rules.generate.subsume import without_consequences
+from isoform.passes.rules.generate.table import Enumerator
+from isoform.passes.rules.rule import Rule, Var
+from isoform.passes.rules.rule_text import parse_rules, term_text
 
 SHIPPED = Path(pipeline.__file__).parents[1] / "rules" / "default.rules"
 SQUARE = frozenset({2, 4})

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoform.passes.substitution.exact import Shape
-from isoform.passes.substitution.generate import largest
-from isoform.passes.substitution.generate.candidates import RuleCandidate, candidates, roles_apart
-from isoform.passes.substitution.generate.closure import Closure
-from isoform.passes.substitution.generate.largest import largest_laws
-from isoform.passes.substitution.generate.operators import (
+from isoform.passes.rules.exact import Shape
+from isoform.passes.rules.generate import largest
+from isoform.passes.rules.generate.candidates import RuleCandidate, candidates, roles_apart
+from isoform.passes.rules.generate.closure import Closure
+from isoform.passes.rules.generate.largest import largest_laws
+from isoform.passes.rules.generate.operators import (
     ADD,
     MATMUL,
     MUL,
@@ -22,12 +22,12 @@ from isoform.passes.substitution.generate.operators import (
     conv,
     operator,
 )
-from isoform.passes.substitution.generate.pipeline import generate, rule_file
-from isoform.passes.substitution.generate.subsume import GroundTerms
-from isoform.passes.substitution.generate.table import Enumerator, Table
-from isoform.passes.substitution.generate.traits import Traits
-from isoform.passes.substitution.rule import CONSTANTS, Var, nodes_of, subterms, variables_of
-from isoform.passes.substitution.rule_text import term_text
+from isoform.passes.rules.generate.pipeline import generate, rule_file
+from isoform.passes.rules.generate.subsume import GroundTerms
+from isoform.passes.rules.generate.table import Enumerator, Table
+from isoform.passes.rules.generate.traits import Traits
+from isoform.passes.rules.rule import CONSTANTS, Var, nodes_of, subterms, variables_of
+from isoform.passes.rules.rule_text import term_text
 
 SQUARE = frozenset({2})
 THREE = (("a", (2, 2)), ("b", (2, 2)), ("c", (2, 2)))

@@ -11,11 +11,11 @@ from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.equivalence import compare
-from isoform.passes.saturation.ops import OpTable
+from isoform.passes.rules.graph_form import Tables, encode
+from isoform.passes.rules.op_table import OpTable
+from isoform.passes.rules.rule_text import parse_rules, term_text
 from isoform.passes.search_result import Limits
-from isoform.passes.substitution.graph_form import Tables, encode
 from isoform.passes.substitution.layouts import fold, unfold, unfolded
-from isoform.passes.substitution.rule_text import parse_rules, term_text
 from isoform.passes.substitution.search import FOLDED, SubstitutionSettings, search
 
 COSTS = Costs(target_named("h100"))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from isoform.passes.substitution.check import check_rule
-from isoform.passes.substitution.rule import AttrVar, Node, Out, Rule, Size, Term, Var
+from isoform.passes.rules.check import check_rule
+from isoform.passes.rules.rule import AttrVar, Node, Out, Rule, Size, Term, Var
 
 FOLDER = os.environ.get("ISOFORM_TENSAT", "")
 pytestmark = [

@@ -3,10 +3,10 @@
 import pytest
 
 from isoform.dialects.errors import UserError
-from isoform.passes.substitution.conditions import evaluate, holds
-from isoform.passes.substitution.rule import AttrVar, Out, Size
-from isoform.passes.substitution.rule_set import rules_named, shipped, shipped_names
-from isoform.passes.substitution.rule_text import parse_rules, print_rules
+from isoform.passes.rules.conditions import evaluate, holds
+from isoform.passes.rules.rule import AttrVar, Out, Size
+from isoform.passes.rules.rule_set import rules_named, shipped, shipped_names
+from isoform.passes.rules.rule_text import parse_rules, print_rules
 
 MERGE = """\
 rule matmul-merge

@@ -16,10 +16,10 @@ from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.equivalence import compare
+from isoform.passes.rules.rule import Rule
+from isoform.passes.rules.rule_set import rules_named
+from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.search_result import Limits, SearchResult
-from isoform.passes.substitution.rule import Rule
-from isoform.passes.substitution.rule_set import rules_named
-from isoform.passes.substitution.rule_text import parse_rules
 from isoform.passes.substitution.search import SubstitutionSettings, search
 
 BY_HAND = rules_named(str(Path(__file__).parent / "by_hand.rules"))

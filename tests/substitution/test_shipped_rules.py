@@ -2,10 +2,10 @@
 
 import pytest
 
-from isoform.passes.substitution.check import check_rule
-from isoform.passes.substitution.prove.verdicts import verify_rule
-from isoform.passes.substitution.rule import Rule
-from isoform.passes.substitution.rule_set import rules_named, shipped
+from isoform.passes.rules.check import check_rule
+from isoform.passes.rules.prove.verdicts import verify_rule
+from isoform.passes.rules.rule import Rule
+from isoform.passes.rules.rule_set import rules_named, shipped
 
 RULES = shipped("default")
 

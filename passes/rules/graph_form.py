@@ -31,14 +31,20 @@ from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.program import provenance, where
 from ...dialects.weights_only import is_deterministic, is_source, weights_only
 from ..cost import FREE, Costs
-from ..saturation.ops import RESULTS, Head, OpTable
-from .layouts import FLAGS, swap
+from .op_table import RESULTS, Head, OpTable
 
 Value: TypeAlias = int
 """A result of a node: the node's number, and in the last bits which result."""
 _BITS = 16
 _MASK = (1 << 64) - 1
 ARGUMENT = "argument"
+FLAGS = ("transpose_a", "transpose_b")
+"""Of a product: which of its operands it reads column by column."""
+
+
+def swap(rank: int) -> tuple[int, ...]:
+    """The permutation of the last two dims."""
+    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def value_of(node: int, result: int = 0) -> Value:

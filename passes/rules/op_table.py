@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, TensorType
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, FloatAttr, IntAttr, TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.irdl import IRDLOperation, OpDef, OptionalDef, VariadicDef, VerificationContext
+from xdsl.irdl import BaseAttr, IRDLOperation, OpDef, OptionalDef, VariadicDef, VerificationContext
 from xdsl.traits import is_side_effect_free
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.graph import OPS, GraphOp
-from ...dialects.graph.base import default_attributes
+from ...dialects.graph.base import default_attributes, to_attribute, to_python
 
 Types: TypeAlias = "tuple[Attribute, ...]"
 
@@ -171,6 +171,26 @@ class OpTable:
         if results is None:
             results = _inferred(cls, [v.type for v in operands])
         return None if results is None else _created(cls, operands, results, given)
+
+
+def value_of(attribute: Attribute) -> Any:
+    """The Python value of an attribute, that of another dialect's included."""
+    return attribute.data if isinstance(attribute, IntAttr) else to_python(attribute)
+
+
+def attribute_of(table: OpTable, op: str, name: str, value: Any) -> Attribute:
+    """The attribute of an op that a rule's value stands for: of the kind the definition asks."""
+    cls = table.cls(op)
+    if issubclass(cls, IRDLOperation):
+        definition = cls.get_irdl_definition()
+        known = {**definition.properties, **definition.attributes}
+        constraint = known[name].constr if name in known else None
+        if isinstance(constraint, BaseAttr) and not isinstance(value, bool):
+            if issubclass(constraint.attr, IntAttr) and isinstance(value, int):
+                return IntAttr(value)
+            if issubclass(constraint.attr, FloatAttr) and isinstance(value, int):
+                return to_attribute(float(value))
+    return to_attribute(value)
 
 
 def _is_sound(op: Operation) -> bool:

@@ -63,4 +63,4 @@ def reported_proof(rule: Rule) -> ReportedProof:
 
 
 def _folder() -> Traversable:
-    return files(__name__.rpartition(".")[0]).joinpath("rules")
+    return files(__name__.rpartition(".")[0]).joinpath("shipped")

@@ -1,0 +1,1 @@
+"""Rewrite rules of the graph level: the language, its checks and proofs, matching in graphs."""
