@@ -1,4 +1,4 @@
-"""Measure the published tables of docs/cpu.md: zoo models against other runtimes.
+"""Measure the published tables of docs/results/cpu-models.md: zoo models against other runtimes.
 
     python benchmarks/against.py one-thread --out ROWS.json           rows that are not there yet
     python benchmarks/against.py one-thread --models resnet18 --out ROWS.json --again

@@ -1,4 +1,4 @@
-"""What the derivation search finds, in how many states and seconds: docs/derivation.md's tables.
+"""What the derivation search finds, in how many states and seconds: docs/results/derivation.md.
 
     python benchmarks/derivation.py            cases, spaces, ablations
     python benchmarks/derivation.py --check    also every state to depth 4 against its root

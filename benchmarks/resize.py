@@ -1,6 +1,6 @@
 """Time Resize of [1, 64, 56, 56] here and in onnxruntime, each on the same one-node file.
 
-    python benchmarks/resize.py                     the table of docs/cpu.md
+    python benchmarks/resize.py                     the table of docs/results/cpu-memory-bound.md
     python benchmarks/resize.py --keep FOLDER       write the files there and measure nothing
 
 Each row is the command `isoform bench FILE.onnx --against onnxruntime` in a process of its own.

@@ -1,4 +1,4 @@
-"""The rule generator's table: docs/substitutions.md.
+"""The rule generator's tables: docs/results/rule-generation.md.
 
     python benchmarks/rules.py [--size 3] [--jobs 2] [--checkpoint FOLDER] [--out F]
                                       enumerate, prune, make general, prove; counts of each step

@@ -1,4 +1,4 @@
-"""The derivation rules, as data: one line each; README of the laws in docs/derivation.md.
+"""The derivation rules, as data: one line each; the laws are in docs/derivation.md.
 
 No rule names an operator or an extent. Every rule is sound by its side condition alone, which the
 functions check before they give a step.
