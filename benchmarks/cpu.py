@@ -1,6 +1,6 @@
 """Measure zoo models on the CPU against other runtimes, interleaved in one process.
 
-    python benchmarks/cpu.py                          the five models first in docs/results/cpu-models.md
+    python benchmarks/cpu.py                          the first five of docs/results/cpu-models.md
     python benchmarks/cpu.py --all --threads 1 2
     python benchmarks/cpu.py resnet18 --batch 16
     python benchmarks/cpu.py resnet18 --per-op        where the time goes, kernel by kernel

@@ -1,4 +1,4 @@
-"""Substitution search on TASO's models: docs/results/substitution-search.md. Run it alone on the machine.
+"""Substitution search on TASO's models: docs/results/substitution-search.md. Run it alone.
 
     python benchmarks/substitution.py --out ROWS.jsonl [--table models|alpha|rules|layouts|groups]
                                       [--models a,b] [--targets h100,v100,cpu] [--seconds 60]

@@ -1,4 +1,4 @@
-"""The pages of docs/: guides are short, results say what they are of, and what pages name is there."""
+"""The pages of docs/: guides are short, results name their origin, links and paths exist."""
 
 import re
 from itertools import takewhile
