@@ -40,10 +40,10 @@ __all__ = [
 def save(program: Program, path: str | Path) -> None:
     """Write a program whole: IR text with its weights beside it (`.mlir`), or `.onnx`.
 
-    Only the weights that the module uses are written.
+    Only weights that the module uses are written.
 
     Raises:
-        UserError: the file cannot be written, or or is `.onnx` and the program below graph level.
+        UserError: the file cannot be written, or is an `.onnx` of a program below graph level.
     """
     path = Path(path)
     match path.suffix.lower():
@@ -71,21 +71,21 @@ def optimize(
     fast_math: bool = False,
     strict_nan: bool = False,
 ) -> Optimized:
-    """Return a faster program that computes the same, or the same program and why.
+    """Return a faster program that computes the same, or the input program and the reason.
 
     Args:
-        target: a name of `lowering.targets`: it decides the costs, and whether they are measured.
-        strategy: which system searches; `optimize` is all there are, in turn.
-        budget: seconds for search and measurement together.
-        seed: of the inputs that are drawn to measure.
+        target: a name of `lowering.targets`. It decides the costs, and whether they are measured.
+        strategy: which search runs; `optimize` runs all of them in turn.
+        budget: seconds for searching and measuring together.
+        seed: of the inputs drawn for measuring.
         cost_file: measured costs (docs/costs.md).
-        threads: for the measurement.
-        effort, tolerance: as `compile` takes them; the result is measured as it will run.
-        level: the lowest that the result may be at: "graph" leaves out searches that go below.
-        fast_math, strict_nan: as `compile` takes them.
+        threads: used for measuring.
+        effort, tolerance: as in `compile`; the result is measured as it will run.
+        level: the lowest level of the result: "graph" skips searches that go below it.
+        fast_math, strict_nan: as in `compile`.
 
     Returns:
-        A program with `.report`, as docs/commands.md lists it.
+        A program with `.report` (docs/commands.md lists its fields).
 
     Raises:
         UserError: unknown target or strategy, broken cost file.
@@ -104,18 +104,18 @@ def compile(
     fast_math: bool = False,
     strict_nan: bool = False,
 ) -> Session:
-    """Make a program ready to run. What was compiled before comes from the cache folder.
+    """Make a program ready to run. Code compiled before comes from the cache folder.
 
     Args:
         target: `cpu`, `cuda` for the GPU present, or `reference` for the float64 meaning (slow,
             for checks).
-        threads: threads of the cpu target; None takes the cores that the process may use.
-        effort: how much is measured to choose kernels: `quick` nothing, `default` algorithms
+        threads: threads of the cpu target; None uses all cores that the process may use.
+        effort: what is measured to choose kernels: `quick` nothing, `default` algorithms
             (direct convolution or Winograd), `max` also register blocks.
         tolerance: relative error that an inexact algorithm (Winograd) may add; 0 admits none.
-        cost_file: measured choices to use and to add to, instead of the cache folder's.
-        fast_math: let elementwise arithmetic be reassociated and cancelled; without it is computed
-            as it is written (docs/trust.md). Of the cpu target.
+        cost_file: measured choices to use and extend, instead of those in the cache folder.
+        fast_math: allow elementwise arithmetic to be reassociated and cancelled; the default
+            computes it as written (docs/trust.md). For the cpu target.
         strict_nan: use no algorithm that changes infinities or NaN.
 
     Raises:

@@ -1,8 +1,8 @@
 """`isoform bench`: a program against other runtimes, interleaved in one process.
 
-The machine is shared and its clock moves, so no two runtimes are timed one after the other: they
-take turns, each round starting with another one, some untimed runs before each timed one, and what
-counts are medians and their ratios. Threads are pinned in every runtime.
+The machine is shared and its clock speed varies, so runtimes are not timed one after the other.
+They take turns. Each round starts with a different runtime, and untimed runs come before each timed
+one. Compare the medians and their ratios. Threads are pinned in every runtime.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .timing import difference, interleave, machine, median, package_version, qu
 
 # Runtimes let their threads spin for a few milliseconds after a run.
 SETTLE = 0.02
-# Outputs further apart, relative to the greatest magnitude, are not of one computation.
+# Outputs further apart than this, relative to the greatest magnitude, are a different result.
 AGREE = 1e-2
 
 
@@ -51,19 +51,19 @@ def bench(
     """Time a program, and the same model in other runtimes.
 
     Args:
-        against: names of `peers.PEERS`, each with `:FILE.onnx` where it is to run another file.
-        name: what the program was loaded from: an `.onnx` is given to the other runtimes itself.
-        seconds: for the timed runs of all together.
-        effort, tolerance: as `api.compile` takes them.
+        against: names of `peers.PEERS`; NAME:FILE.onnx runs that file instead of the model's.
+        name: what the program was loaded from; an `.onnx` goes to the other runtimes unchanged.
+        seconds: for the timed runs of all runtimes together.
+        effort, tolerance: as in `api.compile`.
         floats: what rewrites may do to floats.
-        improve: whether the rewrites that never hurt are applied first.
+        improve: whether to apply the rewrites that never hurt first.
 
     Raises:
         UserError: unknown runtime, or a runtime refuses the model.
     """
     _check_names(against)
     alone = nullcontext(PeerModel(Path(name or program.source), "", program))
-    with peer_model(program, name) if against else alone as model:  # alone needs no ONNX form
+    with peer_model(program, name) if against else alone as model:  # alone: no ONNX form is needed
         options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
         return _bench(model, against, seconds, seed, improve, options)
 
@@ -76,7 +76,7 @@ def _bench(
     improve: bool,
     options: CpuOptions,
 ) -> dict[str, Any]:
-    # Set for other software on shared machines, they slow OpenBLAS down.
+    # Shared machines set these for other software; they slow OpenBLAS down.
     for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
         os.environ.pop(name, None)
     program = model.program
@@ -115,7 +115,7 @@ def _check_names(against: Sequence[str]) -> None:
 
 @dataclass
 class Opened:
-    """Peers that are ready to run; names that are not installed; why others refuse the model."""
+    """Peers that are ready to run, names not installed, and why others refuse the model."""
 
     peers: list[Peer] = field(default_factory=list[Peer])
     absent: list[str] = field(default_factory=list[str])
@@ -128,10 +128,10 @@ def open_peers(
     """Load the model in each runtime.
 
     Args:
-        names: RUNTIME, or RUNTIME:FILE.onnx, which runs that file in place of the model's.
+        names: RUNTIME, or RUNTIME:FILE.onnx, which runs that file instead of the model's.
 
     Raises:
-        UserError: a file is missing or no model.
+        UserError: a file is missing or is not a model.
     """
     opened = Opened()
     for spec in names:
@@ -186,7 +186,7 @@ def bench_command(arguments: Namespace) -> int:
 
 
 def format_bench(found: Mapping[str, Any]) -> str:
-    """The result as a table and what is needed to read it."""
+    """The result as a table, with what a reader needs to interpret it."""
     rows = [
         [
             f"{r['runtime']} {r['version']}",

@@ -23,15 +23,15 @@ from .verify import verify_module
 
 @dataclass(frozen=True)
 class Culprit:
-    """Where a program goes wrong.
+    """Where a program first goes wrong.
 
     Attributes:
         index: the pass's place in the pipeline, from 1.
         difference: what differs after it.
-        rewrites: how many the pass did; what it does without pattern rewrites is not counted.
-        first, last: the rewrite that makes the difference has a number in this range, from 1; both
-            are 0 where rewrites make none.
-        rule, place: of rewrite `first`, where the range is one.
+        rewrites: how many the pass did; changes made without pattern rewrites are not counted.
+        first, last: range of numbers, from 1, that holds the wrong rewrite; both are 0 where the
+            wrong change was no rewrite.
+        rule, place: of rewrite `first`, where the range has one element.
     """
 
     pass_name: str
@@ -69,8 +69,8 @@ def bisect(
 ) -> Culprit | None:
     """Run passes one by one and find the first rewrite that changes what the program computes.
 
-    The program is left as it is. Rewrites of the wrong pass are searched by halves, running it
-    again with fewer: the state before the rewrite found equals the program, the state after does
+    The program is not changed. Bisection over the wrong pass's rewrites runs the pass again with
+    fewer of them. The state before the rewrite found equals the program; the state after does
     not.
 
     Args:
@@ -96,12 +96,12 @@ def bisect(
 
 
 class _StopError(BaseException):
-    """Leave a pass as a rewrite begins; no `except Exception` on the way holds it."""
+    """Stop a pass when a rewrite begins; no `except Exception` on the way catches it."""
 
 
 @dataclass
 class _Search:
-    """Runs one pass with fewer rewrites."""
+    """Runs one pass up to a given number of rewrites."""
 
     before: ModuleOp
     pass_: ModulePass
@@ -111,7 +111,7 @@ class _Search:
     budget: float
 
     def culprit(self, index: int, rewrites: int, difference: str) -> Culprit:
-        """The first wrong rewrite of a pass that makes a difference."""
+        """Find the first wrong rewrite of a pass that changes the result."""
         name = self.pass_.name
         low, high = 0, rewrites  # after `low` rewrites equal, after `high` not
         while high - low > 1:
@@ -129,20 +129,20 @@ class _Search:
         return Culprit(name, index, difference, rewrites, high, high, last.rule, last.place)
 
     def _is_rewrite(self, number: int) -> bool:
-        """Whether the difference is there as soon as the last rewrite is done.
+        """Whether the program differs already when the last rewrite is done.
 
-        If not, the pass makes it afterwards, by other means.
+        If not, the pass changes it afterwards, by other means.
         """
         return self._difference(number) is not None
 
     def _decided(self, low: int, high: int) -> tuple[int, str | None] | None:
-        """A number of rewrites between, nearest the middle, whose state can be compared."""
+        """A number of rewrites in the range, as near the middle as possible, with a valid state."""
         middle = (low + high) // 2
         for number in sorted(range(low + 1, high), key=lambda n: abs(n - middle)):
             try:
                 return number, self._difference(number)
             except UserError:
-                continue  # a state in the middle of a larger change may be no program
+                continue  # in the middle of a larger change the module may be invalid
         return None
 
     def _difference(self, number: int) -> str | None:
@@ -155,7 +155,7 @@ class _Search:
         )
 
     def _run(self, number: int) -> tuple[ModuleOp, Rewrite]:
-        """The program after so many rewrites of the pass, and the last of them."""
+        """The program after `count` rewrites of the pass, and the last of them."""
         module, last = self.before.clone(), Rewrite("", "main")
 
         def observe(count: int, rewriter: PatternRewriter) -> None:

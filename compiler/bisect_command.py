@@ -46,7 +46,7 @@ def bisect_command(arguments: Namespace) -> int:
 
 
 def _result(arguments: Namespace) -> Program | None:
-    """The program B; None where there is none, or it is a report or certificate."""
+    """The program B; None if there is none, or if B is a report or certificate."""
     path = arguments.result
     if path is None or Path(path).suffix.lower() == ".json":
         return None
@@ -54,7 +54,7 @@ def _result(arguments: Namespace) -> Program | None:
 
 
 def _pipeline(path: str, result: Program | None) -> str:
-    """The passes that made B, from B itself or from what was written about it."""
+    """The passes that made B, from B itself or from its report or certificate."""
     found = pipeline_of(result.module) if result is not None else _recorded(path)
     if not found:
         hint = "isoform bisect A -p PIPELINE runs one"
@@ -81,7 +81,7 @@ def _context(universe: Universe, program: Program) -> WeightContext:
 
 
 def _whole(arguments: Namespace, program: Program, result: Program) -> str | None:
-    """Why B is not the program though its passes keep it, or None."""
+    """Why B is not the program although its passes keep it, or None."""
     check_comparable(program, result)
     verdict = compare(program, result, seed=arguments.seed, budget=arguments.budget)
     return None if verdict.is_equal else without_time(verdict)

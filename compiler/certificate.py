@@ -1,6 +1,6 @@
 """Certificates: what was done to a program, and that the result is the same program.
 
-A certificate is written once the result is on disk, from the files as they were written. Whoever
+A certificate is written after the result is on disk, from the files as written. Anyone who
 has the files can check it again without the search: `isoform verify CERTIFICATE.json`.
 """
 
@@ -30,7 +30,7 @@ from .models import load
 from .program_file import module_text, read_program, used_weights, weights_file
 from .version import VERSION as ISOFORM_VERSION
 
-# Seconds for checking a certificate again, where the caller sets no limit.
+# Default number of seconds for checking a certificate again.
 CHECKING = 600.0
 ZOO = "zoo:"
 MEMORY = "memory:"
@@ -38,7 +38,7 @@ MEMORY = "memory:"
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model as a command line names it."""
+    """A model as named on a command line."""
 
     name: str
     shapes: Mapping[str, Sequence[int]] = field(default_factory=dict[str, Sequence[int]])
@@ -52,11 +52,11 @@ class NamedModel:
 
 @dataclass(frozen=True)
 class CertifiedWork:
-    """What was done.
+    """What was done to a program.
 
     Attributes:
         rewrites: `rule`, `place` and `proof` of each; more fields are left out.
-        tolerance: relative error that an inexact algorithm may add where the result is compiled.
+        tolerance: relative error that an inexact algorithm may add when the result is compiled.
     """
 
     pipeline: str
@@ -68,10 +68,10 @@ class CertifiedWork:
 def certify(
     source: NamedModel, result: Path, work: CertifiedWork, path: Path, budget: float = 60.0
 ) -> Verdict:
-    """Compare the result, as it lies on disk, with its source and write the certificate.
+    """Compare the result on disk with its source and write the certificate.
 
     Raises:
-        UserError: the programs differ, so there is nothing to certify; a file cannot be read or
+        UserError: the programs differ, so nothing can be certified; a file cannot be read or
             written.
     """
     folder = path.resolve().parent
@@ -90,10 +90,10 @@ def certify(
 def certificate_of(
     source: Program, result: Program, work: CertifiedWork, budget: float = 60.0
 ) -> dict[str, Any]:
-    """The certificate of two programs in memory: hashes of their texts and weights.
+    """The certificate of two programs in memory, with hashes of their texts and weights.
 
     Raises:
-        UserError: the programs differ, so there is nothing to certify.
+        UserError: the programs differ, so nothing can be certified.
     """
     check_comparable(source, result)
     verdict = compare(source, result, seed=work.seed, budget=budget)
@@ -104,33 +104,33 @@ def certificate_of(
 
 
 def certified(source: Program, result: Program, report: Mapping[str, Any]) -> dict[str, Any]:
-    """The certificate of what `optimize` made of a program; see `certificate_of`.
+    """The certificate of a result of `optimize`; see `certificate_of`.
 
     Args:
-        report: of that `optimize`.
+        report: of that run of `optimize`.
     """
     work = CertifiedWork(pipeline_of(result.module), lasting_rewrites(report), report["seed"])
     return certificate_of(source, result, work)
 
 
 def lasting_rewrites(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The rewrites that stand in the result at the level it has.
+    """The rewrites that the result contains at its level.
 
-    Algorithms (with an "error") are chosen on the way to kernels: they stand in written kernels,
-    which say so themselves (`algorithms` of cpu.py), and not above.
+    Algorithms (entries with an "error") are chosen while lowering to kernels. Only written kernels
+    contain them, and list them themselves (`algorithms` of cpu.py).
     """
     return [rewrite for rewrite in report["rewrites"] if "error" not in rewrite]
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What checking a certificate again found.
+    """The outcome of checking a certificate again.
 
     Attributes:
         verdict: of the comparison made now.
-        body: what the certificate says.
-        compared: the fields that were found again, in words.
-        unchecked: the fields that nothing here recomputes, as they are written.
+        body: the certificate's body.
+        compared: the fields that were recomputed, in words.
+        unchecked: the fields that cannot be recomputed, as written.
     """
 
     verdict: Verdict
@@ -146,14 +146,14 @@ def check_certificate(
     budget: float = CHECKING,
     seed: int | None = None,
 ) -> Verdict:
-    """Check a certificate of programs in memory again, from these programs.
+    """Check a certificate of programs in memory again.
 
     Args:
-        seed: repeats the draws of a check that said it; fresh ones for None.
+        seed: repeats the random draws of an earlier check that printed it; None draws fresh ones.
 
     Raises:
-        UserError: it is none or was changed, a program is not the one certified, or they do not
-            compare as certified.
+        UserError: it is not a certificate or was changed, a program is not the certified one, or
+            the comparison gives another verdict.
     """
     body = _intact(document, "certificate")
     for role, program in (("source", source), ("result", result)):
@@ -165,15 +165,15 @@ def check_certificate(
 def recheck(path: Path, budget: float | None = None, seed: int | None = None) -> Checked:
     """Check a certificate again from its source and result.
 
-    Nothing in the certificate decides how: neither a seed nor a limit in it is believed.
+    Nothing in the certificate influences the check: its seed and limits are not used.
 
     Args:
         budget: seconds for the comparison; None for `CHECKING`.
-        seed: repeats the draws of a check that said it; fresh ones for None.
+        seed: repeats the random draws of an earlier check that printed it; None draws fresh ones.
 
     Raises:
-        UserError: the certificate is none or was changed, or a file was; the comparison gives
-            another verdict than the one certified, or a field is not as it was found again.
+        UserError: it is not a certificate, it or a file was changed, the comparison gives
+            another verdict than the certified one, or a recomputed field differs.
     """
     document = _document_at(path)
     body = document["body"]
@@ -198,7 +198,7 @@ def _as_certified(
     seed: int | None,
     where: str,
 ) -> Checked:
-    """Compare again. Raises UserError where what is found is not what is certified."""
+    """Compare again. Raises UserError where the outcome differs from the certified one."""
     check_comparable(before, after)
     seed = fresh_seed() if seed is None else seed
     verdict = compare(before, after, seed=seed, budget=budget)
@@ -216,10 +216,10 @@ def _as_certified(
 def _fields(
     body: Mapping[str, Any], before: Program, after: Program, verdict: Verdict, where: str
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Names of the fields found again, and the others.
+    """Names of the fields that were recomputed, and of the others.
 
     Raises:
-        UserError: a field that can be found again is another one.
+        UserError: a recomputed field differs.
     """
     found, stated = verdict.as_json(), body["verdict"]
     _require("assumptions", stated["assumptions"], found["assumptions"], where)
@@ -240,7 +240,7 @@ def _fields(
         unchecked["pipeline"] = body["pipeline"]
     listed = {rewrite["rule"] for rewrite in body["rewrites"]}
     named = _rules(after) - _rules(before)
-    # "derive match" and "pass/Pattern" are known by their parts.
+    # "derive match" and "pass/Pattern" are matched by their parts.
     known = {word for rule in listed for word in (rule, *re.split("[ /]", rule))}
     if named and not named & known:
         _require("rewrites", sorted(listed), f"{sorted(named)} in the result", where)
@@ -255,7 +255,7 @@ def _fields(
 
 
 def _require(what: str, stated: Any, found: Any, where: str) -> None:
-    """Raise UserError where a field is not what was found."""
+    """Raise UserError where a field differs from what was recomputed."""
     if stated != found:
         message = f"the certificate states other {what} than are found again"
         raise UserError(message, where=where, expected=stated, found=found)
@@ -266,22 +266,22 @@ def _ulps(constant: Mapping[str, Any]) -> float:
 
 
 def _rules(program: Program) -> set[str]:
-    """Rules that ops of a program say they were made by."""
+    """The rules that made ops of a program, as the ops' attributes name them."""
     return {rule for op in program.module.walk() for rule in provenance(op)}
 
 
 def read_certificate(path: Path) -> dict[str, Any]:
-    """The body of a certificate that is what was written.
+    """The body of an unchanged certificate.
 
     Raises:
-        UserError: it is no certificate, or its body was changed.
+        UserError: it is not a certificate, or its body was changed.
     """
     body: dict[str, Any] = _document_at(path)["body"]
     return body
 
 
 def _document_at(path: Path) -> dict[str, Any]:
-    """A whole certificate. Raises UserError where its body is not what was written."""
+    """A whole certificate. Raises UserError where its body was changed."""
     try:
         document: dict[str, Any] = json.loads(read_whole(path))
     except (ValueError, RecursionError) as error:
@@ -291,7 +291,7 @@ def _document_at(path: Path) -> dict[str, Any]:
 
 
 def _intact(document: Any, where: str) -> dict[str, Any]:
-    """The body. Raises UserError where the document is no certificate, or was changed."""
+    """The body. Raises UserError where the document is not a certificate or was changed."""
     if (fault := first_fault(document, SCHEMA)) is not None:
         raise UserError(f"this is no certificate: {fault}", where=where)
     if body_hash(document["body"]) != document["body_sha256"]:
@@ -307,7 +307,7 @@ def body_hash(body: Mapping[str, Any]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """What the verdict may depend on."""
+    """The settings that the verdict may depend on."""
     found = {"isoform": ISOFORM_VERSION, "python": platform.python_version()}
     for name in ("xdsl", "numpy", "onnx"):
         try:
@@ -320,7 +320,7 @@ def versions() -> dict[str, str]:
 def _document(
     source: Mapping[str, Any], result: Mapping[str, Any], work: CertifiedWork, verdict: Verdict
 ) -> dict[str, Any]:
-    """A certificate: the body, its hash, and apart what differs between equal runs."""
+    """A certificate: the body, its hash, and separately what differs between equal runs."""
     body = {
         "format": FORMAT,
         "version": VERSION,
@@ -338,7 +338,7 @@ def _document(
 
 
 def _lasting(verdict: Verdict) -> dict[str, Any]:
-    """A verdict without what differs between equal runs."""
+    """A verdict without the parts that differ between equal runs."""
     return {key: value for key, value in verdict.as_json().items() if key != "seconds"}
 
 
@@ -367,7 +367,7 @@ def _model(model: NamedModel, program: Program, folder: Path) -> dict[str, Any]:
 
 
 def _in_memory(role: str, program: Program) -> dict[str, Any]:
-    """What stands for a program without a file: its text and its weights, as of a zoo model."""
+    """The identity of a program without a file: hashes of its text and weights (zoo models)."""
     name = f"{MEMORY}{role}"
     return {"name": name, "batch": 1, "seed": 0, "shapes": {}, "files": [_built(name, program)]}
 
@@ -396,7 +396,7 @@ def _file(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def _built(name: str, program: Program) -> dict[str, Any]:
-    """A zoo model has no file: what stands for it is its text and its weights."""
+    """A zoo model has no file: its text and weights identify it."""
     digest = hashlib.sha256(text := module_text(program.module).encode())
     for key in used_weights(program.module):
         digest.update(f"{key} {program.weights.content_hash(key)}\n".encode())
@@ -404,7 +404,7 @@ def _built(name: str, program: Program) -> dict[str, Any]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """A model's file, then the files that its weights are in.
+    """A model's file, then the files that hold its weights.
 
     Raises:
         UserError: the model cannot be read.
@@ -418,7 +418,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def _external(proto: Any, folder: Path) -> list[Path]:
-    """Files of external data, each once, in order of their names."""
+    """Files of external data, each once, sorted by name."""
     from onnx.external_data_helper import uses_external_data
 
     names: set[str] = set()
@@ -440,7 +440,7 @@ def _check_files(
     folder: Path,
     program: Program | None = None,
 ) -> None:
-    """Compare hashes: of the files, or of a built model once it is there.
+    """Compare hashes of files, or of a built model.
 
     Raises:
         UserError: one was changed.

@@ -7,7 +7,7 @@ from typing import Any
 from ..passes.equivalence.verdict import ORDER
 
 FORMAT, VERSION = "isoform-certificate", 1
-# How a rule is known to hold (docs/trust.md); the verdict stands beside it and needs none of them.
+# How a rule is known to hold (docs/trust.md). The verdict does not depend on it.
 PROOFS = ["exact", "proved-by-z3", "proved-by-e-graph", "checked", "verdict"]
 
 

@@ -1,7 +1,7 @@
 """What isoform makes of a model, and whether it runs: `isoform check`.
 
-The table never fails on unknown ops or unbound dims; whether the model runs is found by what `run`
-does itself: import, compilation, and a run where something may still fail then.
+The table never fails on unknown ops or unbound dims. Whether the model runs is found by doing what
+`run` does: import, compilation, and a run where something may still fail then.
 
 Every node of the model is native (one graph op), composed (several), folded (a shape computation,
 no op left), opaque (kept, run by onnx.reference, no optimisation crosses it) or unsupported.
@@ -47,7 +47,7 @@ class OpRow:
 
 @dataclass(frozen=True)
 class Blocker:
-    """A node that no optimisation crosses, or that cannot be converted at all."""
+    """A node that no optimisation crosses, or that cannot be converted."""
 
     node: str
     op: str
@@ -57,7 +57,7 @@ class Blocker:
 
 @dataclass(frozen=True)
 class DynamicInput:
-    """An input with dims that `--shape` must bind; None is a dim without a name."""
+    """An input with dims that `--shape` must bind; None is an unnamed dim."""
 
     name: str
     dims: tuple[int | str | None, ...] | None
@@ -65,7 +65,7 @@ class DynamicInput:
 
 @dataclass(frozen=True)
 class Check:
-    """The answer of `isoform check`; where it was `tried`, with the error that a run ends in."""
+    """The answer of `isoform check`; where a run was `tried`, with the error it ended in."""
 
     model: str
     opsets: dict[str, int]
@@ -85,17 +85,17 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether the model runs; where that was not tried, whether each of its nodes can."""
+        """Whether the model runs; where that was not tried, whether each node can."""
         if self.tried:
             return self.failure is None
         return not self.problems and self.totals["unsupported"] == 0
 
     def as_json(self) -> dict[str, Any]:
-        """Plain data; numbers are numbers."""
+        """Plain data for JSON; numbers stay numbers."""
         return {**asdict(self), "totals": self.totals, "ok": self.ok}
 
     def as_text(self) -> str:
-        """A table of the ops, then what there is to know about dims and blockers."""
+        """A table of the ops, then what blocks optimisation and which dims are unbound."""
         head = ["op", "nodes", *KINDS, "as"]
         rows = [
             [
@@ -131,7 +131,7 @@ def check_model(
     model: str | os.PathLike[str] | onnx.ModelProto | Program,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Check:
-    """Say what becomes of every node of a model (a file, a parsed model, or a program).
+    """Classify every node of a model (a file, a parsed model, or a program).
 
     Raises:
         UserError: the file cannot be read, or is no valid graph.
@@ -152,7 +152,7 @@ def check_model(
 
 
 def _fixed(model: OnnxModel, shapes: Mapping[str, Sequence[int]]) -> Collection[str]:
-    """The initialisers that an import makes constants though they are inputs too."""
+    """The initialisers that are inputs too; an import makes them constants."""
     from ..lowering.onnx_to_graph.defaults import overridable
     from ..lowering.onnx_to_graph.importer import imported
 
@@ -163,10 +163,10 @@ def _fixed(model: OnnxModel, shapes: Mapping[str, Sequence[int]]) -> Collection[
 
 
 def run_failure(load: Callable[[], Program], seed: int = 0) -> str | None:
-    """The error that `isoform run` ends in, None where it ends well.
+    """The error that `isoform run` ends in, or None.
 
-    Nothing is measured. The program runs once, on inputs drawn from the seed, where that may still
-    fail: opaque nodes refuse some values, and an index may be out of range.
+    Nothing is measured. The program runs once, on inputs drawn from the seed, only where a run may
+    still fail: opaque nodes refuse some values, and an index may be out of range.
     """
     from . import api
     from .inputs import draw_inputs
@@ -218,13 +218,13 @@ def _rows(outcomes: Sequence[NodeOutcome]) -> tuple[OpRow, ...]:
 
 
 def _dtypes(block: Block) -> dict[str, int]:
-    """Values of each element type, inputs and weights included."""
+    """How many values have each element type, inputs and weights included."""
     values = [*block.args, *(r for op in block.ops for r in op.results)]
     return dict(Counter(str(tensor_type(v).element_type) for v in values).most_common())
 
 
 def _check_program(program: Program) -> Check:
-    """A program is made of graph ops already (or of those below): each is itself."""
+    """A row for each op of a program that is graph ops (or lower ones) already."""
     from ..lowering.onnx_to_graph.subgraphs import NodeOutcome
 
     outcomes: list[NodeOutcome] = []

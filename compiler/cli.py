@@ -1,7 +1,7 @@
 """`isoform`: check, import, optimise, run and measure models from the command line.
 
-Results go to stdout, all else to stderr. A user's mistake is one line on stderr, exit 1 (2 for the
-command line itself); Ctrl-C exits 130. Everything heavy is imported inside the commands.
+Results go to stdout, everything else to stderr. A user's mistake is one line on stderr and exit 1
+(2 for the command line itself); Ctrl-C exits 130. Heavy imports happen inside the commands.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _give_blas_one_thread() -> None:
-    """Have numpy's products run on one thread, unless the user says how many.
+    """Give numpy's BLAS one thread, unless the user sets a number.
 
-    They are many and small: threads that wait for each other took `verify` of two BERT-base files
-    90 s of processor time where one takes 17. numpy is not imported yet. Kernels of ours, and other
-    runtimes, have threads of their own.
+    Its products are many and small. Threads that waited for each other took `verify` of two
+    BERT-base files 90 s of processor time instead of 17. numpy is not imported yet. Our kernels
+    and other runtimes use their own threads.
     """
     if "OMP_NUM_THREADS" not in os.environ:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -100,7 +100,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
     """Parse a command line.
 
     Raises:
-        UsageError: it is none.
+        UsageError: it is malformed.
     """
     parser = ArgumentParser("isoform", description=__doc__, allow_abbrev=False)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -123,7 +123,7 @@ def parse_arguments(arguments: Sequence[str]) -> Arguments:
 
 
 class _Version(argparse.Action):
-    """Print the version; reads it only when asked."""
+    """Print the version, which is read only when asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from .. import __version__
@@ -154,7 +154,7 @@ def _model(parser: ArgumentParser) -> None:
 
 
 def _binding(parser: ArgumentParser, seed: bool = True) -> None:
-    """What decides the program that MODEL names; without `seed` that flag is for other draws."""
+    """Add the flags that decide the program; without `seed` that flag is for other draws."""
     parser.add_argument(
         "--shape",
         action="append",
@@ -371,7 +371,7 @@ def _add_bisect(subparsers: Any, name: str) -> ArgumentParser:
     return parser
 
 
-# As in passes/rules/rule.py, which is not imported: the command line starts fast.
+# As in passes/rules/rule.py, which is not imported here so that the command line starts fast.
 _PROOFS = ("proved-by-z3", "proved-by-e-graph", "checked-only", "refuted")
 
 

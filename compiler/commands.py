@@ -1,4 +1,4 @@
-"""What the subcommands of `isoform` do; cli.py parses their flags."""
+"""The subcommands of `isoform`; cli.py parses their flags."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from .levels import lower_to, tuned
 from .report_schema import REPORT
 from .session import Session
 
-# Ops without native code that `run` names.
+# How many ops without native code `run` names.
 _NAMED = 8
 
 
 def load_model(arguments: Namespace) -> Program:
-    """The program that MODEL, --shape, --batch and --seed name."""
+    """Load the program that MODEL, --shape, --batch and --seed name."""
     shapes = dict(arguments.shape)
     return api.load(arguments.model, shapes, batch=arguments.batch, seed=arguments.seed)
 
 
 def check_folders(*paths: str | None) -> None:
-    """Refuse outputs whose folder is missing before any work is done."""
+    """Refuse an output whose folder is missing, before any work is done."""
     for path in paths:
         if path is not None and not Path(path).resolve().parent.is_dir():
             raise UserError("cannot write file: its folder does not exist", where=path)
@@ -49,7 +49,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Left-aligned columns two spaces apart, numbers as they come."""
+    """Format rows as left-aligned columns, two spaces apart."""
     lines = [head, *rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
     return "\n".join(
@@ -68,7 +68,7 @@ def import_command(arguments: Namespace) -> int:
 
 
 def check_command(arguments: Namespace) -> int:
-    """`isoform check MODEL`: exit status 1 where `isoform run MODEL` gives 1."""
+    """`isoform check MODEL`: exit status 1 where `isoform run MODEL` would give 1."""
     from .check import check_model, format_check, run_failure
 
     path = Path(arguments.model)
@@ -110,7 +110,7 @@ def run_command(arguments: Namespace) -> int:
 
 
 def _shapes(arguments: Namespace) -> dict[str, Sequence[int]]:
-    """The shapes that --shape gives; of other dynamic inputs those of the arrays given."""
+    """The shapes given by --shape; for other dynamic inputs, the shapes of the given arrays."""
     shapes: dict[str, Sequence[int]] = dict(arguments.shape)
     if arguments.inputs is None or Path(arguments.model).suffix.lower() != ".onnx":
         return shapes
@@ -147,7 +147,7 @@ def _on_host(session: Session) -> dict[str, float]:
 
 
 def _tell_opaque(host: Mapping[str, float], seconds: float) -> None:
-    """Say on stderr which ops have no native code, the slowest first, and their share."""
+    """Report on stderr which ops have no native code, slowest first, and their share of time."""
     if not host:
         return
     slowest = sorted(host.items(), key=lambda entry: -entry[1])
@@ -200,7 +200,7 @@ def optimize_command(arguments: Namespace) -> int:
 
 
 def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupts) -> None:
-    """Search, and write what is asked for; after Ctrl-C what was found by then."""
+    """Search and write the outputs; after Ctrl-C, with what was found until then."""
     better = api.optimize(
         program,
         target=arguments.target,
@@ -246,7 +246,7 @@ def _certify_unless_interrupted(
 def _compare_there(
     arguments: Namespace, program: Program, better: api.Optimized, written: Program
 ) -> None:
-    """Put into the report how the file that is to be written does in onnxruntime."""
+    """Add to the report how fast onnxruntime runs the file about to be written."""
     from . import written_onnx as there
 
     started = time.perf_counter()
@@ -266,7 +266,7 @@ def _compare_there(
 
 
 def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program:
-    """The result at the level it is written at; of kernels, the choices that were measured."""
+    """The result at the level it is written at; for kernels, with the measured choices."""
     if emit != "kernel" or better.cost["kind"] != "measured" or arguments.effort == "quick":
         return lower_to(better, emit)
     from .cpu_options import CpuOptions
@@ -286,7 +286,7 @@ def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> N
     source = NamedModel(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
     rewrites = [*lasting_rewrites(better.report), *algorithms(written)]
     work = CertifiedWork(pipeline_of(written.module), rewrites, arguments.seed, arguments.tolerance)
-    # Whoever lets the search take longer has a large model, which takes longer to compare, too.
+    # A user who lets the search take longer has a large model, which takes longer to compare, too.
     budget = max(60.0, arguments.budget)
     verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate), budget)
     better.report["verdict"] = verdict.as_json()
@@ -353,7 +353,7 @@ def _change(before: float, after: float) -> str:
     return f"{_milliseconds(before)} -> {_milliseconds(after)}{gain}"
 
 
-# What ended a search early, in words.
+# Why a search ended early, in words.
 _STOPPED = {
     "time": "stopped by its share of the budget",
     "steps": "stopped by its limit of steps",
@@ -364,7 +364,7 @@ _STOPPED = {
 
 
 def _search_line(search: Mapping[str, Any], stages: Mapping[str, float]) -> str:
-    """What one search looked at and came to, how long it took, and why nothing was kept."""
+    """One search in words: what it looked at and found, how long it took, why nothing was kept."""
     name, stop = search["strategy"], search["stop_reason"]
     parts = [search["looked_at"]] if search.get("looked_at") else []
     parts += [_STOPPED[stop]] if stop in _STOPPED else []
@@ -374,7 +374,7 @@ def _search_line(search: Mapping[str, Any], stages: Mapping[str, float]) -> str:
 
 
 def _applied_lines(strategy: str, rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The rules that a search of derivation or mutation applied, and where."""
+    """The rules that a derivation or mutation search applied, and where."""
     places: dict[str, list[str]] = {}
     for entry in rewrites:
         if entry["rule"].partition(" ")[0] == strategy:
@@ -386,7 +386,7 @@ def _applied_lines(strategy: str, rewrites: Sequence[Mapping[str, Any]]) -> list
 
 
 def _rejected_lines(rejected: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was not done and why, the same reason once."""
+    """What was skipped and why; each reason once."""
     places: dict[tuple[str, str], list[str]] = {}
     for entry in rejected:
         places.setdefault((entry["rule"], entry["reason"]), []).append(entry["place"])
@@ -400,7 +400,7 @@ def _at(places: Sequence[str]) -> str:
 
 
 def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Which convolutions run by another algorithm, what it gains, and its measured error."""
+    """Which convolutions run by another algorithm, the gain, and the measured error."""
     found = [entry for entry in rewrites if "error" in entry]
     return [
         f"{entry['rule']} for {entry['place']}: {_milliseconds(entry['delta'])} measured, "

@@ -1,7 +1,7 @@
-"""Compile programs for the CPU: what was compiled before is taken from the cache folder.
+"""Compile programs for the CPU; programs compiled before come from the cache folder.
 
-The key of a stored program is all that it depends on: its text, its weights, the options, the
-instruction set, and the files of this package.
+The key of a stored program covers everything it depends on: its text, its weights, the options, the
+instruction set, and this package's files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .session import Runner
 
 
 def compile_cpu(program: Program, options: CpuOptions) -> Runner:
-    """Take the program from the cache folder, or lower, tune and link it, and store it there.
+    """Load the program from the cache folder, or lower, tune, link and store it.
 
     Raises:
         UserError: weights are missing or do not fit, an op has no CPU code, a cost file is broken.
@@ -57,11 +57,11 @@ def compile_cpu(program: Program, options: CpuOptions) -> Runner:
 def _check_weights_at_hand(program: Program) -> None:
     for name in used_weights(program.module):
         if name not in program.weights:
-            program.weights[name]  # raises, with the closest name
+            program.weights[name]  # raises, and suggests the closest name
 
 
 def algorithms(program: Program) -> list[dict[str, Any]]:
-    """What `tune` chose beside the direct way: rule, place, and measured gain and error."""
+    """The algorithms that `tune` chose instead of the direct one: rule, place, gain and error."""
     from ..passes.tuning.note import note_of
 
     found = [note_of(op) for op in program.main.body.block.ops]
@@ -92,7 +92,7 @@ def program_key(program: Program, options: CpuOptions) -> str:
         return program.weights.identity(name)
 
     parts = [
-        # Kernels are the same on any number of threads.
+        # Kernels are the same for any number of threads.
         f"{options.effort} {options.tolerance!r} {options.floats.key}",
         repr(Isa.host()),
         llvmlite.__version__,
@@ -112,9 +112,9 @@ def _text(program: Program) -> str:
 
 
 def _package_state() -> str:
-    """The installed version where that is a copy, else size and time of each source file.
+    """The installed version where that is a copy, otherwise size and time of each source file.
 
-    A checkout changes without changing its version; what an older one compiled must not be used.
+    A checkout changes without changing its version; code compiled by an older one must not be used.
     """
     root = Path(__file__).resolve().parents[1]
     found: list[str] = []
@@ -124,7 +124,7 @@ def _package_state() -> str:
 
 
 def _files(folder: Path) -> Sequence[str]:
-    """Path, size and time of the Python files in a folder and below it; none if it is no folder."""
+    """Path, size and time of the Python files in and below a folder; none if it does not exist."""
     found: list[str] = []
     try:
         entries = list(os.scandir(folder))

@@ -10,7 +10,7 @@ from ..lowering.kernel_to_cpu.cores import processors
 
 EFFORTS = ("quick", "default", "max")
 TOLERANCE = 1e-5
-# So many threads are accepted on any machine.
+# This many threads are accepted on any machine.
 MOST_THREADS = 64
 
 
@@ -19,9 +19,9 @@ class CpuOptions:
     """How a program is compiled.
 
     Attributes:
-        effort: how much is measured: nothing, algorithms, or algorithms and register blocks.
+        effort: what is measured: nothing, algorithms, or algorithms and register blocks.
         tolerance: relative error that an inexact algorithm (Winograd) may add.
-        cost_file: measured choices to use and to add to, in place of the cache folder's.
+        cost_file: measured choices to use and extend, instead of those in the cache folder.
         floats: what rewrites may do to floats.
     """
 

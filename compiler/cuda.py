@@ -20,9 +20,9 @@ from ..dialects.weights import Weights, load_safetensors
 class CudaTarget(Target):
     """Print a program, at any level, as one .cu file: kernels, a launch for each step, and a main.
 
-    The text needs no weights. With `data` the file that the built program reads is written, too:
-    from the literals in the program and the weights in `weights`, a safetensors file. `libraries`
-    may name `cublas` and `cudnn`: products and convolutions then go to these where they can.
+    The text needs no weights. With `data` the weights file that the built program reads is written
+    too, from the program's literals and the safetensors file `weights`. `libraries` may name
+    `cublas` and `cudnn`: products and convolutions then call them where they can.
 
     Example:
 

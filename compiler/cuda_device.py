@@ -9,12 +9,12 @@ from .session import Runner
 
 
 def compile_cuda(program: Program) -> Runner:
-    """Print, compile and load a program for the GPU present, and place its weights there.
+    """Print, compile and load a program for the present GPU, and copy its weights there.
 
-    Products and convolutions go to cuBLAS and cuDNN where these are installed.
+    Products and convolutions call cuBLAS and cuDNN where these are installed.
 
     Raises:
-        UserError: there is no GPU, or what drives it is missing; an op has no CUDA code.
+        UserError: there is no GPU or driver package; an op has no CUDA code.
     """
     from ..lowering.kernel_to_cuda.program import cuda_program
     from ..lowering.kernel_to_cuda.pycuda_runtime import open_device
@@ -29,7 +29,7 @@ def compile_cuda(program: Program) -> Runner:
 
 
 def installed_libraries() -> tuple[str, ...]:
-    """Those of cuBLAS and cuDNN that load here."""
+    """Which of cuBLAS and cuDNN load here."""
     from ..lowering.kernel_to_cuda.cublas import load_cublas
     from ..lowering.kernel_to_cuda.cudnn import load_cudnn
 

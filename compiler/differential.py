@@ -1,7 +1,7 @@
-"""Compare what a program computes before and after a pass, on drawn inputs (`--check`).
+"""Compare a program's results before and after a pass, on drawn inputs (`--check`).
 
-Both programs are evaluated by the reference (numpy, float64) on the same inputs and weights, drawn
-from a seed by name: no weights file is needed, and a wrong pass is found whatever the weights are.
+The reference (numpy, float64) evaluates both programs on the same inputs and weights, drawn from a
+seed by name. No weights file is needed, and a wrong pass is found whatever the weights are.
 """
 
 import zlib
@@ -19,13 +19,13 @@ from ..dialects.types import Array, Tensor, is_bool, is_float, is_static
 from ..dialects.weights import Weights
 from .pass_manager import AfterPass, PassRun
 
-# Largest difference allowed between two orders of the same float64 sums, relative to the output's
-# largest value; a wrong program differs by far more.
+# Largest difference, relative to the output's largest value, between two orders of the same
+# float64 sums; a wrong program differs by far more.
 TOLERANCE = 1e-6
 
 
 def differential_check(module: ModuleOp, seed: int = 0) -> AfterPass:
-    """Evaluate `module` now and return what compares it, after a pass, with what it became.
+    """Evaluate `module` now; return a function that compares it with its state after a pass.
 
     Raises: UserError where the program has no @main with static shapes, or cannot be evaluated.
     """
@@ -43,8 +43,8 @@ def evaluate(
 ) -> dict[str, Array]:
     """Evaluate @main on inputs drawn from the seed and their names.
 
-    Weights are `weights`, what is not there is drawn too. A constant made at compile time is
-    evaluated as the expression it was made from, so that its rounding is no difference.
+    Weights come from `weights` or are drawn. A constant made at compile time is evaluated as the
+    expression it was made from, so its rounding makes no difference.
 
     Raises: UserError
     """
@@ -85,7 +85,7 @@ def draw(name: str, type_: Tensor, seed: int) -> Array:
 
 
 def first_difference(before: Mapping[str, Array], after: Mapping[str, Array]) -> str | None:
-    """Describe the first output position at which two evaluations differ, or return None.
+    """Describe the first output position where two evaluations differ, or return None.
 
     Outputs correspond by position: names that are only SSA names may change.
     """

@@ -1,8 +1,8 @@
-"""Watch a program from pass to pass: does it still compute what it did?
+"""Check after each pass that a program still computes the same.
 
-The equivalence engine answers first, comparing with the state before the pass, which it last found
-equal; where it gives no verdict, the float64 reference runs what the program was at the beginning
-and what it is now on the same drawn inputs.
+The equivalence engine compares the program with its state before the pass. Where it gives no
+verdict, the float64 reference runs the first and the current state on the same drawn
+inputs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Answer:
     """What a check found.
 
     Attributes:
-        difference: where the program differs from what it was, None where it does not.
-        how: what the answer rests on, in words.
+        difference: where the program differs from its earlier state; None where it does not.
+        how: what the answer is based on, in words.
     """
 
     difference: str | None
@@ -37,10 +37,10 @@ class Answer:
 
 
 class EqualityCheck:
-    """Remembers a program and says whether others compute the same.
+    """Remembers a program and compares later states with it.
 
     Args:
-        weights: what is not in it is drawn by name, where the reference needs it.
+        weights: used by the reference; missing weights are drawn by name.
         budget: seconds for one comparison by the engine.
 
     Raises:
@@ -64,10 +64,10 @@ class EqualityCheck:
         self._values: dict[str, Array] | None = None
 
     def check(self, module: ModuleOp) -> Answer:
-        """Compare.
+        """Compare the module with the remembered program.
 
         Raises:
-            UserError: neither the engine nor the reference can tell.
+            UserError: neither the engine nor the reference can decide.
         """
         if self._last.is_structurally_equivalent(module):
             return Answer(None, "unchanged")
@@ -109,10 +109,10 @@ class EqualityCheck:
 def check_after_each_pass(
     module: ModuleOp, weights: Weights | None = None, say: bool = False
 ) -> AfterPass:
-    """Return what compares the module, after a pass, with what it was.
+    """Return a function that compares the module, after a pass, with its earlier state.
 
     Args:
-        say: whether to print on stderr what each answer rests on.
+        say: whether to print on stderr what each answer is based on.
 
     Raises:
         UserError: the module is no program.

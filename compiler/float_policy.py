@@ -1,4 +1,4 @@
-"""What each pass does to floats, for reports, and which passes the user's flags refuse."""
+"""What each pass does to floats, for reports; and the passes that the user's flags refuse."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from ..dialects.floats import BITS, Allowed, Floats
 from .pass_manager import load_pass
 from .registry import multiverse
 
-# Of xDSL's passes those that our pipelines use: they say nothing themselves.
+# Labels of those xDSL passes that our pipelines use: they carry none themselves.
 OF_XDSL = {"canonicalize": BITS, "cse": BITS, "dce": BITS}
 
 
 def floats_of(pass_: ModulePass | type[ModulePass]) -> Floats | None:
-    """The label of a pass; None for a plug-in's, or one of xDSL's, that has none."""
+    """The label of a pass; None for an xDSL or plug-in pass without one."""
     found = getattr(pass_, "floats", None)
     return found if isinstance(found, Floats) else OF_XDSL.get(pass_.name)
 
 
 def floats_named(name: str) -> Floats | None:
-    """The label of a registered pass. Raises UserError where there is none of that name."""
+    """The label of a registered pass. Raises UserError for an unknown name."""
     return floats_of(load_pass(name, multiverse().all_passes))
 
 
 def entry_of(floats: Floats | None) -> dict[str, str]:
-    """The part of a report's entry that says it."""
+    """The fields of a report's entry that state the label."""
     return {"floats": "unlabelled", "infinities": "unknown"} if floats is None else floats.entry()
 
 
 def permitted(passes: Sequence[ModulePass], allowed: Allowed) -> tuple[ModulePass, ...]:
-    """The passes of a pipeline, those that take the user's flags as options told of them.
+    """The passes of a pipeline; those with options for the user's flags get them.
 
     Raises:
         UserError: a pass changes values without --fast-math, or infinities with --strict-nan.

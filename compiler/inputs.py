@@ -1,7 +1,7 @@
 """Draw inputs for a program from a seed, and read or write them as NPZ files.
 
-Floats are standard normal. Integers depend on who reads them: an index of `graph.gather` stays
-below the axis it selects from, other integers are 0 or 1 (masks, segments, flags). Booleans are
+Floats are standard normal. Integers depend on their readers: an index of `graph.gather` stays
+below the extent it selects from; other integers are 0 or 1 (masks, segments, flags). Booleans are
 fair coins.
 """
 
@@ -29,7 +29,7 @@ from ..dialects.program import Program
 from ..dialects.types import Array, Tensor, element_of, is_bool, is_float, shape_of, to_numpy
 from .session import ValueInfo, check_inputs
 
-# Ops through which an index may reach its gather; of algebra and kernel those that may be copies.
+# Ops an index may pass through on its way to a gather; at lower levels, ops that may be copies.
 _CARRIERS = (
     *("reshape", "transpose", "broadcast", "slice", "split", "concat", "cast"),
     *("scope", "loops", "view"),
@@ -40,7 +40,7 @@ _LONGEST_NAME = (1 << 16) - 1 - len(".npy")
 
 
 def draw_inputs(program: Program, seed: int = 0) -> dict[str, Array]:
-    """One array per input, the same for the same program and seed; defaults where there are."""
+    """One array per input, the same for the same program and seed; defaults where they exist."""
     generator = np.random.default_rng(seed)
     block, defaults = program.main.body.block, program.defaults
     return {
@@ -59,7 +59,7 @@ def _draw(generator: np.random.Generator, type_: Tensor, value: SSAValue) -> Arr
 
 
 def index_bound(value: SSAValue) -> int:
-    """The least axis size that an integer value selects from, 2 where it is no index."""
+    """The smallest extent that an integer value selects from; 2 where it is no index."""
     bounds: list[int] = []
     seen, stack = {value}, [value]
     while stack:
@@ -80,7 +80,7 @@ def _is_float(value: SSAValue) -> bool:
 
 
 def _selected_size(user: Operation, operand: int) -> int | None:
-    """The extent an op selects from if its operand number `operand` is an index."""
+    """The extent that an op selects from if operand number `operand` is an index."""
     match user:
         case GatherOp():
             callee, axis = user.name, user.value("axis")
@@ -99,10 +99,10 @@ def _selected_size(user: Operation, operand: int) -> int | None:
 
 
 def read_inputs(path: Path, infos: Sequence[ValueInfo]) -> dict[str, Array]:
-    """The inputs of an NPZ file, keys being the inputs' names; nothing is unpickled.
+    """The inputs in an NPZ file, by name; nothing is unpickled.
 
     Raises:
-        UserError: the file is missing or no NPZ, or an array does not fit its input.
+        UserError: the file is missing or not an NPZ archive, or an array does not fit its input.
     """
     dtypes = {info.name: info.dtype for info in infos}
 
@@ -122,7 +122,7 @@ def shapes_in(path: Path) -> dict[str, tuple[int, ...]]:
     return {name: array.shape for name, array in _read(path, _stand_in).items()}
 
 
-# What numpy (which reads headers as Python) and zipfile raise of what they cannot read.
+# What numpy (which reads headers as Python) and zipfile raise for files they cannot read.
 _BROKEN = (
     *(ValueError, EOFError, RuntimeError, SyntaxError, tokenize.TokenError),
     *(zipfile.BadZipFile, zlib.error),
@@ -131,7 +131,7 @@ Read: TypeAlias = Callable[[zipfile.ZipFile, zipfile.ZipInfo], Array]
 
 
 def _read(path: Path, read: Read) -> dict[str, Array]:
-    """What `read` makes of each member that is an array, by name. Raises UserError."""
+    """The result of `read` for each member that is an array, by name. Raises UserError."""
     try:
         with path.open("rb") as file:
             if file.read(6) == np.lib.format.MAGIC_PREFIX:
@@ -153,10 +153,10 @@ def _array_name(info: zipfile.ZipInfo) -> str:
 
 
 def _stand_in(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
-    """An array of the member's dtype and shape that takes no memory.
+    """An array with the member's dtype and shape that takes no memory.
 
     Raises:
-        ValueError: its header claims objects, or not just the bytes that the archive says it has.
+        ValueError: the header claims objects, or another number of bytes than the archive has.
     """
     with archive.open(info) as member:
         version = np.lib.format.read_magic(member)
@@ -171,7 +171,7 @@ def _stand_in(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Array:
-    """The member's array, once its header holds what it claims. Raises ValueError."""
+    """The member's array, after its header was checked. Raises ValueError."""
     _stand_in(archive, info)
     with archive.open(info) as member:
         return np.lib.format.read_array(member, allow_pickle=False)
@@ -184,7 +184,7 @@ _HEADERS: Mapping[tuple[int, int], Callable[[Any], Any]] = {
 
 
 def _typed(array: Array, dtype: np.dtype[Any] | None) -> Array:
-    """Give bfloat16 back its name: in a file it is only two bytes of anything."""
+    """Restore the bfloat16 dtype: in a file it is only two anonymous bytes."""
     if dtype is not None and array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         return array.view(dtype)
     return array
@@ -194,7 +194,7 @@ def write_outputs(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write arrays as NPZ under their names, whole or not at all.
 
     Raises:
-        UserError: the file cannot be written, or a name cannot stand in such a file.
+        UserError: the file cannot be written, or a name is not allowed in such a file.
     """
     for name in arrays:
         if "\0" in name or len(name.encode()) > _LONGEST_NAME:

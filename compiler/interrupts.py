@@ -1,4 +1,4 @@
-"""Ctrl-C: the first ends what goes on, and what was found by then is kept; the second stops."""
+"""Ctrl-C: the first ends searching and keeps what was found; the second stops the process."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STATUS = 130
 
 
 class Interrupts:
-    """Counts them while a command runs.
+    """Counts interrupts while a command runs.
 
     Attributes:
         count: how many there were.
-        told: what is printed at the first.
+        told: the message printed at the first.
     """
 
     def __init__(self, told: str) -> None:
@@ -28,7 +28,7 @@ class Interrupts:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Let the first one only be counted while something short is written."""
+        """Only count the first interrupt in the block, while something short is written."""
         self._writing = True
         try:
             yield
@@ -36,7 +36,7 @@ class Interrupts:
             self._writing = False
 
     def __call__(self, signum: int, frame: FrameType | None) -> None:
-        """Raises KeyboardInterrupt at the first; ends the process at the second."""
+        """Raise KeyboardInterrupt at the first; end the process at the second."""
         self.count += 1
         if self.count > 1:
             remove_unfinished()

@@ -1,4 +1,4 @@
-"""Check a JSON value against a JSON schema, by jsonschema; a fault is one line with its path."""
+"""Check a JSON value against a JSON schema with jsonschema; a fault is one line with its path."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Schema = Mapping[str, Any]
 
 
 def first_fault(value: Any, schema: Schema) -> str | None:
-    """What is wrong with a value, with its path, or None.
+    """Describe the first fault of a value, with its path, or return None.
 
     Example:
         >>> first_fault({"n": "x"}, {"type": "object", "properties": {"n": {"type": "integer"}}})
@@ -41,7 +41,7 @@ def _validator() -> Any:
 
 
 def _in_words(error: Any) -> str:
-    """Say a fault shortly: jsonschema's own messages hold the whole value."""
+    """Describe a fault briefly: jsonschema's own messages contain the whole value."""
     path, wanted = error.json_path[1:].removeprefix("."), error.validator_value
     here, dot = path or "it", f"{path}." if path else ""
     match error.validator:

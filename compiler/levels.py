@@ -1,4 +1,4 @@
-"""The levels of a program (graph, algebra, kernel) and the way down."""
+"""The levels of a program (graph, algebra, kernel) and the lowering between them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .cpu_options import CpuOptions
 
 LEVELS = ("graph", "algebra", "kernel")
-# Weights, constants and weights-only work stay graph ops at every level, at cost 0.
+# Weights, constants and weights-only ops stay graph ops at every level, at cost 0.
 _NEUTRAL = ("graph.weight", "graph.constant")
 
 
@@ -38,7 +38,7 @@ def run_passes(
     *,
     verify_each: bool = True,
 ) -> tuple[PassRun, ...]:
-    """Apply passes to a program in place, verified before the first and after each or the last.
+    """Apply passes to a program in place; verify before the first, and after each or the last.
 
     Raises:
         UserError: a pass refuses the program.
@@ -55,7 +55,7 @@ def run_passes(
 
 
 def level_of(program: Program) -> str:
-    """The highest level that the program still has ops of."""
+    """The highest level that any op of the program has."""
     found = {
         op.name.partition(".")[0] for op in program.main.body.block.ops if op.name not in _NEUTRAL
     }
@@ -63,10 +63,10 @@ def level_of(program: Program) -> str:
 
 
 def lower_to(program: Program, level: str) -> Program:
-    """The program at `level`: itself where it is there, else a lowered copy.
+    """The program at `level`: the program itself if it is there, otherwise a lowered copy.
 
     Raises:
-        UserError: `level` is above the program's own, or no level.
+        UserError: `level` is above the program's own, or unknown.
     """
     if level not in LEVELS:
         raise UserError(f"unknown level '{level}'", where="--emit", hint=f"{', '.join(LEVELS)}")
@@ -83,7 +83,7 @@ def lower_to(program: Program, level: str) -> Program:
 
 
 def _pipeline(level: str) -> str:
-    """LOWER_TO_KERNEL, or its beginning up to the algebra, as a pipeline."""
+    """LOWER_TO_KERNEL, or its part down to the algebra level, as a pipeline."""
     from .pipelines import LOWER_TO_KERNEL
 
     passes = LOWER_TO_KERNEL
@@ -93,11 +93,11 @@ def _pipeline(level: str) -> str:
 
 
 def place(program: Program, options: CpuOptions | None = None, *, target: str = "cpu") -> Program:
-    """A kernel-level copy of the program with places in memory: what a runtime takes.
+    """A kernel-level copy of the program with buffers placed in memory: the input of a runtime.
 
     Args:
         options: how its kernels are tuned; None measures nothing.
-        target: what will run it; "cpu" has kernels that others have not.
+        target: what will run it; some kernels exist for "cpu" only.
     """
     from .pipelines import FAST_MATH, FOR_CPU, PLACE
 
@@ -110,7 +110,7 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
 
 
 def tuned(program: Program, options: CpuOptions | None) -> Program:
-    """The program at the kernel level, its kernels chosen by measurement on this machine."""
+    """The program at the kernel level, with kernels chosen by measurement on this machine."""
     lowered = lower_to(program, "kernel")
     if options is None:
         return lowered

@@ -1,4 +1,4 @@
-"""Find the program that a name stands for: a file, or a model of the zoo."""
+"""Find the program that a name stands for: a file or a zoo model."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def load(
     """Load a program: an `.onnx` or `.mlir` file, or `zoo:NAME`.
 
     Args:
-        path_or_name: the weights of an `.mlir` are in the file it names, if that exists.
+        path_or_name: the weights of an `.mlir` are in the file that it names, if that exists.
         shapes: extents for the dynamic dims of an ONNX model's inputs, by input name.
         batch: batch size of a zoo model.
         seed: seed of a zoo model's weights.
 
     Raises:
-        UserError: there is no such file or model, or it cannot be understood.
+        UserError: there is no such file or model, or it cannot be read.
     """
     name = str(path_or_name)
     if name.startswith("zoo:"):
@@ -71,7 +71,7 @@ def _zoo(name: str, shapes: Shapes | None, batch: int, seed: int) -> Program:
 
 
 def _check_shape(program: Program, name: str, dims: Sequence[int]) -> None:
-    """A static program accepts only the shapes that it has."""
+    """Refuse other shapes for a static program."""
     known = program.inputs
     if name not in known:
         raise UserError(

@@ -13,7 +13,7 @@ from ..dialects.nest import NestOp
 
 
 def _nests(module: ModuleOp) -> list[tuple[str, NestOp]]:
-    """Name and nest of each kernel."""
+    """The name and nest of each kernel."""
     nests = [op for op in module.body.block.ops if isinstance(op, NestOp)]
     return [
         (f"kernel{k}" if nest.sym_name is None else nest.sym_name.data, nest)
@@ -42,7 +42,7 @@ class NestLlvmTarget(Target):
 
 @dataclass(frozen=True)
 class NestCudaTarget(Target):
-    """Print each nest as a CUDA kernel, a thread for each item.
+    """Print each nest as a CUDA kernel, one thread for each item.
 
     Example:
 

@@ -1,7 +1,7 @@
-"""`isoform-opt`: read IR, run a pipeline of passes, print IR; xDSL's driver with our manners.
+"""`isoform-opt`: read IR, run a pipeline of passes, print IR; xDSL's driver with one-line errors.
 
-IR goes to stdout or whole into the output file, all else to stderr. A user's mistake is one line on
-stderr with its place and a hint, exit 1 (2 for the command line itself).
+IR goes to stdout or into the output file, everything else to stderr. A user's mistake is one line
+on stderr with its place and a hint, exit 1 (2 for the command line itself).
 """
 
 import argparse
@@ -81,7 +81,7 @@ class IsoformOpt(xDSLOptMain):
     version_format = "isoform-opt built on xdsl {xdsl_version}"
 
     def __init__(self, arguments: Sequence[str] | None = None) -> None:
-        # xDSL's own __init__ prints usage and tracebacks as it goes; these are its steps.
+        # xDSL's own __init__ prints usage and tracebacks; these are its steps without them.
         universe = multiverse()
         own_passes = list(UNIVERSE.all_passes)
         self.available_frontends = dict(universe.all_frontends)
@@ -110,12 +110,12 @@ class IsoformOpt(xDSLOptMain):
         add_isoform_flags(arg_parser)
 
     def run(self) -> None:
-        """Run, and exit with the status where it is not 0, as callers of xDSL's driver expect."""
+        """Run, and exit with the status if it is not 0, as callers of xDSL's driver expect."""
         if status := self.execute():
             sys.exit(status)
 
     def execute(self) -> int:
-        """Do what the flags say and return the exit status.
+        """Do what the flags ask and return the exit status.
 
         Raises: UserError
         """
@@ -142,7 +142,7 @@ class IsoformOpt(xDSLOptMain):
         return status
 
     def check_certificate_flags(self) -> None:
-        """A certificate is of one file made from another. Raises UsageError."""
+        """Refuse a certificate without one input and one output file. Raises UsageError."""
         files = (self.args.input_file, self.args.output_file)
         if self.args.certificate is None:
             return
@@ -162,7 +162,7 @@ class IsoformOpt(xDSLOptMain):
             print(f"{self.args.certificate}: {verdict.text()}", file=sys.stderr)
 
     def run_chunks(self, chunks: Sequence[SourceText]) -> int:
-        """Process each chunk; write the output when all of them are done."""
+        """Process each chunk; write the output after all of them."""
         diagnostics = self.args.verify_diagnostics or self.args.parsing_diagnostics
         annotations = [expectations(c.text, c.name, c.line_offset) for c in chunks]
         if diagnostics and any(annotations):
@@ -184,7 +184,7 @@ class IsoformOpt(xDSLOptMain):
     def run_annotated(
         self, chunks: Sequence[SourceText], annotations: list[list[Expectation]]
     ) -> int:
-        """Process each chunk; succeed where the errors are those that the annotations expect."""
+        """Process each chunk; succeed if the errors are the expected ones."""
         outputs, wrong = list[str](), list[UserError]()
         for chunk, expected in zip(chunks, annotations, strict=True):
             error = None
@@ -199,7 +199,7 @@ class IsoformOpt(xDSLOptMain):
         return 1 if wrong else 0
 
     def is_wanted(self, error: UserError) -> bool:
-        """Say whether a diagnostics flag asks for this kind of error to be printed on stdout."""
+        """Whether a diagnostics flag asks to print this kind of error on stdout."""
         parsing = isinstance(error.__cause__, ParseError)
         flag = self.args.parsing_diagnostics if parsing else self.args.verify_diagnostics
         return cast(bool, flag)
@@ -211,7 +211,7 @@ class IsoformOpt(xDSLOptMain):
         return self.output_resulting_program(module)
 
     def read_chunks(self) -> list[SourceText]:
-        """Read the input, split at `// -----` lines if asked to."""
+        """Read the input; split it at `// -----` lines if asked to."""
         path = cast(str | None, self.args.input_file)
         data = sys.stdin.buffer.read() if path is None or path == "-" else _read_input(path)
         pieces = _SEPARATOR.split(data) if self.args.split_input_file else [data]
@@ -222,7 +222,7 @@ class IsoformOpt(xDSLOptMain):
         return chunks
 
     def parse(self, source: SourceText) -> tuple[ModuleOp, Places]:
-        """Read one chunk with the frontend of `-f` or of the file's extension."""
+        """Read one chunk with the frontend given by `-f` or by the file's extension."""
         path = cast(str | None, self.args.input_file)
         suffix = "mlir" if path is None or path == "-" else Path(path).suffix.removeprefix(".")
         if not self.args.frontend and suffix not in self.available_frontends:
@@ -244,7 +244,7 @@ class IsoformOpt(xDSLOptMain):
         return module, Places(source)
 
     def apply_all(self, module: ModuleOp, places: Places) -> None:
-        """Apply the pipeline, verifying before it and after each pass; report on stderr."""
+        """Apply the pipeline, verify before it and after each pass, and report on stderr."""
         run_pipeline(
             module,
             self.passes,
@@ -257,7 +257,7 @@ class IsoformOpt(xDSLOptMain):
         )
 
     def reporter(self, module: ModuleOp, places: Places) -> AfterPass:
-        """Return what reports on each pass as the flags ask, on stderr."""
+        """Return a function that reports on each pass, on stderr, as the flags ask."""
         explain = Explainer(module) if self.args.explain else None
         check = self.checker(module, places) if self.args.check else None
         last = self.passes[-1] if self.passes else None
@@ -278,8 +278,8 @@ class IsoformOpt(xDSLOptMain):
         return report
 
     def checker(self, module: ModuleOp, places: Places) -> AfterPass:
-        """Remember the program, once it is known to be sound, for comparison after each pass."""
-        from .equality_check import check_after_each_pass  # numpy, the dialects: where asked for
+        """Remember the verified program, to compare it after each pass."""
+        from .equality_check import check_after_each_pass  # loads numpy and the dialects: only here
 
         if not self.args.disable_verify:
             verify_module(module, places.of)
@@ -297,7 +297,7 @@ class IsoformOpt(xDSLOptMain):
         return text.rstrip("\n") + "\n"
 
     def write(self, outputs: Iterable[str]) -> None:
-        """Write the chunks' outputs to stdout, or whole into the output file."""
+        """Write the chunks' outputs to stdout or into the output file."""
         text = "// -----\n".join(outputs)
         path = cast(str | None, self.args.output_file)
         if path is None or path == "-":
@@ -309,7 +309,7 @@ class IsoformOpt(xDSLOptMain):
 
 @contextmanager
 def unverified_attributes(active: bool) -> Generator[None]:
-    """Let attributes that do not verify be built in the block (`--disable-verify`)."""
+    """Allow attributes that do not verify in the block (`--disable-verify`)."""
     verifying = Attribute.__post_init__
     if active:
         Attribute.__post_init__ = _accept
@@ -324,7 +324,7 @@ def _accept(self: Attribute) -> None:
 
 
 def _read_input(path: str) -> bytes:
-    """Read the input file; where it is missing, look for a similar name beside it."""
+    """Read the input file; if it is missing, suggest a similar name beside it."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The command line of `isoform-opt`: our flags beside xDSL's, with one-line usage errors."""
+"""The command line of `isoform-opt`: our flags and xDSL's, with one-line usage errors."""
 
 import argparse
 from typing import Any, NoReturn
@@ -20,7 +20,7 @@ class ArgumentParser(argparse.ArgumentParser):
         raise UsageError(message, hint=hint)
 
     def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
-        """Add an argument; the help of `-p` does not name all passes, there are too many."""
+        """Add an argument; the help of `-p` does not list all passes, since there are too many."""
         if "-p" in names:
             options["help"] = PIPELINE_HELP
         return super().add_argument(*names, **options)

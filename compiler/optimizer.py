@@ -1,9 +1,9 @@
 """`optimize`: rewrite a program, search for better ones, and keep only what is no slower.
 
-First the graph rewrites of `GRAPH_REWRITES`, then the searches of strategies.py, one after the
-other; epilogues are fused on the way to the kernel level. A result measured (or, where the target
-cannot run here, modelled) slower than its input is never returned: the answer is then the input and
-the reason.
+The graph rewrites of `GRAPH_REWRITES` come first, then the searches of strategies.py, one after the
+other. Epilogues are fused while lowering to the kernel level. A result measured (or, where the
+target cannot run here, modelled) as slower than its input is never returned: the answer is then the
+input and the reason.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from .session import Session
 from .strategies import chosen
 from .timing import interleave, median
 
-# canonicalize first, so that folds see convolutions next to their batch norms; cse after the folds,
-# whose new weight expressions may repeat; the last canonicalize and dce drop what that left unused.
+# canonicalize first, so that folds see convolutions next to their batch norms. cse after the folds,
+# whose new weight expressions may repeat. The last canonicalize and dce drop what became unused.
 GRAPH_REWRITES = (
     "canonicalize",
     "fold-batch-norm",
@@ -59,25 +59,25 @@ GRAPH_REWRITES = (
     "canonicalize",
     "dce",
 )
-# The named results of a search; a report's `stop_reason` is one of them.
+# The named outcomes of a search; a report's `stop_reason` is one of them.
 FINISHED, NO_GAIN = "finished", "no gain found"
 
 
 @dataclass
 class Optimized(Program):
-    """A program and how it came to be."""
+    """A program and how it was made."""
 
     report: dict[str, Any] = field(default_factory=dict[str, Any])
     original: Program | None = None
 
     @cached_property
     def certificate(self) -> dict[str, Any]:
-        """That it computes what the program did that it was made from (docs/certificate.md).
+        """Evidence that it computes the same as its source (docs/certificate.md).
 
-        The two are compared when it is first asked for, as they are then.
+        The two are compared on the first call, in their state at that time.
 
         Raises:
-            UserError: they differ, or it was not made by `optimize`.
+            UserError: they differ, or the program was not made by `optimize`.
         """
         from .certificate import certified
 
@@ -93,7 +93,7 @@ class Optimized(Program):
 
 @dataclass(frozen=True)
 class PassStep:
-    """One pass that ran: how often it rewrote, and what the model says of the program after it."""
+    """One pass that ran: its number of rewrites, and the modelled time of the program after it."""
 
     name: str
     rewrites: int
@@ -127,9 +127,9 @@ class Trial:
 
 
 def improve(program: Program, *, strict_nan: bool = False) -> Program:
-    """Apply the rewrites that never hurt, without measuring; a copy.
+    """Apply the rewrites that never hurt to a copy, without measuring.
 
-    A program below the graph level comes back as it is.
+    A program below the graph level is returned unchanged.
 
     Args:
         strict_nan: leave out those that change infinities or NaN.
@@ -141,7 +141,7 @@ def improve(program: Program, *, strict_nan: bool = False) -> Program:
 
 
 def _applicable(program: Program, allowed: Allowed) -> tuple[str, ...]:
-    """The rewrites for a program: allowed ones; folding constants needs the weights' data."""
+    """The allowed rewrites for a program; folding constants needs the weights' data."""
     names = tuple(name for name in GRAPH_REWRITES if not _why_left_out(name, allowed))
     if without_weights(program):
         return tuple(name for name in names if name != "fold-constants")
@@ -149,7 +149,7 @@ def _applicable(program: Program, allowed: Allowed) -> tuple[str, ...]:
 
 
 def _why_left_out(name: str, allowed: Allowed) -> str:
-    """Why the user does not allow a pass; empty where they do."""
+    """Why the user's flags refuse a pass; empty where they do not."""
     floats = floats_named(name)
     assert floats is not None, f"pass {name} has no label"
     return "" if allowed.allows(floats) else allowed.why_not(floats)
@@ -219,12 +219,12 @@ def optimize(
 
 
 def _of_kernels(trial: Trial, options: CpuOptions) -> list[dict[str, Any]]:
-    """What is done to kernels, where the result runs, as entries of a report."""
+    """The choices made for kernels, as entries of a report, where the result runs."""
     return [*trial.algorithms, *([reassociated()] if options.floats.fast_math else [])]
 
 
 def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
-    """What ended searches or comparison early, else whether there is a gain."""
+    """The reason that ended searches or comparison early, otherwise whether there is a gain."""
     for reason in ("interrupted", "time"):
         if reason in (trial.missed, searched.stop_reason):
             return reason
@@ -238,7 +238,7 @@ def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
 def _rewrite(
     program: Program, costs: Costs, allowed: Allowed
 ) -> tuple[list[PassStep], list[dict[str, Any]]]:
-    """Apply the rewrites in place; the passes that ran and the rewrite instances."""
+    """Apply the rewrites in place; return the passes that ran and their rewrites."""
     if level_of(program) != "graph":
         return [], []
     steps: list[PassStep] = []
@@ -260,14 +260,14 @@ def _rewrite(
 
 
 def _rules(program: Program) -> dict[Operation, int]:
-    """How many rules made each op."""
+    """The number of rules that made each op."""
     return {op: len(provenance(op)) for op in program.main.body.block.ops}
 
 
 def _instances(
     program: Program, known: dict[Operation, int], step: PassStep
 ) -> list[dict[str, Any]]:
-    """Ops whose provenance a pass ended with its rule; its modelled gain is shared equally."""
+    """Entries for the ops that a pass rewrote last; its modelled gain is shared equally."""
     places = [
         where(op)
         for op in program.main.body.block.ops
@@ -278,7 +278,7 @@ def _instances(
 
 
 def _of_step(step: PassStep, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
-    """The rewrites of a pass that leaves no name on ops, as canonicalize."""
+    """Entries for a pass that leaves no names on ops, such as canonicalize."""
     share = step.delta / len(done) if done else 0.0
     return [
         {**vars(rewrite), "proof": "exact", "delta": share} for rewrite in named(step.name, done)
@@ -286,7 +286,7 @@ def _of_step(step: PassStep, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
 
 
 def _skipped(program: Program, allowed: Allowed) -> list[dict[str, Any]]:
-    """Rewrites that could not be tried, or are not allowed, with the reason."""
+    """Entries for rewrites that could not be tried or are not allowed, with the reason."""
     if level_of(program) != "graph":
         reason = f"the program is at the {level_of(program)} level already"
         return [{"rule": "graph rewrites", "place": "main", "reason": reason}]
@@ -302,12 +302,12 @@ def _skipped(program: Program, allowed: Allowed) -> list[dict[str, Any]]:
 def _compare(
     before: Program, after: Program, question: ComparisonRequest, budget: float, searched: Searched
 ) -> Trial:
-    """Measure both interleaved where the target runs here, else ask the model.
+    """Measure both programs in turn where the target runs here, otherwise use the model.
 
-    Who interrupted the search waits no longer for it than its part of the budget.
+    After an interrupt the comparison gets no more than its part of the budget.
 
     Raises:
-        KeyboardInterrupt: the second.
+        KeyboardInterrupt: at the second interrupt.
     """
     interrupted, end = searched.stop_reason == "interrupted", question.end
     if interrupted:
@@ -331,7 +331,7 @@ def _compare(
 
 
 def _modelled(before: Program, after: Program, costs: Costs) -> tuple[float, float]:
-    """Seconds at the level that both are at: what an op costs depends on it."""
+    """Modelled seconds at a level that both programs have: the cost of an op depends on it."""
     if level_of(before) != level_of(after):
         before, after = lower_to(before, "kernel"), lower_to(after, "kernel")
     return costs.program(before).seconds, costs.program(after).seconds
@@ -348,13 +348,13 @@ def _why_not_measured(program: Program, target: Target) -> str | None:
 def measure_pair(
     before: Program, after: Program, seed: int, options: CpuOptions, seconds: float
 ) -> Trial:
-    """Median seconds of a run of each, run in turn; at least three times each.
+    """Median seconds of a run of each, run in turn; at least three runs each.
 
-    The input is measured twice: with direct kernels, and with those that were measured fastest.
-    One compilation of the result may take the time that it takes.
+    The input is measured twice: with direct kernels, and with the fastest measured kernels.
+    One compilation of the result is not limited in time.
 
     Raises:
-        TimeIsUpError: the time for the rest was not enough.
+        TimeIsUpError: there was no time left for the runs.
     """
     from .cpu import compile_cpu
     from .inputs import draw_inputs
@@ -389,7 +389,7 @@ def measure_pair(
 
 
 def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
-    """Median seconds of each; of long runs fewer are enough.
+    """Median seconds of each; fewer rounds suffice for long runs.
 
     Raises:
         TimeIsUpError: there was no time for them.
@@ -404,7 +404,7 @@ def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[s
 
 
 def _chosen(session: Session) -> tuple[dict[str, Any], ...]:
-    """Where the kernels of a session are not the direct ones."""
+    """The kernels of a session that are not the direct ones."""
     return tuple(note for note in session.algorithms if note["rule"] != reassociated()["rule"])
 
 
@@ -419,7 +419,7 @@ def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
 
 
 def _message(trial: Trial, slower: bool, changed: bool) -> str:
-    """What the user should know beside the numbers."""
+    """The message to the user beside the numbers."""
     if trial.missed is not None:
         return f"{'rewrites not kept' if changed else 'not measured'}: {trial.note}"
     if slower:

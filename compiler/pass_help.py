@@ -51,7 +51,7 @@ def _summary(name: str, passes: Passes) -> str:
 
 
 def _docstring(cls: type[ModulePass]) -> str:
-    """Return the class's own docstring; the one that dataclass makes up says nothing."""
+    """Return the class's own docstring; the one that dataclass generates says nothing."""
     text = inspect.cleandoc(cls.__doc__ or "")
     return "" if text.startswith(f"{cls.__name__}(") else text
 

@@ -31,7 +31,7 @@ _QUOTED = re.compile(r'("(?:\\.|[^"\\])*"|\[[^\]]*\])')
 
 @dataclass(frozen=True)
 class PassRun:
-    """A pass that ran, and what it took: wall-clock seconds and pattern rewrites."""
+    """A pass that ran, with its wall-clock seconds and number of pattern rewrites."""
 
     pass_: ModulePass
     seconds: float
@@ -61,8 +61,8 @@ def run_pipeline(
 ) -> tuple[PassRun, ...]:
     """Apply a pipeline in place, verifying the module before it and after each pass.
 
-    Without `verify_each` it is verified before and after the whole pipeline: between the passes it
-    took a third of a compilation. Without `verify` it is not verified at all.
+    Without `verify_each` it is verified only before and after the whole pipeline: verifying between
+    passes took a third of a compilation. Without `verify` it is not verified at all.
 
     `after_pass` is called with each run (`.name`, `.pass_`) and the module it left, verified.
     `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each operation, at
@@ -91,9 +91,9 @@ def run_pipeline(
 
 @contextmanager
 def rare_collections() -> Generator[None]:
-    """Let Python look for garbage rarely: passes make many small objects and drop few.
+    """Make Python collect garbage rarely: passes make many small objects and drop few.
 
-    With the usual thresholds collections take a third of the time on a graph of 10,000 operations.
+    With the default thresholds collections take a third of the time on a graph of 10,000 ops.
     """
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], 100_000) if before[0] else 0, *before[1:])
@@ -133,7 +133,7 @@ def apply_pass(
 
 
 def default_limit(module: ModuleOp) -> int:
-    """Return how many rewrites of one pass are plausible for a module of this size."""
+    """The default limit of rewrites of one pass for a module of this size."""
     return max(100_000, 100 * sum(1 for _ in module.walk()))
 
 

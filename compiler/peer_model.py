@@ -1,8 +1,8 @@
-"""The file that other runtimes are given: the user's own, a library's export, or ours.
+"""The file given to other runtimes: the user's own, a library's export, or isoform's export.
 
-An `.onnx` runs as it is, its dynamic dims bound by each runtime to the sizes that isoform has. A
+An `.onnx` runs unchanged; each runtime binds its dynamic dims to the sizes that isoform uses. A
 zoo model that torchvision or transformers has is their export with the same weights
-(zoo/originals.py). Only else is the program exported by isoform, and the result says so.
+(zoo/originals.py). Only other programs are exported by isoform, and the result says so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OURS = "exported by isoform"
 
 @dataclass(frozen=True)
 class PeerModel:
-    """A file, what it is, and the program that isoform makes of it.
+    """A file, its origin, and the program that isoform makes of it.
 
     Attributes:
         original: the library that has the model, for runtimes that take no file.
@@ -38,14 +38,14 @@ class PeerModel:
     original: Original | None = None
 
     def other(self, path: Path) -> PeerModel:
-        """Another file of the same inputs and outputs, run beside this one."""
+        """Another file with the same inputs and outputs, run in its place."""
         if not path.is_file():
             raise UserError("no such file", where=str(path))
         return PeerModel(path, f"{path.name}, {OWN}", self.program)
 
     @cached_property
     def graph(self) -> onnx.GraphProto:
-        """What the file declares, without data that lie beside it. Raises UserError."""
+        """The file's declarations, without data stored beside it. Raises UserError."""
         try:
             return onnx.load(str(self.path), load_external_data=False).graph
         except Exception as error:
@@ -53,7 +53,7 @@ class PeerModel:
 
     @cached_property
     def free_dims(self) -> dict[str, int]:
-        """The sizes of the dims that have a name in place of a size."""
+        """The sizes of the named dims."""
         found: dict[str, int] = {}
         for entry in self.graph.input:
             type_ = self.program.inputs.get(entry.name)

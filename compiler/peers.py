@@ -1,7 +1,7 @@
-"""Other runtimes, as `bench` sees them: the model's file, a number of threads, a function that runs
-it. Each is told what its own documentation advises for this machine, and says what that was.
+"""Other runtimes, as `bench` sees them. Each loads the model's file for a number of threads and
+gives a function that runs it. Each is configured as its own documentation advises, and states how.
 
-Each is imported in its own function only, raising ImportError where it is not installed.
+Each is imported in its own function only, which raises ImportError where it is not installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Open: TypeAlias = "Callable[[PeerModel, int, Mapping[str, Array]], Peer]"
 
 
 class Refused(UserError):
-    """A runtime does not take the model. Fix: leave it out, or see what it says."""
+    """A runtime does not accept the model. Fix: leave the runtime out, or see its message."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Peer:
     """A runtime with the model loaded and its inputs bound.
 
     Attributes:
-        model: what it runs.
-        settings: how it was told to run it.
+        model: the file it runs.
+        settings: how it is configured.
     """
 
     name: str
@@ -69,7 +69,7 @@ def onnxruntime_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array])
 
 
 def openvino_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
-    """OpenVINO's CPU plugin for latency, in float32 (it would take bfloat16 where it can)."""
+    """OpenVINO's CPU plugin with the latency hint, in float32 (its default may be bfloat16)."""
     import openvino  # pyright: ignore[reportMissingImports]
 
     core, program = openvino.Core(), model.program
@@ -95,7 +95,7 @@ def openvino_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) ->
 
 
 def torch_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
-    """torch in eager mode: the library's own module, else each graph op by torch's function."""
+    """torch in eager mode: the library's own module, or else torch's function for each graph op."""
     import torch  # pyright: ignore[reportMissingImports]
 
     from .torch_eager import eager, eager_module
@@ -127,7 +127,7 @@ _TRANSLATED = "isoform's graph ops, each by torch's function"
 
 
 def _module(model: PeerModel) -> Any:
-    """The original's own module where its library is installed."""
+    """The original's own module, where its library is installed."""
     if model.original is None:
         return None
     from .zoo.originals import torch_module
@@ -144,9 +144,9 @@ def _module_label(model: PeerModel) -> str:
 
 
 def ncnn_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Peer:
-    """ncnn in float32, Winograd on as it is by default, converted by pnnx; batch 1 only.
+    """ncnn in float32, with its default Winograd, converted by pnnx; batch 1 only.
 
-    ncnn knows no batch: inputs and outputs are without their first dim.
+    ncnn has no batch dim: inputs and outputs lack their first dim.
     """
     program = model.program
     shapes = [type_.get_shape() for type_ in program.inputs.values()]
@@ -177,13 +177,13 @@ def ncnn_peer(model: PeerModel, threads: int, feeds: Mapping[str, Array]) -> Pee
 
 
 def _convert_for_ncnn(model: PeerModel, folder: Path) -> Path:
-    """Write the model as `PATH.param` and `PATH.bin`, weights in float32; give that path."""
+    """Write the model as `PATH.param` and `PATH.bin` with float32 weights; return PATH."""
     found = find_spec("pnnx")  # its own module would import torch
     if found is None or not found.submodule_search_locations:
         raise ImportError("pnnx")
     program_file = Path(found.submodule_search_locations[0]) / "pnnx"
     source = folder / "model.onnx"
-    shutil.copyfile(model.path, source)  # it writes beside what it reads
+    shutil.copyfile(model.path, source)  # pnnx writes beside its input
     command = [str(program_file), source.name, _input_shapes(model.program), "fp16=0"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode or not (folder / "model.ncnn.param").exists():
@@ -202,7 +202,7 @@ def _input_shapes(program: Program) -> str:
 
 
 def _refusing(name: str, call: Callable[..., Any], *args: Any) -> Any:
-    """Call into a runtime; its refusal of the model is the user's business, in one line."""
+    """Call into a runtime; report its refusal of the model in one line."""
     try:
         return call(*args)
     except ImportError:

@@ -33,7 +33,7 @@ LISTS = ("DIALECTS", "PASSES", "TARGETS", "KERNELS")
 
 @dataclass(frozen=True)
 class Plugin:
-    """What a plug-in file adds."""
+    """The definitions that a plug-in file adds."""
 
     path: str
     dialects: tuple[Dialect, ...]
@@ -45,8 +45,8 @@ class Plugin:
 def load_plugin(path: str) -> Plugin:
     """Execute the file at `path` as a module and collect its lists.
 
-    Raises: UserError for a missing file, an error while it runs (with its line), lists of something
-    else.
+    Raises: UserError for a missing file, an error while it runs (with its line), lists of a wrong
+    type.
     """
     module = _execute(path)
     if not any(hasattr(module, name) for name in LISTS):
@@ -70,7 +70,7 @@ def _kernels(module: ModuleType, path: str) -> tuple[LibraryKernel, ...]:
 
 @contextmanager
 def kernels_of(plugins: Sequence[Plugin]) -> Generator[None]:
-    """Know the library kernels of these plug-ins in the block."""
+    """Register the library kernels of these plug-ins in the block."""
     kernels = [kernel for plugin in plugins for kernel in plugin.kernels]
     if not kernels:
         yield
@@ -86,7 +86,7 @@ _IN_USE: ContextVar[tuple[Plugin, ...]] = ContextVar("plugins", default=())
 
 @contextmanager
 def using(paths: Sequence[str]) -> Generator[None]:
-    """Know what these files add to every context that is made in the block.
+    """Add these plug-ins' definitions to every context that is made in the block.
 
     Raises: UserError as `load_plugin`.
     """
@@ -100,7 +100,7 @@ def using(paths: Sequence[str]) -> Generator[None]:
 
 
 def extended(universe: Universe) -> Universe:
-    """Return `universe` with what the plug-ins in use add.
+    """Return `universe` with the definitions of the plug-ins in use.
 
     Raises: UserError where a name is taken.
     """
@@ -108,7 +108,7 @@ def extended(universe: Universe) -> Universe:
 
 
 def extend(universe: Universe, plugin: Plugin) -> Universe:
-    """Return `universe` with what `plugin` adds.
+    """Return `universe` with the definitions of `plugin`.
 
     Raises: UserError where a name is taken.
     """
@@ -132,7 +132,7 @@ def extend(universe: Universe, plugin: Plugin) -> Universe:
 
 
 def _execute(path: str) -> ModuleType:
-    """Run the file under a module name of its own (dataclasses look their module up by name)."""
+    """Execute the file under its own module name (dataclasses look their module up by name)."""
     file = Path(path)
     if not file.is_file():
         raise UserError("no such plug-in file", where=path)
@@ -172,7 +172,7 @@ def _items(module: ModuleType, name: str, path: str) -> Iterable[object]:
 
 
 def _classes(module: ModuleType, name: str, base: type[T], path: str) -> tuple[type[T], ...]:
-    """Return the subclasses of `base` listed under `name`, each with a name of its own."""
+    """Return the subclasses of `base` listed under `name`; each must have a name."""
     for item in _items(module, name, path):
         if not (isinstance(item, type) and issubclass(item, base)):
             raise UserError(f"{name} holds {item!r}, not a subclass of {base.__name__}", where=path)

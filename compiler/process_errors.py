@@ -1,4 +1,4 @@
-"""What the system refuses a command: no bug of ours, and said in one line."""
+"""Errors of the operating system, which are no bugs of ours, as one line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import suppress
 
 from ..dialects.errors import UserError, one_line
 
-# The disk is full, a limit is met, memory is at an end, a file is nested deeper than Python goes.
+# A full disk, a reached limit, no memory, a file nested deeper than Python recurses.
 OURS_NOT = (OSError, MemoryError, RecursionError)
 
 
 def not_ours(error: BaseException) -> str:
-    """What to tell a user of one of these; what standard output could not take is dropped."""
+    """The message for one of these; pending standard output is dropped."""
     if isinstance(error, OSError) and error.filename is None:
         drop_output()
     match error:
@@ -31,8 +31,8 @@ def not_ours(error: BaseException) -> str:
 
 
 def crash(error: BaseException) -> str:
-    """What to tell a user of any other exception: a bug of ours, or of a plug-in that is named."""
-    from .plugin import PLUGIN_MODULE  # xDSL, which the command line does not load
+    """The message for any other exception: a bug of ours, or of the plug-in it names."""
+    from .plugin import PLUGIN_MODULE  # loads xDSL, which the command line avoids
 
     notes = [f", {n}" for n in getattr(error, "__notes__", ()) if "\n" not in n]
     text = one_line(f"{type(error).__name__}: {error}{''.join(notes)}")
@@ -48,7 +48,7 @@ def crash(error: BaseException) -> str:
 
 
 def check_streams() -> None:
-    """Make sure that there are streams to write to.
+    """Make sure that the standard streams exist.
 
     Raises: UserError where standard output is closed.
     """
@@ -60,6 +60,6 @@ def check_streams() -> None:
 
 
 def drop_output() -> None:
-    """Throw away what standard output still holds and could not take."""
+    """Discard buffered standard output that could not be written."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,7 @@
 """Programs as text: `.mlir` files and the safetensors file beside them.
 
-The module attribute `isoform.weights` names the weights file, relative to the `.mlir`. Without the
-file a program still parses, verifies and optimises; what needs the data says so.
+The module attribute `isoform.weights` names the weights file, relative to the `.mlir`. Without that
+file a program still parses, verifies and optimises; operations that need the data report it.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ WEIGHTS = "isoform.weights"
 
 
 def parse(text: str, name: str = "<text>") -> Program:
-    """Parse and verify a program's IR text; its weights are not looked for.
+    """Parse and verify a program's IR text, without its weights.
 
     Raises:
-        UserError: with line and column, where the text is no valid program.
+        UserError: the text is no valid program; with line and column.
     """
     module, places = parse_source(make_context(), SourceText(name, text))
     verify_module(module, places.of)
@@ -40,7 +40,7 @@ def parse(text: str, name: str = "<text>") -> Program:
 
 
 def read_program(path: Path) -> Program:
-    """Read an `.mlir` file and open the weights beside it, if they are there.
+    """Read an `.mlir` file and open the weights beside it, if they exist.
 
     Raises:
         UserError: the file cannot be read or parsed, or names weights outside its folder.
@@ -54,7 +54,7 @@ def read_program(path: Path) -> Program:
 
 
 def weights_file(path: Path, program: Program) -> Path | None:
-    """The weights file that the program read from `path` names, if it is there.
+    """The weights file that the program read from `path` names, if it exists.
 
     Raises:
         UserError: it is outside the folder of `path`.
@@ -74,17 +74,17 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def used_weights(module: ModuleOp) -> list[str]:
-    """Names of the weights that a module refers to: defaults of inputs, then in order of use."""
+    """Names of the weights that a module uses: defaults of inputs, then in order of use."""
     defaults = Program(module).defaults.values()
     used = (op.key for op in module.walk() if isinstance(op, WeightOp))
     return list(dict.fromkeys([*defaults, *used]))
 
 
 def save_mlir(program: Program, path: Path) -> None:
-    """Write `path` and, where the program has weights at hand, NAME.safetensors beside it.
+    """Write `path` and, if the program has its weights, NAME.safetensors beside it.
 
     Raises:
-        UserError: a file cannot be written, or only some of the weights are at hand.
+        UserError: a file cannot be written, or some weights are missing.
     """
     names = used_weights(program.module)
     missing = [name for name in names if name not in program.weights]
@@ -101,7 +101,7 @@ def save_mlir(program: Program, path: Path) -> None:
 
 
 class NamePrinter(Printer):
-    """Prints the locations that say something, as `loc("layer1.conv")`."""
+    """Prints only known locations, as `loc("layer1.conv")`."""
 
     def print_op(self, op: Operation) -> None:
         """Print one op, with its location unless that is unknown."""
@@ -118,12 +118,12 @@ def module_text(module: ModuleOp) -> str:
 
 
 def without_weights(program: Program) -> bool:
-    """Whether the program names weights and not all of them are at hand."""
+    """Whether the program names weights that are not at hand."""
     return any(name not in program.weights for name in used_weights(program.module))
 
 
 def check_weights(program: Program) -> None:
-    """Compare each weight's array with the type that the program gives it.
+    """Compare each weight's array with its type in the program.
 
     Raises:
         UserError: one is missing, or has another shape or dtype.

@@ -1,4 +1,4 @@
-"""The one place where isoform's dialects, passes and targets are listed: one line registers one.
+"""The one registry of isoform's dialects, passes and targets: one line registers one.
 
 A reference `"passes.fold_constants:FoldConstants"` names a module of this package and what it
 exports. Nothing is imported before it is used, so a driver starts without egglog, onnx, llvmlite or
@@ -114,9 +114,9 @@ UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES), all_ta
 
 
 def multiverse() -> Universe:
-    """Join isoform's dialects and passes with those of xDSL and of every installed plug-in package.
+    """Join isoform's dialects and passes with those of xDSL and of all installed plug-in packages.
 
-    Those of the files that are in use (plugin.py) are among them.
+    Plug-in files in use (plugin.py) are included.
 
     Raises: UserError where an installed plug-in cannot be imported or takes a name twice.
     """
@@ -138,7 +138,7 @@ def multiverse() -> Universe:
 
 
 def _broken_plugin() -> str:
-    """Which package cannot be used, as far as loading each alone tells."""
+    """Which package fails, found by loading each alone."""
     for entry in entry_points(group="xdsl.universe"):
         try:
             entry.load()

@@ -1,6 +1,6 @@
 """The JSON schema of a report of `optimize`: the fields that `explain` reads.
 
-docs/commands.md explains all of them; the others may be absent.
+docs/commands.md explains all fields; the others may be absent.
 """
 
 from __future__ import annotations

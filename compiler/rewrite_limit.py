@@ -1,4 +1,4 @@
-"""Count pattern rewrites and stop a pass whose patterns never come to an end.
+"""Count pattern rewrites and stop a pass whose patterns never end.
 
 xDSL's `PatternRewriteWalker` applies patterns until nothing changes, with no bound, and passes
 build their walkers themselves. Every change goes through `PatternRewriter`, which then sets
@@ -25,7 +25,7 @@ Observer = Callable[[int, PatternRewriter], None]
 
 @dataclass
 class Budget:
-    """How many rewrites may be done, and how many were."""
+    """The limit of rewrites, and how many were done."""
 
     limit: int
     used: int = 0

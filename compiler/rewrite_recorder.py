@@ -1,4 +1,4 @@
-"""Name each pattern rewrite as it begins: the rule that makes it and the op where."""
+"""Record each pattern rewrite when it begins: the rule that makes it and the op it starts at."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..dialects.program import where
 
 @dataclass(frozen=True)
 class Rewrite:
-    """One rewrite: `rule` is empty where no pattern made it, but the pass itself."""
+    """One rewrite; `rule` is empty where the pass itself made it, without a pattern."""
 
     rule: str
     place: str
 
 
 class RewriteRecorder:
-    """An observer (rewrite_limit.py) that keeps what it is told.
+    """An observer (rewrite_limit.py) that records rewrites.
 
     Attributes:
-        all: the rewrites of the passes before, by `after`.
+        all: the rewrites of earlier passes, stored by `after`.
     """
 
     def __init__(self) -> None:
@@ -35,17 +35,17 @@ class RewriteRecorder:
         self._done.append(describe(rewriter))
 
     def take(self) -> list[Rewrite]:
-        """What was done since the last call."""
+        """The rewrites since the last call."""
         done, self._done = self._done, []
         return done
 
     def after(self, pass_name: str) -> None:
-        """Count what was done since the last call to a pass; a pass without rewrites is one."""
+        """Attribute the rewrites since the last call to a pass; one without any is one entry."""
         self.all += named(pass_name, self.take()) or [Rewrite(pass_name, "main")]
 
 
 def named(pass_name: str, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
-    """Rewrites with the name of their pass before that of the rule."""
+    """Rewrites with the pass's name before the rule's."""
     return [Rewrite(f"{pass_name}/{r.rule}" if r.rule else pass_name, r.place) for r in rewrites]
 
 
@@ -56,7 +56,7 @@ def describe(rewriter: PatternRewriter) -> Rewrite:
 
 
 def _rule(frame: FrameType | None) -> str:
-    """The pattern whose method is running: xDSL tells the rewriter where it is, not by whom."""
+    """The pattern whose method is running: xDSL passes the rewriter the place, not the pattern."""
     while frame is not None:
         pattern = frame.f_locals.get("self")
         if isinstance(pattern, RewritePattern):
@@ -66,7 +66,7 @@ def _rule(frame: FrameType | None) -> str:
 
 
 def _name(pattern: RewritePattern) -> str:
-    """The rule that a pattern applies, or its class."""
+    """The name of the rule that a pattern applies, or of its class."""
     for attribute in ("rule", "simplify"):
         found = getattr(pattern, attribute, None)
         text = getattr(found, "name", None) or getattr(found, "__name__", None) or found

@@ -1,4 +1,4 @@
-"""Run searches one after the other, and keep of each what is faster than what there was."""
+"""Run searches one after the other; keep from each what is faster than the best program so far."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ from .session import Session
 from .strategies import Strategy
 from .timing import Run, interleave, median
 
-# A candidate must win by this much: less is noise, and the program there is is the safer one. What
-# is modelled has no noise.
+# A candidate must win by this much when measured: a smaller gain is noise, and the current program
+# is the safer choice. Modelled times have no noise.
 MARGIN, MODELLED_MARGIN = 0.97, 0.999
-# Candidates measured to take at most this much longer than the fastest one are as fast.
+# Candidates at most this much slower than the fastest one count as equally fast.
 AS_FAST = 1.01
-# Where programs are measured, rewrites of the graph that are modelled to save less than this are
-# not: two whole programs are compiled and run for it.
+# Where programs are measured, graph rewrites with a smaller modelled gain are skipped: measuring
+# them would compile and run two whole programs.
 WORTH_MEASURING = 0.995
-# Programs of one search that are measured: each is compiled whole.
+# At most this many programs of one search are measured: each is compiled whole.
 MOST_MEASURED = 4
 # Seconds of interleaved runs for one comparison, at most.
 MOST_SECONDS = 2.0
 LEAST_ROUNDS, MOST_ROUNDS = 7, 200
-# Rounds of so many seconds are steadier, and few of them are enough.
+# A few rounds of this many seconds give steadier medians than many short ones.
 LONG, LONG_ROUNDS = 0.25, 3
-# Each program first runs for this part of its time alone. What then takes so many times as long as
-# the best so far will not win.
+# Each program first runs by itself for this part of its time. One that takes this many times as
+# long as the best so far cannot win.
 GLANCE, HOPELESS = 0.1, 1.25
-# Nobody wants a program that needs more than so many bytes and so many times as many as before.
+# A program that needs more than this memory, and this many times what it needed before, is refused.
 ROOM, MORE_ROOM = 1 << 30, 8
 # Part of the budget that searches may take; the rest is for comparing the result with the input.
 SEARCHING = 2 / 3

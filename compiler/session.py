@@ -17,16 +17,16 @@ from ..lowering.kernel_to_cpu.cores import physical_cores
 
 
 class Runner(Protocol):
-    """What executes a program: a target's session, or the reference.
+    """Executes a program: a target's session, or the reference.
 
-    One that reads arrays which are on a device has a method `as_array`: what to check in place of
-    the array that a caller gave, numpy's `asarray` otherwise.
+    A runner that reads arrays on a device has a method `as_array`. It converts a caller's array for
+    the checks; others use numpy's `asarray`.
     """
 
     def run(self, inputs: dict[str, Array], /) -> dict[str, Array]:
-        """Outputs by name from inputs by name, types and shapes already checked.
+        """Compute outputs by name from inputs by name, whose types and shapes were checked.
 
-        Threads may call it at the same time; it decides who waits.
+        Threads may call it at the same time; the runner serialises them if it must.
         """
         ...
 

@@ -5,10 +5,10 @@ folder of passes/, and add its line to `STRATEGIES` below, at its place in the o
 
     Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search"), GUARDED),
 
-That is all: `optimize` gives it the best program so far and its share of the budget, measures what
-it returns against that program where the target runs here, keeps what is faster, and reports. A
-search that wants to measure parts itself takes a fourth argument, a `Measure`, and is listed with
-`measuring` in place of `plain`.
+That is all. `optimize` calls it with the best program so far and its share of the budget, measures
+the result against that program where the target runs here, keeps the faster one, and reports. A
+search that measures parts itself takes a fourth argument, a `Measure`, and is listed with
+`measuring` instead of `plain`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PACKAGE = __name__.rpartition(".compiler")[0]
 EVERY = "optimize"
 
 Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
-"""Median seconds of programs that take the same inputs, run in turn for so many seconds."""
+"""Median seconds of programs with the same inputs, run in turn for a number of seconds."""
 
 Search: TypeAlias = Callable[[Program, Costs, Limits, Measure | None], SearchResult]
 
@@ -38,12 +38,12 @@ class Strategy:
     """One search.
 
     Attributes:
-        level: the lowest level of what it returns; a search of a lower level is left out where the
-            result must stay above it, and a graph search needs a graph-level program.
-        share: of the budget, in relation to the shares of those that run as well.
-        floats: what its rewrites do to floats at most, beyond those that it leaves out itself where
-            `Limits.floats` does not allow them.
-        by_default: whether it is part of `optimize`, or runs only where it is named.
+        level: the lowest level of its results. A search of a lower level is skipped where the
+            result must stay above it; a graph search needs a graph-level program.
+        share: of the budget, relative to the shares of the other searches.
+        floats: the most that its rewrites do to floats. It leaves out by itself what
+            `Limits.floats` does not allow.
+        by_default: whether it is part of `optimize`, or runs only when named.
     """
 
     name: str
@@ -81,9 +81,9 @@ def _load(reference: str) -> Any:
     return getattr(import_module(f"{PACKAGE}.{module}"), name)
 
 
-# In the order they run: those of the graph level first, for the others leave it.
+# In the order they run: those of the graph level first, since the others leave it.
 STRATEGIES: tuple[Strategy, ...] = (
-    # Named only: on no zoo model did it find a program that costs the cpu less than saturation's,
+    # By name only: on no zoo model did it find a program that costs the cpu less than saturation's,
     # and it takes longer where nothing gains (docs/commands.md has the table).
     Strategy(
         "substitute", "graph", 1.0, plain("passes.substitution.search:search"), ROUNDING, False
@@ -95,10 +95,10 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 
 def chosen(name: str, level: str) -> tuple[Strategy, ...]:
-    """The strategies that a name stands for, of those that keep a program at `level`.
+    """The strategies that a name selects, limited to those that keep a program at `level`.
 
     Raises:
-        UserError: there is none of that name.
+        UserError: the name is unknown.
     """
     known = tuple(s.name for s in STRATEGIES)
     if name != EVERY and name not in known:

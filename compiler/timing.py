@@ -1,6 +1,6 @@
-"""Time programs that take turns, and say on what machine.
+"""Time programs in turn, and describe the machine.
 
-The machine is shared and its clock moves: what counts are medians, and their ratios.
+The machine is shared and its clock speed varies: compare medians and their ratios.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def interleave(
     settle: float = 0.0,
     warm_up: int = WARM_UP,
 ) -> dict[str, list[float]]:
-    """Time each run in turn until `seconds` are spent, `least` rounds at least; in seconds.
+    """Time each run in turn until `seconds` are spent, at least `least` rounds; in seconds.
 
     Args:
-        settle: seconds of untimed runs before each timed one. The threads of the runtime that ran
-            before may spin for a while on a core that this one needs, and its data fill caches.
+        settle: seconds of untimed runs before each timed one. The previous runtime's threads
+            may still spin on a core that this one needs, and its data fill the caches.
         warm_up: untimed runs of each at the beginning.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
@@ -74,7 +74,7 @@ def quartiles(times: Sequence[float]) -> tuple[float, float]:
 
 
 def machine() -> dict[str, Any]:
-    """What a reader of timings must know of the machine; the load is that of the last minute."""
+    """What a reader of timings must know about the machine; the load is that of the last minute."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     return {
         "cpu": cpu_name(),
@@ -86,7 +86,7 @@ def machine() -> dict[str, Any]:
 
 
 def cpu_name() -> str:
-    """The processor's marketing name where the system tells it."""
+    """The processor's marketing name, where the system has it."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -107,7 +107,7 @@ def package_version(name: str) -> str:
 def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
     """Greatest difference of any output, relative to the other runtime's greatest magnitude.
 
-    Infinite where shapes differ, or where one has a NaN or an infinity that the other has not.
+    Infinite where shapes differ, or where only one has a NaN or infinity at some place.
     """
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):

@@ -1,6 +1,6 @@
 """Run a graph-level program in torch, op by op or compiled, as a yardstick for `bench`.
 
-One line an op, in `OPS`; torch is imported by the caller only.
+`OPS` has one line for each op. Only the caller imports torch.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def compiled_module(
 def _module_call(
     torch: Torch, module: Any, program: Program, feeds: Mapping[str, Array]
 ) -> Callable[[Any], list[Any]]:
-    """What calls the module (or its compiled form): transformers' take and return names."""
+    """A function that calls the module (or its compiled form): transformers' use names."""
     tensors = {name: torch.from_numpy(feeds[name].copy()) for name in program.input_names}
     if not hasattr(module, "config"):
         return lambda function: [function(*tensors.values())]
@@ -174,12 +174,12 @@ def _results(op: Operation, found: Any) -> dict[SSAValue, Any]:
 
 
 def _call(name: str) -> Step:
-    """An op that is the torch function of the same or this name."""
+    """An op that is the torch function of the same or the given name."""
     return lambda torch, op, args: getattr(torch, name)(*args)
 
 
 def _even(torch: Torch, op: GraphOp, x: Any, fill: float) -> tuple[Any, list[int]]:
-    """x padded by the amount that begin and end pads differ, and the pads that are left."""
+    """Pad x by the difference of begin and end pads; return the remaining even pads."""
     pads = op.ints("pads")
     half = len(pads) // 2
     common = [min(pads[k], pads[k + half]) for k in range(half)]

@@ -1,9 +1,9 @@
-"""Export a torch module to ONNX, or say which line of it no program can hold; torch is imported
-here only.
+"""Export a torch module to ONNX, or name the line of it that cannot be exported.
 
-torch's ONNX exporter runs the module once and writes down what it did: a branch by data keeps the
-side that the example took, a tensor made a Python number keeps its value, both without a word. So
-`torch.export` looks first, which raises where Python asks for a tensor's value.
+torch's ONNX exporter runs the module once and records what it did. A branch on data keeps the
+side that the example took, and a tensor made a Python number keeps its value, both silently. So
+`torch.export` runs first: it raises where Python asks for a tensor's value. Only this file imports
+torch.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ import onnx
 
 from ..dialects.errors import UserError, one_line, warn
 
-# What an exported graph holds where the module asked for a tensor's value, by the op's name.
+# Ops in an exported graph that show where the module asked for a tensor's value.
 _CHECKS = ("_assert_async", "_assert_scalar")
-# Relative difference of two runs that counts as another result.
+# Two runs that differ by more than this, relatively, count as different.
 _CLOSE = 1e-3
 
 
@@ -65,9 +65,9 @@ def export_module(module: Any, args: Any, path: Path) -> None:
 
 @contextmanager
 def _quietly(torch: Any) -> Generator[None]:
-    """Keep what torch prints and logs to itself, and encoders off their fused path.
+    """Silence torch's prints and logs, and keep encoders off their fused path.
 
-    The exporter without onnxscript is deprecated, but needs nothing that torch lacks.
+    The exporter without onnxscript is deprecated, but needs only torch.
     """
     level, fast = logging.root.manager.disable, torch.backends.mha.get_fastpath_enabled()
     logging.disable(logging.CRITICAL)
@@ -83,7 +83,7 @@ def _quietly(torch: Any) -> Generator[None]:
 
 
 class _Export:
-    """One export: names of inputs and outputs, and what is checked before."""
+    """One export: names of inputs and outputs, and the checks before it."""
 
     def __init__(self, torch: Any, module: Any, inputs: tuple[Any, ...], name: str) -> None:
         self.torch, self.module, self.name = torch, module, name
@@ -130,7 +130,7 @@ class _Export:
     # --- checks ---
 
     def exported(self) -> Any:
-        """The module as torch.export sees it. Raises UserError at a line that it cannot follow."""
+        """The module as torch.export sees it. Raises UserError at a line it cannot follow."""
         torch = self.torch
         try:
             return torch.export.export(self.module, self.given, strict=False)
@@ -147,7 +147,7 @@ class _Export:
             ) from error
 
     def check(self, program: Any) -> None:
-        """Raise UserError where a value becomes a Python number, or decides a shape or an error."""
+        """Raise UserError where a value becomes a Python number or decides a shape or an error."""
         torch = self.torch
         symbols = (torch.SymInt, torch.SymFloat, torch.SymBool)
         for node in program.graph.nodes:
@@ -168,7 +168,7 @@ class _Export:
                 raise UserError("shapes would depend on data", where=place)
 
     def twice_the_same(self, names: Sequence[str]) -> Any:
-        """The module's results. Raises UserError where two runs differ or change what they get."""
+        """The module's results. Raises UserError where two runs differ or change their inputs."""
         copies = [self.tree.tree_map(self._copied, self.given) for _ in range(2)]
         runs = [self.module(*copy) for copy in copies]
         for name, before, (_, after) in zip(
@@ -212,7 +212,7 @@ class _Export:
 
 
 def _distinct(names: Sequence[str], taken: Sequence[str] = ()) -> list[str]:
-    """The names, each with so many `_` that it is new."""
+    """The names, each made unique by trailing underscores."""
     found: list[str] = []
     for name in names:
         while name in found or name in taken:
@@ -228,7 +228,7 @@ def _joined(path: Sequence[Any]) -> str:
 
 
 def _complete(path: Path, names: Sequence[str], tensors: Sequence[Any]) -> None:
-    """Put the inputs that nothing reads, which the exporter leaves out, back in their places."""
+    """Put unread inputs, which the exporter leaves out, back in their places."""
     model = onnx.load(path)
     known: Mapping[str, onnx.ValueInfoProto] = {info.name: info for info in model.graph.input}
     infos = [
@@ -247,13 +247,13 @@ def _complete(path: Path, names: Sequence[str], tensors: Sequence[Any]) -> None:
 
 
 def _users_line(error: BaseException, torch: Any) -> str | None:
-    """`file:line` of the innermost frame that is neither torch's nor ours."""
+    """`file:line` of the innermost frame outside torch and isoform."""
     frames = traceback.extract_tb(error.__traceback__)
     return _last(((f.filename, f.lineno) for f in frames), torch)
 
 
 def _line(stack: str | None, torch: Any) -> str | None:
-    """`file:line` of the innermost line of a node's stack, which holds those of `forward` only."""
+    """`file:line` of the innermost line of a node's stack, which only holds lines of `forward`."""
     found = re.findall(r'File "([^"]+)", line (\d+)', stack or "")
     return _last(found, torch)
 

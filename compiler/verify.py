@@ -1,7 +1,7 @@
 """Verify a module: that definitions dominate uses, then every operation's own rules.
 
-xDSL's `verify()` accepts a use before its definition and does not say which operation is at fault;
-this does both. The walk is iterative over the operations of a block, so its cost is linear and long
+xDSL's `verify()` accepts a use before its definition and does not name the operation at fault;
+this does both. The walk is iterative over the operations of a block: its cost is linear, and long
 chains are no problem.
 """
 
@@ -14,24 +14,24 @@ from xdsl.utils.exceptions import VerifyException
 
 from ..dialects.errors import UserError, one_line
 
-# Operations whose regions are graphs, and operations that may name what comes later: order says
-# nothing there, by definition of their dialects (an e-class holds terms that use the class itself).
+# Operations whose regions are graphs, and operations that may name later ones: order has no
+# meaning there, by definition of their dialects (an e-class holds terms that use the class itself).
 GRAPH_REGIONS = frozenset({"equivalence.graph", "hw.module"})
 UNORDERED_USERS = frozenset({"equivalence.class", "equivalence.const_class"})
 
-# Operations whose rules look at their own types and attributes only, and at being last in a block.
-# There are many of them and few kinds: one stands for all that are like it.
+# Operations whose rules only look at their own types and attributes, and at being last in a block.
+# There are many operations and few kinds: one of each kind is checked.
 ALIKE = ("arith.", "math.", "graph.", "algebra.yield", "kernel.yield")
 
 PlaceOf = Callable[[Operation], str | None]
 
 
 def no_place(_: Operation) -> None:
-    """Know no operation's place."""
+    """Know the place of no operation."""
 
 
 class VerifiedOps:
-    """Remembers which operations verified, and as what, so that only changed ones are checked anew.
+    """Remembers which operations verified, so that only changed ones are checked again.
 
     Give one to each verification of the same module: between two passes most of it is unchanged.
     """
@@ -43,7 +43,7 @@ class VerifiedOps:
         self._alike: set[tuple[object, ...]] = set()
 
     def is_new(self, op: Operation) -> bool:
-        """Say whether an operation must be checked; ask for inner operations first."""
+        """Whether an operation must be checked; inner operations are asked first."""
         state = self._now[op] = _state(op)
         inside = (child for region in op.regions for block in region.blocks for child in block.ops)
         if self._states.get(op) == state and self._checked.isdisjoint(inside):
@@ -52,7 +52,7 @@ class VerifiedOps:
         return not (op.name.startswith(ALIKE) and self._is_like_another(op))
 
     def _is_like_another(self, op: Operation) -> bool:
-        """Say whether an operation of the same kind, types and attributes verified before."""
+        """Whether an operation of the same kind, types and attributes verified before."""
         if op.regions or op.successors:
             return False
         operands = tuple(value.type for value in op.operands)
@@ -65,13 +65,13 @@ class VerifiedOps:
         return False
 
     def finish(self) -> None:
-        """All that was asked for verified; forget the rest."""
+        """Keep what was asked for as verified; forget the rest."""
         self._states, self._now = self._now, {}
         self._checked.clear()
 
 
 def _state(op: Operation) -> tuple[object, ...]:
-    """All that the rules of an operation may look at, inner operations by identity."""
+    """Everything that the rules of an operation may look at; inner operations by identity."""
     return (
         op.parent,
         op.next_op is None,
@@ -92,7 +92,7 @@ def _state(op: Operation) -> tuple[object, ...]:
 def verify_module(
     module: ModuleOp, place_of: PlaceOf = no_place, verified: VerifiedOps | None = None
 ) -> None:
-    """Check the whole module, or what is new in it since `verified` was last given.
+    """Check the whole module, or the operations not in `verified`.
 
     Raises: UserError naming the first operation at fault and, if `place_of` knows it, its place.
     """
@@ -105,7 +105,7 @@ def verify_module(
 
 
 def _verify_op(op: Operation, place_of: PlaceOf) -> None:
-    """Check one operation's own rules and its blocks, not what is nested deeper."""
+    """Check one operation's own rules and its blocks, but not nested operations."""
     try:
         for region in op.regions:
             for block in region.blocks:
@@ -125,7 +125,7 @@ def _verify_block(op: Operation, region: Region, block: Block) -> None:
 
 
 def verify_dominance(root: Operation, place_of: PlaceOf = no_place) -> None:
-    """Check that each operand is defined before its use on every path that leads there.
+    """Check that each operand is defined before its use on every path to the use.
 
     Raises: UserError naming the first use that is not.
     """
@@ -153,7 +153,7 @@ def _fault(
     order: dict[Operation, int],
     dominators: dict[Region, dict[Block, Block]],
 ) -> str | None:
-    """Say what is wrong with the use of `value` by `user`, or None."""
+    """Describe the fault of the use of `value` by `user`, or return None."""
     definition = value.owner if isinstance(value, OpResult) else None
     block = definition.parent if isinstance(definition, Operation) else value.owner
     if not isinstance(block, Block) or block.parent is None:
@@ -238,7 +238,7 @@ def _common(a: Block, b: Block, idom: dict[Block, Block], number: dict[Block, in
 
 
 def _postorder(entry: Block) -> list[Block]:
-    """List the blocks reachable from `entry`, each after all it leads to but back edges."""
+    """List the blocks reachable from `entry` in reverse postorder."""
     seen, finished = {entry}, list[Block]()
     stack = [(entry, iter(_successors(entry)))]
     while stack:

@@ -66,7 +66,7 @@ def _certificate(arguments: Namespace, path: str) -> int:
 
 
 def in_words(verdict: Verdict) -> str:
-    """The kind, the claim, and a line for each output."""
+    """The kind of the verdict, its claim, and a line for each output."""
     lines = [f"{verdict.kind}: {verdict.text()}"]
     lines += [_output(output) for output in verdict.outputs]
     if verdict.is_equal:
@@ -78,7 +78,7 @@ def in_words(verdict: Verdict) -> str:
 
 
 def bound_text(bound: float) -> str:
-    """A probability; 0 is what no random draw decides."""
+    """A probability; 0 means that no random draw was needed."""
     return "0 (no random draw was needed)" if bound == 0 else f"{bound:.1e}"
 
 

@@ -1,7 +1,7 @@
-"""`optimize -o OUT.onnx`: the written file beside its source in onnxruntime, before it is written.
+"""`optimize -o OUT.onnx`: time the file and its source in onnxruntime, before it is written.
 
-What is faster here may be slower there: another runtime fuses other groups and has other kernels.
-So the report compares the two files where that runtime is installed.
+A program that is faster here may be slower there: another runtime fuses other groups and has other
+kernels. So the report compares the two files where that runtime is installed.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .peer_model import PeerModel, peer_model
 from .peers import Peer, onnxruntime_peer
 from .timing import difference, interleave, median
 
-# The least number of rounds, and seconds at most for the rounds beyond.
+# The least number of rounds, and the most seconds for more.
 ROUNDS, SECONDS = 5, 2.0
-# Medians of one file in turn with itself differ by less.
+# Medians of one file in turn with itself differ by less than this.
 NOISE = 1.03
 
 
@@ -33,7 +33,7 @@ def compare_in_onnxruntime(
 
     Args:
         source, name: the program that was optimised, and what it was loaded from.
-        written: what is to be written.
+        written: the program about to be written.
         command: how a user repeats it.
 
     Returns:
@@ -41,7 +41,7 @@ def compare_in_onnxruntime(
         `command`; or a `note` where there is nothing to compare with.
 
     Raises:
-        UserError: onnxruntime runs the source, and not what would be written.
+        UserError: onnxruntime runs the source but not the result.
     """
     feeds = draw_inputs(source, seed)
     with peer_model(source, name) as model, TemporaryDirectory(prefix="isoform-") as folder:
