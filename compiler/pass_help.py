@@ -26,7 +26,7 @@ def list_passes(passes: Passes, own: Iterable[str]) -> str:
 
 
 def help_pass(name: str, passes: Passes) -> str:
-    """Describe one pass: its docstring, then its options with types and defaults.
+    """Describe one pass: its docstring, its options with types and defaults, its `more_help()`.
 
     Raises: UserError for an unknown pass.
     """
@@ -40,6 +40,8 @@ def help_pass(name: str, passes: Passes) -> str:
     width = max(map(len, shown))
     lines.append("Options:")
     lines += [f"  {s:<{width}}  {_default(f)}" for s, f in zip(shown, options, strict=True)]
+    more = getattr(cls, "more_help", None)
+    lines += ["", more()] if more is not None else []
     return "\n".join(lines) + "\n"
 
 

@@ -51,9 +51,6 @@ DIALECTS: tuple[tuple[str, DialectFactory], ...] = (
     ("nest", _dialect("dialects.nest:NEST")),
 )
 
-_BY_HAND = "passes.derivation.hand_passes"
-_SEVERAL = "passes.derivation.hand_passes_several"
-
 PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("fold-batch-norm", _pass("passes.fold_batch_norm:FoldBatchNorm")),
     ("fold-constants", _pass("passes.fold_constants:FoldConstants")),
@@ -70,25 +67,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-derive", _pass("passes.derivation.derive:AlgebraDerive")),
     ("algebra-mutate", _pass("passes.partial.mutate:AlgebraMutate")),
     ("algebra-name-scopes", _pass("passes.derivation.name_scopes:AlgebraNameScopes")),
-    ("algebra-normalise", _pass(f"{_SEVERAL}:AlgebraNormalise")),
-    ("algebra-sum-split", _pass(f"{_BY_HAND}:AlgebraSumSplit")),
-    ("algebra-reindex", _pass(f"{_BY_HAND}:AlgebraReindex")),
-    ("algebra-split-sum", _pass(f"{_BY_HAND}:AlgebraSplitSum")),
-    ("algebra-shear-sum", _pass(f"{_BY_HAND}:AlgebraShearSum")),
-    ("algebra-split-traversal", _pass(f"{_BY_HAND}:AlgebraSplitTraversal")),
-    ("algebra-tighten", _pass(f"{_BY_HAND}:AlgebraTighten")),
-    ("algebra-tighten-sums", _pass(f"{_BY_HAND}:AlgebraTightenSums")),
-    ("algebra-drop-dead", _pass(f"{_BY_HAND}:AlgebraDropDead")),
-    ("algebra-delta-intro", _pass(f"{_BY_HAND}:AlgebraDeltaIntro")),
-    ("algebra-delta-elim", _pass(f"{_BY_HAND}:AlgebraDeltaElim")),
-    ("algebra-restrict", _pass(f"{_BY_HAND}:AlgebraRestrict")),
-    ("algebra-merge-copies", _pass(f"{_SEVERAL}:AlgebraMergeCopies")),
-    ("algebra-traversal-merge", _pass(f"{_SEVERAL}:AlgebraTraversalMerge")),
-    ("algebra-merge-shared-operand", _pass(f"{_SEVERAL}:AlgebraMergeSharedOperand")),
-    ("algebra-merge-batch", _pass(f"{_SEVERAL}:AlgebraMergeBatch")),
-    ("algebra-expression-split", _pass(f"{_SEVERAL}:AlgebraExpressionSplit")),
-    ("algebra-expression-fuse", _pass(f"{_SEVERAL}:AlgebraExpressionFuse")),
-    ("algebra-match", _pass(f"{_SEVERAL}:AlgebraMatch")),
+    ("algebra-apply-rule", _pass("passes.derivation.apply_rule:AlgebraApplyRule")),
     ("algebra-to-kernel", _pass("lowering.algebra_to_kernel:AlgebraToKernel")),
     ("fuse-kernels", _pass("passes.fuse_kernels:FuseKernels")),
     ("fast-math", _pass("passes.fast_math:FastMath")),

@@ -5,7 +5,7 @@
 // CHECK: %y.0{{.*}} = algebra.scope
 // CHECK: sum (
 // CHECK: isoform.rules = ["normalise", "sum-split"
-// CHECK: %y = algebra.scope {{.*}} isoform.derivation = "algebra-normalise{at=
+// CHECK: %y = algebra.scope {{.*}} isoform.derivation = "algebra-apply-rule{rule=normalise at=
 // CHECK-NEXT: func.return %y
 func.func @main(%x: tensor<16x48x2x2xf32>, %k: tensor<48x256x4x4xf32>) -> tensor<16x256x4x4xf32> {
   %one = algebra.ones : tensor<1x1xf32>

@@ -14,7 +14,7 @@ func.func @main(%x: tensor<1x64x14x14xf32>) -> tensor<1x64x14x14xf32> {
 
 // What a mutant is made of may be derived from, here by hand: its view stays as it is.
 
-// RUN: isoform-opt %s -p 'algebra-mutate{at="y" mutant="input 1, move d2 mod 2 into d0 major, move d3 mod 2 into d0 major | input 0 | conv stride 1 dilation 1 groups 1 same"},algebra-sum-split{at="y.1" sums="k2"}' | filecheck %s --check-prefix=BOTH
+// RUN: isoform-opt %s -p 'algebra-mutate{at="y" mutant="input 1, move d2 mod 2 into d0 major, move d3 mod 2 into d0 major | input 0 | conv stride 1 dilation 1 groups 1 same"},algebra-apply-rule{rule=sum-split at="y.1" sums="k2"}' | filecheck %s --check-prefix=BOTH
 // BOTH:      %y.0 = algebra.scope (i0: 4, i1: 64, i2: 7, i3: 7) %x[
 // BOTH:      %y.1.0 = algebra.scope (i0: 4, i1: 64, i2: 7, i3: 7, i4: 3, i5: 3) sum (k0: 64) %k[i1, k0, i4, i5] * %y.0[
 // BOTH:      %y.1 = algebra.scope (i0: 4, i1: 64, i2: 7, i3: 7) sum ({{.*}}: 3, {{.*}}: 3) %y.1.0[

@@ -1,8 +1,8 @@
-"""Apply one derivation step to the program itself: the op is replaced and its readers rewritten."""
+"""Apply derivation steps to the program itself: ops are replaced and their readers rewritten."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -15,17 +15,9 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.index import Index, iterators, normalise
 from ...dialects.program import add_provenance
 from ...dialects.types import element_of, tensor, tensor_type
-from .body import SumOfProducts, guards_of
-from .lift import (
-    Lift,
-    body_of_op,
-    family,
-    fresh_name,
-    names_in,
-    scope_names,
-    scope_ops,
-    write,
-)
+from .body import guards_of
+from .lift import fresh_name, names_in, scope_names, write
+from .side_by_side import Merger
 from .step import DerivationStep
 
 
@@ -41,43 +33,6 @@ def find_scope(module: ModuleOp, name: str) -> ScopeOp:
     known = ", ".join(f"%{n}" for n in ops)
     hint = did_you_mean(name, ops) or f"scopes of @main: {known or 'none'}"
     raise UserError(f"no scope is named %{name}", hint=hint)
-
-
-Make = Callable[[ScopeOp, SumOfProducts], "DerivationStep | None"]
-
-
-def apply_rule(
-    module: ModuleOp,
-    at: str,
-    make: Make,
-    condition: str,
-    inside: Callable[[ScopeOp], bool] | None = None,
-) -> None:
-    """Apply a rule to the scope named `at`, or to the only one that it applies to.
-
-    Args:
-        inside: the scopes whose expressions the rule looks at, beside the one it changes; by
-            default those that were derived with it.
-
-    Raises:
-        UserError: it does not apply, or to several scopes and none is named.
-    """
-    ops = [find_scope(module, at)] if at else scope_ops(module)
-    found: list[tuple[ScopeOp, DerivationStep, Lift]] = []
-    for op in ops:
-        lift = Lift(module, family(op) if inside is None else inside)
-        body = body_of_op(op, lift)
-        step = make(op, body) if body is not None else None
-        if step is not None:
-            found.append((op, step, lift))
-    if not found:
-        raise UserError("the rule does not apply", where=f"%{at}" if at else None, hint=condition)
-    if len(found) > 1:
-        known = scope_names(module)
-        names = ", ".join(f"%{known[op]}" for op, _, _ in found)
-        raise UserError("the rule applies to several scopes", found=names, hint="choose: at=NAME")
-    op, step, lift = found[0]
-    replace_op(module, op, step, lift.values)
 
 
 def replace_op(
@@ -118,6 +73,37 @@ def replace_op(
     value.name_hint = name if value.name_hint is None else value.name_hint
     Rewriter.erase_op(op)
     return made
+
+
+def merge_ops(
+    module: ModuleOp,
+    one: ScopeOp,
+    other: ScopeOp,
+    made: Merger,
+    values: dict[Source, SSAValue],
+) -> list[ScopeOp]:
+    """Replace two scopes by what they are read from. Returns the new scopes.
+
+    Raises:
+        UserError: one of them depends on the other.
+    """
+    block = list(one.parent_block().ops)  # pyright: ignore[reportOptionalMemberAccess]
+    first, last = sorted((block.index(one), block.index(other)))
+    early, late = block[first], block[last]
+    wanted = {v.owner for v in late.operands}
+    for op in reversed(block[first + 1 : last]):
+        if op in wanted:
+            wanted |= {v.owner for v in op.operands}
+    if early in wanted:
+        where = f"%{late.results[0].name_hint}"
+        raise UserError("one of the two scopes depends on the other", where=where)
+    for op in block[first + 1 : last]:
+        if op in wanted:
+            op.detach()
+            Rewriter.insert_op(op, InsertPoint.before(early))
+    place = early if early is not one else None
+    found = replace_op(module, one, made.first, values, place)
+    return found + replace_op(module, other, made.second, values)
 
 
 def _inherit(new: ScopeOp, old: ScopeOp, rule: str) -> None:

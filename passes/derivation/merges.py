@@ -32,6 +32,23 @@ def traversal_merge(body: SumOfProducts, number: int) -> DerivationStep | None:
     return DerivationStep("traversal-merge", new, (("read", number),))
 
 
+def merge_into_reader(body: SumOfProducts) -> DerivationStep | None:
+    """Compute a scope where it is read, instead of on its own; `read` names it.
+
+    Before:
+
+        %t = algebra.scope (h: 8, r: 3) sum (c: 4) %x[c, h + r] * %k[c, r] : tensor<8x3xf32>
+        %y = algebra.scope (h: 8) sum (r: 3) %t[h, r] : tensor<8xf32>
+
+    After `at="y" read="t"`:
+
+        %t = algebra.scope (h: 8, r: 3) sum (c: 4) %x[c, h + r] * %k[c, r] : tensor<8x3xf32>
+        %y = algebra.scope (i0: 8) sum (k0: 3, k1: 4) %k[k1, k0] * %x[k1, i0 + k0] : tensor<8xf32>
+    """
+    found = [k for k, r in enumerate(body.reads) if isinstance(r.source, Scope)]
+    return traversal_merge(body, found[0]) if found else None
+
+
 def every_traversal_merge(
     body: SumOfProducts, options: ProposalOptions
 ) -> Iterator[DerivationStep]:
@@ -55,6 +72,22 @@ def merge_copies(old: Scope) -> DerivationStep | None:
     return None if new is old else DerivationStep("merge-copies", new)
 
 
+def copies_read_through(new: Scope) -> DerivationStep:
+    """Read the sources of pure copies instead of the copies, in one scope; it becomes canonical.
+
+    Before:
+
+        %t = algebra.scope (i: 8, j: 4) %x[j, i] : tensor<8x4xf32>
+        %y = algebra.scope (i: 8) sum (j: 4) %t[i, j] * %k[j] : tensor<8xf32>
+
+    After:
+
+        %t = algebra.scope (i: 8, j: 4) %x[j, i] : tensor<8x4xf32>
+        %y = algebra.scope (i0: 8) sum (k0: 4) %k[k0] * %x[k0, i0] : tensor<8xf32>
+    """
+    return DerivationStep("merge-copies", new)
+
+
 def _copied(source: Source) -> Read | None:
     """The one read of a scope that only moves data."""
     body = body_of(source)
@@ -71,6 +104,16 @@ def expression_fuse(old: Scope) -> DerivationStep | None:
     """Compute as one what is a sum of two pieces of one scope: the inverse of expression-split.
 
     The whole is the first piece with its extent widened; it must split into just these two.
+
+    Before:
+
+        %a = algebra.scope (h: 5) sum (c: 4) %x[c, h] * %k[c] : tensor<5xf32>
+        %b = algebra.scope (h: 3) sum (c: 4) %x[c, h + 5] * %k[c] : tensor<3xf32>
+        %y = algebra.scope (h: 8) %a[h] + %b[h - 5] : tensor<8xf32>
+
+    After (%a and %b are left to dce):
+
+        %y = algebra.scope (i0: 8) sum (k0: 4) %k[k0] * %x[k0, i0] : tensor<8xf32>
     """
     terms = [_plain_term(t) for t in old.expr.terms]
     if len(terms) != 2:

@@ -11,8 +11,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
 from ...lowering.algebra_to_kernel.table import Match, matches
 from .body import body_of
-from .by_hand import replace_op
-from .hand_passes_several import merge_ops
+from .by_hand import merge_ops, replace_op
 from .instantiate import instantiate
 from .lift import Lift, body_of_op, scope_names, scope_ops
 from .search import MERGE_COPIES, RuleApplication
@@ -25,7 +24,7 @@ class Lost(Exception):
 
 
 class Replay:
-    """Does what a search found to the program, as the hand passes would, and writes it down.
+    """Does what a search found to the program, as `algebra-apply-rule` would, and writes it down.
 
     Args:
         ops: the scopes that the search began with; they must have names of their own.

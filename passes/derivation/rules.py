@@ -6,26 +6,69 @@ functions check before they give a step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from ...dialects.algebra import ScopeOp
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING
-from .merges import every_traversal_merge
-from .step import DerivationRule, nothing
+from .lift import family
+from .merges import copies_read_through, every_traversal_merge, expression_fuse, merge_into_reader
+from .side_by_side import merge_batch, merge_shared
+from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, at_once, nothing
 from .sums import (
+    delta_elim,
+    delta_intro,
     every_delta_elim,
     every_delta_intro,
     every_shear_sum,
     every_split_sum,
     every_sum_split,
+    shear_sum,
+    split_sum,
+    sum_split,
 )
 from .traversals import (
-    every_drop_dead,
+    drop_dead,
     every_expression_split,
     every_reindex,
     every_split_traversal,
-    every_tighten,
-    every_tighten_sums,
+    expression_split,
+    readers_within,
+    reindex,
+    restrict,
+    split_traversal,
+    tighten,
+    tighten_sums,
 )
 
 EINNET = "EinNet (OSDI 2023), Table 1"
+
+SUMS = RuleOption("sums", "sums", "summation iterators")
+SUM = RuleOption("sum", "sum", "a summation iterator")
+TRAVERSAL = RuleOption("traversal", "traversal", "a traversal iterator")
+ALONG = RuleOption("along", "traversal", "a traversal that moves along an index with it")
+PHI = RuleOption("phi", "indices", "the new coordinates, as expressions in the traversals")
+BY = RuleOption("by", "number", "how many places the inner digit has")
+GUARD = RuleOption("guard", "number", "the guard's number among the scope's guards", 0)
+LOW = RuleOption("low", "number", "the first place that is kept")
+HIGH = RuleOption("high", "number", "the place after the last that is kept")
+POSITION = RuleOption("position", "number", "where the second piece begins")
+READ = RuleOption("read", "scope", "the scope that is read")
+FIRST = RuleOption("first", "scope", "one of the two scopes")
+SECOND = RuleOption("second", "scope", "the other")
+
+
+def _its_inputs(op: ScopeOp) -> Callable[[ScopeOp], bool]:
+    return lambda other: other.result in op.inputs
+
+
+def _copies(op: ScopeOp) -> Callable[[ScopeOp], bool] | None:
+    """Whether a scope is a pure copy that this one reads: if any is derived with it, only those."""
+    read = [v.owner for v in op.inputs if isinstance(v.owner, ScopeOp)]
+    copies = [c for c in read if c.is_pointwise and len(c.inputs) == 1]
+    own = family(op)
+    chosen = [c for c in copies if own(c)] or copies
+    return (lambda other: other in chosen or own(other)) if chosen else None
+
 
 RULES: tuple[DerivationRule, ...] = (
     DerivationRule(
@@ -34,6 +77,7 @@ RULES: tuple[DerivationRule, ...] = (
         "the inner sums are some of the sums, not all: products distribute over sums",
         EINNET,
         DISTRIBUTED,
+        OnBody(sum_split, (SUMS,)),
         limit=1,
     ),
     DerivationRule(
@@ -42,6 +86,7 @@ RULES: tuple[DerivationRule, ...] = (
         "each index's traversal part is an integer combination of the new coordinates",
         f"{EINNET}: variable substitution, boundary relaxing",
         GUARDED,
+        OnBody(reindex, (PHI,)),
     ),
     DerivationRule(
         "split-sum",
@@ -49,6 +94,7 @@ RULES: tuple[DerivationRule, ...] = (
         "the digit is less than the extent; places past the extent get a guard",
         f"{EINNET}: variable substitution",
         GUARDED,
+        OnBody(split_sum, (SUMS, BY)),
         limit=2,
     ),
     DerivationRule(
@@ -57,6 +103,7 @@ RULES: tuple[DerivationRule, ...] = (
         "the digit is less than the extent",
         f"{EINNET}: variable substitution",
         GUARDED,
+        OnBody(split_traversal, (TRAVERSAL, BY)),
         limit=2,
     ),
     DerivationRule(
@@ -65,6 +112,7 @@ RULES: tuple[DerivationRule, ...] = (
         "for each place of the traversal it is a bijection of the sum's; a guard keeps its range",
         f"{EINNET}: variable substitution",
         GUARDED,
+        OnBody(shear_sum, (SUM, ALONG)),
         limit=1,
     ),
     DerivationRule(
@@ -73,6 +121,7 @@ RULES: tuple[DerivationRule, ...] = (
         "a guard says that the division is whole",
         "EinNet, section 4",
         GUARDED,
+        OnBody(delta_intro, (GUARD,), canonical=True),
         limit=1,
     ),
     DerivationRule(
@@ -81,32 +130,36 @@ RULES: tuple[DerivationRule, ...] = (
         "the guard e == 0 has coefficient 1 or -1 at the sum; the solution gets a guard",
         "EinNet, section 4",
         DROPPED,
+        OnBody(delta_elim, (GUARD, SUM)),
     ),
 )
 
 EAGER: tuple[DerivationRule, ...] = (
     DerivationRule(
         "tighten-sums",
-        every_tighten_sums,
+        at_once(tighten_sums),
         "at the places left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
         DROPPED,
+        OnBody(tighten_sums),
         eager=True,
     ),
     DerivationRule(
         "tighten",
-        every_tighten,
+        at_once(tighten),
         "at the places left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
         DROPPED,
+        OnBody(tighten),
         eager=True,
     ),
     DerivationRule(
         "drop-dead",
-        every_drop_dead,
+        at_once(drop_dead),
         "no index uses the traversals left out",
         f"{EINNET}: variable substitution",
         BITS,
+        OnBody(drop_dead),
         eager=True,
     ),
 )
@@ -121,6 +174,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "stacked one, whose iterator indexes one dim of their own operands alone",
         f"{EINNET}: expression merging; TASO's concat",
         GUARDED,
+        OnPair(merge_shared, (FIRST, SECOND)),
     ),
     DerivationRule(
         "merge-batch",
@@ -128,6 +182,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "a bijection of their iterators makes the indices the same, and all extents agree",
         "EinNet, section 5: expressions with different inputs batched; PET's batched products",
         ROUNDING,
+        OnPair(merge_batch, (FIRST, SECOND)),
     ),
     DerivationRule(
         "merge-copies",
@@ -135,6 +190,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "what is read is one read of something else; guards keep the read inside it",
         f"{EINNET}: traversal merging",
         GUARDED,
+        OnScope(copies_read_through, _copies),
         eager=True,
     ),
     DerivationRule(
@@ -143,6 +199,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "what is read is one sum of products; guards keep the read inside it",
         f"{EINNET}: traversal merging",
         DISTRIBUTED,
+        OnBody(merge_into_reader, (READ,)),
     ),
     DerivationRule(
         "expression-split",
@@ -150,6 +207,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "the position lies inside the traversal: each piece is 0 outside its own places",
         f"{EINNET}: expression splitting",
         BITS,
+        OnBody(expression_split, (TRAVERSAL, POSITION)),
     ),
     DerivationRule(
         "expression-fuse",
@@ -157,6 +215,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "the two pieces are what expression-split makes of the whole",
         f"{EINNET}: expression fusion",
         BITS,
+        OnScope(expression_fuse, _its_inputs),
     ),
     DerivationRule(
         "restrict",
@@ -164,6 +223,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "no reader reads the places left out",
         "EinNet, section 4: boundary tightening",
         BITS,
+        OnBody(restrict, (TRAVERSAL, LOW, HIGH), allows=readers_within),
     ),
 )
 

@@ -41,6 +41,16 @@ def merge_shared(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
 
     They are stacked along one dim of theirs, whose iterator the shared operand does not have; all
     other extents agree.
+
+    Before:
+
+        %y = algebra.scope (m: 8, n: 3) sum (k: 4) %a[m, k] * %b[k, n] : tensor<8x3xf32>
+        %z = algebra.scope (m: 8, n: 2) sum (k: 4) %a[m, k] * %c[k, n] : tensor<8x2xf32>
+
+    After, users of %z reading %y at [m, n + 3]:
+
+        %y.0 = algebra.scope (i0: 4, i1: 5) %b[i0, i1] + %c[i0, i1 - 3] : tensor<4x5xf32>
+        %y = algebra.scope (i0: 8, i1: 5) sum (k0: 4) %a[i0, k0] * %y.0[k0, i1] : tensor<8x5xf32>
     """
     for one, two in _forms(first, second):
         if (made := _merge_shared(one, two)) is not None:
@@ -65,6 +75,16 @@ def merge_batch(first: SumOfProducts, second: SumOfProducts) -> Merger | None:
     """Compute two products of equal extents as a batch of two.
 
     Operands that are the same stay as they are, others are stacked along a new dim.
+
+    Before:
+
+        %y = algebra.scope (m: 8, n: 3) sum (k: 4) %a[m, k] * %b[k, n] : tensor<8x3xf32>
+        %z = algebra.scope (m: 8, n: 3) sum (k: 4) %c[m, k] * %d[k, n] : tensor<8x3xf32>
+
+    After, users of %z reading %y at [1, m, n] and those of %y at [0, m, n]; %y.0 and %y.1 hold both
+    left and both right operands:
+
+        %y = algebra.scope (i0: 2, i1: 8, i2: 3) sum (k0: 4) %y.0[i0, i1, k0] * %y.1[i0, k0, i2]
     """
     if first.scope() is second.scope():
         return None

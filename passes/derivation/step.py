@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
+from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.floats import Floats
 from .body import Images, SumOfProducts
 
-# Options of the pass that does the step by hand; iterators by their names in generated text.
+# Options of `algebra-apply-rule` that do the step; iterators by their names in generated text.
 Parameters: TypeAlias = "tuple[tuple[str, int | str | tuple[str, ...]], ...]"
 
 
@@ -57,6 +58,74 @@ def nothing(body: SumOfProducts, options: ProposalOptions) -> Iterable[Derivatio
     return ()
 
 
+def at_once(make: Callable[[SumOfProducts], DerivationStep | None]) -> Propose:
+    """Propose the one step that a function gives, if it gives one."""
+
+    def propose(body: SumOfProducts, options: ProposalOptions) -> Iterable[DerivationStep]:
+        step = make(body)
+        return () if step is None else (step,)
+
+    return propose
+
+
+# --- by hand ------------------------------------------------------------------------------------
+
+OptionKind: TypeAlias = Literal["sums", "sum", "traversal", "indices", "number", "scope", "kernel"]
+
+
+@dataclass(frozen=True)
+class RuleOption:
+    """An option of `algebra-apply-rule`.
+
+    Attributes:
+        what: what it says, for people.
+        default: None where it must be given.
+    """
+
+    name: str
+    kind: OptionKind
+    what: str
+    default: int | None = None
+
+
+@dataclass(frozen=True)
+class OnBody:
+    """A rule for one sum of products: `make(body, *values of options)`, None where it does not
+    apply.
+
+    Attributes:
+        options: a "scope" among them is one that is looked into, and no value.
+        canonical: the body is that of the canonical form, so guards have the numbers of that.
+        allows: what its readers must be like, asked of the op and the values.
+    """
+
+    make: Callable[..., DerivationStep | None]
+    options: tuple[RuleOption, ...] = ()
+    canonical: bool = False
+    allows: Callable[..., bool] = lambda *_: True
+
+
+@dataclass(frozen=True)
+class OnScope:
+    """A rule for one whole scope, whatever its expression is.
+
+    Attributes:
+        inside: which other scopes are looked into, for the one it changes; None where the rule
+            does not apply.
+    """
+
+    make: Callable[[Scope], DerivationStep | None]
+    inside: Callable[[ScopeOp], Callable[[ScopeOp], bool] | None]
+
+
+@dataclass(frozen=True)
+class OnPair:
+    """A rule that computes two sums of products as one."""
+
+    make: Callable[[SumOfProducts, SumOfProducts], Any]
+    options: tuple[RuleOption, ...]
+
+
 @dataclass(frozen=True)
 class DerivationRule:
     """A derivation rule as data.
@@ -69,6 +138,7 @@ class DerivationRule:
         floats: what it does to floats, of the products and of what is not read for being 0.
         eager: applied at once wherever it applies: it never makes anything worse.
         limit: most applications on one path, None for no limit.
+        by_hand: how `algebra-apply-rule` applies it; None for the first step that it proposes.
     """
 
     name: str
@@ -76,8 +146,9 @@ class DerivationRule:
     condition: str
     source: str
     floats: Floats
+    by_hand: OnBody | OnScope | OnPair | None = None
     eager: bool = False
-    limit: int | None = field(default=None)
+    limit: int | None = None
 
 
 def named(numbers: Iterable[int], letter: str) -> tuple[str, ...]:
@@ -87,8 +158,8 @@ def named(numbers: Iterable[int], letter: str) -> tuple[str, ...]:
 
 def pass_text(rule: str, parameters: Parameters) -> str:
     """A step as an element of an `isoform-opt` pipeline."""
-    options = " ".join(f"{name}={_option(value)}" for name, value in parameters)
-    return f"algebra-{rule}{{{options}}}" if options else f"algebra-{rule}"
+    options = [f"rule={rule}", *(f"{name}={_option(value)}" for name, value in parameters)]
+    return f"algebra-apply-rule{{{' '.join(options)}}}"
 
 
 def _option(value: int | str | tuple[str, ...]) -> str:

@@ -17,8 +17,14 @@ def sum_split(body: SumOfProducts, inner: Sequence[int]) -> DerivationStep | Non
     Distributivity: factors that use no inner sum move out of it. The new scope's traversals are the
     iterators that its factors use. None unless the inner sums are a proper, non-empty subset.
 
-    Args:
-        inner: numbers of the sums, from 0.
+    Before:
+
+        %y = algebra.scope (h: 8) sum (c: 4, r: 3) %x[c, h + r - 1] * %k[c, r] : tensor<8xf32>
+
+    After `sums="c"`:
+
+        %y.0 = algebra.scope (i0: 8, i1: 3) sum (k0: 4) %x[k0, i0 + i1 - 1] * %k[k0, i1]
+        %y = algebra.scope (i0: 8) sum (k0: 3) %y.0[i0, k0] : tensor<8xf32>
     """
     first, count = body.rank, len(body.extents)
     chosen = sorted(first + k for k in set(inner))
@@ -63,6 +69,14 @@ def split_sum(body: SumOfProducts, numbers: Sequence[int], by: int) -> Derivatio
 
     Where `by` does not divide an extent, the places past it get a guard, which the canonical form
     drops again where a read is out of bounds there.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (r: 4) %x[h + r] * %k[r] : tensor<8xf32>
+
+    After `sums="r" by=2`:
+
+        %y = algebra.scope (i0: 8) sum (k0: 2, k1: 2) %x[i0 + 2 * k0 + k1] * %k[2 * k0 + k1]
     """
     chosen = sorted(set(numbers))
     if not chosen or not all(1 < by < body.sums[k] for k in chosen):
@@ -116,6 +130,14 @@ def shear_sum(body: SumOfProducts, number: int, along: int) -> DerivationStep | 
 
     For each i it is a bijection of the places of k. The canonical form drops the guard where a read
     is out of bounds beyond.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (r: 4) %x[h + r] * %k[r] : tensor<8xf32>
+
+    After `sum="r" along="h"` (beyond %k's edges a read is 0):
+
+        %y = algebra.scope (i0: 8) sum (k0: 11) %x[k0] * %k[k0 - i0] : tensor<8xf32>
     """
     place, n = body.rank + number, body.sums[number]
     images = iterators(len(body.extents))
@@ -143,7 +165,18 @@ def delta_intro(body: SumOfProducts, number: int) -> DerivationStep | None:
     With a guard [e mod d == 0], f(e floordiv d) = sum over i of [e == d * i] f(i), i over the range
     of the quotient: exactly one i meets the guard. Sums that the new guard solves then vanish.
     None unless guard `number` has that form.
+
+    Before, a read of ones being a guard:
+
+        %y = algebra.scope (h: 8) sum (r: 4)
+               %x[(h + r) floordiv 2] * %k[r] * %one[(h + r) mod 2] : tensor<8xf32>
+
+    After:
+
+        %y = algebra.scope (i0: 8) sum (k0: 6) %x[k0] * %k[2 * k0 - i0] : tensor<8xf32>
     """
+    if number >= len(body.guards):
+        return None
     guard = body.guards[number]
     atom = _divided(guard)
     if atom is None:
@@ -186,7 +219,17 @@ def delta_elim(body: SumOfProducts, guard: int, number: int) -> DerivationStep |
 
     The solution must be a place of the sum: a guard says so, which the canonical form drops where a
     read is out of bounds beyond. None unless the guard can be solved so.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (r: 4, i: 8) %x[i] * %k[r] * %one[h - i - r] : tensor<8xf32>
+
+    After `sum="i"`:
+
+        %y = algebra.scope (i0: 8) sum (k0: 4) %k[k0] * %x[i0 - k0] : tensor<8xf32>
     """
+    if guard >= len(body.guards):
+        return None
     delta, place = body.guards[guard], body.rank + number
     sign = delta.index.coefficient(place)
     rest = delta.index - Index.iterator(place) * sign

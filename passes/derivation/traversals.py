@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_scope import add, factor
 from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
@@ -28,6 +29,14 @@ def reindex(body: SumOfProducts, phi: Sequence[Index]) -> DerivationStep | None:
     L_x f(tau(x)) = L_x { L_y f(sigma(y)) }[phi(x)] whenever sigma(phi(x)) = tau(x) and phi(x) lies
     in the box of y: y runs over the hull of phi, and sigma is found by solving each index's
     traversal part as an integer combination of phi. Neither injectivity nor surjectivity is needed.
+
+    Before:
+
+        %t = algebra.scope (h: 8, r: 3) sum (c: 4) %x[c, h + r - 1] * %k[c, r] : tensor<8x3xf32>
+
+    After `at="t" phi="h + r","r"`:
+
+        %t = algebra.scope (i0: 10, i1: 3) sum (k0: 4) %x[k0, i0 - 1] * %k[k0, i1]
     """
     phi = [normalise(e, body.shape) for e in phi]
     ranges = [range_of(e, body.shape) for e in phi]
@@ -162,7 +171,18 @@ def _bases(rows: Sequence[Index]) -> list[tuple[Index, ...]]:
 
 
 def split_traversal(body: SumOfProducts, number: int, by: int) -> DerivationStep | None:
-    """Write a traversal as two digits, i = by * high + low: always sound."""
+    """Write a traversal as two digits, i = by * high + low: always sound.
+
+    Before:
+
+        %t = algebra.scope (h: 8) sum (r: 3) %x[h + 2 * r] * %k[r] : tensor<8xf32>
+        %y = algebra.scope (h: 8) exp(%t[h]) : tensor<8xf32>
+
+    After `at="t" traversal="h" by=2`:
+
+        %t = algebra.scope (i0: 4, i1: 2) sum (k0: 3) %x[2 * i0 + i1 + 2 * k0] * %k[k0]
+        %y = algebra.scope (h: 8) exp(%t[h floordiv 2, h - 2 * (h floordiv 2)]) : tensor<8xf32>
+    """
     n = body.shape[number]
     if not 1 < by < n:
         return None
@@ -211,7 +231,18 @@ def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:
 
 
 def tighten(body: SumOfProducts) -> DerivationStep | None:
-    """Leave out the places at both ends where a read or guard is provably out of bounds."""
+    """Leave out the places at both ends where a read or guard is provably out of bounds.
+
+    Before:
+
+        %t = algebra.scope (h: 10) sum (c: 4) %x[c, h - 1] * %k[c] : tensor<10xf32>
+        %y = algebra.scope (h: 8) %t[h] : tensor<8xf32>
+
+    After, with 8 places in each row of %x:
+
+        %t = algebra.scope (i0: 8) sum (k0: 4) %x[k0, i0] * %k[k0] : tensor<8xf32>
+        %y = algebra.scope (h: 8) %t[h - 1] : tensor<8xf32>
+    """
     box = [_alive(body, k) for k in range(body.rank)]
     if any(low > high for low, high in box):
         return None
@@ -223,7 +254,16 @@ def tighten(body: SumOfProducts) -> DerivationStep | None:
 
 
 def tighten_sums(body: SumOfProducts) -> DerivationStep | None:
-    """Leave out the places of sums at which a read or guard is provably out of bounds."""
+    """Leave out the places of sums at which a read or guard is provably out of bounds.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (r: 5) %x[h + r] * %k[r - 1] : tensor<8xf32>
+
+    After, with three places in %k:
+
+        %y = algebra.scope (i0: 8) sum (k0: 3) %k[k0] * %x[i0 + k0 + 1] : tensor<8xf32>
+    """
     box = [(0, n - 1) for n in body.shape]
     box += [_alive(body, k) for k in range(body.rank, len(body.extents))]
     if any(low > high for low, high in box):
@@ -231,12 +271,6 @@ def tighten_sums(body: SumOfProducts) -> DerivationStep | None:
     if all(high - low + 1 == n for (low, high), n in zip(box, body.extents, strict=True)):
         return None
     return DerivationStep("tighten-sums", _restricted(body, box).scope())
-
-
-def every_tighten_sums(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
-    """The tightest ranges, if one is smaller."""
-    if (step := tighten_sums(body)) is not None:
-        yield step
 
 
 def _alive(body: SumOfProducts, k: int) -> tuple[int, int]:
@@ -276,14 +310,19 @@ def _restricted(body: SumOfProducts, box: Sequence[tuple[int, int]]) -> SumOfPro
     return SumOfProducts(shape, sums, body.coefficient, factors, body.element)
 
 
-def every_tighten(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
-    """The tightest box, if it is smaller."""
-    if (step := tighten(body)) is not None:
-        yield step
-
-
 def restrict(body: SumOfProducts, number: int, low: int, high: int) -> DerivationStep | None:
-    """Compute only places low .. high - 1 of a traversal. Sound where readers stay inside them."""
+    """Compute only places low .. high - 1 of a traversal. Sound where readers stay inside them.
+
+    Before:
+
+        %t = algebra.scope (h: 10) sum (c: 4) %x[c, h] * %k[c] : tensor<10xf32>
+        %y = algebra.scope (h: 6) %t[h + 2] : tensor<6xf32>
+
+    After `at="t" traversal="h" low=2 high=8`:
+
+        %t = algebra.scope (i0: 6) sum (k0: 4) %k[k0] * %x[k0, i0 + 2] : tensor<6xf32>
+        %y = algebra.scope (h: 6) %t[h] : tensor<6xf32>
+    """
     n = body.shape[number]
     if not 0 <= low < high <= n or high - low == n:
         return None
@@ -297,8 +336,34 @@ def restrict(body: SumOfProducts, number: int, low: int, high: int) -> Derivatio
     )
 
 
+def readers_within(op: ScopeOp, dim: int, low: int, high: int) -> bool:
+    """Whether all users are scopes that read nothing else of a dim than low .. high - 1."""
+    for use in op.result.uses:
+        user = use.operation
+        if not isinstance(user, ScopeOp):
+            return False
+        for read in user.reads():
+            if read.source is op.result:
+                first, last = range_of(read.index[dim], user.extents)
+                first, last = max(first, 0), min(last, op.traversal[dim] - 1)
+                if first <= last and (first < low or last >= high):
+                    return False
+    return True
+
+
 def drop_dead(body: SumOfProducts) -> DerivationStep | None:
-    """Leave out traversals that no factor uses: the value is the same all along them."""
+    """Leave out traversals that no factor uses: the value is the same all along them.
+
+    Before:
+
+        %t = algebra.scope (h: 8, r: 3) sum (c: 4) %x[c, h] * %k[c] : tensor<8x3xf32>
+        %y = algebra.scope (h: 8) sum (r: 3) %t[h, r] : tensor<8xf32>
+
+    After:
+
+        %t = algebra.scope (i0: 8) sum (k0: 4) %x[k0, i0] * %k[k0] : tensor<8xf32>
+        %y = algebra.scope (h: 8) sum (r: 3) %t[h] : tensor<8xf32>
+    """
     used = frozenset[int]().union(*(used_by(f) for f in body.factors))
     kept = [k for k in range(body.rank) if k in used]
     if len(kept) == body.rank:
@@ -310,14 +375,19 @@ def drop_dead(body: SumOfProducts) -> DerivationStep | None:
     return DerivationStep("drop-dead", new, (), tuple(Index.iterator(k) for k in kept))
 
 
-def every_drop_dead(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
-    """All dead traversals at once."""
-    if (step := drop_dead(body)) is not None:
-        yield step
-
-
 def expression_split(body: SumOfProducts, number: int, at: int) -> DerivationStep | None:
-    """Compute a scope in two pieces along a traversal, each 0 outside its own places."""
+    """Compute a scope in two pieces along a traversal, each 0 outside its own places.
+
+    Before:
+
+        %y = algebra.scope (h: 8) sum (c: 4) %x[c, h] * %k[c] : tensor<8xf32>
+
+    After `traversal="h" position=5`:
+
+        %y.0 = algebra.scope (i0: 5) sum (k0: 4) %k[k0] * %x[k0, i0] : tensor<5xf32>
+        %y.1 = algebra.scope (i0: 3) sum (k0: 4) %k[k0] * %x[k0, i0 + 5] : tensor<3xf32>
+        %y = algebra.scope (i0: 8) %y.0[i0] + %y.1[i0 - 5] : tensor<8xf32>
+    """
     n = body.shape[number]
     lower, upper = restrict(body, number, 0, at), restrict(body, number, at, n)
     if lower is None or upper is None:

@@ -73,7 +73,7 @@ class AlgebraMutate(ModulePass):
         %y = algebra.scope (i0: 1, i1: 256, i2: 14, i3: 14)
                %y.1[i2 mod 2 + 2 * (i3 mod 2), i1, i2 floordiv 2, i3 floordiv 2]
 
-    With `rounds=2`, `%y.1` may then be derived from (`algebra-sum-split`):
+    With `rounds=2`, `%y.1` may then be derived from (rule sum-split):
 
         %y.1.0 = algebra.scope (i0: 4, i1: 256, i2: 7, i3: 7, i4: 3, i5: 3) sum (k0: 512)
                    %k[i1, k0, i4, i5] * %y.0[i0, k0, i2 + i4 - 1, i3 + i5 - 1]

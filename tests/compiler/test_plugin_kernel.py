@@ -37,7 +37,7 @@ def test_a_library_kernel_is_one_entry_of_a_plug_in() -> None:
 def test_searches_know_it_by_its_groups() -> None:
     with using([PLUGIN]):
         program = parse(TEXT)
-        run_passes(program, 'algebra-match{at="y" kernel="outer"}')
+        run_passes(program, 'algebra-apply-rule{rule=match at="y" kernel="outer"}')
         assert [op.name for op in program.main.body.block.ops].count("algebra.scope") == 2
 
 

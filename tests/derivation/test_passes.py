@@ -76,7 +76,7 @@ def without_notes(module: ModuleOp) -> str:
 def test_the_trace_shows_the_expression_after_each_step() -> None:
     _, _, found = derived()
     text = found[0].trace()
-    for words in ("algebra-sum-split{at=", "algebra-tighten{", "algebra-match{", "sum (k"):
+    for words in ("{rule=sum-split at=", "{rule=tighten at=", "{rule=match at=", "sum (k"):
         assert words in text
 
 
@@ -101,7 +101,7 @@ def test_the_trace_is_written_to_a_file(tmp_path: Path) -> None:
     path = tmp_path / "trace.txt"
     module = lowered(TRANSPOSED)
     run_pipeline(module, f'algebra-derive{{states=400 gain=0.5 trace="{path}"}}', make_context())
-    assert "algebra-reindex" in path.read_text()
+    assert "rule=reindex" in path.read_text()
 
 
 CASES = {c.name: c for c in all_cases() if len(c.roots) == 1 and c.depth}
@@ -165,4 +165,4 @@ def check_replay(module: ModuleOp, state: DerivationState) -> None:
 def test_an_unknown_scope_is_named_in_the_error() -> None:
     module = lowered(TRANSPOSED)
     with pytest.raises(UserError, match="no scope is named %yy"):
-        run_pipeline(module, 'algebra-tighten{at="yy"}', make_context())
+        run_pipeline(module, 'algebra-apply-rule{rule=tighten at="yy"}', make_context())

@@ -4,15 +4,27 @@ import subprocess
 import sys
 from importlib import util
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_op_table_is_up_to_date() -> None:
-    spec = util.spec_from_file_location("op_table", ROOT / "scripts" / "op_table.py")
+def script(name: str) -> Any:
+    spec = util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
     assert spec is not None and spec.loader is not None
-    op_table = util.module_from_spec(spec)
-    spec.loader.exec_module(op_table)
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_derivation_rules_is_up_to_date() -> None:
+    table = script("rule_table")
+    hint = "run: python scripts/rule_table.py --write"
+    assert table.rule_page() == table.DOCUMENT.read_text(), hint
+
+
+def test_the_op_table_is_up_to_date() -> None:
+    op_table = script("op_table")
     document = op_table.DOCUMENT.read_text()
     assert op_table.insert(document) == document, "run: python scripts/op_table.py --write"
 

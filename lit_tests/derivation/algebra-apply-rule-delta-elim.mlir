@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-delta-elim{sum=i}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=delta-elim sum=i}' | filecheck %s
 
 // The guard says i = h - r.
 

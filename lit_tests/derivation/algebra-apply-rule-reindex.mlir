@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-reindex{at=t phi="h + r","r"}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=reindex at=t phi="h + r","r"}' | filecheck %s
 
 // The scope depends on h and r through h + r and r alone; its reader reads there.
 

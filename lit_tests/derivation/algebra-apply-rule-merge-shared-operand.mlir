@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-merge-shared-operand{first=y second=z}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=merge-shared-operand first=y second=z}' | filecheck %s
 
 // One product of %a with %b and %c side by side; both results are read from it.
 

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-sum-split{sums="c"}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=sum-split sums="c"}' | filecheck %s
 
 // Factors that use the inner sum move to a scope of their own, which the others read.
 

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-split-sum{sums=r,s by=2}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=split-sum sums=r,s by=2}' | filecheck %s
 
 // Both dims of a window in one step; each term keeps the digits of its own dim.
 

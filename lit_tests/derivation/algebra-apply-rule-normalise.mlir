@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-normalise{at=y}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=normalise at=y}' | filecheck %s
 
 // A guard that pins a sum is substituted, iterators get their canonical names and order.
 

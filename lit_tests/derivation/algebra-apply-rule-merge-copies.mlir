@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-merge-copies{at=y}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=merge-copies at=y}' | filecheck %s
 
 // The transposition is read through.
 

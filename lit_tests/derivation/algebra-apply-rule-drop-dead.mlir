@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-drop-dead{at=t}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=drop-dead at=t}' | filecheck %s
 
 // The value does not depend on r.
 

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-tighten{at=t}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=tighten at=t}' | filecheck %s
 
 // The first and the last place read nothing but zeros.
 

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-split-sum{sums=r by=2}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=split-sum sums=r by=2}' | filecheck %s
 
 // Three taps become two pairs; the read of %k is 0 past the last one.
 

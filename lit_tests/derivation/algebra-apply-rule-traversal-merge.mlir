@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-traversal-merge{at=y read=t}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=traversal-merge at=y read=t}' | filecheck %s
 
 // The inner sum is computed where it is read; %t is left to dce.
 

@@ -1,6 +1,6 @@
-// RUN: isoform-opt %s -p 'algebra-expression-fuse{at=y},dce' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=expression-fuse at=y},dce' | filecheck %s
 
-// The pieces are what algebra-expression-split makes of one scope.
+// The pieces are what the rule expression-split makes of one scope.
 
 // CHECK: %y = algebra.scope (i0: 8) sum (k0: 4) %x[k0, i0] * %k[k0] {{.*}}: tensor<8xf32>
 func.func @main(%x: tensor<4x8xf32>, %k: tensor<4xf32>) -> tensor<8xf32> {

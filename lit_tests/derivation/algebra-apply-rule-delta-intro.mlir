@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-delta-intro' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=delta-intro}' | filecheck %s
 
 // A gather over taps becomes a sum over the places that meet a tap.
 

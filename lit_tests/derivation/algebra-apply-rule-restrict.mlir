@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-restrict{at=t traversal=h low=2 high=8}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=restrict at=t traversal=h low=2 high=8}' | filecheck %s
 
 // Only places 2 to 7 are read.
 

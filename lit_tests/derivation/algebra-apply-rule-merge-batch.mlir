@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-merge-batch{first=y second=z}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=merge-batch first=y second=z}' | filecheck %s
 
 // Two products of different operands are a batch of two; both results are read from it.
 

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-shear-sum{sum=r along=h}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=shear-sum sum=r along=h}' | filecheck %s
 
 // Three taps that move with eight places are ten places; past its edges %k is 0.
 

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-expression-split{traversal=h position=5}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=expression-split traversal=h position=5}' | filecheck %s
 
 // Two pieces, each 0 outside its own places.
 

@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-match{at=y kernel=gemm}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=match at=y kernel=gemm}' | filecheck %s
 
 // im2col: the data is laid out, the product is a gemm, its result is put in order.
 

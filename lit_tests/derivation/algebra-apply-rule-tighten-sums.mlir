@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-tighten-sums' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=tighten-sums}' | filecheck %s
 
 // Two taps of five lie outside of %k.
 

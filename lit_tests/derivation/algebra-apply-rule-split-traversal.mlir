@@ -1,4 +1,4 @@
-// RUN: isoform-opt %s -p 'algebra-split-traversal{at=t traversal=h by=2}' | filecheck %s
+// RUN: isoform-opt %s -p 'algebra-apply-rule{rule=split-traversal at=t traversal=h by=2}' | filecheck %s
 
 // Seven places become four pairs; the reader that leaves the shape gets a guard.
 
