@@ -4,14 +4,14 @@ A scope computes one tensor,
 
     out[x] = reduce over s of body(T_1[tau_1(x, s)], T_2[tau_2(x, s)], ...)
 
-with traversal iterators x and summation iterators s, each over [0, extent), and reads at
-quasi-affine indices. A read has a fixed value outside its tensor's shape (0 unless `else v` says
-otherwise): that convention is padding, and a read of `algebra.ones` is a guard. Example:
+with traversal iterators x and summation iterators s, each over [0, extent). Reads are at
+quasi-affine indices. A read has a fixed value outside its tensor's shape: 0, or v with `else v`.
+That convention is padding, and a read of `algebra.ones` is a guard. Example:
 
     %y = algebra.scope (n: 1, f: 64, h: 56, w: 56) sum (c: 64, r: 3, s: 3)
            %x[n, c, h + r - 1, w + s - 1] * %k[f, c, r, s] : tensor<1x64x56x56xf32>
 
-What no scope expresses (gather by data, sort, opaque ops) is an `algebra.extern`.
+What no scope can express (gather by data, sort, opaque ops) is an `algebra.extern`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class ScopeOp(IRDLOperation):
         """Build from a scalar expression whose reads' sources are SSA values.
 
         Args:
-            result_type: shape gives the traversal extents, iterators 0 .. rank-1.
+            result_type: its shape gives the traversal extents, iterators 0 .. rank-1.
             expr: body; iterators rank .. rank+len(sums)-1 are the summations.
         """
         reads = reads_of(expr)
@@ -162,7 +162,7 @@ class ScopeOp(IRDLOperation):
 
     @property
     def is_sum(self) -> bool:
-        """Whether a sum over iterators is taken: a contraction, in any order of its additions."""
+        """Whether the scope sums over iterators: a contraction, with its additions in any order."""
         return bool(self.summation) and self.reduction.data == "sum"
 
     def verify_(self) -> None:
@@ -238,7 +238,7 @@ def _verify_read(op: ScopeOp, k: int, value: SSAValue, arg: Attribute, map_: Aff
 
 @irdl_op_definition
 class OnesOp(IRDLOperation):
-    """The constant tensor of ones; a read of it is the Iverson bracket of "inside the shape"."""
+    """The constant tensor of ones; a read of it is 1 inside its shape and 0 outside (a guard)."""
 
     name = "algebra.ones"
     result = result_def(TensorType)
@@ -251,7 +251,7 @@ class OnesOp(IRDLOperation):
 
 @irdl_op_definition
 class ExternOp(IRDLOperation):
-    """An operation no scope expresses, uninterpreted here: its meaning is the named op's own.
+    """An operation that no scope expresses; its meaning is that of the named op.
 
     `callee` is the full name of a registered op (`graph.gather`), `config` its properties.
     """

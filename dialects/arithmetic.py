@@ -1,19 +1,19 @@
 """Evaluate scalar expressions: exactly, or as a processor computes them.
 
-Numbers are kept as float64, int64 and booleans; an arithmetic says where they are rounded.
+Numbers are kept as float64, int64 and booleans; the arithmetic decides where they are rounded.
 
 - *Exact*: floats of 32 and 64 bits are real numbers, as far as float64 goes.
-- *Real*: half floats are as well, until a cast rounds them. It is what proofs are about: there,
-  sums of half floats have no order.
-- *As computed*: every scalar operation is rounded to its own type, one by one, as a processor does
-  it. A float64 operation rounded to float32 is the float32 operation (Figueroa, "When is double
-  rounding innocuous?", 1995). Sums and products over iterators are rounded once: their order is
-  free. It is how constants are computed.
+- *Real*: half floats are real numbers too, until a cast rounds them. Proofs use this arithmetic:
+  in it, sums of half floats have no order.
+- *As computed*: every scalar operation is rounded to its own type, as a processor does it. A
+  float64 operation rounded to float32 is the float32 operation (Figueroa, "When is double rounding
+  innocuous?", 1995). Sums and products over iterators are rounded once, since their order is free.
+  Constants are computed this way.
 
-In all of them, integers wrap at their own width; a cast to a narrower float rounds and overflows to
-infinity; a cast to an integer truncates and saturates, NaN gives 0. Half floats (f16, bf16) are
-computed with as float32 and rounded when a tensor of them is made (not in real arithmetic), or by a
-cast.
+In all of them, integers wrap at their own width. A cast to a narrower float rounds and overflows to
+infinity. A cast to an integer truncates and saturates; NaN gives 0. Half floats (f16, bf16) are
+computed as float32. They are rounded when a tensor of them is made (not in real arithmetic), or by
+a cast.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from .types import Array, is_bool, is_float, is_half, reference_dtype, to_numpy
 
 
 class Arithmetic:
-    """What numbers are, and what is rounded on the way.
+    """A number system, and the places where it rounds.
 
     The three here are floats, integers and booleans. Subclasses are other number systems: they
-    change what a literal, a function, a sum or a product is. Their arrays may have dims of their
-    own before those of the tensor, the same in all operands.
+    redefine literals, functions, sums and products. Their arrays may have leading dims before
+    those of the tensor, the same in all operands.
 
     Attributes:
-        contracts: whether a sum of products is computed as one; if not, product by product.
+        contracts: whether a sum of products is computed by one contraction, or product by product.
     """
 
     EXACT: ClassVar[Arithmetic]
@@ -46,13 +46,13 @@ class Arithmetic:
     contracts: ClassVar[bool] = True
 
     def scalar(self, value: Array, element: Attribute) -> Array:
-        """The result of a scalar operation, before a tensor is made of it."""
+        """The result of a scalar operation, before it is stored in a tensor."""
         if self is not Arithmetic.COMPUTED and is_float(element):
             return value
         return held(value, f32 if is_half(element) else element)
 
     def tensor(self, value: Array, element: Attribute) -> Array:
-        """What a tensor of an element type holds of a value."""
+        """The value that a tensor of an element type holds after storing this one."""
         rounds = self is Arithmetic.COMPUTED or (self is not Arithmetic.REAL and is_half(element))
         if is_float(element) and not rounds:
             return value.astype(np.float64, copy=False)
@@ -63,17 +63,17 @@ class Arithmetic:
         if source == target:
             return value
         if self is not Arithmetic.COMPUTED and target == f32 and source != f64:
-            return value.astype(np.float64, copy=False)  # no narrower float than it was
+            return value.astype(np.float64, copy=False)  # no narrower than before
         return held(value, target)
 
     def literal(self, value: float | int | bool, element: Attribute | None) -> Array:
-        """A literal where an element type is wanted; None where its neighbours are literals too."""
+        """A literal as the wanted element type; None where its neighbours are literals too."""
         if element is None:
             return np.asarray(value)
         return self.scalar(np.asarray(value).astype(reference_dtype(element)), element)
 
     def dtype(self, element: Attribute) -> np.dtype:
-        """What a tensor of an element type is kept in."""
+        """The numpy dtype that holds a tensor of an element type."""
         return reference_dtype(element)
 
     def call(self, node: Call, args: Sequence[Array], operand: Attribute | None) -> Array:
@@ -91,14 +91,14 @@ class Arithmetic:
     def contract(
         self, factors: Sequence[tuple[Array, Sequence[int]]], kept: Sequence[int]
     ) -> Array:
-        """The product of factors, each with its axes named, summed over the axes not kept."""
+        """The product of factors, whose axes are named, summed over the axes that are not kept."""
         terms = [part for factor in factors for part in factor]
         return np.einsum(*terms, kept, optimize=True) if terms else np.asarray(1.0)
 
     def scaled(
         self, value: Array, literals: Sequence[float], times: int, element: Attribute
     ) -> Array:
-        """A sum of products times the products' literals, and as often as it is summed."""
+        """A sum of products, times the products' literals and the number of summed copies."""
         scale = 1.0
         for literal in literals:
             scale *= float(self.literal(literal, element))
@@ -109,10 +109,10 @@ Arithmetic.EXACT, Arithmetic.REAL, Arithmetic.COMPUTED = (Arithmetic() for _ in 
 
 
 def held(value: Array, element: Attribute) -> Array:
-    """What an element type can hold of a value, in the dtype the reference computes in.
+    """The value that an element type can hold, in the dtype that the reference computes in.
 
-    Floats round to nearest, ties to even, and overflow to infinity; integers of too many bits wrap;
-    floats become integers by truncation, and saturate; NaN gives 0; to bool means "is not zero".
+    Floats round to nearest, ties to even, and overflow to infinity. Integers wrap. Floats become
+    integers by truncation and saturate; NaN gives 0. To bool means "is not zero".
     """
     if is_bool(element):
         return value if value.dtype.kind == "b" else value != 0
@@ -121,13 +121,13 @@ def held(value: Array, element: Attribute) -> Array:
         if not is_float(element):
             whole = _whole(value, dtype) if value.dtype.kind == "f" else value.astype(wide)
             return whole if dtype == wide else whole.astype(dtype).astype(wide)
-        if is_half(element):  # by float32, as processors do it
+        if is_half(element):  # through float32, as processors do it
             value = value.astype(np.float32)
         return value.astype(dtype, copy=False).astype(wide, copy=False)
 
 
 def _whole(value: Array, dtype: np.dtype) -> Array:
-    """Floats as integers that `dtype` can hold, in 64 bits."""
+    """Convert floats to integers that `dtype` can hold, in 64 bits."""
     info, wide = np.iinfo(dtype), np.int64 if dtype.kind == "i" else np.uint64
     known = np.trunc(np.nan_to_num(value, nan=0.0, posinf=np.inf, neginf=-np.inf))
     low, high = float(info.min), float(info.max)
@@ -136,11 +136,11 @@ def _whole(value: Array, dtype: np.dtype) -> Array:
 
 
 class ScalarEvaluator:
-    """A scalar expression made ready to be evaluated many times.
+    """A scalar expression prepared to be evaluated many times.
 
     Args:
         types: `scalars.element_types` of the expression.
-        result: the type that it is wanted in, which a bare literal takes.
+        result: the wanted type, which a bare literal takes.
     """
 
     def __init__(self, expr: Expr, types: Types, result: Attribute, arithmetic: Arithmetic):
@@ -174,7 +174,7 @@ class ScalarEvaluator:
 
 
 def _typed(node: Expr, types: Types) -> tuple[Attribute | None, Attribute | None]:
-    """The type of what is cast, and that of a call's operands."""
+    """The type of a cast's operand, or of a call's operands."""
     source = types[node.arg] if isinstance(node, Cast) else None
     return source, operand_type(node, types) if isinstance(node, Call) else None
 

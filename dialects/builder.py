@@ -1,4 +1,4 @@
-"""Build programs in Python: the public way in for frontends, and what the zoo is written with.
+"""Build programs in Python: for frontends and for the zoo.
 
     b = GraphBuilder()
     x = b.input("x", (1, 3, 8, 8))
@@ -7,8 +7,8 @@
     b.output("y", y)
     program = b.build()
 
-Every op of the graph dialect is a method under its own name, with its properties as keywords; the
-result type is inferred and bad operands raise UserError at that call.
+Every op of the graph dialect is a method of the same name, with its properties as keywords. The
+result type is inferred; bad operands raise UserError at that call.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class GraphBuilder:
         element: Attribute = f32,
         default: Array | Callable[[], Array] | None = None,
     ) -> SSAValue:
-        """Add an input; one with a `default` need not be given.
+        """Add an input; one with a `default` may be left out when the program runs.
 
         Raises UserError if the name is taken or an extent negative.
         """
@@ -91,7 +91,7 @@ class GraphBuilder:
         return value
 
     def constant(self, array: Any, element: Attribute | None = None) -> SSAValue:
-        """Add a small literal; its dtype gives the element type unless told."""
+        """Add a small literal; its dtype gives the element type unless one is given."""
         data = np.asarray(array)
         return self.append(ConstantOp(data, from_numpy(data.dtype) if element is None else element))
 

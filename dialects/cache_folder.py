@@ -1,4 +1,4 @@
-"""The folder that compiled code is kept in: where it is, and how large it may grow.
+"""The folder that holds compiled code: its place and its size limit.
 
 A folder that cannot be used means no cache, never an error. Files are written aside and renamed, so
 no reader sees half a file; several processes may read, write and evict at the same time.
@@ -17,27 +17,27 @@ from .files import write_whole
 
 LIMIT_MIB = 1024
 
-# A sweep looks at every file, a quarter of a second for 30,000. So short processes leave it to one
-# of them: this file's age says when the folder was last swept.
+# A sweep looks at every file: a quarter of a second for 30,000. So short processes share one sweep:
+# this file's age shows when the folder was last swept.
 SWEPT = ".swept"
 SWEEP_AFTER = 3600.0  # seconds
 
 
 class CacheFolder:
-    """One folder of files that anybody may delete at any time.
+    """A folder of files that anybody may delete at any time.
 
-    Units: `limit` is bytes. When the folder holds more, the files used longest ago go.
+    Units: `limit` is bytes. When the folder holds more, the least recently used files are deleted.
     """
 
     def __init__(self, path: Path | str | None = None, limit: int | None = None) -> None:
         self.path = Path(path) if path is not None else default_folder()
         self.limit = default_limit() if limit is None else limit
         self._written = 0  # since the last sweep, in bytes
-        self._asked = False  # whether the age of the last sweep was looked at
+        self._asked = False  # whether the age of the last sweep was checked
 
     @property
     def usable(self) -> bool:
-        """Whether there is a folder and it may hold anything."""
+        """Whether there is a folder with a limit above zero."""
         return self.path is not None and self.limit > 0
 
     def file(self, name: str) -> Path | None:
@@ -55,14 +55,14 @@ class CacheFolder:
             self.path.mkdir(parents=True, exist_ok=True)
 
     def write(self, file: Path, data: bytes) -> None:
-        """Write a file whole; where that is impossible it is not there."""
+        """Write a whole file, or nothing if that is impossible."""
         with contextlib.suppress(OSError, UserError):
             self.prepare()
             write_whole(file, data)
             self.written(file)
 
     def written(self, file: Path) -> None:
-        """Count a file that was written, and sweep now and then."""
+        """Count a written file; sweep now and then."""
         with contextlib.suppress(OSError):
             self._written += file.stat().st_size
             if self._written > self.limit // 16 or self._is_due(file.parent):
@@ -70,7 +70,7 @@ class CacheFolder:
                 self._sweep(file)
 
     def _is_due(self, folder: Path) -> bool:
-        """Whether no process swept lately. Looks once: afterwards what is written counts."""
+        """Whether no process swept lately. Checked once; afterwards the bytes written count."""
         if self._asked:
             return False
         self._asked = True
@@ -80,7 +80,7 @@ class CacheFolder:
             return True
 
     def _sweep(self, newest: Path) -> None:
-        """Delete the files used longest ago, until the rest is within the limit."""
+        """Delete the least recently used files until the rest is within the limit."""
         (newest.parent / SWEPT).touch()
         found: list[tuple[float, int, str]] = []
         with os.scandir(newest.parent) as entries:
@@ -100,7 +100,7 @@ class CacheFolder:
 
 
 def default_folder() -> Path | None:
-    """Name the cache folder: $ISOFORM_CACHE, else one in the home; None without a home."""
+    """The cache folder: $ISOFORM_CACHE, else a folder in the home; None without a home."""
     named = os.environ.get("ISOFORM_CACHE")
     if named:
         return Path(named)

@@ -1,9 +1,10 @@
-"""From `algebra.scope` to canonical scopes; canonical_ops.py is the way back.
+"""From `algebra.scope` to canonical scopes; canonical_ops.py is the inverse.
 
-Reads of scopes that only move data (copies, pads, literals) are read through. Booleans are 0 and 1,
-so that logic and `select` are polynomials; integers are polynomials modulo a power of two, wrapped
-where their value counts (wrapping.py); conversions that change no number vanish; `rsqrt` is the
-reciprocal of `sqrt` and `a / b` is `a` times the reciprocal of `b`, as the reference defines them.
+Reads of scopes that only move data (copies, pads, literals) are replaced by reads of their sources.
+Booleans are 0 and 1, so logic and `select` are polynomials. Integers are polynomials modulo a power
+of two, wrapped where their value matters (wrapping.py). Conversions that change no number vanish.
+`rsqrt` is the reciprocal of `sqrt` and `a / b` is `a` times the reciprocal of `b`, as in the
+reference.
 """
 
 from __future__ import annotations
@@ -49,19 +50,19 @@ from .scalars import Call, Cast, Const, operand_type
 from .types import element_of, is_bool, is_float
 from .wrapping import bits_of, is_whole
 
-# Whether an expression is read through.
+# Decides whether an expression is read through.
 Through: TypeAlias = Callable[[Expr], bool]
 Additions: TypeAlias = Literal["merged", "unsigned", "apart"]
 
-# Literal whole powers up to this one are products.
+# Literal integer powers up to this one become products.
 MOST_POWER = 8
 _MOST_TRUTHS = 6
 COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 _SWAPPED = {"gt": "lt", "ge": "le"}
 _BITWISE = frozenset({"and", "or", "xor"})
-# What integers wrap once after, however many of these are nested.
+# A nest of these on integers is wrapped once, at the end.
 _RING = frozenset({"add", "sub", "neg", "mul", "select"})
-# Functions that mean something else on integers.
+# Functions with another meaning on integers.
 INTEGER = frozenset({"div", "rem", "pow", *_BITWISE})
 
 
@@ -75,9 +76,9 @@ def from_op(
 
     Args:
         through: which scopes are read through; `moves_data` for None.
-        additions: "merged": sums of floats are polynomials; "unsigned": differences and negative
-            literals stand as sums and positive ones, so that nothing cancels; "apart": each sum,
-            difference and product is a scope of its own: they cancel where these are opened.
+        additions: "merged": sums of floats are polynomials. "unsigned": differences and negative
+        literals become sums and positive ones, so that nothing cancels. "apart": each sum,
+        difference and product is a scope of its own; terms cancel where such scopes are opened.
     """
     body = op.expr()
     through = moves_data if through is None else through
@@ -87,9 +88,9 @@ def from_op(
     element = element_of(op.result)
     kind = op.reduction.data
     if kind == "sum" and op.summation and is_bool(element):
-        kind = "or"  # a sum of booleans is no sum
+        kind = "or"  # a sum of booleans is not a sum
     elif kind == "sum" and value.symbolic:
-        kind = "raw"  # nor is one of infinite literals, for the laws of rings
+        kind = "raw"  # ring laws do not hold for infinite literals
     if kind in ("max", "min") and is_whole(element):
         value = wrapped(value, element, op.extents)
     expr = reduce(kind, op.summation, value, op.traversal) if len(op.extents) > rank else value
@@ -103,7 +104,7 @@ def read(
     outside: float = 0.0,
     through: Through | None = None,
 ) -> Expr:
-    """`source[index]` over iterators of the extents, read through what only moves data."""
+    """`source[index]` over iterators of the extents, read through copies."""
     through = moves_data if through is None else through
     if outside == 0.0 or not math.isfinite(outside):
         made = factor(Read(source, tuple(index), outside), extents)
@@ -117,7 +118,7 @@ def read(
 
 
 def _through(made: Expr, extents: Extents, through: Through) -> Expr:
-    """Read the source's own source, where the source only moves data."""
+    """Read the source's own source, if the source only moves data."""
     only = made.terms[0].factors[0] if made.terms and made.terms[0].factors else None
     if not isinstance(only, Read) or not isinstance(only.source, Scope):
         return made
@@ -141,9 +142,9 @@ def moves_data(expr: Expr) -> bool:
 
 
 def only_moves(expr: Expr) -> bool:
-    """Whether an expression is read through where nothing may be added or scaled on the way.
+    """Whether an expression is read through where it must not be added to or scaled.
 
-    A pad's fill is a constant outside of the guards: c - c [inside].
+    A pad's fill is a constant outside the guards: c - c [inside].
     """
     if not moves_data(expr):
         return False
@@ -189,7 +190,7 @@ class _Reader:
         return values[body]
 
     def _apart(self, node: Call, made: Expr) -> Expr:
-        """A sum or product of floats as a scope of its own, read at the point."""
+        """A sum or product of floats as a scope of its own, read at the current point."""
         kind = operand_type(node, self.types)
         if node.function not in ("add", "sub", "mul") or kind is None or not is_float(kind):
             return made
@@ -207,7 +208,7 @@ class _Reader:
         return converted(value, source, target, self.extents)
 
     def _settled(self, value: Expr, element: Attribute | None) -> Expr:
-        """What stands for a value: of an integer the polynomial wrapped, where it may leave."""
+        """The expression of a value; an integer is wrapped where it may leave its type."""
         if element is None or not is_whole(element):
             return value
         return wrapped(value, element, self.extents)
@@ -259,7 +260,7 @@ class _Reader:
         return value if is_zero_or_one(value) else apply("ne", [value, ZERO], self.extents)
 
     def _opaque(self, function: str, args: list[Expr]) -> Expr:
-        """A call on an infinite literal: no law of rings may touch it."""
+        """A call on an infinite literal, which ring laws must not touch."""
         if function in _SWAPPED:
             function, args = _SWAPPED[function], args[::-1]
         name = function if function in ("max", "min", "lt", "le", "eq", "ne") else f"raw.{function}"
@@ -269,7 +270,7 @@ class _Reader:
         return apply("recip", [value], self.extents)
 
     def _select(self, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-        """c * a + (1 - c) * b: right for c = 0 and c = 1, and a condition is nothing else."""
+        """c * a + (1 - c) * b, for a condition c that is 0 or 1."""
         chosen = multiply(condition, add(then, scale(otherwise, -1)), self.extents)
         return add(chosen, otherwise)
 
@@ -292,7 +293,7 @@ class _Reader:
 
 
 def is_zero_or_one(expr: Expr) -> bool:
-    """Whether an expression of a few truth values is one itself, whatever they are."""
+    """Whether an expression over a few booleans is a boolean for all their values."""
     factors = {f.token: f for t in expr.terms for f in t.factors}
     if any(t.sums for t in expr.terms) or len(factors) > _MOST_TRUTHS:
         return False
@@ -313,7 +314,7 @@ def _is_truth(f: Factor) -> bool:
 
 
 def literal_value(literal: float | int | bool) -> Expr:
-    """The exact rational of a literal, a symbol where it is none."""
+    """The exact rational of a literal, or a symbol for one that is no rational."""
     if isinstance(literal, float) and not math.isfinite(literal):
         return Expr((Term(ONE, (), (Symbol(str(literal)),)),))
     return constant(Fraction(literal))

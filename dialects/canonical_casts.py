@@ -1,9 +1,9 @@
 """Conversions in canonical expressions: which change no number, and which are functions.
 
-To a float from a wider one, or from integers that it has not all, is the function `cast.f32` (or
-its like): it rounds. Two kinds of conversion vanish: those that change no number, and those that
-round what was computed from numbers of their own type alone. Arithmetic inside a type is taken as
-exact, and half floats are computed in float32 and rounded once.
+A conversion to a float type that cannot hold every source value rounds: it is the function
+`cast.f32` (or its like). Two kinds of conversion vanish: those that change no number, and those
+that round a value computed from numbers of their own type alone. Arithmetic inside a type counts as
+exact; half floats are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .wrapping import CAST, bounds, stays_inside
 
 
 def converted(value: Expr, source: Attribute, target: Attribute, extents: Extents) -> Expr:
-    """A value of one type as another; integers are wrapped already, the target is no boolean."""
+    """A value converted to another type; integers are wrapped, and the target is not boolean."""
     if _is_exact(value, source, target, extents):
         return value
     if is_half(target) and _is_made_of(value, target):
@@ -28,9 +28,9 @@ def converted(value: Expr, source: Attribute, target: Attribute, extents: Extent
 
 
 def _is_exact(value: Expr, source: Attribute, target: Attribute, extents: Extents) -> bool:
-    """Whether a conversion changes no number: by the types, or by what is known of the value.
+    """Whether a conversion changes no number, by the types or by bounds of the value.
 
-    What was converted exactly from the target's own type, or a narrower one, goes back exactly.
+    A value converted exactly from the target's type, or a narrower one, converts back exactly.
     """
     if holds(target, source):
         return True
@@ -43,7 +43,7 @@ def _is_exact(value: Expr, source: Attribute, target: Attribute, extents: Extent
 
 
 def _retyped(value: Expr, element: Attribute, extents: Extents) -> Expr:
-    """The same value, computed by a scope of this element type where a scope computes it."""
+    """The same value, computed in this element type if a scope computes it."""
     inner = single_factor(value)
     if not isinstance(inner, Read) or not isinstance(inner.source, Scope):
         return value

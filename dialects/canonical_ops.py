@@ -1,8 +1,8 @@
-"""From canonical scopes to `algebra.scope` ops: the way back of canonical_body.py.
+"""From canonical scopes to `algebra.scope` ops: the inverse of canonical_body.py.
 
-One scope is one op, but for what one op cannot hold: a reduction inside a function, or beside other
-terms, becomes a scope of its own. Terms with different sums share the iterators of one op; a term
-without a sum of its own is taken at place 0 of it, by a guard.
+One scope becomes one op, except for what one op cannot hold: a reduction inside a function, or
+beside other terms, becomes a scope of its own. Terms with different sums share the iterators of one
+op. A term without a sum of its own is taken once, at place 0, by a guard.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .wrapping import CAST, WRAP
 
 
 def to_ops(scope: Scope, build: ScopeBuilder, value_of: Callable[[Source], SSAValue]) -> Operand:
-    """Add the ops of a scope; `value_of` gives the values of the sources that it reads."""
+    """Add the ops of a scope; `value_of` maps its sources to values."""
     return _Writer(build, value_of, scope.element).scope(scope.expr, scope.shape, scope.element)
 
 
@@ -72,7 +72,7 @@ class _Writer:
         return self.build.scope(tensor(shape, element), value, sums, kind)
 
     def _total(self, expr: Expr, shape: Extents, sums: Extents, work: Attribute) -> Scalar:
-        """All terms, each with its sums at their places among the shared ones."""
+        """All terms, with their sums mapped to the shared iterators."""
         total: Scalar | None = None
         for term in expr.terms:
             places = _places(term.sums, sums)
@@ -88,7 +88,7 @@ class _Writer:
         return _literal(Fraction(0), work) if total is None else total
 
     def _value(self, expr: Expr, extents: Extents, work: Attribute) -> Scalar:
-        """An expression without sums of its own, in the working element type."""
+        """An expression without sums, in the working element type."""
         total: Scalar | None = None
         for term in expr.terms:
             if term.sums:
@@ -147,7 +147,7 @@ class _Writer:
         return _cast(value, _BOOL if name in COMPARISONS else inner, work)
 
     def _own_scope(self, expr: Expr, extents: Extents, work: Attribute) -> Scalar:
-        """Compute an expression in a scope over the iterators it uses, and read it."""
+        """Compute an expression in a scope over the iterators it uses, and read that scope."""
         own = expr.terms[0].sums
         used = [k for k in range(len(extents)) if k in expr.iterators]
         assert not own or all(t.sums == own for t in expr.terms)
@@ -160,7 +160,7 @@ class _Writer:
 
 
 def _shared_sums(expr: Expr) -> Extents:
-    """The least sums that hold those of every term, in order."""
+    """The smallest list of sums that contains those of every term, in order."""
     shared: list[int] = []
     for term in expr.terms:
         for n in set(term.sums):
@@ -171,7 +171,7 @@ def _shared_sums(expr: Expr) -> Extents:
 
 
 def _places(own: Extents, shared: Extents) -> list[int]:
-    """The place of each sum among the shared ones of its extent."""
+    """For each sum the position of a shared iterator with its extent."""
     free = list(range(len(shared)))
     found: list[int] = []
     for n in own:
@@ -200,13 +200,13 @@ def _result_of(f: Apply) -> Attribute:
 
 
 def _target(function: str) -> Attribute | None:
-    """The type that a conversion or a wrapping gives values of."""
+    """The result type of a conversion or a wrapping."""
     name = function.removeprefix(CAST).removeprefix(WRAP)
     return None if name == function else next(e for e in _ELEMENTS if str(e) == name)
 
 
 def _working(expr: Expr, element: Attribute) -> Attribute:
-    """The type to compute an expression in: its own, or one that holds what it reads."""
+    """The type to compute an expression in: its own, or one that holds its operands."""
     return _working_all([expr], element)
 
 

@@ -8,13 +8,13 @@ with a rational coefficient and, for each term, its own summation iterators s. A
 `T[index]`, a guard `[0 <= index < extent]`, a function applied to expressions, or a reduction other
 than a sum. Iterators are numbered: the traversals first, then those of each enclosing sum.
 
-One scope has one form: indices are normal (index.py), iterators of extent 1 are 0, sums over an
-iterator that nothing reads are coefficients, a guard that pins a sum iterator is substituted, sums
-are ordered by how they are read (ties by the least result), operands and terms are sorted, like
-terms are one, terms that are always out of bounds vanish. Traversals keep their places: swapping
-two gives another scope. Forms that differ may still be equal; equal forms are.
+One scope has one form. Indices are normal (index.py). Iterators of extent 1 are 0. Sums over an
+unread iterator are coefficients. A guard that pins a sum iterator is substituted. Sums are ordered
+by how they are read (ties by the least result). Operands and terms are sorted, like terms are
+merged, and terms that are always out of bounds vanish. Traversals keep their places: swapping two
+gives another scope. Different forms may still be equal; equal forms are.
 
-Exact arithmetic is meant: coefficients are the exact rationals of the literals.
+Arithmetic is exact: coefficients are the exact rationals of the literals.
 """
 
 from __future__ import annotations
@@ -56,22 +56,22 @@ from .index import Index, iterators, normalise, range_of
 from .scalar_laws import NOTHING_AFTER, OF_A_MULTISET, OF_A_SET, simplify_call, value_at
 from .wrapping import WRAP, bits_of, in_type, reduced, stays_inside, type_named, unwrapped
 
-# Past this many orders of tied sums they are told apart by their neighbours; if more are left
-# then, the first order is taken: sound, no longer canonical.
+# With more orders of tied sums than this, their neighbours decide. If ties are left, the first
+# order is taken: sound, but not canonical.
 MOST_ORDERS = 5040
-# A product of sums with more terms than this is left a call of "mul".
+# A product of sums with more terms than this stays a call of "mul".
 MOST_TERMS = 1024
 
 # --- building -----------------------------------------------------------------------------------
 
 
 def constant(value: Fraction | int) -> Expr:
-    """The expression that is this number everywhere."""
+    """The constant expression."""
     return Expr((Term(Fraction(value), (), ()),)) if value != 0 else ZERO
 
 
 def collect(terms: Iterable[Term]) -> Expr:
-    """Add terms: like ones become one, zeros vanish."""
+    """Add terms: like terms are merged, zeros vanish."""
     found: dict[str, Term] = {}
     for term in terms:
         other = found.get(term.body)
@@ -108,7 +108,7 @@ def multiply(left: Expr, right: Expr, extents: Extents) -> Expr:
 
 
 def factor(made: Factor, extents: Extents) -> Expr:
-    """The expression that is this one factor."""
+    """The expression with this single factor."""
     return collect(normal((ONE, (), (made,)), extents))
 
 
@@ -151,12 +151,12 @@ def apply(function: str, args: Sequence[Expr], extents: Extents) -> Expr:
 
 
 def wrapped(expr: Expr, element: Attribute, extents: Extents) -> Expr:
-    """The value of an integer type in the class of a polynomial (wrapping.py)."""
+    """The value of an integer type congruent to a polynomial (wrapping.py)."""
     return apply(f"{WRAP}{element}", [expr], extents)
 
 
 def modulo(expr: Expr, bits: int, extents: Extents) -> Expr:
-    """The normal form of a class modulo 2^bits: small coefficients, nothing wrapped."""
+    """The normal form of a class modulo 2^bits: small coefficients, no inner wrapping."""
     while any(unwrapped(f, bits) is not None for t in expr.terms for f in t.factors):
         total: list[Expr] = []
         for t in expr.terms:
@@ -184,7 +184,7 @@ def _wrapped(function: str, arg: Expr, extents: Extents) -> Expr:
 
 
 def _of_literal(function: str, args: Sequence[Expr], extents: Extents) -> Expr | None:
-    """A function of a literal's elements (and of numbers) is a literal, if its values are known."""
+    """A function of literals and numbers is a literal, if its values are known."""
     reads = {a.token: f for a in args if isinstance(f := single_factor(a), Read)}
     fixed = [a.constant for a in args]
     if len(reads) != 1:
@@ -239,7 +239,7 @@ def reduce(kind: str, sums: Extents, arg: Expr, extents: Extents) -> Expr:
 
 
 def _flat(function: str, args: Sequence[Expr]) -> list[Expr]:
-    """Operands of a nested max (min) are its own; each counts once, the order never."""
+    """Flatten nested max (min), count each operand once, and ignore the order."""
     found: dict[str, Expr] = {}
     for arg in args:
         inner = single_factor(arg)
@@ -250,7 +250,7 @@ def _flat(function: str, args: Sequence[Expr]) -> list[Expr]:
 
 
 def single_factor(expr: Expr) -> Factor | None:
-    """The factor that an expression is, if it is just one."""
+    """The single factor of an expression, if it has just one."""
     if len(expr.terms) != 1:
         return None
     term = expr.terms[0]
@@ -259,12 +259,12 @@ def single_factor(expr: Expr) -> Factor | None:
 
 
 def products(expr: Expr) -> list[Product]:
-    """The terms as products, which may be multiplied further."""
+    """The terms as products, ready for further multiplication."""
     return [(t.coefficient, t.sums, t.factors) for t in expr.terms]
 
 
 def _join(a: Product, b: Product, extents: Extents) -> Product:
-    """Multiply two products over the extents; the sums of `b` are numbered after those of `a`."""
+    """Multiply two products over the extents; sums of `b` are numbered after those of `a`."""
     factors = b[2]
     if a[1] and b[1]:
         wide = extents + a[1] + b[1]
@@ -282,7 +282,7 @@ def _join(a: Product, b: Product, extents: Extents) -> Product:
 
 
 def normal(made: Product, extents: Extents) -> list[Term]:
-    """The terms that a product over the extents is."""
+    """The terms of a product over the extents."""
     coefficient, sums, factors = made
     if coefficient == 0 or 0 in extents:
         return []
@@ -311,7 +311,7 @@ def expand(
 
 
 def map_factor(made: Factor, images: Sequence[Index], extents: Extents) -> list[Product]:
-    """Replace iterators by their images and simplify; the products it becomes, none for zero."""
+    """Replace iterators by their images and simplify; a list of products, empty for zero."""
     match made:
         case Read(source, index, outside):
             at = tuple(normal_index(e.substitute(images), extents) for e in index)
@@ -334,7 +334,7 @@ def map_factor(made: Factor, images: Sequence[Index], extents: Extents) -> list[
 
 @lru_cache(maxsize=1 << 15)
 def normal_index(index: Index, extents: Extents) -> Index:
-    """`normalise`, remembered."""
+    """`normalise`, memoised."""
     return normalise(index, extents)
 
 
@@ -354,7 +354,7 @@ def _read(source: Source, at: tuple[Index, ...], outside: float, extents: Extent
 def guard_form(
     index: Index, extent: int, extents: Extents
 ) -> tuple[Index, int] | Literal[True] | None:
-    """The one way to write 0 <= index < extent: True if always, None if never."""
+    """The one spelling of 0 <= index < extent: True if always, None if never."""
     low, high = range_of(index, extents)
     if low >= 0 and high < extent:
         return True
@@ -368,12 +368,12 @@ def guard_form(
 
 
 def _orientation(index: Index) -> tuple[int, list[int], str]:
-    """Choose between an index and its mirror image by what renaming does not change."""
+    """Choose between an index and its mirror image, independently of names."""
     return index.constant, sorted(c for _, c in index.terms), render_index(index, ())
 
 
 def _one_sided(index: Index, extents: Extents) -> tuple[Index, int]:
-    """The form of 0 <= index: divided by what divides its coefficients."""
+    """The form of 0 <= index, divided by the common divisor of its coefficients."""
     common = math.gcd(*(c for _, c in index.terms))
     if common > 1:
         parts = tuple((atom, c // common) for atom, c in index.terms)
@@ -384,7 +384,7 @@ def _one_sided(index: Index, extents: Extents) -> tuple[Index, int]:
 def _finish(
     c: Fraction, sums: Extents, factors: tuple[Factor, ...], extents: Extents
 ) -> list[Term]:
-    """The terms of a product whose factors are simplified."""
+    """The terms of a product with simplified factors."""
     if (pinned := _pinned(factors, sums, len(extents))) is not None:
         return _substitute_pinned(c, sums, factors, extents, *pinned)
     factors = _needed(factors, extents + sums)
@@ -424,7 +424,7 @@ def _depth(made: Factor) -> int | None:
 def _pinned(
     factors: Iterable[Factor], sums: Extents, first: int
 ) -> tuple[Guard, int, Index] | None:
-    """A guard index == 0 that a sum iterator of coefficient 1 or -1 solves, and the solution."""
+    """A guard index == 0 that can be solved for a sum iterator, and the solution."""
     for f in factors:
         if not isinstance(f, Guard) or f.extent != 1:
             continue
@@ -458,7 +458,7 @@ def _substitute_pinned(
 
 
 def _needed(factors: Iterable[Factor], extents: Extents) -> tuple[Factor, ...]:
-    """Drop repeated guards, and those that a read's zero outside says already."""
+    """Drop repeated guards, and guards that a read's zero outside implies."""
     kept = list(factors)
     if not any(isinstance(f, Guard) for f in kept):
         return tuple(kept)
@@ -528,9 +528,9 @@ def _orders(tied: Sequence[Sequence[int]]) -> int:
 def _refined(
     tied: Sequence[Sequence[int]], text: Callable[[Sequence[str]], str]
 ) -> list[list[int]]:
-    """Split groups of iterators by what the others in their factors are tied with, while it does.
+    """Refine groups of tied iterators by the groups in their factors, until nothing changes.
 
-    As colours are refined to tell graphs apart: in a chain of products, one end tells them all.
+    This is colour refinement, as for graphs: in a chain of products, one end distinguishes all.
     """
     groups, before = [list(group) for group in tied], 0
     while before < len(groups) and _orders(groups) > 1:

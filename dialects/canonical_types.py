@@ -1,6 +1,6 @@
-"""What canonical scopes are made of: sources, factors, terms, expressions, and their names.
+"""The parts of canonical scopes: sources, factors, terms, expressions, and their names.
 
-canonical_scope.py says what they mean and builds them in normal form: use its functions, not these
+canonical_scope.py defines their meaning and builds normal forms: use its functions, not these
 constructors, which check nothing.
 """
 
@@ -20,16 +20,16 @@ from .index import Index
 from .scalar_laws import COMMUTATIVE
 
 Extents: TypeAlias = tuple[int, ...]
-# A product before it is normal: coefficient, extents of further sums, factors.
+# A product before normalisation: coefficient, extents of further sums, factors.
 Product: TypeAlias = "tuple[Fraction, Extents, tuple[Factor, ...]]"
 
 ONE = Fraction(1)
-# Iterators of one sum inside a function that get a name of their own.
+# Iterators of a sum inside a function that get a name of their own.
 _MOST_NESTED = 16
 
 
 def digest(text: str) -> str:
-    """A name for a text, short and the same in every process."""
+    """A short name for a text, the same in every process."""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -47,10 +47,10 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Leaf(Source):
-    """A tensor that is given: an input, a weight, the result of an op no scope expresses.
+    """A given tensor: an input, a weight, the result of an op that no scope expresses.
 
-    `data` are the elements, row-major, of a literal that stands for its numbers; other leaves stand
-    for any tensor.
+    `data` holds the elements, row-major, of a literal whose numbers matter; other leaves stand for
+    any tensor.
     """
 
     operands: tuple[Source, ...] = ()
@@ -77,7 +77,7 @@ def leaf(
     label: str = "",
     data: tuple[Fraction, ...] | None = None,
 ) -> Leaf:
-    """The given tensor of that identity."""
+    """The given tensor with this identity."""
     token = "t" + digest(repr((identity, tuple(shape), str(element), [s.token for s in operands])))
     found = _SOURCES.get(token)
     if found is None:
@@ -96,7 +96,7 @@ def numbers(
 
 
 def scope(shape: Sequence[int], element: Attribute, expr: Expr) -> Scope:
-    """The scope with that expression at each point of the shape."""
+    """The scope with this expression at each point of the shape."""
     token = "s" + digest(f"{tuple(shape)}{element}{expr.token}")
     found = _SOURCES.get(token)
     if found is None:
@@ -118,7 +118,7 @@ class Factor:
 
     @cached_property
     def iterators(self) -> frozenset[int]:
-        """The iterators it depends on, those of its own sums left out."""
+        """The iterators it depends on, without those of its own sums."""
         match self:
             case Read():
                 return frozenset[int]().union(*(e.iterators for e in self.index))
@@ -135,7 +135,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Read(Factor):
-    """`source[index]`; beyond the shape 0, or `outside` where that is infinite or NaN."""
+    """`source[index]`; outside the shape it is 0, or `outside` where that is infinite or NaN."""
 
     source: Source
     index: tuple[Index, ...]
@@ -152,16 +152,16 @@ class Guard(Factor):
 
 @dataclass(frozen=True, eq=False)
 class Symbol(Factor):
-    """A literal that is no rational: inf, -inf or nan."""
+    """A literal that is not rational: inf, -inf or nan."""
 
     value: str
 
 
 @dataclass(frozen=True, eq=False)
 class Apply(Factor):
-    """A function of expressions; uninterpreted but for scalar_laws.py.
+    """A function of expressions; uninterpreted except for scalar_laws.py.
 
-    `depth` iterators are free in the arguments; those after them belong to sums inside.
+    `depth` iterators are free in the arguments; later ones belong to sums inside.
     """
 
     function: str
@@ -189,13 +189,13 @@ class Term:
 
     @cached_property
     def body(self) -> str:
-        """Names the term without its coefficient."""
+        """The term's name without its coefficient."""
         return f"{list(self.sums)}{'*'.join(f.token for f in self.factors)}"
 
 
 @dataclass(frozen=True, eq=False)
 class Expr:
-    """A sum of terms, sorted, no two alike."""
+    """A sum of terms, sorted, all different."""
 
     terms: tuple[Term, ...]
 
@@ -205,12 +205,12 @@ class Expr:
 
     @cached_property
     def iterators(self) -> frozenset[int]:
-        """Every iterator that occurs, those of sums inside included."""
+        """Every iterator that occurs, including those of inner sums."""
         return frozenset[int]().union(*(f.iterators for t in self.terms for f in t.factors))
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Number of factors, those in arguments included, and depth of functions."""
+        """The number of factors, including those in arguments, and the depth of functions."""
         count = depth = 0
         for f in (f for t in self.terms for f in t.factors):
             inner = f.args if isinstance(f, Apply) else (f.arg,) if isinstance(f, Reduce) else ()
@@ -220,7 +220,7 @@ class Expr:
 
     @property
     def constant(self) -> Fraction | None:
-        """The rational it is everywhere, if it has no factor."""
+        """Its constant value, if it has no factor."""
         if not self.terms:
             return Fraction(0)
         only = self.terms[0]
@@ -228,7 +228,7 @@ class Expr:
 
     @property
     def symbolic(self) -> bool:
-        """Whether an infinite or undefined literal stands in it, outside of functions."""
+        """Whether an infinite or NaN literal occurs in it, outside functions."""
         return any(_is_symbolic(f) for t in self.terms for f in t.factors)
 
 
@@ -240,7 +240,7 @@ def _is_symbolic(factor: Factor) -> bool:
 
 
 def render_index(index: Index, names: Sequence[str]) -> str:
-    """The index with iterators by name (`i3` beyond the names), in no order of theirs."""
+    """The index with named iterators (`i3` beyond the names), independent of their order."""
     parts: list[str] = []
     for atom, c in index.terms:
         if isinstance(atom, int):
@@ -252,7 +252,7 @@ def render_index(index: Index, names: Sequence[str]) -> str:
 
 
 def render_factor(factor: Factor, names: Sequence[str]) -> str:
-    """The text that names a factor, iterators by name."""
+    """The text that identifies a factor, with named iterators."""
     match factor:
         case Read(source, index, outside):
             at = ",".join(render_index(e, names) for e in index)
@@ -275,7 +275,7 @@ def render_factor(factor: Factor, names: Sequence[str]) -> str:
 
 
 def _inside(names: Sequence[str], depth: int) -> Sequence[str]:
-    """Names inside a function: iterators of sums there are named by their nesting alone."""
+    """Names inside a function: iterators of inner sums are named by nesting depth."""
     if not names:
         return names
     kept = names[:depth]
@@ -284,7 +284,7 @@ def _inside(names: Sequence[str], depth: int) -> Sequence[str]:
 
 
 def render(expr: Expr, names: Sequence[str]) -> str:
-    """The text that names an expression, iterators by name."""
+    """The text that identifies an expression, with named iterators."""
     if not names:
         return expr.token
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""The context of a pass that needs more than the module: the program's weights."""
+"""The context of a pass that also needs the program's weights."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .weights import Weights
 
 @dataclass
 class WeightContext(Context):
-    """xDSL's context, and the store in which `graph.weight @name` finds its data."""
+    """xDSL's context with the store in which `graph.weight @name` finds its data."""
 
     weights: Weights = field(default_factory=Weights)
 
@@ -29,7 +29,7 @@ def weights_of(context: Context) -> Weights:
     """The weights a pass may read.
 
     Raises:
-        UserError: the context carries none, as where IR text is processed without its side file.
+        UserError: the context has no weights, as when IR text is processed without its side file.
     """
     if isinstance(context, WeightContext):
         return context.weights

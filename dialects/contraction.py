@@ -1,13 +1,13 @@
-"""What contraction a scope is: a sum of products of two reads, perhaps under guards.
+"""Recognise contractions: sums of products of two reads, perhaps under guards.
 
     out[batch, m, n] = sum over k of first[batch, m, k] * second[batch, k, n]
 
-Iterators fall into groups by where they occur, in the first operand, in the second, in the output:
+Iterators form groups by where they occur: in the first operand, in the second, in the output:
 
     batch  yes yes yes      m  yes no yes      n  no yes yes      k  yes yes no
 
-A contraction in which places of the output and taps of a window move along one dim of an operand
-together is a convolution (convolution.py). Iterators of extent 1 move nothing and do not count.
+If a place of the output and a tap of a window move along one dim of an operand together, the
+contraction is a convolution (convolution.py). Iterators of extent 1 are ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Operand(Generic[R]):
-    """What is read, where, of what shape; `guards` go with it. `read` is the form it came in."""
+    """One operand: source, index and shape; `guards` belong to it. `read` is its original form."""
 
     read: R
     index: tuple[Index, ...]
@@ -43,22 +43,22 @@ class Operand(Generic[R]):
 
     @cached_property
     def iterators(self) -> frozenset[int]:
-        """Those in the index."""
+        """The iterators in the index."""
         return frozenset[int]().union(*(e.iterators for e in self.index))
 
     @cached_property
     def uses(self) -> frozenset[int]:
-        """Those in the index and the guards."""
+        """The iterators in the index and the guards."""
         return self.iterators.union(*(g.index.iterators for g in self.guards))
 
     def stays_inside(self, extents: Extents) -> bool:
-        """Whether it is never read beyond its shape."""
+        """Whether it is never read outside its shape."""
         return stays_inside(self.index, self.shape, extents)
 
 
 @dataclass(frozen=True)
 class Contraction(Generic[R]):
-    """A sum over iterators `rank`, `rank` + 1 ... of first * second, for each of those before."""
+    """A sum over iterators `rank`, `rank` + 1 ... of first * second, for each earlier iterator."""
 
     extents: Extents
     rank: int
@@ -70,12 +70,12 @@ class Contraction(Generic[R]):
         return self.first, self.second
 
     def swapped(self) -> Contraction[R]:
-        """The operands the other way round."""
+        """The same with swapped operands."""
         return replace(self, first=self.second, second=self.first)
 
     @cached_property
     def loose(self) -> tuple[int, ...]:
-        """Iterators in no group: sums over one operand alone, traversals that move neither."""
+        """Iterators in no group: sums over one operand only, traversals in neither."""
         return tuple(k for k, n in enumerate(self.extents) if n != 1 and self._mask(k) is None)
 
     @cached_property
@@ -96,7 +96,7 @@ class Contraction(Generic[R]):
 def with_guards(
     first: Operand[R], second: Operand[R], guards: Sequence[Guard]
 ) -> tuple[Operand[R], Operand[R]] | None:
-    """Each guard with the operand that has all its iterators; None where one fits neither."""
+    """Each guard with the operand that has all its iterators; None if one fits neither."""
     parts = [first, second]
     for guard in guards:
         owner = next((p for p, o in enumerate(parts) if guard.index.iterators <= o.iterators), None)
@@ -108,7 +108,7 @@ def with_guards(
 
 @dataclass(frozen=True)
 class Window:
-    """`stride * outer + dilation * inner` in the first operand; a negative dilation is a flip."""
+    """`stride * outer + dilation * inner` in the first operand; a negative dilation flips it."""
 
     outer: int
     inner: int

@@ -1,12 +1,12 @@
-"""What contraction the first scope of a kernel is, carried by the kernel as an attribute.
+"""The contraction that the first scope of a kernel computes, as an attribute of the kernel.
 
     #kernel.contraction<m [2, 3], n [1], k [4, 5, 6], dims "nc01 * fc01 -> nf01", strides [1, 1],
                         dilations [1, 1], pads [1, 1]>
 
-Groups list iterators of the scope (contraction.py); in a kernel's text they have their names.
-`dims` says what each dim of data, filters and result of a convolution is: n images, c channels, f
-features, _ of extent 1, digits the spatial dims. `operands [1, 0]` says that read 1 is the first
-operand, and `guards` numbers the reads that guard. A matrix product has groups and operands alone.
+Groups list iterators of the scope (contraction.py); a kernel's text uses their names. `dims` gives
+the role of each dim of a convolution's data, filters and result: n images, c channels, f features,
+_ of extent 1, a number for a spatial dim. `operands [1, 0]` means that read 1 is the first operand,
+and `guards` numbers the reads that are guards. A matrix product has groups and operands only.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from .types import shape_of
 
 Ints = ArrayAttr[IntAttr]
 _LISTS = ("strides", "dilations", "pads")
-# Forms whose contraction is remembered.
+# Contractions are memoised for this many forms.
 MOST_KNOWN = 1 << 14
 
 
 def contraction_in(scope: ScopeOp) -> Contraction[int] | None:
-    """The sum of products of two reads that a scope is; `read` numbers its operands. Else None."""
+    """The scope as a sum of products of two reads, or None; `read` numbers its operands."""
     if not scope.is_sum:
         return None
     own = scope.reads()
@@ -64,7 +64,7 @@ def contraction_in(scope: ScopeOp) -> Contraction[int] | None:
 
 @irdl_attr_definition
 class ContractionAttr(ParametrizedAttribute):
-    """Groups of iterators, which reads are the operands, and what makes it a convolution."""
+    """Iterator groups, operand order, and convolution parameters if it is one."""
 
     name = "kernel.contraction"
     operands: Ints
@@ -77,9 +77,9 @@ class ContractionAttr(ParametrizedAttribute):
 
     @staticmethod
     def of(scope: ScopeOp) -> ContractionAttr | None:
-        """That of a scope; None if it is no contraction, or an iterator is in no group of it.
+        """The contraction of a scope; None if it has none, or an iterator is in no group.
 
-        Remembered for scopes of the same form. A convolution's first operand is the data.
+        Memoised by the scope's form. A convolution's first operand is the data.
         """
         if not scope.is_sum:
             return None
@@ -92,7 +92,7 @@ class ContractionAttr(ParametrizedAttribute):
 
     @property
     def convolution(self) -> ConvolutionDims | None:
-        """What makes it a convolution, if it is one."""
+        """The convolution parameters, if it is a convolution."""
         if not self.dims.data:
             return None
         data, _, filters, _, result = map(_parsed, self.dims.data.split(" "))
@@ -110,7 +110,7 @@ class ContractionAttr(ParametrizedAttribute):
         return _ints(self.operands)
 
     def as_product(self) -> ContractionAttr:
-        """What a matrix product needs of it."""
+        """The attribute of a matrix product."""
         return _attr(self.reads, _ints(self.guards), [self.group(name) for name in GROUPS], None)
 
     def verify(self) -> None:
@@ -120,7 +120,7 @@ class ContractionAttr(ParametrizedAttribute):
     # --- text ---
 
     def text(self, name: Callable[[int], str] = str) -> str:
-        """What stands between the angle brackets; `name` prints an iterator."""
+        """The text between the angle brackets; `name` prints an iterator."""
         parts = [
             f"{group} [{', '.join(map(name, its))}]"
             for group in GROUPS
@@ -147,7 +147,7 @@ class ContractionAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_named(cls, parser: AttrParser, names: Sequence[str]) -> ContractionAttr:
-        """Parse the text in angle brackets, iterators by number or by one of these names."""
+        """Parse the text in angle brackets; iterators are numbers or one of these names."""
         reader = _Reader(parser, names)
         with parser.in_angle_brackets():
             while reader.part() and parser.parse_optional_punctuation(",") is not None:
@@ -159,7 +159,7 @@ _KNOWN: dict[Hashable, ContractionAttr | None] = {}
 
 
 def _form(scope: ScopeOp) -> Hashable:
-    """All that the contraction of a sum depends on: equal for clones and for repeated layers."""
+    """A key of everything a contraction depends on: equal for clones and repeated layers."""
     block, numbers = scope.body.block, dict[SSAValue, int]()
     for value in (*block.args, *(result for op in block.ops for result in op.results)):
         numbers[value] = len(numbers)
@@ -277,11 +277,12 @@ class _Reader:
 
 @dataclass(frozen=True)
 class ConvParameters:
-    """A (transposed) convolution, its dims in any order, with the sizes that its scope gives.
+    """A (transposed) convolution with its dims in any order and the sizes of its scope.
 
-    `data_order` and `out_order` are the dims of the data and of the result in the order images,
-    channels, spatial dims; `filter_dims` says what each filter dim is. Spatial parameters are per
-    spatial dim; a transposed convolution takes tap r from (out + pad - dilation * r) / stride.
+    `data_order` and `out_order` list the dims of data and result in the order images,
+    channels, spatial dims; `filter_dims` gives the role of each filter dim. Spatial parameters have
+    one entry per spatial dim. A transposed convolution takes tap r from (out + pad - dilation * r)
+    / stride.
     """
 
     data: SSAValue
@@ -302,7 +303,7 @@ class ConvParameters:
 
     @classmethod
     def of(cls, scope: ScopeOp, attr: ContractionAttr | None) -> ConvParameters | None:
-        """Those of a scope with this contraction; None if it is no convolution."""
+        """The parameters of a scope with this contraction; None if it is no convolution."""
         found = None if attr is None else attr.convolution
         if attr is None or found is None:
             return None
@@ -336,12 +337,12 @@ class ConvParameters:
 
     @property
     def channels_first(self) -> bool:
-        """Whether data and result have their dims in the order images, channels, spatial dims."""
+        """Whether the dims of data and result are in the order images, channels, spatial dims."""
         plain = tuple(range(len(self.out_order)))
         return self.data_order == self.out_order == plain
 
     def reach(self, dim: int) -> tuple[int, int]:
-        """The first and the last place that is read of a spatial dim; padding lies outside."""
+        """The first and the last place read along a spatial dim; padding lies outside."""
         size, stride, pad = self.sizes[dim], self.strides[dim], self.pads[dim]
         window = self.dilations[dim] * (self.kernel[dim] - 1)
         if self.transposed:
@@ -354,7 +355,7 @@ def _places(dims: Roles, roles: Sequence[Role]) -> tuple[int, ...]:
 
 
 def channels_last(order: Sequence[int]) -> tuple[int, ...]:
-    """Dims in the order images, spatial dims, channels, of those in the order of ConvParameters."""
+    """Permute a dim order from ConvParameters' (images, channels, spatial) to channels last."""
     return (order[0], *order[2:], order[1])
 
 

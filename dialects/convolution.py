@@ -1,9 +1,9 @@
-"""Which contractions are convolutions, their dims in any order, and with which parameters.
+"""Recognise convolutions among contractions, with dims in any order, and their parameters.
 
     out[n, f, *p] = sum over c, *r of data[n, group(f) + c, *place(p, r)] * filters[f, c, *r]
 
-A place is stride * p + dilation * r - pad, or of a transposed convolution, which takes tap r from
-(p + pad - dilation * r) / stride where a guard says that this is whole.
+A place is stride * p + dilation * r - pad. A transposed convolution takes tap r from
+(p + pad - dilation * r) / stride, where a guard requires that the division is exact.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from .contraction import Contraction, Extents, Operand
 from .index import FloorDiv, Index, range_of
 
 Role: TypeAlias = "str | int"
-"""What a dim is: "n" images, "c" channels, "f" features, "_" of extent 1, or which spatial dim."""
+"""The role of a dim: "n" images, "c" channels, "f" features, "_" extent 1, or a spatial dim."""
 Roles: TypeAlias = tuple[Role, ...]
-# Kernels of convolutions have so many spatial dims at most.
+# Convolution kernels have at most this many spatial dims.
 MOST_SPATIAL = 3
 
 
 @dataclass(frozen=True)
 class ConvolutionDims:
-    """What the dims of the operands and of the result are, and parameters per spatial dim."""
+    """The roles of the dims of operands and result, and parameters per spatial dim."""
 
     data: Roles
     filters: Roles
@@ -50,7 +50,7 @@ class _Order:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a spatial dim is read, and the tap in it."""
+    """The place that a spatial dim is read at, and its tap."""
 
     stride: int
     dilation: int
@@ -60,9 +60,9 @@ class _Place:
 
 
 def convolution_of(found: Contraction[Any]) -> ConvolutionDims | None:
-    """The contraction as a convolution of its first operand by the second; None if it is none.
+    """The contraction as a convolution of its first operand by the second, or None.
 
-    Where nothing slides over channels that come first, a matrix product serves as well.
+    Where nothing slides and channels come first, a matrix product is as good.
     """
     if not 3 <= found.rank <= 2 + MOST_SPATIAL or len(found.first.index) != found.rank:
         return None
@@ -74,7 +74,7 @@ def convolution_of(found: Contraction[Any]) -> ConvolutionDims | None:
 
 
 def _orders(found: Contraction[Any]) -> Iterator[_Order]:
-    """Channels first; then the one order that the reads admit, if it is another."""
+    """Try channels first, then the one other order that the reads admit."""
     plain, data = tuple(range(found.rank)), found.first
     yield _Order(plain, plain)
     f, c = _feature(found), _channel_dim(found)
@@ -82,7 +82,7 @@ def _orders(found: Contraction[Any]) -> Iterator[_Order]:
         return
     loops = [k for k in plain if k != f]
     moved = {d: _moving(data.index[d], loops) for d in plain if d != c}
-    left = [k for k in loops if k not in moved.values()]  # of extent 1: they move nothing
+    left = [k for k in loops if k not in moved.values()]  # of extent 1: in no index
     places = {d: left.pop(0) if k is None and left else k for d, k in moved.items()}
     whole = (d for d, k in places.items() if k is not None and _is_whole(found, d, k))
     images = next(whole, next((d for d in places if moved[d] is None), None))
@@ -96,7 +96,7 @@ def _orders(found: Contraction[Any]) -> Iterator[_Order]:
 
 
 def _feature(found: Contraction[Any]) -> int | None:
-    """The traversal of the features: the filters', else the last that moves nothing."""
+    """The traversal of the features: that of the filters, else the last one in no index."""
     rank, used = found.rank, found.second.iterators
     own = [k for k in range(rank) if k in used and found.extents[k] != 1]
     if own:
@@ -106,9 +106,9 @@ def _feature(found: Contraction[Any]) -> int | None:
 
 
 def _channel_dim(found: Contraction[Any]) -> int | None:
-    """The dim of the channels: the features' group moves it, or a sum alone; else one of extent 1.
+    """The channel dim: indexed by the features' group or by a plain sum, else of extent 1.
 
-    Of several sums alone it is the last: the others are taps of windows that stay in place.
+    Among several plain sums the last is chosen: the others are taps of windows that do not move.
     """
     rank, data = found.rank, found.first
     kept = [e.iterators for e in data.index]
@@ -120,18 +120,18 @@ def _channel_dim(found: Contraction[Any]) -> int | None:
 
 
 def _moving(index: Index, loops: Sequence[int]) -> int | None:
-    """The traversal that moves a place."""
+    """The traversal in a place."""
     return next((k for k in loops if k in index.iterators), None)
 
 
 def _is_whole(found: Contraction[Any], dim: int, loop: int) -> bool:
-    """Whether a traversal goes through a whole dim of the data by itself."""
+    """Whether a traversal alone indexes a whole dim of the data."""
     plain = found.first.index[dim] == Index.iterator(loop)
     return plain and found.first.shape[dim] == found.extents[loop]
 
 
 def _in_order(found: Contraction[Any], order: _Order) -> ConvolutionDims | None:
-    """The convolution whose dims are in this order."""
+    """The convolution with its dims in this order, or None."""
     data, extents = found.first, found.extents
     n, f, *loops = order.out
     images, channels, *spatial = order.data
@@ -170,12 +170,12 @@ def _in_order(found: Contraction[Any], order: _Order) -> ConvolutionDims | None:
 
 
 def _roles(order: Sequence[int], roles: Roles) -> Roles:
-    """What each dim is, where `order` says which dim has each role."""
+    """The role of each dim, where `order` gives the dim of each role."""
     return tuple(roles[order.index(dim)] for dim in range(len(order)))
 
 
 def _accounts_for_sums(found: Contraction[Any], known: Sequence[int | None]) -> bool:
-    """Whether every summation is the channels or one tap, none of them twice."""
+    """Whether every summation is the channels or one tap, each used once."""
     used = [k for k in known if k is not None]
     sums = {k for k, n in enumerate(found.extents) if k >= found.rank and n != 1}
     return len(set(used)) == len(used) and sums <= set(used)
@@ -208,7 +208,7 @@ def _channel(index: Index, f: int, found: Contraction[Any]) -> tuple[int | None,
 
 
 def _place(index: Index, p: int, found: Contraction[Any]) -> _Place | None:
-    """Where the output place `p` reads a spatial dim."""
+    """The place of spatial dim `p` of the output along a dim of the data."""
     stride = 1
     floor = False
     if len(index.terms) == 1 and isinstance(index.terms[0][0], FloorDiv):
@@ -240,7 +240,7 @@ def _place(index: Index, p: int, found: Contraction[Any]) -> _Place | None:
 def _filter_roles(
     found: Contraction[Any], f: int, c: int | None, taps: Sequence[int | None]
 ) -> Roles | None:
-    """What each filter dim is; None unless every one is f, c or one tap, none missing."""
+    """The role of each filter dim; None unless each is f, c or one tap, none missing."""
     extents, filters = found.extents, found.second
     roles: list[tuple[int, Role]] = [(f, "f")]
     roles += [(c, "c")] if c is not None else []
@@ -260,7 +260,7 @@ def _dims(operand: Operand[Any]) -> Iterator[tuple[Index, int]]:
 def _filter_role(
     index: Index, size: int, roles: Sequence[tuple[int, Role]], extents: Extents
 ) -> Role | None:
-    """The role of what indexes a dim of that size alone; None if nothing does."""
+    """The role of the iterator that alone indexes a dim of that size; None if there is none."""
     for k, role in roles:
         if index == Index.iterator(k) and size == extents[k]:
             return role
@@ -268,7 +268,7 @@ def _filter_role(
 
 
 def _guards_fit(found: Contraction[Any], places: Sequence[_Place], loops: Sequence[int]) -> bool:
-    """The guards must say exactly "the division by the stride is whole" in each strided dim."""
+    """Check that guards require exact division by the stride in each strided dim, and no more."""
     wanted: list[Index] = []
     for p, place in zip(loops, places, strict=True):
         if not place.transposed or place.stride == 1:

@@ -1,4 +1,4 @@
-"""A moment by which work in a block must be done: what takes long looks at it as it goes."""
+"""Deadlines: long work in a block checks the time and stops when it is up."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _END: ContextVar[float] = ContextVar("end", default=math.inf)
 
 
 class TimeIsUpError(Exception):
-    """The moment has come before the work was done; what there is of it is to be thrown away."""
+    """The deadline passed before the work was done; partial results must be discarded."""
 
 
 @contextmanager
 def until(end: float) -> Generator[None]:
-    """Let `check_time` raise in the block once `time.perf_counter` says `end`, or an outer one."""
+    """Let `check_time` raise in the block once `time.perf_counter` reaches `end`, or an outer end."""
     token = _END.set(min(end, _END.get()))
     try:
         yield
@@ -27,9 +27,9 @@ def until(end: float) -> Generator[None]:
 
 @contextmanager
 def apart() -> Generator[None]:
-    """Let the work in the block take the time that it takes, and put the moment off by as much.
+    """Do not count the time of the work in the block: the deadline moves by as much.
 
-    Raises: TimeIsUpError where it has come.
+    Raises: TimeIsUpError where it has passed.
     """
     check_time()
     end, started = _END.get(), time.perf_counter()
@@ -42,6 +42,6 @@ def apart() -> Generator[None]:
 
 
 def check_time() -> None:
-    """Go on. Raises TimeIsUpError where the moment has come."""
+    """Return. Raises TimeIsUpError where the deadline has passed."""
     if time.perf_counter() >= _END.get():
         raise TimeIsUpError

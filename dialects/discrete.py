@@ -1,10 +1,10 @@
-"""Constants past a jump: computed as the machine does, whatever the arithmetic.
+"""Discrete constants: computed as the machine does, whatever the arithmetic.
 
 A cast to an integer, a floor or a comparison turns the last bit of its operand into a whole step.
-Where that operand depends on weights alone, what the program computes is known, and it is what the
-operand's own dtype makes of it: log(16) / log(16) * 8 may be 7.9999995, and its bucket 7. Exact
-arithmetic would give the bucket of another program. Where both give one value but for rounding, as
-a select between two branches that meet, nothing has jumped, and the exact value stands.
+Where that operand depends on weights alone, the program's value is known: the one that the
+operand's own dtype gives. log(16) / log(16) * 8 may be 7.9999995, and its bucket 7; exact
+arithmetic would give the bucket of another program. Where both arithmetics agree up to rounding, as
+in a select between two branches that meet, nothing jumped, and the exact value is used.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _JUMPS = (
     | math_dialect.RoundEvenOp
 )
 
-# Units in the last place, of a tensor's largest value, that the ops before may have rounded away.
+# Units in the last place of a tensor's largest value that earlier ops may have rounded away.
 _ROUNDINGS = 64
 
 
 def discrete_constants(
     ops: Iterable[Operation], weights: Mapping[str, Array]
 ) -> dict[SSAValue, Array]:
-    """The values of a block that are constants past a jump, as computed, in reference dtypes.
+    """The values of a block that are discrete constants, as computed, in reference dtypes.
 
-    Those that depend on weights without data are left out.
+    Values that depend on weights without data are left out.
     """
     known: set[SSAValue] = set()
     found: dict[SSAValue, Array] = {}
@@ -63,7 +63,7 @@ def discrete_constants(
 
 
 def _is_rounding(computed: Array, exact: Array, element: Attribute) -> bool:
-    """Whether two values differ by rounding at most; integers and booleans have jumped."""
+    """Whether two values differ by rounding at most; integers and booleans must be equal."""
     if not is_float(element):
         return False
     with np.errstate(all="ignore"):
@@ -73,7 +73,7 @@ def _is_rounding(computed: Array, exact: Array, element: Attribute) -> bool:
 
 
 def jumps(op: Operation) -> bool:
-    """Whether an op's results are no continuous functions of its float operands."""
+    """Whether an op's results are not continuous functions of its float operands."""
     floats = any(is_float(element_of(v)) for v in op.operands)
     if not floats:
         return False
@@ -88,7 +88,7 @@ def jumps(op: Operation) -> bool:
 
 
 class WeightsOnlyValues(dict[SSAValue, Array]):
-    """Values that depend on weights alone, in one arithmetic, when they are asked for."""
+    """Values that depend on weights alone, in one arithmetic, computed on demand."""
 
     def __init__(self, weights: Mapping[str, Array], arithmetic: Arithmetic):
         super().__init__()

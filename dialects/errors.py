@@ -81,7 +81,7 @@ class UsageError(UserError):
 
 
 def warn(text: str, where: str | None = None) -> None:
-    """Print one line on stderr about what was done otherwise than the user may expect."""
+    """Print a warning on stderr: something was done differently than the user may expect."""
     place = "" if where is None else f"{where}: "
     sys.stderr.write(f"isoform: warning: {one_line(place + text)}\n")
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from .errors import UserError
 
-# Files aside that are being written.
+# Temporary files that are being written.
 _UNFINISHED: set[Path] = set()
 
 
@@ -19,8 +19,8 @@ _UNFINISHED: set[Path] = set()
 def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
     """Open a binary file beside `path` that replaces it when the block ends without an error.
 
-    A failure in the block leaves what stood at `path` untouched and no file aside. A path that is
-    no regular file (`/dev/stdout`, a pipe) cannot be replaced and is written directly.
+    A failure in the block leaves `path` unchanged and no temporary file. A path that is
+    not a regular file (`/dev/stdout`, a pipe) cannot be replaced and is written directly.
 
     Raises: UserError where the folder is missing or may not be written, or the disk is full.
     """
@@ -48,7 +48,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Generator[IO[bytes]]:
 
 
 def remove_unfinished() -> None:
-    """Remove the files aside that are being written: the process is about to end at once."""
+    """Remove temporary files that are being written: the process is about to end at once."""
     for aside in list(_UNFINISHED):
         with suppress(OSError):
             aside.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def read_whole(path: str | os.PathLike[str]) -> bytes:
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a file as JSON.
 
-    Raises: UserError where it cannot be read, or is none, or is nested too deeply.
+    UserError: it cannot be read, is not JSON, or is nested too deeply.
     """
     try:
         return json.loads(read_whole(path))

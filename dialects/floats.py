@@ -2,7 +2,7 @@
 
     bits        the same floats, infinities and NaN included
     rounding    differs by rounding while inputs and the source's intermediates are finite and 2^16
-                below overflow; what it does to infinities and NaN is said beside it
+                below overflow; `infinities` says what happens to infinities and NaN
     values      may differ otherwise: like terms combined, constants cancelled
 
 Reassociating or distributing is `rounding`, of elementwise ops too. Combining or cancelling terms
@@ -33,18 +33,18 @@ class Floats:
     """What a rewrite does to floats.
 
     Attributes:
-        infinities: what becomes of infinities and NaN, in words; empty where they are kept.
+        infinities: what happens to infinities and NaN, in words; empty where they are kept.
     """
 
     label: Label
     infinities: str = ""
 
     def entry(self) -> dict[str, str]:
-        """As an entry of a report has it."""
+        """The fields of a report's entry."""
         return {"floats": self.label.value, "infinities": self.infinities or "kept"}
 
     def __or__(self, other: Floats) -> Floats:
-        """What both do, one after the other."""
+        """The combined effect of two rewrites, one after the other."""
         order = list(Label)
         label = max(self.label, other.label, key=order.index)
         words = dict.fromkeys(filter(None, (self.infinities, other.infinities)))
@@ -54,26 +54,26 @@ class Floats:
 BITS = Floats(Label.BITS)
 ROUNDING = Floats(Label.ROUNDING)
 VALUES = Floats(Label.VALUES, "as the rewritten program has them")
-# What several rewrites do to infinities. A product is distributed over a sum, or taken out of one.
+# What several rewrites do to infinities. A product is distributed over a sum, or factored out.
 DISTRIBUTED = Floats(Label.ROUNDING, "inf times a sum is not the sum of the products")
-# A place where a factor is 0 anyway is left out.
+# A place where a factor is 0 anyway is skipped.
 DROPPED = Floats(Label.ROUNDING, "products with 0 are left out: inf times 0 is no NaN there")
 # A place that must not count is multiplied by 0.
 GUARDED = Floats(Label.ROUNDING, "what must not count is multiplied by 0: inf times 0 is NaN")
-# Inputs are added up before they are multiplied.
+# Inputs are added before they are multiplied.
 MIXED = Floats(Label.ROUNDING, "inf and NaN spread over the tile that they are added up in")
 
 
 @dataclass(frozen=True)
 class Allowed:
-    """What a user lets rewrites do to floats.
+    """What the user allows rewrites to do to floats.
 
     Attributes:
-        fast_math: `values` too.
+        fast_math: also `values`.
         strict_nan: nothing that changes infinities or NaN.
 
     Raises:
-        UserError: both.
+        UserError: both are set.
     """
 
     fast_math: bool = False
@@ -91,12 +91,12 @@ class Allowed:
         return not (self.strict_nan and floats.infinities)
 
     def why_not(self, floats: Floats) -> str:
-        """Why one is not used, for reports and errors."""
+        """The reason why a rewrite is not used, for reports and errors."""
         if floats.label is Label.VALUES:
             return "it may change values: it needs --fast-math"
         return f"--strict-nan: {floats.infinities}"
 
     @property
     def key(self) -> str:
-        """Tells apart what is remembered under other permissions; empty for none."""
+        """A key that separates cached results by permissions; empty for the defaults."""
         return " ".join(n for n in ("fast_math", "strict_nan") if getattr(self, n))

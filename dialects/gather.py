@@ -13,14 +13,14 @@ from .types import Array
 
 
 class GatherPlaces:
-    """Where an array is read: ready to be asked for many arrays of the same dims.
+    """A gather at fixed indices, prepared for many arrays of the same dims.
 
-    Dims that are read along an iterator of their own, in bounds, are slices. The others are taken
-    together, at one index into all of them.
+    Dims that are read along an iterator of their own, in bounds, are slices. The other dims are
+    read together, at one flat index.
 
     Args:
         index: for each dim, over the iterators.
-        shape: of the dims; the arrays may have more before them, which are not read.
+        shape: of the dims; arrays may have leading dims before them, which are kept.
         points: the values of the iterators: a number, or consecutive numbers along an axis of the
             grid.
     """
@@ -28,8 +28,8 @@ class GatherPlaces:
     def __init__(self, index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]) -> None:
         self.shape, rank = tuple(shape), max(map(np.ndim, points), default=0)
         self.slices: list[slice] = [slice(None)] * len(shape)
-        plain: dict[int, int] = {}  # of dims that are slices, the axis of the grid
-        fixed: list[int] = []  # dims that are read at one place
+        plain: dict[int, int] = {}  # the grid axis of each dim that is sliced
+        fixed: list[int] = []  # dims read at one place
         for dim, e in enumerate(index):
             place = np.asarray(e.evaluate(points))
             if not place.size or place.flat[0] < 0 or place.flat[-1] >= shape[dim]:
@@ -57,10 +57,10 @@ class GatherPlaces:
         self.grid = [sizes.get(axis, 1) for axis in range(rank)]
 
     def of(self, array: Array, outside: Array) -> Array:
-        """The array there, [*the dims before, *grid], with 1 for axes it does not depend on.
+        """The gathered array, [*leading dims, *grid], with extent 1 for axes it does not depend on.
 
         Args:
-            outside: what is read beyond the dims; a number, or one for each of the dims before.
+            outside: the value read outside the dims: a number, or one for each leading dim.
         """
         lead = array.shape[: array.ndim - len(self.shape)]
         before = range(len(lead))
@@ -83,7 +83,7 @@ class GatherPlaces:
 def _flat(
     index: Sequence[Index], shape: Sequence[int], points: Sequence[Any]
 ) -> tuple[Array, bool]:
-    """The row-major index into dims, past the end where it is outside; and whether it never is."""
+    """The row-major index, past the end where it is outside; and whether it is always inside."""
     flat, inside = np.zeros((), np.int64), np.ones((), bool)
     for e, size in zip(index, shape, strict=True):
         place = np.asarray(e.evaluate(points))

@@ -1,7 +1,7 @@
 """Quasi-affine index expressions over iterators: one normal form.
 
-An `Index` is a constant plus integer multiples of atoms; an atom is an iterator (its position) or a
-`FloorDiv`. There is no mod atom: `e % d` is `e - d * (e // d)`, so that `W * (z // W) + z % W` is
+An `Index` is a constant plus integer multiples of atoms. An atom is an iterator (its position) or a
+`FloorDiv`. There is no mod atom: `e % d` is `e - d * (e // d)`, so `W * (z // W) + z % W` is
 `z` by cancellation alone. `normalise` uses the iterators' extents (every iterator runs over
 [0, extent)) to remove floors that the ranges decide; see `range_of` for the ranges.
 """
@@ -25,8 +25,8 @@ from xdsl.ir.affine import (
     AffineExpr,
 )
 
-# Past this many points the exact range of an expression with floors is not tabulated; interval
-# arithmetic is used instead, which is sound but may be wider.
+# With more points than this, the exact range of an expression with floors is not tabulated.
+# Interval arithmetic is used instead, which is sound but may be wider.
 EXACT_RANGE_POINTS = 1 << 20
 
 
@@ -95,7 +95,7 @@ class Index:
 
     @cached_property
     def iterators(self) -> frozenset[int]:
-        """Positions of every iterator that occurs, floors included."""
+        """Positions of every iterator that occurs, including those inside floors."""
         found: set[int] = set()
         for atom, _ in self.terms:
             found |= {atom} if isinstance(atom, int) else atom.numerator.iterators
@@ -215,7 +215,7 @@ class Index:
         return AffineBinaryOpExpr(AffineBinaryOpKind.Add, total, constant)
 
 
-# What is alive of each class; an entry goes with its object.
+# The live objects of each class; an entry is removed with its object.
 _FLOORS: WeakValueDictionary[tuple[Index, int], FloorDiv] = WeakValueDictionary()
 _INDICES: WeakValueDictionary[tuple[int, tuple[tuple[Atom, int], ...]], Index] = (
     WeakValueDictionary()
@@ -268,10 +268,10 @@ def normalise(index: Index, extents: Sequence[int]) -> Index:
 
 @lru_cache(maxsize=1 << 16)
 def range_of(index: Index, extents: tuple[int, ...]) -> Range:
-    """Smallest and largest value; exact unless terms that share iterators span over
-    EXACT_RANGE_POINTS points, floors among them.
+    """Smallest and largest value. Exact, unless terms with floors that share iterators span more
+    than EXACT_RANGE_POINTS points.
 
-    An empty iterator counts as its first place only: nothing is read, so any range is true.
+    An empty iterator counts as its first place: nothing is read, so any range is valid.
     """
     if 0 in extents:
         return range_of(index, tuple(n or 1 for n in extents))
@@ -299,7 +299,7 @@ def stays_inside(index: Sequence[Index], shape: Sequence[int], extents: tuple[in
 
 
 def _independent_parts(index: Index) -> list[Index]:
-    """Split the terms so that no two parts share an iterator: ranges of parts add up exactly."""
+    """Split the terms into parts without common iterators: the ranges of parts add up exactly."""
     parts: list[tuple[frozenset[int], list[tuple[Atom, int]]]] = []
     for atom, c in index.terms:
         used = frozenset((atom,)) if isinstance(atom, int) else atom.numerator.iterators
@@ -347,7 +347,7 @@ def _interval(index: Index, extents: tuple[int, ...]) -> Range:
 
 
 def _floordiv(index: Index, divisor: int, extents: tuple[int, ...] | None) -> Index:
-    """floor(index / divisor), as simple as the ranges (when given) allow."""
+    """floor(index / divisor), simplified as far as the ranges (if given) allow."""
     if divisor <= 0:
         raise ValueError(f"index division needs a positive divisor, found {divisor}")
     if divisor == 1:
@@ -439,6 +439,6 @@ def points(extents: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def is_chain(coefficients: Sequence[int], extents: Sequence[int]) -> bool:
-    """Whether iterators, outermost first, walk one strided range: a[j] = a[j+1] * n[j+1]."""
+    """Whether iterators, outermost first, cover one strided range: a[j] = a[j+1] * n[j+1]."""
     pairs = list(zip(coefficients, extents, strict=True))
     return all(outer[0] == inner[0] * inner[1] for outer, inner in pairwise(pairs))

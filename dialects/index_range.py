@@ -1,4 +1,4 @@
-"""Indices that are data stay in [-size, size): what is outside is an error, never a neighbour."""
+"""Data-dependent indices must be in [-size, size); any other index is an error."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def check_range(indices: Array, size: int, where: str) -> None:
     """Require all indices in [-size, size).
 
     Raises:
-        UserError: the first that is outside, in row-major order.
+        UserError: for the first index outside, in row-major order.
     """
-    # A plain pass first: it is all that good indices cost.
+    # First a plain pass, which is the whole cost if all indices are good.
     if indices.size == 0 or (indices.min() >= -size and indices.max() < size):
         return
     outside = (indices < -size) | (indices >= size)
@@ -27,7 +27,7 @@ def check_range(indices: Array, size: int, where: str) -> None:
 
 
 def out_of_range(index: str, size: int, where: str) -> UserError:
-    """The error for an index of a dim of this size."""
+    """The error for an index into a dim of this size."""
     if size == 0:
         return UserError(f"index {index} is out of range: the dim is empty", where=where)
     return UserError(
@@ -67,7 +67,7 @@ _INDEXED: dict[str, Sizes] = {
 
 
 def check_node(op_type: str, ints: Mapping[str, int], operands: Arrays, where: str) -> None:
-    """Require the indices of an ONNX node, its second operand, in range; others pass.
+    """Require the indices of an ONNX node, its second operand, to be in range; skip other nodes.
 
     Args:
         ints: the node's integer attributes.

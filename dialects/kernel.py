@@ -1,11 +1,11 @@
-"""The kernel dialect: whole-tensor ops in the order of execution, each naming what will run.
+"""The kernel dialect: whole-tensor ops in execution order, each naming its implementation.
 
-A kernel op holds its meaning: an isolated region of `algebra.scope` ops over its operands. What the
-name adds is how it is run: `kernel.gemm` and `kernel.conv` begin with a contraction and carry what
-it is as an attribute (contraction_attr.py), further scopes are the epilogue; `kernel.attention` is
-two products and what stands between them; `kernel.loops` is a generated loop nest; `kernel.call`
-runs a named op that no scope expresses. The physical layout of a value (order of dims, zero halo)
-is its type's encoding (layout.py).
+A kernel op contains its meaning: an isolated region of `algebra.scope` ops over its operands. The
+op's name says how it runs. `kernel.gemm` and `kernel.conv` begin with a contraction, described by
+an attribute (contraction_attr.py); further scopes are the epilogue. `kernel.attention` is two
+products and the ops between them. `kernel.loops` is a generated loop nest. `kernel.call` runs a
+named op that no scope expresses. The physical layout of a value (order of dims, zero halo) is its
+type's encoding (layout.py).
 
     %y = kernel.conv (%a = %x, %b = %w, %c = %bias) {
       %0 = algebra.scope (n: 1, f: 8, h: 6, w: 6) sum (c: 3, r: 3, s: 3)
@@ -84,14 +84,14 @@ class YieldOp(IRDLOperation):
         super().__init__(operands=[value])
 
 
-# On a kernel whose elementwise arithmetic may be reassociated (passes/fast_math.py).
+# Marks a kernel whose elementwise arithmetic may be reassociated (passes/fast_math.py).
 FAST_MATH = "isoform.fast_math"
 
 
 class KernelOp(IRDLOperation):
-    """What all generated kernels share: operands, region, one result, schedule, arena offset.
+    """The base of generated kernels: operands, region, one result, schedule, arena offset.
 
-    Block arguments have the operands' logical types: scopes know nothing of layouts.
+    Block arguments have the operands' logical types: scopes do not depend on layouts.
     """
 
     inputs = var_operand_def(TensorType)
@@ -125,13 +125,13 @@ class KernelOp(IRDLOperation):
         return _scopes(self.body)
 
     def outer(self, argument: SSAValue) -> SSAValue:
-        """The operand that an argument of the region stands for."""
+        """The operand of a region argument."""
         return self.inputs[list(self.body.block.args).index(argument)]  # pyright: ignore
 
     def evaluate_reference(
         self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> list[Array]:
-        """The meaning, as dialects/reference.py wants it of an op."""
+        """The op's meaning, in the form that dialects/reference.py needs."""
         from .reference import run_block
 
         values: dict[SSAValue, Array] = dict(zip(self.body.block.args, operands, strict=True))
@@ -181,11 +181,11 @@ class KernelOp(IRDLOperation):
         printer.print_attribute(self.result.type)
 
     def print_contraction(self, printer: Printer) -> None:
-        """Print what stands behind the region, where an op has it."""
+        """Print what follows the region."""
 
     @classmethod
     def parse_contraction(cls, parser: Parser, body: Region) -> dict[str, Attribute]:
-        """Parse it, as properties."""
+        """Parse what follows the region, as properties."""
         return {}
 
     @classmethod
@@ -225,7 +225,7 @@ class LoopsOp(KernelOp):
 
 
 class ContractionKernelOp(KernelOp):
-    """A kernel whose first scope is a contraction, which it carries: made from the region.
+    """A kernel whose first scope is a contraction; the attribute is computed from the region.
 
     Text without the attribute is read as if it had the one that the region gives.
     """
@@ -245,12 +245,12 @@ class ContractionKernelOp(KernelOp):
 
     @classmethod
     def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
-        """What the op carries of this scope; None if it cannot compute it."""
+        """The attribute for this scope; None if the op cannot compute it."""
         raise NotImplementedError
 
     @classmethod
     def expected(cls, body: Region) -> ContractionAttr | None:
-        """The attribute that a region gives; None where the op cannot compute its first scope."""
+        """The attribute that a region gives; None if the op cannot compute its first scope."""
         scopes = _scopes(body)
         return cls.contraction_of(scopes[0]) if scopes else None
 
@@ -320,7 +320,7 @@ class ConvOp(ContractionKernelOp):
 
     @property
     def parameters(self) -> ConvParameters:
-        """What the attribute says of the first scope."""
+        """The parameters of the first scope, from the attribute."""
         found = ConvParameters.of(self.scopes[0], self.contraction)
         assert found is not None
         return found
@@ -328,9 +328,9 @@ class ConvOp(ContractionKernelOp):
 
 @irdl_op_definition
 class AttentionOp(KernelOp):
-    """Two matrix products and what stands between them, some rows at a time: no scores are stored.
+    """Two matrix products and the ops between them, a few rows at a time: no scores are stored.
 
-    lowering/algebra_to_kernel/attention.py says what its scopes may be.
+    lowering/algebra_to_kernel/attention.py defines which scopes are allowed.
     """
 
     name = "kernel.attention"
@@ -338,11 +338,12 @@ class AttentionOp(KernelOp):
 
 @irdl_op_definition
 class TiledProductOp(KernelOp):
-    """Tiles transformed, a batch of products over them, tiles transformed back: some at a time.
+    """Tiles are transformed, multiplied in a batch of products, and transformed back, some at a
+    time.
 
     Neither the transformed tiles nor the products are stored as a whole. The scopes up to the first
-    that multiplies what was made before by an operand are the first transform, those after it the
-    second one (lowering/kernel_to_cpu/tiled_product.py).
+    one that multiplies an earlier result by an operand are the first transform; those after it are
+    the second one (lowering/kernel_to_cpu/tiled_product.py).
     """
 
     name = "kernel.tiled_product"
@@ -350,7 +351,7 @@ class TiledProductOp(KernelOp):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The same buffer under another shape, both row-major: a reshape, which runs no code."""
+    """The same buffer with another shape, both row-major: a reshape, which runs no code."""
 
     name = "kernel.view"
     source = operand_def(TensorType)
@@ -380,7 +381,7 @@ class ViewOp(IRDLOperation):
 class JoinOp(IRDLOperation):
     """The concatenation of values that were written side by side in one buffer: runs no code.
 
-    Every part's layout is the result's, with the other parts' extents along `axis` as room.
+    Every part has the result's layout, with the other parts' extents along `axis` as room.
     """
 
     name = "kernel.join"
@@ -442,7 +443,7 @@ def slot(whole: Tensor, axis: int, start: int, size: int) -> Tensor:
 
 @irdl_op_definition
 class CallOp(IRDLOperation):
-    """Run a named op that no scope expresses (`graph.gather`): natively where the target can."""
+    """Run a named op that no scope expresses (`graph.gather`), natively if the target can."""
 
     name = "kernel.call"
     inputs = var_operand_def(TensorType)
@@ -477,7 +478,7 @@ class CallOp(IRDLOperation):
     def evaluate_reference(
         self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> Sequence[Array]:
-        """The meaning of the op it names."""
+        """The meaning of the named op."""
         from .op_reference import evaluate_op, rebuild_extern
 
         return evaluate_op(rebuild_extern(self), operands, weights, arithmetic)

@@ -1,6 +1,6 @@
 """Physical layouts: the order of a tensor's dims in memory, and what surrounds its values.
 
-The layout of a value is its type's encoding; without one it is row-major.
+The layout of a value is its type's encoding; the default is row-major.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class LayoutAttr(ParametrizedAttribute):
     """Physical layout of a tensor: dims from outermost to innermost, and what surrounds the values.
 
     `#kernel.layout<[0, 2, 3, 1], halo [0, 0, 1, 1], [0, 0, 1, 1]>` is channels last, one zero row
-    before and after each spatial dim. `room [0, 16, 0, 0], [0, 48, 0, 0]` says that the buffer is
-    shared: 16 channels of other values stand before these, 48 behind (see `kernel.join`). Halo and
-    room are part of the buffer, never of the value.
+    before and after each spatial dim. `room [0, 16, 0, 0], [0, 48, 0, 0]` means that the buffer is
+    shared: 16 channels of other values come before these, 48 after (see `kernel.join`). Halo and
+    room are part of the buffer, not of the value.
     """
 
     name = "kernel.layout"
@@ -59,7 +59,7 @@ class LayoutAttr(ParametrizedAttribute):
 
     @property
     def room(self) -> tuple[tuple[int, int], ...]:
-        """(before, after) per logical dim: what other values take of the buffer."""
+        """(before, after) per logical dim: the part of the buffer used by other values."""
         return tuple((a.data, b.data) for a, b in zip(self.before, self.after, strict=True))
 
     def verify(self) -> None:
@@ -100,7 +100,7 @@ class LayoutAttr(ParametrizedAttribute):
 
 
 def verify_layout(where: str, value: SSAValue) -> None:
-    """Check that a value's layout, if it has one, orders just its dims. Raises VerifyException."""
+    """Check that a value's layout, if it has one, fits its rank. Raises VerifyException."""
     type_ = tensor_type(value)
     if len(layout_of(type_).dims) != len(type_.get_shape()):
         raise VerifyException(f"{where}: the layout of {type_} has another rank")
@@ -113,7 +113,7 @@ def logical(type_: Attribute) -> Tensor:
 
 
 def with_layout(type_: Tensor, layout: LayoutAttr | None) -> Tensor:
-    """The tensor type with a layout; None is row-major."""
+    """The tensor type with a layout; None means row-major."""
     encoding = NoneAttr() if layout is None else layout
     return TensorType(type_.element_type, type_.get_shape(), encoding)
 
@@ -127,7 +127,7 @@ def layout_of(type_: Tensor) -> LayoutAttr:
 
 @cache
 def _row_major(rank: int) -> LayoutAttr:
-    """Built once for each rank: attributes verify what they hold, and every access asks for it."""
+    """Built once for each rank: attributes verify their contents, and every access uses it."""
     return LayoutAttr.of(range(rank))
 
 

@@ -1,10 +1,10 @@
 """The nest dialect: one kernel as loops over affine addresses, below `kernel`.
 
 A `nest.kernel` computes what a kernel op does, on the buffers of its operands and its result. Loops
-have constant extents and say how they are run; their bodies are scalar (`arith`, `math`) between
-loads and stores at quasi-affine addresses. Schedules are rewrites of the loops
-(lowering/kernel_to_nest/rewrites.py); the CPU's printer (lowering/nest_to_llvm.py) and CUDA's
-(lowering/nest_to_cuda.py) read the same ops.
+have constant extents and a kind. Their bodies are scalar (`arith`, `math`) between loads and stores
+at quasi-affine addresses. Schedules are rewrites of the loops
+(lowering/kernel_to_nest/rewrites.py). The CPU printer (lowering/nest_to_llvm.py) and the CUDA
+printer (lowering/nest_to_cuda.py) read the same ops.
 
     nest.kernel (%x: memref<6144xf32>, %y: memref<6144xf32>) {
       nest.for %i < 8 parallel {
@@ -18,10 +18,10 @@ loads and stores at quasi-affine addresses. Schedules are rewrites of the loops
       }
     }
 
-How a loop is run: serially; `parallel` (the outermost loops: items of a thread pool, threads of a
-grid); `unrolled`, its body written once for each place; `vector`, its places being the lanes of
-vectors, of which `lanes` above the extent leaves the last ones out. What it computes is the same:
-its body at each place, in order.
+A loop's kind says how it runs. The default is serial. `parallel` loops, the outermost ones, are
+items of a thread pool or threads of a grid. The body of an `unrolled` loop is written once for each
+place. The places of a `vector` loop are the lanes of vectors; if `lanes` exceeds the extent, the
+last lanes are left out. The kind does not change the result: the body at each place, in order.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class NestOp(IRDLOperation):
 class ForOp(PlacedOp):
     """Run the body at each place of an iterator, from 0 up to an extent.
 
-    Where there are expressions, it starts at the largest of those `from`, and ends below the least
-    of those `below`: what is left of a tile. `unroll 1` asks LLVM to leave a serial loop as it is.
+    With expressions, it starts at the largest `from` and ends below the smallest `below`, as the
+    rest of a tile does. `unroll 1` tells LLVM not to unroll a serial loop.
     """
 
     name = LOOP
@@ -176,17 +176,17 @@ class ForOp(PlacedOp):
 
     @property
     def size(self) -> int:
-        """Places, at most."""
+        """The largest number of places."""
         return self.extent.value.data
 
     @property
     def width(self) -> int:
-        """Places and lanes that are left out."""
+        """Places, including the lanes that are left out."""
         return max(self.lanes.value.data, self.size)
 
     @property
     def bounds(self) -> tuple[tuple[Index, ...], tuple[Index, ...]]:
-        """Expressions where it starts, and below which it ends."""
+        """The expressions of its start and of its end."""
         count = self.lowers.value.data
         return self.indices[:count], self.indices[count:]
 
@@ -250,7 +250,7 @@ def _loop_properties(
 
 @irdl_op_definition
 class AllocOp(IRDLOperation):
-    """Set aside elements in registers or on the stack; they hold anything at first."""
+    """Allocate elements in registers or on the stack, with undefined values."""
 
     name = "nest.alloc"
     result = result_def(MemRefType)
@@ -262,7 +262,7 @@ class AllocOp(IRDLOperation):
 
 @irdl_op_definition
 class IdentityOp(IRDLOperation):
-    """Give what a reduction starts from."""
+    """Give the neutral element of a reduction."""
 
     name = "nest.identity"
     reduction = prop_def(StringAttr)
@@ -403,7 +403,7 @@ class TransposeOp(IRDLOperation):
 
 
 def parallel_loops(kernel: NestOp) -> list[ForOp]:
-    """The loops whose places are items: parallel ones, outermost, with nothing beside them."""
+    """The loops whose places are work items: the outermost parallel ones, nested perfectly."""
     found: list[ForOp] = []
     block = kernel.body.block
     while (
@@ -417,7 +417,7 @@ def parallel_loops(kernel: NestOp) -> list[ForOp]:
 
 
 def loop_of(place: SSAValue) -> ForOp:
-    """The loop that an iterator belongs to."""
+    """The loop of an iterator."""
     owner = place.owner
     assert isinstance(owner, Block)
     loop = owner.parent_op()

@@ -1,4 +1,4 @@
-"""The ops of the nest dialect that access buffers, and what stands at the place of iterators.
+"""The ops of the nest dialect that access buffers, with addresses over iterators.
 
 nest.py has the loops and the dialect.
 """
@@ -40,7 +40,7 @@ from . import nest_text as text
 from .index import Index, from_affine
 
 REDUCTIONS = ("sum", "prod", "max", "min", "numeric_max", "numeric_min", "or")
-"""`numeric_max` and `numeric_min` may lose a NaN: one instruction where `max` takes three."""
+"""`numeric_max` and `numeric_min` may lose a NaN: one instruction instead of three for `max`."""
 
 LOOP = "nest.for"
 
@@ -50,7 +50,7 @@ Guard = tuple[Index, int]
 
 @lru_cache(maxsize=1 << 14)
 def map_of(results: tuple[Index, ...], count: int) -> AffineMapAttr:
-    """Expressions over so many iterators as an attribute."""
+    """Expressions over a number of iterators, as an attribute."""
     return AffineMapAttr(AffineMap(count, 0, tuple(e.to_affine() for e in results)))
 
 
@@ -75,7 +75,7 @@ def sizes_of(guards: Sequence[Guard]) -> DenseArrayBase:
 
 
 class PlacedOp(IRDLOperation):
-    """What depends on where loops are: expressions over their iterators, `places`."""
+    """An op with expressions over iterators of loops, its `places`."""
 
     places = var_operand_def(IndexType)
     map = prop_def(AffineMapAttr)
@@ -86,7 +86,7 @@ class PlacedOp(IRDLOperation):
         return _indices_of(self.map)
 
     def replace_places(self, places: Sequence[SSAValue], indices: Sequence[Index]) -> None:
-        """Put other expressions, over other iterators, in place of these."""
+        """Replace the expressions and the iterators."""
         fixed = len(self.operands) - len(self.places)
         self.operands = [*self.operands[:fixed], *places]
         self.properties["map"] = map_of(tuple(indices), len(places))
@@ -101,17 +101,17 @@ class PlacedOp(IRDLOperation):
 
 
 class AccessOp(PlacedOp):
-    """What accesses a buffer: the first expression is the element, the others are guards."""
+    """An op that accesses a buffer: the first expression is the address, the others are guards."""
 
     sizes = prop_def(DenseArrayBase)
 
     @property
     def guards(self) -> tuple[Guard, ...]:
-        """What must hold for the element to be there."""
+        """The guards, which must hold for the element to exist."""
         return tuple(zip(self.indices[1:], numbers_in(self.sizes), strict=True))
 
     def keep_guards(self, kept: Sequence[Guard]) -> None:
-        """Drop the other guards."""
+        """Keep only these guards."""
         if len(kept) < len(self.guards):
             self.properties |= _access(self.indices[0], kept, len(self.places))
 
@@ -139,8 +139,8 @@ def _parse_access(parser: Parser) -> tuple[UnresolvedOperand, list[SSAValue], di
 class LoadOp(AccessOp):
     """Read an element; `else` where a guard fails.
 
-    The first `room` elements of the buffer may be read whatever the guards say, and those of lanes
-    that are left out, too, if the buffer is `padded`.
+    The first `room` elements of the buffer may be read whatever the guards say. So may those of
+    lanes that are left out, if the buffer is `padded`.
     """
 
     name = "nest.load"
@@ -229,7 +229,7 @@ class InsideOp(AccessOp):
 
 @irdl_op_definition
 class StoreOp(AccessOp):
-    """Write an element; vectors aligned to so many bytes go past the caches."""
+    """Write an element; vectors with this alignment in bytes use non-temporal stores."""
 
     name = "nest.store"
     value = operand_def(AnyAttr())
@@ -273,10 +273,10 @@ class StoreOp(AccessOp):
 
 @irdl_op_definition
 class AccumulateOp(AccessOp):
-    """Take a value into a total.
+    """Add a value to an accumulator, by a reduction.
 
-    If it is `masked`, lanes that are left out leave theirs alone. If it is `fused`, a product that
-    a sum takes is multiplied and added at once, which may round once.
+    If it is `masked`, lanes that are left out keep theirs. If it is `fused`, a product and the
+    sum are one multiply-add, which may round once.
     """
 
     name = "nest.accumulate"
@@ -335,7 +335,7 @@ def verify_reduction(where: str, reduction: str) -> None:
 
 @irdl_op_definition
 class PrefetchOp(AccessOp):
-    """Ask for the cache line of an element, wherever it lies; nothing new where a guard fails."""
+    """Prefetch the cache line of an element, at any address; nothing where a guard fails."""
 
     name = "nest.prefetch"
     buffer = operand_def(MemRefType)
@@ -364,5 +364,5 @@ class PrefetchOp(AccessOp):
 
 
 def is_local(buffer: SSAValue) -> bool:
-    """Whether a buffer is the kernel's own, not an argument."""
+    """Whether a buffer is local to the kernel, not an argument."""
     return isinstance(buffer.owner, Operation)

@@ -28,7 +28,7 @@ def print_indices(printer: Printer, places: Sequence[SSAValue], indices: Sequenc
 
 
 def parse_indices(parser: Parser) -> tuple[list[SSAValue], list[Index]]:
-    """Parse what `print_indices` prints: the iterators, and expressions over these."""
+    """Parse the output of `print_indices`: iterators, and expressions over these."""
     found, places = parser.parse_affine_map_of_ssa_ids()
     dims = [AffineDimExpr(k) for k in range(len(places))]
     results = [e.replace_dims_and_symbols([], dims) for e in found.results]
@@ -39,7 +39,7 @@ def joined(
     first: tuple[Sequence[SSAValue], Sequence[Index]],
     second: tuple[Sequence[SSAValue], Sequence[Index]],
 ) -> tuple[list[SSAValue], list[Index]]:
-    """Expressions of both over iterators of both."""
+    """The expressions of two lists over the iterators of both."""
     places = list(dict.fromkeys([*first[0], *second[0]]))
 
     def moved(these: Sequence[SSAValue], e: Index) -> Index:
@@ -63,7 +63,7 @@ def parse_sizes(parser: Parser) -> list[int]:
 
 
 def parse_guards(parser: Parser) -> tuple[list[SSAValue], list[Index], list[int]]:
-    """Parse what `print_guards` prints, if it is there."""
+    """Parse the output of `print_guards`, if present."""
     if parser.parse_optional_keyword("if") is None:
         return [], [], []
     places, indices = parse_indices(parser)

@@ -1,8 +1,8 @@
 """The reference meaning of one op: every op of the three dialects in numpy float64.
 
 Independent of code generation. Floats are computed in float64, integers in int64, booleans as
-booleans; arithmetic.py says what is rounded on the way. By default the arithmetic is exact: results
-are what the program means, not what float32 rounding makes of it.
+booleans; arithmetic.py defines where values are rounded. By default the arithmetic is exact:
+results are what the program means, without float32 rounding.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from .scalars import Call, Const, Expr, Read, element_types
 from .scope_body import read_type
 from .types import Array, is_float, reference_dtype, tensor_type
 
-# Points of an iteration space evaluated at once: a bound on memory; and what stays in a cache, for
-# scopes that read little anew in each chunk.
+# Points of an iteration space evaluated at once. The first bounds memory; the second stays in a
+# cache, for scopes whose chunks share most of their reads.
 CHUNK_POINTS = 1 << 25
 CACHE_POINTS = 1 << 20
 
@@ -70,7 +70,7 @@ def evaluate_op(
 def evaluate_graph_op(
     op: GraphOp, operands: Sequence[Array], arithmetic: Arithmetic = EXACT
 ) -> Sequence[Array]:
-    """A graph op's meaning: its scopes, or its numpy function."""
+    """A graph op's meaning, by its scopes or its numpy function."""
     if not type(op).has_scopes():
         pairs = zip(op.reference(*operands), op.results, strict=True)
         return [arithmetic.tensor(np.asarray(a), tensor_type(r).element_type) for a, r in pairs]
@@ -82,7 +82,7 @@ def evaluate_graph_op(
 
 @dataclass(frozen=True)
 class Steps:
-    """The scopes that a graph op is, inserted nowhere; call `drop` when done."""
+    """The scopes of a graph op, in no block; call `drop` when done."""
 
     op: GraphOp
     ops: Sequence[Operation]
@@ -114,9 +114,9 @@ class Steps:
 
 
 def rebuild_extern(op: Operation) -> Operation:
-    """The op that an `algebra.extern` or `kernel.call` stands for, on the same operands.
+    """The op named by an `algebra.extern` or `kernel.call`, on the same operands.
 
-    It is inserted nowhere; call `drop_all_references` on it when done.
+    It is in no block; call `drop_all_references` on it when done.
     """
     callee, config = op.properties["callee"], op.properties["config"]
     assert isinstance(callee, StringAttr) and isinstance(config, DictionaryAttr)
@@ -150,9 +150,9 @@ def evaluate_scope(op: ScopeOp, operands: Sequence[Array], arithmetic: Arithmeti
 
 
 class ScopeEvaluator:
-    """A scope made ready to be evaluated, many times on operands of the same shapes.
+    """A scope prepared to be evaluated many times, on operands of the same shapes.
 
-    The first traversals are cut to bound memory.
+    The first traversals are split into chunks to bound memory.
     """
 
     def __init__(self, op: ScopeOp, arithmetic: Arithmetic = EXACT):
@@ -169,7 +169,7 @@ class ScopeEvaluator:
         self._places: dict[tuple[Read, int], GatherPlaces] = {}
 
     def __call__(self, operands: Sequence[Array]) -> Array:
-        """The value at all points; operands as the op has them."""
+        """The value at all points, from the op's operands."""
         arrays = dict(zip(self.reads, operands, strict=True))
         own = (array.shape[: array.ndim - len(read.index)] for read, array in arrays.items())
         lead = np.broadcast_shapes(*own)
@@ -190,7 +190,7 @@ class ScopeEvaluator:
         return out
 
     def _rows_at_once(self, lead: int) -> int:
-        """Points of the reads that every chunk of rows makes again are those that no row moves."""
+        """How many rows to evaluate at once; reads that no row moves are repeated in every chunk."""
         used = [{k for e in read.index for k in e.iterators} for read in self.reads]
         again = sum(math.prod(self.extents[k] for k in ks) for ks in used if 0 not in ks) * lead
         limit = CACHE_POINTS if again * 16 < CACHE_POINTS else CHUNK_POINTS
@@ -200,7 +200,7 @@ class ScopeEvaluator:
     def _rows(
         self, arrays: Mapping[Read, Array], lead: tuple[int, ...], start: int, stop: int
     ) -> Array:
-        """The rows [start, stop) of the result, not yet rounded to a tensor."""
+        """The rows [start, stop) of the result, not yet rounded for a tensor."""
         rank, extents = len(self.traversal), list(self.extents)
         if rank:
             extents[0] = stop - start
@@ -223,7 +223,7 @@ class ScopeEvaluator:
         extents: Sequence[int],
         start: int,
     ) -> Array:
-        """A sum of products, each factor gathered over its own iterators only."""
+        """A sum of products, with each factor gathered over its own iterators only."""
         rank = len(self.traversal)
         terms: list[Term] = []
         guards: list[Term] = []
@@ -247,7 +247,7 @@ class ScopeEvaluator:
     def _gathered(
         self, read: Read, array: Array, extents: Sequence[int], start: int, used: Sequence[int]
     ) -> Array:
-        """What is read on the grid of the iterators in `used`, one axis each."""
+        """The reads on the grid of the iterators in `used`, one axis each."""
         key = (read, len(used))
         places = self._places.get(key)
         if places is None:
@@ -260,7 +260,7 @@ class ScopeEvaluator:
         return places.of(array, self.outside[read])
 
 
-# What a product has on a grid: its values, and the iterators of its last dims.
+# A factor on a grid: its values, and the iterators of its last dims.
 Term: TypeAlias = "tuple[Array, list[int]]"
 
 
@@ -279,10 +279,10 @@ def _factors(expr: Expr) -> list[Read | Const] | None:
 
 
 def _guarded(terms: Sequence[Term], guards: Sequence[Term]) -> list[Term]:
-    """The terms, and the guards where these are needed: what is not read makes no NaN of 0.
+    """The terms, and the guards where they are needed: an unread element must not turn 0 into NaN.
 
-    A term that is finite is multiplied by a guard like by any other; of one that is not, what the
-    guards leave out is 0.
+    A finite term is multiplied by a guard like by any factor. For a term that is not finite, the
+    places that the guards exclude are set to 0.
     """
     found: list[Term] = []
     for value, used in terms:
@@ -298,7 +298,7 @@ def _guarded(terms: Sequence[Term], guards: Sequence[Term]) -> list[Term]:
 
 
 def _spread(value: Array, used: Sequence[int], union: Sequence[int]) -> Array:
-    """A value over some iterators as one over more of them, extent 1 along the others."""
+    """A value over some iterators, broadcast to more of them (extent 1 along the others)."""
     lead = value.shape[: value.ndim - len(used)]
     sizes = dict(zip(used, value.shape[value.ndim - len(used) :], strict=True))
     return value.reshape((*lead, *(sizes.get(k, 1) for k in union)))

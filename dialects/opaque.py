@@ -1,6 +1,6 @@
 """Opaque ONNX nodes: rebuild the node and run it by onnx.reference.
 
-Where onnx.reference departs from the specification, `opaque_kernels` computes instead.
+Where onnx.reference departs from the specification, `opaque_kernels` is used instead.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
     """Results of the node, in its own dtypes.
 
     Raises:
-        UserError: onnx.reference does not know the op, or fails on these values, or a result has
-            another shape than the op's type says.
+        UserError: onnx.reference does not know the op or fails on these values, or a result's shape
+        differs from the op's type.
     """
     import onnx
 
@@ -44,7 +44,7 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
     check_node(node.op_type, ints_of(node), placed, where(op))
     try:
         results = evaluate_node(node, opsets, arrays)
-    except Exception as error:  # whatever a reference implementation raises, the user sees the node
+    except Exception as error:  # whatever an implementation raises, the user sees the node
         raise UserError(f"onnx.reference cannot run it ({error})", where=where(op)) from error
     for array, result in zip(results, op.outputs, strict=True):
         if array.shape != shape_of(result):
@@ -60,7 +60,7 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
 def evaluate_node(
     node: onnx.NodeProto, opsets: Mapping[str, int], arrays: Sequence[Array]
 ) -> list[Any]:
-    """The node's named results; `arrays` are its named operands, then what its subgraphs capture.
+    """The node's named results; `arrays` holds its operands and what its subgraphs capture.
 
     Raises:
         Exception: whatever an implementation raises.
@@ -72,14 +72,14 @@ def evaluate_node(
 
 @lru_cache(maxsize=256)
 def _evaluator_of(node: bytes, opsets: tuple[tuple[str, int], ...]) -> ReferenceEvaluator:
-    """Set up once for a node that is run many times."""
+    """A node prepared to be run many times."""
     import onnx
 
     return evaluator(node_model(onnx.NodeProto.FromString(node), dict(opsets)))
 
 
 def node_model(node: onnx.NodeProto, opsets: Mapping[str, int]) -> onnx.ModelProto:
-    """A model of one node; what its subgraphs read from outside are inputs too."""
+    """A model of one node; values that its subgraphs read from outside become inputs."""
     import onnx
 
     node = onnx.NodeProto.FromString(node.SerializeToString())
@@ -93,7 +93,7 @@ def node_model(node: onnx.NodeProto, opsets: Mapping[str, int]) -> onnx.ModelPro
 
 
 def _use_plain_domain(node: onnx.NodeProto) -> None:
-    """Call the main domain by its empty name, which is all that onnx.reference knows."""
+    """Use the empty name of the main domain, the only one that onnx.reference knows."""
     if node.domain == "ai.onnx":
         node.domain = ""
     for attribute in node.attribute:
@@ -103,7 +103,7 @@ def _use_plain_domain(node: onnx.NodeProto) -> None:
 
 
 def evaluator(model: onnx.ModelProto) -> ReferenceEvaluator:
-    """onnx.reference with the kernels of `opaque_kernels` in place of its own."""
+    """onnx.reference with the kernels of `opaque_kernels` instead of its own."""
     from onnx.reference import ReferenceEvaluator
 
     return ReferenceEvaluator(model, new_ops=list(operators().values()))
@@ -144,13 +144,13 @@ def _opset(entry: str) -> tuple[str, int]:
 
 
 def outer_names(node: onnx.NodeProto) -> list[str]:
-    """Names that the node's subgraphs read from outside and that are no operands, in order."""
+    """Names that the node's subgraphs read from outside and that are not operands, in order."""
     found = [n for a in node.attribute for g in (a.g, *a.graphs) for n in captured(g)]
     return [name for name in dict.fromkeys(found) if name not in node.input]
 
 
 def reads(node: onnx.NodeProto) -> list[str]:
-    """Names a node reads: its operands, and what its subgraphs take from outside."""
+    """All names that a node reads: its operands, and names its subgraphs read from outside."""
     names = [name for name in node.input if name]
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
@@ -170,7 +170,7 @@ def captured(graph: onnx.GraphProto) -> list[str]:
 
 
 def rename_outer(node: onnx.NodeProto, names: Mapping[str, str]) -> None:
-    """Give what the node's subgraphs read from outside other names, in place."""
+    """Rename the outside values that the node's subgraphs read, in place."""
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
             free = {name: names[name] for name in captured(graph) if name in names}

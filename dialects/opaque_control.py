@@ -1,7 +1,7 @@
 """Loop and Scan inside opaque nodes.
 
 onnx.reference ends a Loop without a condition at once, joins scan outputs where it must stack them,
-and scans forward along the first dim only.
+and scans only forward along the first dim.
 
 Source: ONNX operators Loop, Scan (9).
 """
@@ -49,7 +49,7 @@ def control_operators() -> Mapping[str, type[OpRun]]:
 
 
 def _loop(body: Any, inputs: Sequence[Any], feeds: dict[str, Any], attributes: Any) -> list[Any]:
-    """Carried values and scan outputs; a count or condition that is left out bounds nothing."""
+    """Carried values and scan outputs; an omitted count or condition sets no bound."""
     count, first, *carried = inputs
     going = True if first is None else bool(np.asarray(first).all())
     limit = None if count is None else int(np.asarray(count).ravel()[0])
@@ -74,7 +74,7 @@ def _scan(
     attributes: Any,
     given: Mapping[str, Any],
 ) -> list[Any]:
-    """Final states and scan outputs; each input and output has its axis and direction."""
+    """Final states and scan outputs; each input and output has its own axis and direction."""
     scanned = given["num_scan_inputs"]
     states, sources = list(inputs[: len(inputs) - scanned]), inputs[len(inputs) - scanned :]
     outs = len(body.output_names) - len(states)

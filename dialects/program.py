@@ -1,7 +1,7 @@
 """A program: a module with one `func.func @main`, and the weights it names.
 
-Inputs and outputs keep the names users know them by in the argument attribute `isoform.name`;
-SSA names are only made from them.
+Inputs and outputs keep their user-visible names in the argument attribute `isoform.name`; SSA names
+are only derived from them.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from .types import Tensor, tensor_type
 from .weights import Weights
 
 NAME = "isoform.name"
-# On an input that need not be given: the weight that it is then.
+# On an input that may be left out: the weight that it then is.
 DEFAULT = "isoform.default"
-# On a weight or literal that was made at compile time: the ops it was made by, as text.
+# On a weight or literal made at compile time: the ops that made it, as text.
 EXPRESSION = "isoform.expression"
-# On a module that passes made: the passes, in order, as a pipeline.
+# On a module made by passes: the passes, in order, as a pipeline.
 PIPELINE = "isoform.pipeline"
 
 
 @dataclass
 class Program:
-    """What every command works on. `module` is changed in place by passes."""
+    """The object that every command works on. Passes change `module` in place."""
 
     module: ModuleOp
     weights: Weights = field(default_factory=Weights)
@@ -65,7 +65,7 @@ class Program:
 
     @property
     def defaults(self) -> dict[str, str]:
-        """The inputs that need not be given, each with the weight that it is then."""
+        """The inputs that may be left out, each with its default weight."""
         attributes = self.main.arg_attrs
         if attributes is None:
             return {}
@@ -86,7 +86,7 @@ class Program:
         return dict(zip(self.output_names, (tensor_type(v) for v in values), strict=True))
 
     def clone(self) -> Program:
-        """A copy whose module can be changed alone; weights are shared."""
+        """A copy whose module can be changed independently; weights are shared."""
         return Program(self.module.clone(), self.weights, self.source)
 
 
@@ -109,7 +109,7 @@ def return_of(module: ModuleOp) -> ReturnOp:
 
 
 def check_names(program: Program) -> None:
-    """Raise UserError where two inputs, or outputs that are not one value, have one name."""
+    """Raise UserError if two inputs, or two outputs with different values, share a name."""
     names = program.input_names
     for k, name in enumerate(names):
         if name in names[:k]:
@@ -138,7 +138,7 @@ def _names(
 
 
 def named(names: Sequence[str], defaults: Collection[str] = ()) -> ArrayAttr[DictionaryAttr]:
-    """Argument (or result) attributes that carry the names, and defaults of the same names."""
+    """Argument (or result) attributes with the names, and defaults of the same names."""
 
     def entry(name: str) -> DictionaryAttr:
         default = {DEFAULT: SymbolRefAttr(name)} if name in defaults else {}
@@ -148,7 +148,7 @@ def named(names: Sequence[str], defaults: Collection[str] = ()) -> ArrayAttr[Dic
 
 
 def keep_names(program: Program) -> None:
-    """Write down the names of inputs and outputs: passes may change SSA names."""
+    """Record the names of inputs and outputs: passes may change SSA names."""
     main = program.main
     inputs = _with_names(main.arg_attrs, program.input_names)
     outputs = _with_names(main.res_attrs, program.output_names)
@@ -177,9 +177,9 @@ def name_value(value: SSAValue, name: str) -> None:
 
 
 def printed_names(module: ModuleOp, values: Sequence[SSAValue]) -> dict[SSAValue, str]:
-    """The names by which values are printed, without the %; no two are the same.
+    """The distinct names under which values are printed, without the %.
 
-    A hint that several values have is numbered (`y`, `y_1`), and so are values without one.
+    A hint shared by several values is numbered (`y`, `y_1`); values without a hint are numbered.
     """
     times: Counter[str | None] = Counter()
     _count_hints(main_of(module).body.block, times)
@@ -208,7 +208,7 @@ def location(name: str) -> LocationAttr:
 
 
 def where(op: Operation) -> str:
-    """How to name an op to a user: its source name where known, else the op's own."""
+    """A name of an op for users: its source name if known, else the op's own."""
     if isinstance(op.location, NameLoc):
         return f"{op.name} '{op.location.desc.data}'"
     hint = op.results[0].name_hint if op.results else None
@@ -216,19 +216,19 @@ def where(op: Operation) -> str:
 
 
 def expression_of(op: Operation) -> str | None:
-    """What a weight or literal was made by at compile time; None where it is the program's own."""
+    """The ops that made a weight or literal at compile time; None for the program's own."""
     text = op.attributes.get(EXPRESSION)
     return text.data if isinstance(text, StringAttr) else None
 
 
 def pipeline_of(module: ModuleOp) -> str:
-    """The passes that made a module, as far as it knows; empty for none."""
+    """The passes that made a module, as recorded; empty for none."""
     text = module.attributes.get(PIPELINE)
     return text.data if isinstance(text, StringAttr) else ""
 
 
 def add_pipeline(module: ModuleOp, passes: str) -> None:
-    """Say that these passes, too, made the module."""
+    """Record that these passes, too, made the module."""
     joined = ",".join(text for text in (pipeline_of(module), passes) if text)
     if joined:
         module.attributes[PIPELINE] = StringAttr(joined)
@@ -245,7 +245,7 @@ def provenance(op: Operation) -> list[str]:
 
 
 def add_provenance(op: Operation, rules: Sequence[str]) -> None:
-    """Say that these rules, too, made this op."""
+    """Record that these rules, too, made this op."""
     merged = [*provenance(op), *rules]
     attributes: Mapping[str, Attribute] = {
         "isoform.rules": ArrayAttr(StringAttr(r) for r in merged)

@@ -1,6 +1,6 @@
 """The reference meaning of a program: its ops in order (op_reference.py).
 
-Constants past a jump are as computed, also where the arithmetic is exact (discrete.py).
+Discrete constants are as computed, even where the arithmetic is exact (discrete.py).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .program import Program
 from .types import Array
 
 Values = dict[SSAValue, Array]
-# What gives the results of an op: see `evaluate_op`.
+# A function that gives the results of an op: see `evaluate_op`.
 Evaluate: TypeAlias = (
     "Callable[[Operation, Sequence[Array], Mapping[str, Array], Arithmetic], Sequence[Array]]"
 )
@@ -36,9 +36,9 @@ def run(
     """Evaluate a program. Inputs by name, any numeric dtype; results in reference dtypes.
 
     Args:
-        known: values that are not computed again, all constants past a jump among them; of inputs,
-            what is made of them.
-        evaluate: in place of `evaluate_op`, for one that remembers.
+        known: values that are not computed again, including all discrete constants; for inputs,
+        values derived from them.
+        evaluate: used instead of `evaluate_op`, for example one that memoises.
 
     Raises:
         UserError: an input is missing or has another shape; an op cannot be evaluated.
@@ -75,11 +75,11 @@ def run_block(
 ) -> list[Array]:
     """Evaluate ops in order; the operands of the terminator are the results.
 
-    Values are dropped after their last use, so memory holds what is alive.
+    Values are dropped after their last use, so memory holds only live values.
 
     Args:
         known: results that are not computed again.
-        evaluate: in place of `evaluate_op`.
+        evaluate: used instead of `evaluate_op`.
     """
     evaluate = evaluate_op if evaluate is None else evaluate
     known = {} if known is None else known

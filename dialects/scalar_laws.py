@@ -1,7 +1,7 @@
-"""Laws of scalar functions that hold exactly, for every operand: what a function never forgets.
+"""Laws of scalar functions that hold exactly, for every operand.
 
-Everything else about a nonlinear function is unknown to the equivalence check: it takes them as
-arbitrary functions that obey these laws. Each law is true of the reference meaning in real numbers.
+Beyond these laws the equivalence check knows nothing about nonlinear functions: it takes them as
+arbitrary functions that obey the laws. Each law is true of the reference meaning in real numbers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ POINTS: dict[str, dict[int, int]] = {
     "atanh": {0: 0},
     "recip": {1: 1},
 }
-# f(g(x)) = g(x): what already has the property that f gives.
+# f(g(x)) = g(x): the argument already has the property that f gives.
 _WHOLE_VALUED = frozenset({"floor", "ceil", "roundeven", "trunc"})
 NOTHING_AFTER: dict[str, frozenset[str]] = {
     "abs": frozenset({"abs", "sqrt", "exp"}),
@@ -49,7 +49,7 @@ NOTHING_AFTER: dict[str, frozenset[str]] = {
 COMMUTATIVE = frozenset({"max", "min", "eq", "ne"})
 # Functions of a set: f(a, a, b) = f(a, b), f(a) = a.
 OF_A_SET = frozenset({"max", "min"})
-# Reductions that count how often an operand occurs; the others are functions of a set.
+# Reductions that count repeated operands; the others are functions of a set.
 OF_A_MULTISET = frozenset({"prod", "raw"})
 
 _EXACT: dict[str, Callable[[Fraction], Fraction]] = {
@@ -59,7 +59,7 @@ _EXACT: dict[str, Callable[[Fraction], Fraction]] = {
     "roundeven": lambda x: Fraction(round(x)),
     "trunc": lambda x: Fraction(math.trunc(x)),
 }
-# Of integers: division towards zero and its remainder.
+# On integers: division towards zero and its remainder.
 _WHOLE: dict[str, Callable[[Fraction, Fraction], Fraction | int]] = {
     "idiv": lambda a, b: math.trunc(a / b),
     "irem": lambda a, b: a - b * math.trunc(a / b),
@@ -74,7 +74,7 @@ _COMPARE: dict[str, Callable[[Fraction, Fraction], bool]] = {
 
 
 def value_at(function: str, arguments: Sequence[Fraction]) -> Fraction | None:
-    """The value at rational arguments, where it is known to be rational."""
+    """The value at rational arguments, if it is known to be rational."""
     if len(arguments) == 1:
         return _unary(function, arguments[0])
     if function in _COMPARE:
@@ -104,7 +104,7 @@ def _unary(function: str, x: Fraction) -> Fraction | None:
 
 
 def simplify_call(function: str, arguments: Sequence[Argument]) -> Fraction | list[int | Fraction]:
-    """The constant that a call is, or what is left of its operands, by number or as a constant.
+    """The constant value of a call, or its remaining operands, by number or as constants.
 
     Args:
         arguments: a name for each operand (equal names, equal operands) and its value if constant.
@@ -115,7 +115,7 @@ def simplify_call(function: str, arguments: Sequence[Argument]) -> Fraction | li
         if value is not None:
             return value
     if function == "lt" and arguments[0][0] == arguments[1][0]:
-        return Fraction(0)  # for NaN too; a <= a is not always true
+        return Fraction(0)  # also for NaN: a <= a is not always true
     numbers = list(range(len(arguments)))
     if function in OF_A_SET:
         return _of_a_set(function, arguments, constants)

@@ -1,8 +1,8 @@
-"""Scalar expressions: what a scope computes at one point, as a value.
+"""Scalar expressions: the value of a scope at one point.
 
 One table, `FUNCTIONS`, gives each scalar function its name in the text, its `arith`/`math` op for
-floats and for integers, and its numpy meaning; printing, parsing, building regions and evaluating
-all loop over it. Code generators key on the op classes.
+floats and for integers, and its numpy meaning. Printing, parsing, building regions and evaluating
+all use it. Code generators use the op classes as keys.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def _truncated_division(a: Any, b: Any) -> Any:
     if np.result_type(a, b).kind == "f":
         return np.divide(a, b)
     safe = np.where(b == 0, 1, b)
-    down = a // safe  # no magnitudes: the least integer has none
+    down = a // safe  # without magnitudes: the least integer has none
     return np.where(b == 0, 0, down + ((down * safe != a) & ((a < 0) != (safe < 0))))
 
 
 def _power(a: Any, b: Any) -> Any:
-    """Integers by float64, as the C library has it: truncated, past 64 bits saturated."""
+    """Integer power through float64, as the C library does: truncated, saturated past 64 bits."""
     if np.result_type(a, b).kind == "f":
         return np.power(a, b)
     wide = np.power(np.asarray(a, np.float64), np.asarray(b, np.float64))
@@ -119,7 +119,7 @@ _FUNCTION_LIST: tuple[Function, ...] = (
 )
 FUNCTIONS: dict[str, Function] = {f.name: f for f in _FUNCTION_LIST}
 
-# Ops that carry a predicate are found by it, the others by class.
+# Ops with a predicate are looked up by it, the others by class.
 _BY_CLASS: dict[type[Operation], str] = {
     op: f.name
     for f in _FUNCTION_LIST
@@ -177,7 +177,7 @@ Scalar: TypeAlias = "Expr | float | int | bool"
 
 @dataclass(frozen=True)
 class Read(Expr):
-    """`source[index]`; `outside` is its value where the index leaves the tensor's shape."""
+    """`source[index]`; `outside` is the value where the index leaves the tensor's shape."""
 
     source: Any
     index: tuple[Index, ...]
@@ -186,9 +186,9 @@ class Read(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Const(Expr):
-    """A literal; takes the type of what it is combined with.
+    """A literal; it takes the type of its neighbours.
 
-    Equal as written: 0.0 is not -0.0, nan is nan.
+    Literals are equal as written: 0.0 is not -0.0, nan is nan.
     """
 
     value: float | int | bool
@@ -201,12 +201,12 @@ class Const(Expr):
 
 
 def _keep_hash(node: Expr, value: int) -> None:
-    """Hash once, when built: expressions may be deep, and are keys everywhere."""
+    """Hash once, when built: expressions may be deep, and are often keys."""
     object.__setattr__(node, "_hash", value)
 
 
 def _equal(left: object, right: object) -> bool:
-    """Equality of calls and casts, with an explicit stack; each pair of nodes once."""
+    """Equality of calls and casts, with an explicit stack; compares each pair of nodes once."""
     stack, seen = [(left, right)], set[tuple[int, int]]()
     while stack:
         a, b = stack.pop()
@@ -281,7 +281,7 @@ def call(function: str, *args: Scalar) -> Expr:
 
 
 def factors(expr: Expr) -> list[Read] | None:
-    """The reads of a pure product, None for any other body."""
+    """The reads of a pure product; None for any other body."""
     match expr:
         case Read():
             return [expr]
@@ -304,7 +304,7 @@ def children(node: Expr) -> Sequence[Expr]:
 
 
 def postorder(expr: Expr) -> list[Expr]:
-    """Distinct nodes, children first, from left to right. Expressions may be deep and shared."""
+    """Distinct nodes, children first, left to right. Expressions may be deep and shared."""
     found: dict[Expr, None] = {}
     stack = [(expr, False)]
     while stack:
@@ -353,7 +353,7 @@ Types: TypeAlias = "dict[Expr, Attribute | None]"
 
 
 def element_types(expr: Expr, of_read: Callable[[Read], Attribute]) -> Types:
-    """Element type of each node, None for what holds literals alone.
+    """Element type of each node; None for nodes with literals only.
 
     Raises:
         UserError: operands of a function disagree.

@@ -1,4 +1,4 @@
-"""What a kernel's schedule says of its tiles: attributes that passes set and printers read."""
+"""Tile entries of a kernel's schedule: attributes that passes set and printers read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
 from .kernel import KernelOp
 
 TILES = "tiles"
-"""The entry that says how many tiles of a product are worked on at a time."""
+"""The entry with the number of tiles that a product works on at a time."""
 
 
 def tile_of(op: KernelOp) -> tuple[int, ...] | None:
@@ -17,6 +17,6 @@ def tile_of(op: KernelOp) -> tuple[int, ...] | None:
 
 
 def tiles_of(op: KernelOp) -> int | None:
-    """How many tiles are worked on at a time, if the schedule says so."""
+    """The number of tiles worked on at a time, if the schedule has it."""
     found = op.schedule.data.get(TILES) if op.schedule is not None else None
     return found.value.data if isinstance(found, IntegerAttr) else None

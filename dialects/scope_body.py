@@ -1,7 +1,7 @@
-"""Scope bodies: a region of `arith`/`math` ops and a scalar expression, one and the same thing.
+"""Scope bodies: conversion between a region of `arith`/`math` ops and a scalar expression.
 
-`expr_to_body` shares equal sub-expressions, in order of first use, so that building the region of
-an expression read from a region gives the same region.
+`expr_to_body` shares equal sub-expressions, in order of first use. So building the region of an
+expression read from a region gives the same region.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ Need: TypeAlias = "tuple[Expr, Attribute | None]"
 
 
 class _Writer:
-    """Emit an expression into a block, each distinct node once (a literal once for each type)."""
+    """Emit an expression into a block, each distinct node once (a literal once per type)."""
 
     def __init__(self, block: Block, expr: Expr, values: Mapping[Read, SSAValue]):
         self.block = block
@@ -150,7 +150,7 @@ class _Writer:
 
 
 def _key(node: Expr, wanted: Attribute | None) -> Need:
-    """A bare literal is one value for each type, anything else has its own type."""
+    """A bare literal is one value per type; anything else has its own type."""
     return node, wanted if isinstance(node, Const) else None
 
 
@@ -184,7 +184,7 @@ def constant(value: float | int | bool, element: Attribute) -> arith.ConstantOp:
 
 
 def body_to_expr(block: Block, reads: Sequence[Read]) -> Expr:
-    """Read a body back. Raises VerifyException at an op that is in no table."""
+    """Read a body back. Raises VerifyException at an op that is not in the table."""
     memo: dict[SSAValue, Expr] = dict(zip(block.args, reads, strict=True))
     for op in block.ops:
         if op.results:
@@ -195,10 +195,10 @@ def body_to_expr(block: Block, reads: Sequence[Read]) -> Expr:
 
 
 def verify_body(block: Block) -> None:
-    """Check that a body is a scalar expression: table ops, on arguments and earlier results.
+    """Check that a body is a scalar expression: table ops on arguments and earlier results.
 
     Raises:
-        VerifyException: an op is in no table, or reads a value of the outside.
+        VerifyException: an op is not in the table, or reads a value from outside.
     """
     for op in block.ops:
         if any(

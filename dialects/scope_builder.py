@@ -1,4 +1,4 @@
-"""Write scopes in Python the way one writes them on paper.
+"""Write scopes in Python as one writes them on paper.
 
 Used by every graph op's `as_scopes` and by lowerings:
 
@@ -21,7 +21,7 @@ from .types import Tensor, element_of, is_float, is_half, shape_of, tensor
 
 
 class Source:
-    """A tensor value that scopes read: `source[index, ...]` is a scalar `Read`."""
+    """A tensor value in scopes: `source[index, ...]` is a scalar `Read`."""
 
     def __init__(self, value: SSAValue):
         self.value = value
@@ -39,11 +39,11 @@ class Source:
         return Read(self.value, tuple(Index.of(e) for e in parts))
 
     def at(self, index: Sequence[Index | int], outside: float) -> Read:
-        """Read with another value than 0 outside the shape."""
+        """Read with a value other than 0 outside the shape."""
         return Read(self.value, tuple(Index.of(e) for e in index), outside)
 
     def here(self) -> Read:
-        """Read at the traversal point itself (a pointwise read of an equal shape)."""
+        """Read at the traversal point itself (a pointwise read with an equal shape)."""
         return self[iterators(len(self.shape))]
 
 
@@ -65,7 +65,7 @@ class ScopeBuilder:
         reduction: str = "sum",
         names: Sequence[str] | None = None,
     ) -> Source:
-        """Add a scope; see `algebra.ScopeOp`. A reduction of nothing gives its neutral element."""
+        """Add a scope; see `algebra.ScopeOp`. An empty reduction gives its neutral element."""
         if 0 in sums:
             rank = len(result_type.get_shape())
             neutral = Const(neutral_element(reduction, result_type.element_type))
@@ -79,7 +79,7 @@ class ScopeBuilder:
         return self.scope(result_type, expr)
 
     def widened(self, x: Source) -> Source:
-        """Half floats as float32, for ops of several steps that round once; else `x` itself."""
+        """Half floats as float32, for ops with several steps that round once; else `x` itself."""
         if not is_half(x.element):
             return x
         return self.pointwise(tensor(x.shape, f32), cast(f32, x.here()))
@@ -87,7 +87,7 @@ class ScopeBuilder:
     def narrowed(
         self, result_type: Tensor, expr: Expr, of: Source, names: Sequence[str] | None = None
     ) -> Source:
-        """What was computed of a widened `of`, rounded to the result's type."""
+        """A value computed from a widened `of`, rounded to the result's type."""
         element = result_type.element_type
         value = expr if of.element == element else cast(element, expr)
         return self.scope(result_type, value, names=names)
@@ -134,7 +134,7 @@ def softplus(x: Scalar) -> Expr:
 
 
 def neutral_element(reduction: str, element: Attribute) -> float:
-    """What a reduction of nothing gives."""
+    """The result of an empty reduction."""
     match reduction:
         case "max":
             return lowest(element)

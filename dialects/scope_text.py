@@ -1,4 +1,4 @@
-"""The text of `algebra.scope`: iterators and reads as the mathematics writes them.
+"""The text of `algebra.scope`: iterators and reads in mathematical notation.
 
     scope   ::= `(` iters `)` (`sum` | `max` | `min` | `prod` `(` iters `)`)? body attrs? `:` type
     iters   ::= (name `:` extent (`,` name `:` extent)*)?
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _SUMMATIONS = re.compile(r"\s*\(\s*[A-Za-z_][\w$.]*\s*:")
 
-# A body with more nodes than this prints as a region: shared parts would be repeated in the text.
+# A larger body prints as a region: the expression's text would repeat shared parts.
 INLINE_NODES = 120
 
 _INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2)}
@@ -164,7 +164,7 @@ def parse_scope(cls: type[ScopeOp], parser: Parser) -> ScopeOp:
 
 
 def _at_reduction(parser: Parser, word: str) -> bool:
-    """`max (k: 3)` opens summations; `max(a, b)` is a call: one looks at what follows."""
+    """`max (k: 3)` opens summations; `max(a, b)` is a call: the next tokens decide."""
     token = parser._current_token  # pyright: ignore[reportPrivateUsage]
     if token.text != word or _SUMMATIONS.match(token.span.input.content, token.span.end) is None:
         return False
@@ -182,7 +182,7 @@ def _parse_iterators(parser: Parser) -> tuple[list[str], list[int]]:
 
 
 def defined_operand(parser: Parser) -> SSAValue:
-    """Parse the use of a value that is defined above: the custom formats print no operand types."""
+    """Parse the use of a value that is defined above: the custom formats omit operand types."""
     unresolved = parser.parse_unresolved_operand()
     values = parser.ssa_values.get(unresolved.operand_name)
     if values is None or unresolved.index >= len(values):

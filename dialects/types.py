@@ -86,7 +86,7 @@ def is_float(element: Attribute) -> bool:
 
 
 def is_half(element: Attribute) -> bool:
-    """Whether a float of 16 bits: computed with as float32, rounded when stored."""
+    """Whether a 16-bit float: computed as float32, rounded when stored."""
     return isinstance(element, Float16Type | BFloat16Type)
 
 
@@ -101,7 +101,7 @@ def is_unsigned(element: Attribute) -> bool:
 
 
 def is_signed_int(element: Attribute) -> bool:
-    """Whether a signed integer; i1 is none."""
+    """Whether a signed integer; i1 is not one."""
     return isinstance(element, IntegerType) and not is_unsigned(element) and element != i1
 
 
@@ -138,7 +138,7 @@ def holds(wide: Attribute, narrow: Attribute) -> bool:
 
 
 def holds_range(element: Attribute, low: int, high: int) -> bool:
-    """Whether a float type has every whole number from `low` to `high`."""
+    """Whether a float type can represent every integer from `low` to `high`."""
     info = ml_dtypes.finfo(to_numpy(element))
     return max(-low, high) <= min(2 ** (info.nmant + 1), int(float(info.max)))
 
@@ -165,7 +165,7 @@ def tensor(shape: Sequence[int], element: Attribute = f32) -> Tensor:
 
 @lru_cache(maxsize=1 << 16)
 def _tensor(shape: tuple[int, ...], element: Attribute) -> Tensor:
-    """Types are values, and building one verifies it: each is built once."""
+    """Types are values, and building one verifies it: so each is built once."""
     return TensorType(element, shape)
 
 

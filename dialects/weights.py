@@ -1,7 +1,7 @@
-"""Weight stores: where `graph.weight @name` finds its data. Data never stands in the IR text.
+"""Weight stores: where `graph.weight @name` finds its data. Data never appears in the IR text.
 
 A store maps names to arrays, lazily: a memory-mapped safetensors file, arrays in memory, or thunks
-that draw or read the array when it is first asked for.
+that draw or read the array when it is first needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Source: TypeAlias = "Array | Callable[[], Array]"
 
 
 class Weights(Mapping[str, Array]):
-    """Named arrays. What a thunk gives is shared while somebody holds it, and made anew after that:
+    """Named arrays. A thunk's result is shared while somebody holds it, and computed again later:
     a compiled program keeps its own packed copies, so the store must not keep a second one alive.
     """
 
@@ -63,12 +63,12 @@ class Weights(Mapping[str, Array]):
         self._sources[name] = source
 
     def add_made(self, name: str, source: Source, expression: str, parts: Sequence[str]) -> None:
-        """Put a weight that other weights make, by an expression that names the `parts`."""
+        """Put a weight computed from other weights, the `parts`, by an expression."""
         self.add(name, source)
         self._made[name] = expression, tuple(parts)
 
     def is_made(self, name: str) -> bool:
-        """Whether a weight is made of others, and so of the type that its expression gives."""
+        """Whether a weight is computed from others, and so has the type of its expression."""
         return name in self._made
 
     def content_hash(self, name: str) -> str:
@@ -79,9 +79,9 @@ class Weights(Mapping[str, Array]):
         return digest.hexdigest()
 
     def identity(self, name: str) -> str:
-        """What decides a weight's content: the content's hash, or how it is made, and of what.
+        """A key of a weight's content: the content's hash, or how it is computed and from what.
 
-        Weights with one identity are equal; equal ones may have several.
+        Weights with the same key are equal; equal weights may have several keys.
         """
         if name not in self._made:
             return self.content_hash(name)
@@ -111,7 +111,7 @@ def load_safetensors(path: Path) -> Weights:
 
 
 def save_safetensors(path: Path, weights: Mapping[str, Array]) -> None:
-    """Write all weights, whole or not at all."""
+    """Write all weights, or leave the file unchanged."""
     from safetensors.numpy import save
 
     payload = save({_key(name): np.asarray(weights[name], order="C") for name in weights})
@@ -119,7 +119,7 @@ def save_safetensors(path: Path, weights: Mapping[str, Array]) -> None:
         file.write(payload)
 
 
-# The format has the key `__metadata__` for itself: such a weight is written with one more `_`.
+# The format reserves the key `__metadata__`: a weight of that name gets one more `_`.
 def _key(name: str) -> str:
     return f"{name}_" if re.fullmatch("__metadata___*", name) else name
 

@@ -1,4 +1,4 @@
-"""Which values depend on weights and constants alone: they cost nothing when the program runs.
+"""Values that depend on weights and constants alone: they cost nothing when the program runs.
 
 Passes never compute weight data; such values are evaluated once, at compile time.
 """
@@ -21,7 +21,7 @@ def is_source(op: object) -> bool:
 
 
 def is_deterministic(op: Operation) -> bool:
-    """Whether equal operands always give equal results; an opaque node may draw random numbers."""
+    """Whether equal operands always give equal results; an opaque node may be random."""
     if isinstance(op, ExternOp):
         return op.callee.data != OpaqueOp.name
     return isinstance(op, GraphOp | ScopeOp) or (

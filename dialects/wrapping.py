@@ -1,11 +1,11 @@
 """Integers of n bits in canonical expressions: values modulo 2^n.
 
-An expression of an integer type is a polynomial, and what it means is its class modulo 2^n: sums,
-differences and products of classes are classes, so nothing need be wrapped between them. Where the
-value itself counts (a comparison, a division, a maximum, a conversion to a wider type or to a
-float) the expression stands inside `wrap.i8` (or its like), the function that takes a whole number
-to the value of that type in its class. `wrapped` leaves it out where bounds show that the
-polynomial never leaves the type.
+An expression of an integer type is a polynomial; its meaning is its class modulo 2^n. Sums,
+differences and products of classes are classes, so nothing is wrapped between them. Where the
+value itself matters (a comparison, a division, a maximum, a conversion to a wider type or to a
+float) the expression becomes the argument of `wrap.i8` (or its like). That function maps an integer
+to the value of the type in its class. `wrapped` omits it where bounds show that the polynomial
+never leaves the type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Multiply: TypeAlias = Callable[[Expr, Expr, Extents], Expr]
 
 
 def is_whole(element: Attribute) -> bool:
-    """Whether numbers of this type wrap: an integer that is no boolean."""
+    """Whether numbers of this type wrap: an integer that is not boolean."""
     return isinstance(element, IntegerType) and not is_bool(element)
 
 
@@ -52,7 +52,7 @@ def bits_of(element: Attribute) -> int:
 
 
 def in_type(value: Fraction, element: Attribute) -> Fraction:
-    """The value of the type in the class of a whole number."""
+    """The value of the type congruent to an integer."""
     low, high = integer_range(element)
     return Fraction((int(value) - low) % (high - low + 1) + low)
 
@@ -68,7 +68,7 @@ def stays_inside(expr: Expr, element: Attribute, extents: Extents) -> bool:
 
 
 def bounds(expr: Expr, extents: Extents) -> Bounds | None:
-    """Bounds of an expression's values as whole numbers; None where none are known."""
+    """Integer bounds of an expression's values; None if unknown."""
     low = high = 0
     for term in expr.terms:
         if term.coefficient.denominator != 1:
@@ -124,9 +124,9 @@ def _chosen(function: str, parts: Sequence[Bounds | None]) -> Bounds | None:
 
 
 def _source(source: object) -> Bounds | None:
-    """Bounds of a tensor's elements, 0 among them: a read outside of it gives 0.
+    """Bounds of a tensor's elements, including 0: a read outside gives 0.
 
-    A scope is its polynomial where that is put in its place, so its type alone says nothing.
+    A scope is replaced by its polynomial, so its type alone gives no bounds.
     """
     if isinstance(source, Leaf) and source.data is not None:
         whole = all(v.denominator == 1 for v in source.data)
@@ -153,7 +153,7 @@ def _scope(source: Scope) -> Bounds | None:
 
 
 def reduced(expr: Expr, bits: int) -> Expr:
-    """The polynomial with coefficients from -2^(bits - 1) on, its class modulo 2^bits the same."""
+    """The polynomial in the same class modulo 2^bits with coefficients from -2^(bits - 1) on."""
     if any(t.coefficient.denominator != 1 for t in expr.terms):
         return expr
     half = 1 << bits - 1
@@ -166,7 +166,7 @@ def reduced(expr: Expr, bits: int) -> Expr:
 
 
 def unwrapped(factor: Factor, bits: int) -> Expr | None:
-    """x, if the factor is a wrapping of x that no class modulo 2^bits notices."""
+    """x, if the factor is a wrapping of x that is invisible modulo 2^bits."""
     if not isinstance(factor, Apply) or not factor.function.startswith(WRAP):
         return None
     element = type_named(factor.function.removeprefix(WRAP))

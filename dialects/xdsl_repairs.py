@@ -1,15 +1,16 @@
-"""What the pinned xDSL reads wrongly, repaired in one place.
+"""Repairs of what the pinned xDSL reads wrongly, in one place.
 
 xDSL 0.75 prints infinities, NaN and some float32 numbers of a `dense<...>` literal in hexadecimal,
 as MLIR does, and reads them back as integers: `dense<[0x7F800000]>` becomes 2139095040.0. MLIR
-means the number's bits, and so do we.
+means the number's bits; this repair does, too.
 
-It prints what is not ASCII in a string as `\\C3\\A4`, and reads such a string back as bytes: no
-name or location any more. MLIR has strings only; so do we, wherever the bytes are UTF-8.
+It prints non-ASCII characters of a string as `\\C3\\A4`, and reads such a string back as bytes,
+which is no name or location. MLIR has strings only; the repair reads UTF-8 bytes as a string.
 
-It takes one `_1` from the end of a value's name and adds `_1` where it prints two of one name. So a
-name of nothing else became empty, which no value may copy, and `a_1_2` (kept as `a_1`) beside two
-values `a` was printed as the second of them. All such endings go, as long as something is left.
+It removes one `_1` from the end of a value's name and adds `_1` where two printed names are equal.
+So the name `_1` became empty, which no value may copy, and `a_1_2` (kept as `a_1`) beside two
+values `a` was printed as the second of them. The repair removes all such endings, as long as
+something is left.
 """
 
 from __future__ import annotations

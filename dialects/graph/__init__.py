@@ -1,8 +1,8 @@
 """The graph dialect: DNN operators on ranked tensors.
 
-Regular by construction (base.py): one class an op, families by file. Elementwise ops take equal
-shapes; broadcasting, padding of shapes and layout changes are ops of their own and cost nothing
-once lowered, where they are index expressions.
+Regular by construction (base.py): one class for an op, one file for a family. Elementwise ops take
+equal shapes. Broadcasting, padding and layout changes are ops of their own; they become index
+expressions when lowered, and then cost nothing.
 """
 
 from xdsl.ir import Dialect

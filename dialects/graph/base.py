@@ -1,8 +1,8 @@
-"""What every op of the graph dialect shares: construction, inference, text, meaning.
+"""The base of every op of the graph dialect: construction, inference, text, meaning.
 
-An op is one class: docstring with the ONNX counterpart, `name`, operands, properties, one result
-(or more), `infer` (result types from operand types and properties, raising UserError), and its
-meaning: `as_scopes` (a tensor expression) or, for the few that are none, `reference` (numpy).
+An op is one class: a docstring with the ONNX counterpart, `name`, operands, properties, results,
+`infer` (result types from operand types and properties, raising UserError), and its meaning:
+`as_scopes` (a tensor expression) or, for the few that are none, `reference` (numpy).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _PLACEHOLDER = TensorType(f64, [])
 
 
 def discard(steps: Sequence[Operation]) -> None:
-    """Let go of ops that stand in no block."""
+    """Erase ops that are in no block."""
     for step in reversed(steps):
         step.drop_all_references()
 
@@ -75,7 +75,7 @@ def to_attribute(value: Python) -> Attribute:
 
 
 def to_python(attribute: Attribute) -> Any:
-    """The Python value of an attribute that `to_attribute` makes (others come back as they are)."""
+    """The Python value of an attribute made by `to_attribute`; other attributes unchanged."""
     match attribute:
         case IntegerAttr() if attribute.type == i1:
             return attribute.value.data != 0
@@ -90,10 +90,10 @@ def to_python(attribute: Attribute) -> Any:
 
 
 class Canonicalization(HasCanonicalizationPatternsTrait):
-    """Leads xDSL's `canonicalize` to an op's patterns; the dialect's `__init__` hands them over."""
+    """Gives xDSL's `canonicalize` an op's patterns; the dialect's `__init__` registers them."""
 
     patterns: ClassVar[dict[str, tuple[RewritePattern, ...]]] = {}
-    """By op name. They make ops of this dialect, so their file stands above this one."""
+    """Patterns by op name. They build ops of this dialect, so their file imports this one."""
 
     def get_patterns(self, op: type[Operation]) -> tuple[RewritePattern, ...]:
         return self.patterns.get(op.name, ())
@@ -108,7 +108,7 @@ class GraphOp(IRDLOperation, ABC):
 
     traits = traits_def(Pure(), Canonicalization())
     DEFAULTS: ClassVar[Mapping[str, Python]] = {}
-    """Values of properties that the text and the constructor may leave out."""
+    """Defaults of properties that the text and the constructor may omit."""
 
     def __init__(self, *operands: SSAValue, results: int = 1, **properties: Python | None):
         """Build with inferred result types.
@@ -145,7 +145,7 @@ class GraphOp(IRDLOperation, ABC):
         raise NotImplementedError(self.name)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        """Numpy meaning, in float64/int64/bool, of an op that is no tensor expression."""
+        """The meaning in numpy (float64/int64/bool) of an op that is no tensor expression."""
         raise NotImplementedError(self.name)
 
     @classmethod
@@ -155,7 +155,7 @@ class GraphOp(IRDLOperation, ABC):
     def scopes(self) -> tuple[list[Operation], list[SSAValue]]:
         """The ops that define this one, in order, and its results among their values.
 
-        They stand in no block: `discard` those that are not put into one.
+        They are in no block: `discard` those that are not inserted.
         """
         build = ScopeBuilder()
         found = self.as_scopes(build, *(Source(v) for v in self.operands))
@@ -165,7 +165,7 @@ class GraphOp(IRDLOperation, ABC):
     # --- access ---
 
     def value(self, name: str) -> Any:
-        """A property as a Python value, its default where absent. Raises UserError without one."""
+        """A property as a Python value, or its default. Raises UserError if there is neither."""
         attribute = self.properties.get(name)
         if attribute is not None:
             return to_python(attribute)
@@ -269,7 +269,7 @@ class GraphOp(IRDLOperation, ABC):
         properties: Mapping[str, Attribute],
         types: Sequence[Attribute],
     ) -> GraphOp:
-        """Build with the types as written; the verifier compares them with the inferred ones."""
+        """Build with the written types; the verifier compares them with the inferred ones."""
         op = cls.__new__(cls)
         definition = cls.get_irdl_definition()
         IRDLOperation.__init__(
@@ -282,7 +282,7 @@ class GraphOp(IRDLOperation, ABC):
 
 
 def defined_classes() -> Iterator[type[GraphOp]]:
-    """Every class of a graph op, those of plug-ins too: the last one defined first."""
+    """Every class of a graph op, including those of plug-ins; the last definition comes first."""
     waiting = [GraphOp]
     while waiting:
         cls = waiting.pop()
@@ -292,10 +292,10 @@ def defined_classes() -> Iterator[type[GraphOp]]:
 
 
 def _complete(cls: type[GraphOp], given: Mapping[str, Attribute]) -> dict[str, Attribute]:
-    """Add the defaults, and take a whole number as a float where one is wanted.
+    """Add defaults, and convert integers where floats are wanted.
 
     Raises:
-        UserError: a property is unknown, or of another kind.
+        UserError: a property is unknown or has a wrong type.
     """
     full = {**default_attributes(cls), **given}
     known = cls.get_irdl_definition().properties
@@ -331,7 +331,7 @@ def default_attributes(cls: type[GraphOp]) -> Mapping[str, Attribute]:
 def _arrange(
     values: Sequence[SSAValue], definitions: Sequence[tuple[str, OperandDef]]
 ) -> list[Any]:
-    """Group operands as xDSL wants them: plain ones first, then one optional or variadic group.
+    """Group operands for xDSL: plain ones first, then one optional or variadic group.
 
     Raises:
         UserError: fewer operands than the op needs, or more than it takes.

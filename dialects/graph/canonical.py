@@ -1,7 +1,7 @@
-"""What `canonicalize` does to graph ops: identities that hold exactly, bit for bit.
+"""Rewrites of graph ops by `canonicalize`: identities that hold exactly, bit for bit.
 
-Each pattern makes the program smaller or moves work into an op that does it for free; none changes
-a value (x + 0.0 stays: it turns -0.0 into 0.0). Patterns by op name are in `PATTERNS`, at the end.
+Each pattern makes the program smaller or moves work into an op that does it for free. None changes
+a value (x + 0.0 stays: it turns -0.0 into 0.0). `PATTERNS`, at the end, lists them by op name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Simplify = Callable[[GraphOp], "SSAValue | GraphOp | None"]
 
 @dataclass(frozen=True)
 class Simplification(RewritePattern):
-    """Replace an op by what `simplify` finds: a value, a new op, or None for nothing."""
+    """Replace an op by the result of `simplify`: a value, a new op, or None for no change."""
 
     simplify: Simplify
 
@@ -44,7 +44,7 @@ class Simplification(RewritePattern):
 
 
 def producer(op: GraphOp, cls: type[GraphOp], operand: int = 0) -> GraphOp | None:
-    """The op that makes an operand, if it is of this class."""
+    """The op that defines an operand, if it has this class."""
     owner = op.operands[operand].owner
     return owner if isinstance(owner, cls) else None
 
@@ -53,7 +53,7 @@ def producer(op: GraphOp, cls: type[GraphOp], operand: int = 0) -> GraphOp | Non
 
 
 def same_type(op: GraphOp) -> SSAValue | None:
-    """reshape, cast and the like whose result has the operand's type."""
+    """reshape, cast and the like, if the result has the operand's type."""
     return op.operands[0] if op.operands[0].type == op.results[0].type else None
 
 
@@ -113,7 +113,7 @@ def _is_splat(value: SSAValue, number: float) -> bool:
         owner = owner.x.owner
     if not isinstance(owner, ConstantOp):
         return False
-    # x - -0.0 is no identity: it makes 0.0 of -0.0.
+    # x - -0.0 is not an identity: it turns -0.0 into 0.0.
     values = [float(v) for v in owner.data.get_values() if not isinstance(v, tuple)]
     return all(v == number and copysign(1, v) == copysign(1, number) for v in values)
 
@@ -199,7 +199,7 @@ def merged_clips(op: GraphOp) -> GraphOp | None:
 
 
 def flat_concat(op: GraphOp) -> GraphOp | None:
-    """concat(concat(x, y), z) along one axis, the inner one used here only."""
+    """concat(concat(x, y), z) along one axis, if the inner one has no other use."""
     axis = op.value("axis")
 
     def parts(value: SSAValue) -> Sequence[SSAValue]:

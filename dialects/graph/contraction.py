@@ -66,7 +66,7 @@ class MatmulOp(GraphOp):
 
 
 class ConvolutionOp(GraphOp):
-    """What conv and conv_transpose share. x: [n, c, *spatial]; properties per spatial dim."""
+    """The base of conv and conv_transpose. x: [n, c, *spatial]; properties per spatial dim."""
 
     x = operand_def(TensorType)
     w = operand_def(TensorType)
@@ -79,7 +79,7 @@ class ConvolutionOp(GraphOp):
     DEFAULTS: ClassVar = {"groups": 1}
 
     def _check(self) -> tuple[Tensor, Tensor, int]:
-        """Types of x and w, and the number of spatial dims, once they fit each other."""
+        """Types of x and w and the number of spatial dims, after checking that they fit."""
         x, w = self.operand_type(0), self.operand_type(1)
         spatial = len(x.get_shape()) - 2
         if spatial < 1 or len(w.get_shape()) != spatial + 2:
@@ -116,7 +116,7 @@ def _widened(build: ScopeBuilder, operands: Sequence[Source]) -> Sequence[Source
 def _add_bias(
     result: Tensor, value: Source, bias: Sequence[Source], build: ScopeBuilder, names: Sequence[str]
 ) -> Source:
-    """The sum of products, with the bias where there is one, as the result's type."""
+    """The sum of products, plus the bias if there is one, in the result's type."""
     if not bias:
         return value
     rank = len(value.shape)
@@ -159,7 +159,7 @@ class ConvOp(ConvolutionOp):
         c, *tap = iterators(spatial + 1, spatial + 2)
         stride, dilation, pad = self.ints("strides"), self.ints("dilations"), self.ints("pads")
         at = [place[k] * stride[k] + tap[k] * dilation[k] - pad[k] for k in range(spatial)]
-        # Of no filters none is computed, but the expression must be one.
+        # With no filters nothing is computed, but the expression must be valid.
         per_filter_group = max(1, f_count // groups)
         channel = c if groups == 1 else (f // per_filter_group) * per_group + c
         names = ["n", "f", *spatial_names(spatial), "c", *spatial_names(spatial, _TAPS)]
@@ -174,8 +174,8 @@ class ConvTransposeOp(ConvolutionOp):
     """Transposed convolution: x [n, c, *in], w [c, f / groups, *kernel] -> [n, f, *out].
 
     out = (in - 1) * stride + dilation * (kernel - 1) + 1 + output_padding - pads. Written in gather
-    form: output o takes tap r from input (o + pad - dilation * r) / stride where that is whole,
-    which a floor and a read of ones (a guard) express. ONNX ConvTranspose.
+    form: output o takes tap r from input (o + pad - dilation * r) / stride where that division is
+    exact. A floor and a read of ones (a guard) express this. ONNX ConvTranspose.
     """
 
     name = "graph.conv_transpose"
@@ -208,7 +208,7 @@ class ConvTransposeOp(ConvolutionOp):
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
         x, w, *bias = _widened(build, operands)
         c_count, f_per_group, *kernel = w.shape
-        f_per_group = max(1, f_per_group)  # of no filters none is computed
+        f_per_group = max(1, f_per_group)  # with no filters nothing is computed
         spatial, groups = len(kernel), self.value("groups")
         n, f, *place = iterators(spatial + 2)
         c, *tap = iterators(spatial + 1, spatial + 2)

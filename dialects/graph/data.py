@@ -1,4 +1,4 @@
-"""Where tensors come from (weights, constants); ops whose meaning depends on data or on ONNX."""
+"""Sources of tensors (weights, constants), and ops whose meaning depends on data or on ONNX."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ repair_dense_literals()
 
 @irdl_op_definition
 class WeightOp(IRDLOperation):
-    """A tensor of the side store, by name: data never stands in the IR text."""
+    """A tensor of the weight store, by name: data never appears in the IR text."""
 
     name = "graph.weight"
     symbol = prop_def(SymbolRefAttr)
@@ -119,7 +119,7 @@ class ConstantOp(IRDLOperation):
 class GatherOp(GraphOp):
     """Slices of `x` along `axis` at integer positions: x[.., indices, ..]. ONNX Gather.
 
-    Indices count from the end where negative; one outside [-size, size) is an error when the
+    Negative indices count from the end. An index outside [-size, size) is an error when the
     program runs. Not a tensor expression: reads depend on data.
     """
 
@@ -170,7 +170,7 @@ class ArgMaxOp(GraphOp):
 
 @irdl_op_definition
 class OpaqueOp(IRDLOperation):
-    """An ONNX node kept as it is: run by onnx.reference, never rewritten, never silent.
+    """An ONNX node kept unchanged: run by onnx.reference, never rewritten, always reported.
 
     `node` is the serialised NodeProto in hexadecimal, `opset` its "domain=version" list. Operands
     are the node's own, then what its subgraphs read from outside (`opaque.outer_names`).

@@ -1,7 +1,7 @@
 """Elementwise ops: equal shapes in, the same shape out. Broadcasting is `graph.broadcast`.
 
 Each op is its scalar function; `as_scopes`, inference and checks come from the three bases.
-Arithmetic ops take every float and signed integer type; the float-only ones say so by `FLOAT_ONLY`.
+Arithmetic ops take all floats and signed integers; float-only ones set `FLOAT_ONLY`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .base import GraphOp
 
 
 class ElementwiseOp(GraphOp):
-    """All operands of one shape; result of that shape, of the last operand's element type."""
+    """All operands of one shape; the result has that shape and the last operand's element type."""
 
     result = result_def(TensorType)
     FLOAT_ONLY: ClassVar[bool] = False
@@ -300,7 +300,7 @@ class CastOp(ElementwiseOp):
 
     def infer(self) -> Tensor:
         source, target = self.operand_type(0), self.value("to")
-        to_numpy(target)  # raises where the target is no element type
+        to_numpy(target)  # raises if the target is no element type
         if is_unsigned(target) or is_unsigned(source.element_type):
             raise self.fail_element("unsigned integers are not converted", source)
         return tensor(source.get_shape(), target)

@@ -15,7 +15,7 @@ from .contraction import spatial_names
 
 
 class PoolOp(GraphOp):
-    """What the pools share. `pads` are begins then ends; `ceil_mode` rounds the output size up."""
+    """The base of pools. `pads` are begins then ends; `ceil_mode` rounds the output size up."""
 
     x = operand_def(TensorType)
     kernel = prop_def(DenseArrayBase)
@@ -116,7 +116,7 @@ class AvgPoolOp(PoolOp):
         return build.narrowed(self.type, expr, x, self.names(spatial)[: spatial + 2])
 
     def _count(self, build: ScopeBuilder, x: Source) -> Source:
-        """Number of taps that count, per output place; depends on no data."""
+        """The number of taps that count at each output place; it depends on no data."""
         spatial, pads = len(x.shape) - 2, self.ints("pads")
         place, tap = iterators(spatial), iterators(spatial, spatial)
         included = self.value("count_include_pad")

@@ -1,6 +1,6 @@
 """Reductions along axes, and the normalisations built from them.
 
-Ops of several steps compute half floats in float32, and round once.
+Ops with several steps compute half floats in float32 and round once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def reduce_scope(
 
 
 def along(x: Source, reduced: Source, axes: Sequence[int]) -> Expr:
-    """Read a kept-dims reduction of `x` at x's own point."""
+    """Read a keep-dims reduction of `x` at x's own point."""
     here = iterators(len(x.shape))
     return reduced[[Index(0) if k in axes else here[k] for k in range(len(x.shape))]]
 
@@ -142,12 +142,12 @@ def _reciprocal(count: int) -> float:
 
 
 def _shifted(build: ScopeBuilder, x: Source, axis: int) -> Expr:
-    """The argument less its greatest value along `axis`."""
+    """The argument minus its greatest value along `axis`."""
     return x.here() - along(x, reduce_scope(build, x, [axis], "max", keep=True), [axis])
 
 
 class SoftmaxBaseOp(GraphOp):
-    """What softmax and log-softmax share."""
+    """The base of softmax and log-softmax."""
 
     x = operand_def(TensorType)
     axis = prop_def(IntegerAttr)

@@ -1,4 +1,4 @@
-"""Ops that move data: their scopes are single reads, so they cost nothing once fused."""
+"""Ops that move data: their scopes are single reads, so they cost nothing after fusion."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ class ConcatOp(GraphOp):
         return tensor([*first[:axis], total, *first[axis + 1 :]], types[0].element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:
-        """A sum of shifted reads: each is 0 outside its own part, so nothing overlaps.
+        """A sum of shifted reads: each is 0 outside its own part, so they do not overlap.
 
-        A select on the position, not a sum, keeps booleans and -0.0 exact.
+        A select on the position instead of a sum keeps booleans and -0.0 exact.
         """
         axis = self.value("axis")
         here = iterators(len(operands[0].shape))
@@ -145,7 +145,7 @@ def _pieces(
     axis: int,
     starts: list[int],
 ) -> Expr:
-    """operand j where the point lies in its part; guards are boolean reads of ones."""
+    """Operand j where the point lies in its part; guards are boolean reads of ones."""
     from xdsl.dialects.builtin import i1
 
     from ..scope_builder import select

@@ -1,7 +1,7 @@
 """Meanings of ONNX ops where onnx.reference departs from the specification.
 
-A kernel takes a `NodeCall` and returns all results in order; it is written from the specification's
-text, on numpy alone. `tests/onnx/test_random_nodes.py` compares each with onnxruntime.
+A kernel takes a `NodeCall` and returns all results in order. It follows the specification's text
+and uses numpy alone. `tests/onnx/test_random_nodes.py` compares each with onnxruntime.
 """
 
 from __future__ import annotations

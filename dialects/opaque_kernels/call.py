@@ -1,4 +1,4 @@
-"""What a kernel sees of a node."""
+"""A node as a kernel sees it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types import Array
 
 @dataclass(frozen=True)
 class NodeCall:
-    """Operands (None where left out), the attributes that are given, the opset, named results."""
+    """Operands (None where omitted), given attributes, the opset, named results."""
 
     inputs: Sequence[Array | None]
     attributes: Mapping[str, Any]
@@ -22,7 +22,7 @@ class NodeCall:
         return k < len(self.inputs) and self.inputs[k] is not None
 
     def __getitem__(self, k: int) -> Array:
-        """Operand `k`. Raises ValueError where it is left out."""
+        """Operand `k`. Raises ValueError where it is omitted."""
         found = self.inputs[k] if k < len(self.inputs) else None
         if found is None:
             raise ValueError(f"operand {k} is missing")

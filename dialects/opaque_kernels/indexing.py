@@ -1,6 +1,6 @@
-"""Reads and writes at places that are data.
+"""Reads and writes at data-dependent places.
 
-onnx.reference's GatherElements wants equal extents beside the axis, and Scatter is missing there.
+onnx.reference's GatherElements requires equal extents off the axis, and it has no Scatter.
 
 Source: ONNX operators GatherElements, Scatter (9).
 """
@@ -38,7 +38,7 @@ def _require_inside(places: Array, size: int) -> None:
 
 
 def _at(places: Array, axis: int) -> tuple[Array, ...]:
-    """An index of each element: its own position, but `places` along the axis."""
+    """For each element its own position, with `places` along the axis."""
     grids = list(np.indices(places.shape))
     grids[axis] = places
     return tuple(grids)

@@ -1,7 +1,7 @@
 """Two ops of ai.onnx.ml that onnx.reference gets wrong.
 
-It gives NaN for a linear model without intercepts, and divides by the greatest magnitude where
-Normalizer's MAX is the greatest value.
+For a linear model without intercepts it gives NaN. Normalizer's MAX divides by the greatest value;
+it divides by the greatest magnitude.
 
 Source: ONNX-ML operators LinearRegressor, Normalizer.
 """
@@ -25,7 +25,7 @@ def _linear_regressor(call: NodeCall) -> list[Array]:
 
 
 def _normalizer(call: NodeCall) -> list[Array]:
-    """Rows divided by their greatest value, sum of magnitudes or length; 0 divides nothing."""
+    """Rows divided by their greatest value, sum of magnitudes or length, unless that is 0."""
     x = call[0].astype(np.float32)
     match str(call.get("norm", "MAX")):
         case "MAX":

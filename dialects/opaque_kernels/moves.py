@@ -1,8 +1,8 @@
 """Slices, pads and two normalisations that onnx.reference gets wrong.
 
-It slices as Python does, where ONNX takes a start before the first element for the first one if
-the step is negative; it has no negative pads, takes BatchNormalization before opset 14 for
-training, and counts LRN's channels wrongly.
+It slices as Python does; ONNX clamps a start before the first element to the first one if the step
+is negative. It has no negative pads, treats BatchNormalization before opset 14 as training, and
+counts LRN's channels wrongly.
 
 Source: ONNX operators Slice, Pad, BatchNormalization (9, 14), LRN.
 """

@@ -1,7 +1,7 @@
 """Reductions and normalisations of exponentials.
 
 onnx.reference changes the dtype of integer sums of squares, fails on integers under a logarithm,
-takes today's meaning of Softmax for that before opset 13, adds up signed values for a 1-norm, and
+uses today's meaning of Softmax before opset 13, adds signed values for a 1-norm, and
 fails on float16 in Det and on scalars in Softsign.
 
 Source: ONNX operators ReduceSumSquare, ReduceLogSum, ReduceLogSumExp, ReduceL2, Softmax (11, 13),
@@ -20,7 +20,7 @@ from .call import Kernel, NodeCall
 
 
 def _reduction(compute: Callable[[Array, tuple[int, ...], bool], Array], since: int = 18) -> Kernel:
-    """A reduction; integers are computed as float64 where `compute` makes them so."""
+    """A reduction; integers are computed in float64 where `compute` needs it."""
 
     def run(call: NodeCall) -> list[Array]:
         x = call[0]

@@ -101,7 +101,7 @@ def _max_pool(call: NodeCall) -> list[Array]:
     w, x = _windows(call), call[0]
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
     masked = np.where(w.inside, w.values, np.asarray(lowest).astype(x.dtype))
-    # The first element of the window that the operand has, where none is greater than the lowest.
+    # The first element of the window inside the operand, if none exceeds the lowest value.
     order = np.where(w.inside, masked == masked.max(axis=-1, keepdims=True), False)
     chosen = order.argmax(axis=-1)
     spatial = x.shape[2:]
@@ -189,7 +189,7 @@ def _roi_align(call: NodeCall) -> list[Array]:
 def _region(call: NodeCall, roi: Array) -> tuple[float, float, float, float]:
     """Left, top, width, height in the operand's pixels."""
     scale = call.get("spatial_scale", 1.0)
-    mode = "output_half_pixel"  # all there was before opset 16
+    mode = "output_half_pixel"  # the only mode before opset 16
     if call.version >= 16:
         mode = call.get("coordinate_transformation_mode", "half_pixel")
     offset = 0.5 if mode == "half_pixel" else 0.0

@@ -1,7 +1,7 @@
 """Quantised numbers: saturation, ties to even, scales per tensor, per axis or per block.
 
-onnx.reference casts to int32 before it saturates, knows DequantizeLinear from opset 19 on only and
-QLinearConv in two dims only.
+onnx.reference casts to int32 before it saturates, knows DequantizeLinear only from opset 19 on and
+QLinearConv only in two dims.
 
 Source: ONNX operators QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear, QLinearConv,
 QLinearMatMul.
@@ -21,7 +21,7 @@ _DTYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 10: "fl
 
 
 def _spread(parameter: Array, x: Array, call: NodeCall) -> Array:
-    """Scale or zero point at every element of x: one, one per index, or per block."""
+    """Scale or zero point at every element of x: one for all, per index, or per block."""
     if parameter.size == 1 and parameter.ndim <= 1 and not call.get("block_size", 0):
         return parameter.reshape(())
     axis = call.get("axis", 1)
