@@ -190,7 +190,7 @@ class ScopeEvaluator:
         return out
 
     def _rows_at_once(self, lead: int) -> int:
-        """How many rows to evaluate at once; reads that no row moves are repeated in every chunk."""
+        """How many rows to evaluate at once; reads that no row moves recur in every chunk."""
         used = [{k for e in read.index for k in e.iterators} for read in self.reads]
         again = sum(math.prod(self.extents[k] for k in ks) for ks in used if 0 not in ks) * lead
         limit = CACHE_POINTS if again * 16 < CACHE_POINTS else CHUNK_POINTS
