@@ -17,7 +17,7 @@ class TimeIsUpError(Exception):
 
 @contextmanager
 def until(end: float) -> Generator[None]:
-    """Let `check_time` raise in the block once `time.perf_counter` reaches `end` or an outer end."""
+    """Let `check_time` raise in the block after `time.perf_counter` reaches `end`, or an outer."""
     token = _END.set(min(end, _END.get()))
     try:
         yield

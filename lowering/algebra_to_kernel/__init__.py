@@ -1,4 +1,4 @@
-"""Scopes to kernels: library kernels (table.py), what they take (match.py), the pass."""
+"""Scopes to kernels: the table of library kernels, their matchers, and the pass."""
 
 from .convert import AlgebraToKernel
 

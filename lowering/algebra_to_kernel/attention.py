@@ -1,15 +1,15 @@
-"""Match attention: two matrix products, and between them whatever stays within a row of scores.
+"""Match attention: two matrix products, with any ops on single rows of scores between them.
 
     s[b, q, k] = sum over d of Q[b, q, d] * K[b, k, d]
     ...                          scale, mask, softmax: over [b, q, k] and, reduced over k, [b, q]
     y[b, q, e] = sum over k of p[b, q, k] * V[b, k, e]
     ...                          over [b, q, e]; last of all perhaps a transpose or reshape
 
-Nothing is asked of what stands between but that it reads scores, and what came of them, at its own
-b, q and k: the generated kernel computes a block of rows at a time, as it is written.
+The ops between must read scores, and values derived from them, at their own b, q and k. The
+generated kernel computes a block of rows at a time, as the ops are written.
 
-All scopes are put on one numbering of iterators: the loops over b and q (several, in any order),
-then k, d and e. Loops of extent 1 do not exist in it.
+All scopes use one numbering of iterators: the loops over b and q (several, in any order),
+then k, d and e. Loops of extent 1 are left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .match import Strides, row_major
 
 @dataclass(frozen=True)
 class Matrix:
-    """An operand of a product: its source, and the element that is read, in common iterators."""
+    """An operand of a product: its source, and the element read, in common iterators."""
 
     source: SSAValue
     flat: Index
@@ -40,14 +40,14 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Placed:
-    """A scope with the common iterator that each of its own iterators stands for."""
+    """A scope with its iterators mapped to common iterators."""
 
     scope: ScopeOp
     images: tuple[Index, ...]
 
     @property
     def here(self) -> tuple[Index, ...]:
-        """Where its result is, dim by dim."""
+        """The index of its result, dim by dim."""
         return self.images[: len(self.scope.traversal)]
 
     def reduces(self, iterator: int) -> bool:
@@ -55,17 +55,18 @@ class Placed:
         return any(iterator in e.iterators for e in self.images[len(self.scope.traversal) :])
 
     def moves(self, iterator: int) -> bool:
-        """Whether it has a value for each step of a common iterator."""
+        """Whether its value depends on a common iterator."""
         return any(iterator in e.iterators for e in self.here)
 
 
 @dataclass(frozen=True)
 class Attention:
-    """Both products, what is between and behind them, and where the result goes.
+    """Both products, the ops between and after them, and the place of the result.
 
-    `rows` are what the second product reads, the first one's `scores` or made of them.
-    `extents` are those of the loops over b and q, then of k, d and e; `query` is the loop whose
-    steps are the rows of a block: neither K nor V moves with it.
+    `rows` are the values that the second product reads: the first one's `scores`, or derived from
+    them. `extents` are those of the loops over b and q, then of k, d and e. `query` is the loop
+    whose
+    steps are the rows of a block: neither K nor V depends on it.
     """
 
     extents: tuple[int, ...]
@@ -82,15 +83,15 @@ class Attention:
 
     @property
     def loops(self) -> int:
-        """How many loops run over b and q; the numbers after these are k, d and e."""
+        """The number of loops over b and q; the iterators after these are k, d and e."""
         return len(self.extents) - 3
 
 
 @dataclass(frozen=True)
 class Softmax:
-    """A softmax right before the second product: its greatest score and sum are values a query.
+    """A softmax right before the second product: one maximum and one sum for each query.
 
-    `attention` is without the division by the sum, which then divides the result instead.
+    `attention` omits the division by the sum, which divides the result instead.
     """
 
     attention: Attention
@@ -99,10 +100,10 @@ class Softmax:
 
 
 def match_softmax(found: Attention) -> Softmax | None:
-    """Match exp(x - max x) / sum of these, x a score or what was made of it alone; None otherwise.
+    """Match exp(x - max x) / sum of these, x a score or a value derived from one; None otherwise.
 
-    Such rows can be computed a block of keys at a time, for a later, greater maximum only scales
-    what was summed before. Source: Milakov and Gimelshein 2018, Online normalizer calculation.
+    Such rows can be computed a block of keys at a time: a later, greater maximum only rescales the
+    earlier sums. Source: Milakov and Gimelshein 2018, Online normalizer calculation.
     """
     placed = list(found.between)
     if len(placed) < 4:
@@ -146,8 +147,8 @@ def match_attention(
 
     Args:
         scopes: in order; the last one is the result.
-        strides: of what lies in memory.
-        names: other values by which a scope's result is read.
+        strides: of values in memory.
+        names: other values under which a scope's result is read.
     """
     if len(scopes) < 2:
         return None
@@ -175,7 +176,7 @@ def _is_product(scope: ScopeOp) -> bool:
 
 
 class _Matcher:
-    """Hold the numbering, and where each scope's result is in it."""
+    """The common numbering, and the index of each scope's result in it."""
 
     def __init__(
         self, loops: Sequence[int], keys: int, depth: int, strides: Strides, names: Names
@@ -232,7 +233,7 @@ class _Matcher:
         return self.names.get(read.source, read.source)
 
     def _row_images(self, scope: ScopeOp, summed: int) -> tuple[Index, ...] | None:
-        """Images of a scope whose loops are those over b, q and perhaps k."""
+        """Map the iterators of a scope whose loops are those over b, q and perhaps k."""
         images: list[Index] = []
         wanted = [*enumerate(self.extents[: self.key + 1])]
         for n in scope.traversal:
@@ -248,7 +249,7 @@ class _Matcher:
         return tuple(images)
 
     def _scores(self, scope: ScopeOp, images: tuple[Index, ...]) -> tuple[Matrix, Matrix] | None:
-        """Q and K: K is what moves with k."""
+        """Q and K: K is the operand that depends on k."""
         pair = [self._matrix(read, images) for read in factors(scope.expr()) or ()]
         moves = [m.flat.coefficient(self.key) != 0 for m in pair]
         if any(m.flat.has_floor or not m.flat.coefficient(self.depth) for m in pair):
@@ -267,7 +268,7 @@ class _Matcher:
         return self._reads_here(scope, images) if images is not None else None
 
     def _reads_here(self, scope: ScopeOp, images: tuple[Index, ...]) -> Placed | None:
-        """The scope in its place, if it reads results of the others where they are made."""
+        """The scope in common iterators, if it reads other results at their own index."""
         for read in scope.reads():
             here = self.made.get(self._source(read))
             index = tuple(normalise(e.substitute(images), self.extents) for e in read.index)
@@ -276,7 +277,7 @@ class _Matcher:
         return Placed(scope, images)
 
     def _context(self, scope: ScopeOp, rows: Placed) -> tuple[Placed, Matrix] | None:
-        """The second product and V, its loops numbered by how it reads the rows."""
+        """The second product and V, with loops numbered by how it reads the rows."""
         reads = factors(scope.expr()) if _is_product(scope) else None
         if reads is None:
             return None
@@ -321,7 +322,7 @@ class _Matcher:
     def _behind(
         self, context: Placed, rest: Sequence[ScopeOp]
     ) -> tuple[list[Placed], Index | None]:
-        """What follows the products point by point, and where a result goes in the buffer."""
+        """The pointwise ops after the products, and the place of the result in its buffer."""
         behind: list[Placed] = []
         made = context.scope
         for scope in rest:
@@ -339,7 +340,7 @@ class _Matcher:
         return behind, self._stored(flatten(context.here, steps) + offset)
 
     def _moved(self, copy: ScopeOp, made: ScopeOp, context: Placed) -> Index | None:
-        """Where each element is put by a last scope that only moves all of them."""
+        """The place of each element after a last scope that only moves elements."""
         read = copy.expr()
         if not isinstance(read, Read) or self._source(read) is not made.result:
             return None
@@ -352,7 +353,7 @@ class _Matcher:
         return out if out.coefficient(self.width) == 1 else None
 
     def _query(self, left: Matrix, right: Matrix, values: Matrix) -> int | None:
-        """The innermost loop that only Q moves with."""
+        """The innermost loop that only Q depends on."""
         for k in reversed(range(self.key)):
             still = not any(m.flat.coefficient(k) for m in (right, values))
             if still and left.flat.coefficient(k):
@@ -361,11 +362,11 @@ class _Matcher:
 
 
 def scattered(copy: ScopeOp, read: Read, steps: Sequence[int]) -> tuple[int, ...] | None:
-    """Strides that put what a copy reads where the copy puts it; None if there are none.
+    """Strides that store a copy's source directly at the copy's places; None if there are none.
 
-    `copy[t] = x[e1(t), ..., er(t)]` reads every element of x once, and x[i1, ..., ir] belongs at
+    `copy[t] = x[e1(t), ..., er(t)]` reads every element of x once. x[i1, ..., ir] belongs at
     i1 * s1 + ... + ir * sr, where e1(t) * s1 + ... + er(t) * sr = t * steps for every t. Such a sum
-    tells all t apart, so reading as many elements as there are is reading each of them.
+    differs for all t, so reading as many elements as x has means reading each of them.
     """
     shape, extents = shape_of(read.source), copy.traversal
     same = element_count(tensor_type(read.source)) == element_count(tensor_type(copy.result))

@@ -1,4 +1,4 @@
-"""Which values depend on weights and literals alone: they cost nothing at run time."""
+"""Values that depend on weights and literals alone: they cost nothing at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""algebra-to-kernel: name, for every scope, the kernel that will run it."""
+"""algebra-to-kernel: choose the kernel that will run each scope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .table import library_kernels
 
 
 def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
-    """A pure copy that keeps the row-major order: a reshape, which is the same buffer."""
+    """A pure copy that keeps the row-major order: a reshape, which needs no new buffer."""
     expr = scope.expr() if len(scope.inputs) == 1 and scope.is_pointwise else None
     if not isinstance(expr, Read) or isinstance(expr.source.owner, OnesOp):
         return False
@@ -42,7 +42,7 @@ def _is_view(scope: ScopeOp, constants: set[SSAValue]) -> bool:
 
 @dataclass(frozen=True)
 class AlgebraToKernel(ModulePass):
-    """Replace every scope by a kernel op: the first library kernel that takes it, else loops.
+    """Replace every scope by a kernel op: the first library kernel that matches, else loops.
 
     Copies that keep the row-major order become `kernel.view`, externs become `kernel.call`.
     `algebra.ones` moves into the kernels that read it, where it is a bounds check.
@@ -97,7 +97,7 @@ def _kernel(scope: ScopeOp, constants: set[SSAValue]) -> Operation:
 
 
 def enclose(scope: ScopeOp) -> tuple[list[SSAValue], Region]:
-    """Operands and region of a kernel that holds one scope; ones are made inside."""
+    """Operands and region of a kernel with one scope; ones are recreated inside."""
     inputs = [v for v in dict.fromkeys(scope.inputs) if not isinstance(v.owner, OnesOp)]
     block = Block(arg_types=[logical(v.type) for v in inputs])
     values: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))

@@ -1,4 +1,4 @@
-"""Which loops the scopes of one kernel share: what fusion asks and code generation builds on."""
+"""The loops that scopes of one kernel share: used by fusion and by code generation."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ...dialects.index import Index, range_of
 
 
 def loop_extents(scope: ScopeOp) -> tuple[int, ...]:
-    """Traversal extents without the 1s: what loops there are."""
+    """Traversal extents without the 1s: the actual loops."""
     return tuple(n for n in scope.traversal if n != 1)
 
 
 Names = Mapping[SSAValue, SSAValue]
-"""Other values by which a scope's result is read: a region argument that will stand for it."""
+"""Other values under which a scope's result is read: a region argument that will replace it."""
 
 
 def _made(scopes: Sequence[ScopeOp], names: Names) -> dict[SSAValue, ScopeOp]:
@@ -26,7 +26,7 @@ def _made(scopes: Sequence[ScopeOp], names: Names) -> dict[SSAValue, ScopeOp]:
 
 
 def shared_loops(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({})) -> int:
-    """How many leading loops all scopes share, reads among them being at just these iterators."""
+    """The number of leading loops that all scopes share; reads among them use just these."""
     shared = min(len(loop_extents(s)) for s in scopes)
     first = loop_extents(scopes[0])
     while shared and any(loop_extents(s)[:shared] != first[:shared] for s in scopes):
@@ -40,9 +40,9 @@ def shared_loops(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({}))
 
 
 def reads_single_places(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({})) -> bool:
-    """Whether reads among the scopes stay inside the extent-1 dims of what they read.
+    """Whether reads among the scopes stay inside the extent-1 dims of their sources.
 
-    A fused intermediate has no loop there, so code generation cannot see that a read left it.
+    A fused intermediate has no loop there, so generated code cannot see a read outside.
     """
     made = _made(scopes, names)
     return all(

@@ -1,8 +1,8 @@
-"""The parameters of library kernels: a matrix product's operands as strided buffers, convolutions.
+"""Match scopes against library kernels: strided operands of matrix products, convolutions.
 
-What a scope is comes from dialects/contraction_attr.py: a kernel op carries it, for a scope it is
-remembered. Matches are made modulo layout: strides are whatever the reads say, operands stay where
-they are. Source: EinNet section 5.
+The contraction comes from dialects/contraction_attr.py: a kernel op carries it; for a scope it is
+memoised. Matching is modulo layout: strides follow from the reads, and operands are not moved.
+Source: EinNet section 5.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ...dialects.scalars import Read
 from ...dialects.scope_body import in_bounds
 from ...dialects.types import element_of, shape_of
 
-# Vectors times matrices with sums this short are loops, in any order: there is nothing to reuse.
+# Vector-matrix products with sums this short become loops: there is nothing to reuse.
 SHORT_SUM = 8
-# Columns that are left in one range where others are: fewer fill no vector.
+# The least number of columns in one range, if there are others: fewer fill no vector.
 LEAST_COLUMNS = 8
 
 
@@ -31,7 +31,7 @@ LEAST_COLUMNS = 8
 class Axis:
     """A loop of a kernel: its extent and element strides in the two operands and the output.
 
-    `iterators` are the scope's iterators it stands for, outermost first.
+    `iterators` are the scope's iterators that it merges, outermost first.
     """
 
     extent: int
@@ -45,9 +45,9 @@ class Axis:
 class GemmMatch:
     """out[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], all row-major buffers.
 
-    `m`, `n`, `k` are merged into one axis each; `batch` may be several. What of m and n fits in no
-    axis with the rest is batch too, and moves one operand only: the other's stride is 0 (heads
-    beside each other that share their keys). `a_offset`/`b_offset` are element offsets of the first
+    `m`, `n`, `k` are merged into one axis each; `batch` may have several. Parts of m and n that
+    cannot be merged with the rest are batch too, and move one operand only: the other's stride is 0
+    (as for heads that share their keys). `a_offset`/`b_offset` are element offsets of the first
     read. `a`, `b` are the scope's reads.
     """
 
@@ -62,7 +62,7 @@ class GemmMatch:
 
     @property
     def shares(self) -> bool:
-        """Whether an operand stays where it is while the batch moves on."""
+        """Whether an operand stays in place while the batch advances."""
         return any(axis.a == 0 or axis.b == 0 for axis in self.batch)
 
 
@@ -82,7 +82,7 @@ def match_gemm(scope: ScopeOp, strides: Strides = row_major) -> GemmMatch | None
 
 
 def gemm_of(scope: ScopeOp, found: ContractionAttr, strides: Strides) -> GemmMatch | None:
-    """The strided ranges of a scope that is this contraction; None if its groups are none."""
+    """The strided ranges of a scope with this contraction; None if a group is not one."""
     if found.guards.data or not found.group("k"):
         return None
     reads = [
@@ -131,13 +131,13 @@ def match_conv(scope: ScopeOp) -> ConvParameters | None:
 
 
 def takes_conv(scope: ScopeOp, constants: set[SSAValue]) -> bool:
-    """Whether kernel.conv computes a scope as it stands: its filters are packed beforehand."""
+    """Whether kernel.conv computes a scope without changes: its filters are packed beforehand."""
     found = match_conv(scope)
     return found is not None and found.weights in constants
 
 
 def takes_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
-    """Whether kernel.gemm computes a scope as it stands, and faster than loops."""
+    """Whether kernel.gemm computes a scope without changes, and faster than loops."""
     found = None if takes_conv(scope, constants) else match_gemm(scope)
     if found is None or max(found.m.extent, found.n.extent) == 1:
         return False
@@ -149,7 +149,7 @@ def takes_gemm(scope: ScopeOp, constants: set[SSAValue]) -> bool:
 def _peel(
     axes: list[Axis], tensors: tuple[str, str], *, last: bool = False
 ) -> tuple[Axis | None, list[Axis]]:
-    """The greatest run of axes that is one strided range in both tensors, and the axes left.
+    """Split off the largest run of axes that is one strided range in both tensors.
 
     `last` keeps the axis whose neighbours are adjacent in the result.
     """

@@ -1,11 +1,11 @@
-"""The iterator table: library kernels as data, and one engine that matches scopes modulo layout.
+"""The table of library kernels as data, and the engine that matches scopes modulo layout.
 
-A library kernel says how many iterators of a contraction it takes in each group
+A library kernel states how many iterators of a contraction it takes in each group
 (dialects/contraction.py) and which pairs of groups may move along one index together (a window,
-stride * x + dilation * r). Matches hold modulo layout: operands that the kernel cannot take where
-they are get a layout kernel, whose bytes are the distance of the match. Guards belong to the
-operand that has all their iterators; a scope with any other guard, or an iterator in no group, is
-no contraction. Source: EinNet section 5; windows by proportional coefficient columns are ours.
+stride * x + dilation * r). Matching is modulo layout: an operand that the kernel cannot take in
+place gets a layout copy, whose bytes are the distance of the match. Guards belong to the operand
+that has all their iterators. A scope with any other guard, or an iterator in no group, is not a
+contraction. Source: EinNet section 5; windows by proportional coefficient columns are ours.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .match import takes_conv, takes_gemm
 
 @dataclass(frozen=True)
 class WindowRule:
-    """Which pairs move along one index of the first operand: an output iterator and another."""
+    """Pairs that move along one index of the first operand: an output iterator and another."""
 
     outer: str
     inner: str
@@ -52,15 +52,15 @@ class LibraryKernel:
     """One line of the table.
 
     Attributes:
-        groups: for each group the least and most iterators, windows' own left out.
+        groups: for each group the least and most iterators, without those of windows.
         window: None for a kernel without windows.
         order: the dims of a dense first operand, by what indexes them.
         strided: operands may be strided views with unit stride and a leading dimension; otherwise
             they must be dense.
         padding: whether the first operand may be read out of bounds along a window (zero padding).
         batch_stride_zero: whether an operand may stay in place while the batch moves on.
-        op: the op that algebra-to-kernel makes of a scope which the kernel `takes` as it stands;
-            without one it is known to searches alone.
+        op: the op that algebra-to-kernel makes of a scope which the kernel `takes` without
+        changes; without an op only searches use the kernel.
     """
 
     name: str
@@ -77,7 +77,7 @@ class LibraryKernel:
 ANY: tuple[int, int | None] = (0, None)
 SOME: tuple[int, int | None] = (1, None)
 
-# To add a library kernel, add its line here; plug-ins add theirs as KERNELS.
+# To add a library kernel, add a line here; plug-ins list theirs in KERNELS.
 TABLE: tuple[LibraryKernel, ...] = (
     LibraryKernel(
         "gemm",
@@ -117,7 +117,7 @@ def library_kernels() -> tuple[LibraryKernel, ...]:
 
 @contextmanager
 def adding(kernels: Sequence[LibraryKernel]) -> Generator[None]:
-    """Know further kernels in the block."""
+    """Add kernels in the block."""
     token = _ADDED.set((*_ADDED.get(), *kernels))
     try:
         yield
@@ -138,9 +138,9 @@ class Match:
     """A library kernel that computes a contraction.
 
     Attributes:
-        groups: iterators of each group, windows' own left out.
-        direct: whether each operand can stay where it is.
-        batch: the iterator that moves one operand only, the other having batch stride 0.
+        groups: iterators of each group, without those of windows.
+        direct: whether each operand can be used in place.
+        batch: the iterator that moves one operand only; the other has batch stride 0.
     """
 
     kernel: LibraryKernel
@@ -155,9 +155,9 @@ class Match:
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The output iterators as the kernel's result has them, outermost first.
+        """The output iterators in the order of the kernel's result, outermost first.
 
-        m and n of a matrix product may change places: the kernel then computes the transpose.
+        m and n of a matrix product may be swapped: the kernel then computes the transpose.
         """
         groups, windows = self.groups, self.windows
         peeled = () if self.batch is None else (self.batch,)
@@ -176,7 +176,7 @@ class Match:
         return list(self.order) == sorted(self.order)
 
     def moved(self, place: int) -> int:
-        """How often an operand is read: once, or once for each place of a batch it stays out of."""
+        """How often an operand is read: once, or once for each place of a batch it lacks."""
         operand = self.contraction.operands[place]
         stays = self.batch is not None and self.batch not in operand.iterators
         return self.contraction.extents[self.batch] if stays and self.batch is not None else 1
@@ -186,12 +186,12 @@ class Match:
         return 2 * math.prod(self.contraction.extents)
 
 
-# Which operands stay where they are, and the iterator that moves one of them only.
+# Which operands are used in place, and the iterator that moves only one of them.
 Way: TypeAlias = tuple[tuple[bool, bool], "int | None"]
 
 
 def contraction_of(scope: Scope) -> ScopeContraction | None:
-    """The scope as a contraction, None if it is none."""
+    """The scope as a contraction; None if it is not one."""
     if len(scope.expr.terms) != 1:
         return None
     term = scope.expr.terms[0]
@@ -208,7 +208,7 @@ def contraction_of(scope: Scope) -> ScopeContraction | None:
 
 
 def matches(scope: Scope, table: Sequence[LibraryKernel] | None = None) -> list[Match]:
-    """Every way in which a kernel of the table computes the scope, in the order of the table."""
+    """Every match of a kernel of the table with the scope, in the order of the table."""
     table = library_kernels() if table is None else table
     found = contraction_of(scope)
     if found is None:
@@ -246,7 +246,7 @@ def _fits(count: int, bounds: tuple[int, int | None]) -> bool:
 def _windows(
     rule: WindowRule | None, found: ScopeContraction, groups: dict[str, tuple[int, ...]]
 ) -> Iterator[tuple[Window, ...]]:
-    """Every assignment of inner iterators to outer ones, none included where that is allowed."""
+    """Every assignment of inner iterators to outer ones; also an empty one where allowed."""
     if rule is None:
         yield ()
         return
@@ -329,7 +329,7 @@ def _strided(
     groups: dict[str, tuple[int, ...]],
     windows: Sequence[Window],
 ) -> list[Way]:
-    """Which operands are strided views that BLAS takes; then again with a batch iterator peeled."""
+    """Which operands are strided views for BLAS; then again with a batch iterator split off."""
     lines = ("m", "n")
     views = [_side(found, p, groups, lines[p]) for p in (0, 1)]
     ways: list[Way] = [(_in_place(found, views), None)]
@@ -343,7 +343,7 @@ def _strided(
 
 
 def _in_place(found: ScopeContraction, views: Sequence[_View | None]) -> tuple[bool, bool]:
-    """Which operands stay: both only if they agree in the order of what they share."""
+    """Which operands stay in place: both only if they agree in the order of shared iterators."""
     a, b = views
     direct = [a is not None, b is not None]
     if a is not None and b is not None and any(a.orders[g] != b.orders[g] for g in ("k", "batch")):
@@ -379,14 +379,14 @@ def _side(
 
 
 def _blas(line: int, rows: int, k: int, inner: int) -> bool:
-    """Unit stride one way, and a leading dimension that is at least the extent the other way."""
+    """Unit stride in one direction, and a leading dimension of at least the extent in the other."""
     if line <= 0 or k <= 0:
         return False
     return (k == 1 and (line >= inner or rows == 1)) or (line == 1 and (k >= rows or inner == 1))
 
 
 def _chain(flat: Index, group: Sequence[int], extents: Extents) -> tuple[int, ...] | None:
-    """The group's iterators, outermost first, if they walk one strided range."""
+    """The group's iterators, outermost first, if they cover one strided range."""
     order = sorted(group, key=lambda k: -abs(flat.coefficient(k)))
     strides = [flat.coefficient(k) for k in order]
     return tuple(order) if is_chain(strides, [extents[k] for k in order]) else None
@@ -395,7 +395,7 @@ def _chain(flat: Index, group: Sequence[int], extents: Extents) -> tuple[int, ..
 def _peeled(
     found: ScopeContraction, place: int, groups: dict[str, tuple[int, ...]], line: str
 ) -> tuple[_View | None, int | None]:
-    """Move one iterator of the line to the batch, where the other operand has stride 0."""
+    """Move one iterator of the line to the batch; the other operand has stride 0 there."""
     if len(groups[line]) < 2:
         return None, None
     for k in groups[line]:

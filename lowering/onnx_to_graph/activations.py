@@ -77,7 +77,7 @@ def thresholded_relu(node: OnnxNode) -> list[SSAValue]:
 
 
 def shrink(node: OnnxNode) -> list[SSAValue]:
-    """x + bias below -lambd, x - bias above lambd, 0 between; integers through f64, then cut."""
+    """x + bias below -lambd, x - bias above lambd, 0 between; integers are computed in f64."""
     build, element = node.build, element_of(node[0])
     x = node[0] if is_float(element) else node.cast(node[0], f64)
     bias, limit = node.float("bias", 0.0), node.float("lambd", 0.5)

@@ -1,4 +1,4 @@
-"""Give every dynamic dim of the inputs a number, or say which flag does."""
+"""Give every dynamic dim of the inputs a number, or name the flag that does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Dim = int | str | None
 
 @dataclass(frozen=True)
 class DeclaredInput:
-    """An input as the file declares it: dims are numbers, symbols, or None; or no rank at all."""
+    """An input as declared in the file: dims are numbers, symbols, or None; perhaps no rank."""
 
     name: str
     number: int
@@ -29,10 +29,10 @@ class DeclaredInput:
 
 
 def declared_inputs(graph: onnx.GraphProto) -> list[DeclaredInput]:
-    """The inputs that are no initialisers, in order.
+    """The inputs that are not initialisers, in order.
 
     Raises:
-        UserError: two have one name, or one is no tensor.
+        UserError: two share a name, or one is not a tensor.
     """
     weights = {t.name for t in graph.initializer}
     found: dict[str, DeclaredInput] = {}
@@ -63,7 +63,7 @@ def dynamic_inputs(path: Path) -> list[str]:
     """Names of the inputs of a model file that have dims without a number.
 
     Raises:
-        UserError: the file is no model.
+        UserError: the file is not a model.
     """
     graph = load_model(path).proto.graph
     return [entry.name for entry in declared_inputs(graph) if not entry.is_static]
@@ -76,7 +76,7 @@ def declared_dims(info: onnx.ValueInfoProto) -> tuple[Dim, ...] | None:
 
 
 def fits(dims: Sequence[Dim] | None, shape: Sequence[int]) -> bool:
-    """Whether a shape has the declared rank and numbers; symbols stand for anything."""
+    """Whether a shape has the declared rank and numbers; symbols match anything."""
     if dims is None:
         return True
     if len(dims) != len(shape):
@@ -87,14 +87,14 @@ def fits(dims: Sequence[Dim] | None, shape: Sequence[int]) -> bool:
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
         return dim.dim_value
-    # Some exporters write "?" where they know no name: two of them need not be equal.
+    # Some exporters write "?" for an unknown name: two of them need not be equal.
     return None if dim.dim_param.strip() in ("", "?") else dim.dim_param
 
 
 def bind(
     inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
 ) -> dict[str, tuple[int, ...]]:
-    """The shape of every input: as declared, as given, or by a symbol that a given shape fixes.
+    """The shape of every input: declared, given, or derived from a symbol that a given shape fixes.
 
     Raises:
         UserError: a shape is given for no input or contradicts the file; a dim is still unknown.
@@ -162,7 +162,7 @@ def flags(
     symbols: Mapping[str, int] | None = None,
     given: Sequence[str] = (),
 ) -> list[str]:
-    """The fewest `--shape` flags that bind what is unknown, 1 for each unknown dim."""
+    """The fewest `--shape` flags that bind all unknown dims, with 1 for each."""
     known = dict(symbols or {})
     found: list[str] = []
     for entry in inputs:

@@ -20,7 +20,7 @@ def matmul(node: OnnxNode) -> list[SSAValue]:
 
 
 def product(node: OnnxNode, a: SSAValue, b: SSAValue) -> SSAValue:
-    """numpy's matmul: vectors at either side, batch dims broadcast."""
+    """numpy's matmul: vectors on either side, broadcast batch dims."""
     left, right = shape_of(a), shape_of(b)
     if not left or not right:
         raise UserError("a product needs operands of rank at least 1", found=f"{left} and {right}")
@@ -111,7 +111,7 @@ def window_pads(
 
 
 def split_pads(total: list[int], mode: str) -> list[int]:
-    """Begins then ends; the odd one goes to the end for SAME_UPPER, to the begin otherwise."""
+    """Begins then ends; an odd pad goes to the end for SAME_UPPER, otherwise to the begin."""
     small, large = [t // 2 for t in total], [t - t // 2 for t in total]
     return [*small, *large] if mode == "SAME_UPPER" else [*large, *small]
 
@@ -160,7 +160,7 @@ def _shifted_per_channel(node: OnnxNode) -> SSAValue:
 
 
 def conv_transpose(node: OnnxNode) -> list[SSAValue]:
-    """Transposed convolution, with pads that give the output shape asked for."""
+    """Transposed convolution, with pads that give the requested output shape."""
     size, kernel, strides, dilations = _window(node)
     spatial = len(size)
     extra = node.ints("output_padding", [0] * spatial)

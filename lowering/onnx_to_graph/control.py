@@ -1,7 +1,7 @@
-"""Control flow that is decided at import time: `If` by a constant, loops with a constant count.
+"""Control flow decided at import time: `If` on a constant, loops with a constant count.
 
-undecided.py has what depends on data. No loop runs more than MAX_ITERATIONS times at import, none
-makes many more nodes than MAX_UNROLLED.
+undecided.py handles what depends on data. No loop runs more than MAX_ITERATIONS times at import,
+and none makes many more nodes than MAX_UNROLLED.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_UNROLLED = 20_000
 def branch(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """`If` with a constant condition takes its branch; else both are computed, or it is opaque."""
+    """`If` on a constant takes its branch; otherwise both are computed, or it is opaque."""
     if math.prod(node.shape(0)) != 1:
         raise UserError("the condition is no single boolean", found=list(node.shape(0)))
     condition = node.known(0)
@@ -44,7 +44,7 @@ def branch(
 def loop(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """Unroll `Loop` where count and conditions are constants, else keep it as an opaque node."""
+    """Unroll `Loop` if count and conditions are constants, otherwise keep it as an opaque node."""
     count = node.known(0) if node.has(0) else None
     going = node.known(1) if node.has(1) else np.asarray(True)
     body = node.graph("body")
@@ -93,7 +93,7 @@ def _endless(iterations: int) -> UserError:
 
 
 def _key(node: OnnxNode, body: onnx.GraphProto, env: Env) -> tuple[bytes, tuple[bool, ...]]:
-    """A loop and what is known of its operands: one that data decide is not tried again."""
+    """A loop and the known data of its operands; one that depends on data is not tried again."""
     values = [*node.inputs, *(env.get(name) for name in outer_names(node.proto))]
     return body.SerializeToString(), tuple(v is not None and v.is_known for v in values)
 

@@ -1,8 +1,9 @@
-"""Initialisers that are inputs too: a caller may give another value, so they are not constants.
+"""Initialisers that are inputs too: a caller may give another value, so they are no constants.
 
-ONNX has them since IR version 4; before that every initialiser had to stand among the inputs, and
-is a constant all the same. One that shapes or attributes depend on has to be known when the model
-is imported: it becomes a constant, and a warning says so.
+ONNX has them since IR version 4. Before that every initialiser had to be listed as an input, and
+is a constant all the same. An initialiser that shapes or attributes depend on must be known when
+the
+model is imported: it becomes a constant, and a warning says so.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from .binding import declared_dims, fits, shown
 from .elements import is_supported, tensor_shape, type_name
 from .loading import OnnxModel
 
-# Since this IR version an initialiser need not be an input; where it is one, that has a meaning.
+# Since this IR version an initialiser need not be an input; one that is may be replaced.
 OPTIONAL_SINCE = 4
-# So many initialisers that are inputs are no choice but an old exporter's habit.
+# This many initialisers that are inputs are no choice but an old exporter's habit.
 MANY = 8
 
 
@@ -27,7 +28,7 @@ def overridable(model: OnnxModel) -> dict[str, onnx.TensorProto]:
     """The initialisers that a caller may replace, in the inputs' order.
 
     Raises:
-        UserError: an input is declared with another type or shape than its initialiser has.
+        UserError: an input is declared with another type or shape than its initialiser.
     """
     if model.proto.ir_version < OPTIONAL_SINCE:
         return {}
@@ -81,7 +82,7 @@ def _inner_reads(node: onnx.NodeProto) -> list[str]:
 
 
 def tell(model: OnnxModel, kept: Collection[str], fixed: Collection[str]) -> None:
-    """Warn of initialisers that may no longer be given, and of weights that only seem to be."""
+    """Warn of initialisers that can no longer be given, and of weights that only seem to be."""
     for name in sorted(fixed):
         text = f"initialiser '{name}' decides shapes: it keeps its value and is no input any more"
         warn(text, model.source)

@@ -35,7 +35,7 @@ _ELEMENTS: dict[int, Attribute] = {
 }
 _NUMBERS = {element: number for number, element in _ELEMENTS.items()}
 
-# The typed field that holds each element type where raw_data does not, and elements per entry.
+# For each element type the typed field used without raw_data, and the elements per entry.
 _FIELDS: dict[int, str] = {
     TensorProto.FLOAT: "float_data",
     TensorProto.DOUBLE: "double_data",
@@ -68,7 +68,7 @@ def is_supported(number: int) -> bool:
 
 
 def type_name(number: int) -> str:
-    """`FLOAT16` and so on; the number itself where this onnx does not know it."""
+    """`FLOAT16` and so on; the number itself if this onnx version does not know it."""
     try:
         return TensorProto.DataType.Name(number)  # pyright: ignore[reportArgumentType]
     except ValueError:
@@ -156,7 +156,7 @@ def external_path(location: str, folder: Path | None, where: str) -> Path:
     """The file that `location` names, inside the model's folder.
 
     Raises:
-        UserError: it leads outside (absolute, `..`, a symlink), is missing or is no plain file.
+        UserError: it leads outside (absolute, `..`, a symlink), is missing or is not a plain file.
     """
     if folder is None:
         raise UserError(
@@ -178,7 +178,7 @@ def _number(text: str, where: str) -> int:
 
 
 def to_proto(array: Array, name: str = "") -> TensorProto:
-    """An ONNX tensor of an array (bfloat16 included)."""
+    """An ONNX tensor with the data of an array (bfloat16 included)."""
     if array.dtype != ml_dtypes.bfloat16:
         return numpy_helper.from_array(np.asarray(array, order="C"), name)
     return onnx.helper.make_tensor(

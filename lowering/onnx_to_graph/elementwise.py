@@ -28,7 +28,7 @@ Converter: TypeAlias = Callable[[OnnxNode], list[SSAValue]]
 
 
 def unary(op: str) -> Converter:
-    """The graph op of the same meaning, on one operand."""
+    """The graph op with the same meaning, on one operand."""
     return lambda node: [node.build.op(op, node[0])]
 
 
@@ -43,7 +43,7 @@ def with_floats(op: str, **defaults: float) -> Converter:
 
 
 def binary(op: str) -> Converter:
-    """The graph op of the same meaning, on operands broadcast together."""
+    """The graph op with the same meaning, on operands broadcast together."""
 
     def convert(node: OnnxNode) -> list[SSAValue]:
         return [node.build.op(op, *operands(node))]
@@ -88,7 +88,7 @@ def identity(node: OnnxNode) -> list[SSAValue]:
 
 
 def dropout(node: OnnxNode) -> list[SSAValue]:
-    """The inference form; a training mode that is not constantly false stays opaque."""
+    """The inference form; a training mode that is not constantly false is opaque."""
     if node.version < 7 and not node.flag("is_test") and "is_test" in node.attributes:
         raise NotNative
     training = node.known(2) if node.has(2) else np.asarray(False)
@@ -143,7 +143,7 @@ def where(node: OnnxNode) -> list[SSAValue]:
 
 
 def cast(node: OnnxNode) -> list[SSAValue]:
-    """Saturation and the exotic types are not modelled: unsigned ones stay opaque."""
+    """Casts; saturation and 4- and 8-bit floats are not modelled, and unsigned types are opaque."""
     if "to" not in node.attributes:
         raise UserError("attribute 'to' is missing")
     target = element_of_number(node.int("to", 0), node.where)
@@ -154,7 +154,7 @@ def cast(node: OnnxNode) -> list[SSAValue]:
 
 
 def cast_like(node: OnnxNode) -> list[SSAValue]:
-    """Cast to the type of the second operand, whose data do not matter."""
+    """Cast to the type of the second operand, whose data are not used."""
     source, target = node.value(0).element, node.value(1).element
     if (
         source is None
@@ -180,10 +180,10 @@ def is_inf(node: OnnxNode) -> list[SSAValue]:
 
 
 def clip(node: OnnxNode) -> list[SSAValue]:
-    """Literal bounds where they are constants, else min and max ops.
+    """Literal bounds if they are constants, else min and max ops.
 
-    A bound that is not given is the lowest or greatest finite number, as ONNX has it: infinities
-    are clipped to it.
+    A missing bound is the lowest or greatest finite number, as in ONNX: infinities are clipped
+    to it.
     """
     build, x = node.build, node[0]
     lowest, greatest = finite_range(element_of(x))

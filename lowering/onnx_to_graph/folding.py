@@ -1,7 +1,7 @@
 """Shape computations: nodes whose operands are known at import time are evaluated then.
 
-Evaluated by onnx.reference or `dialects/opaque_kernels`, in the ONNX dtypes. Large float weights
-are not data in this sense: they stay in the IR (values.py has the limits).
+They are evaluated by onnx.reference or `dialects/opaque_kernels`, in the ONNX dtypes. Large float
+weights do not count as known: they stay in the IR (values.py has the limits).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .elements import element_of_number, is_supported, reader, tensor_shape
 from .node import OnnxNode
 from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, OnnxValue
 
-# Ops whose results may be much larger than their operands, with their size from known operands.
+# Ops whose results may be much larger than their operands; known operands give their size.
 _GROWING: dict[str, Callable[[OnnxNode], float]] = {
     "Expand": lambda n: math.prod(
         np.broadcast_shapes(n.shape(0), tuple(n.constant_ints(1, "shape")))
@@ -40,7 +40,7 @@ _GROWING: dict[str, Callable[[OnnxNode], float]] = {
     "HammingWindow": lambda n: n.constant_int(0, "the size"),
     "HannWindow": lambda n: n.constant_int(0, "the size"),
 }
-# What shape computations are made of. Heavier ops on constants are converted like all others.
+# The ops of shape computations. Heavier ops on constants are converted like all others.
 _FOLDED = frozenset(
     {
         "Abs", "Add", "And", "ArgMax", "ArgMin", "BitShift", "BitwiseAnd", "BitwiseNot",
@@ -55,12 +55,12 @@ _FOLDED = frozenset(
         "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
-# Ops that have no shape before their data are known: weights are read for them.
+# Ops whose shapes depend on data: weights are read for them.
 _SHAPED_BY_DATA = frozenset({"Compress", "NonZero", "Unique"})
 
 
 def fold(node: OnnxNode, domain: str) -> list[OnnxValue] | None:
-    """The node's results as data, None where they are not known or too large."""
+    """The node's results as data; None if they are not known or too large."""
     if domain != "":
         return None
     special = _SPECIAL.get(node.op_type)
@@ -89,7 +89,7 @@ def _too_large(node: OnnxNode) -> bool:
         return False
     try:
         size = estimate(node)
-    except ValueError:  # shapes that do not broadcast: the converter says so
+    except ValueError:  # shapes that do not broadcast: the converter reports them
         return True
     if node.op_type.endswith("Window"):
         return size > KNOWN_INTEGERS
@@ -119,7 +119,7 @@ def _evaluate(node: OnnxNode) -> list[OnnxValue] | None:
 
 
 def run_reference(node: OnnxNode, arrays: Sequence[Array | None]) -> Sequence[Any] | None:
-    """Results by the kernel for the op, None where it has none.
+    """Results of the kernel for the op; None if it has none.
 
     Raises:
         UserError: the kernel fails on these values.
@@ -129,7 +129,7 @@ def run_reference(node: OnnxNode, arrays: Sequence[Array | None]) -> Sequence[An
         kernel = operators().get(node.op_type) or load_op("", node.op_type, node.version)
         return kernel(node.proto, {**_RUN, "opsets": {"": node.version}}).run(*arrays)
     except (NotImplementedError, RuntimeError, AssertionError):
-        return None  # no kernel of its own: a function, which is expanded
+        return None  # a function without a kernel of its own is expanded
     except Exception as error:  # whatever a kernel raises on bad operands, the user sees the node
         raise UserError(f"it cannot be evaluated ({error})", where=node.where) from error
 
@@ -175,7 +175,7 @@ def _size(node: OnnxNode) -> list[OnnxValue]:
 
 
 def _constant(node: OnnxNode) -> list[OnnxValue]:
-    """The literal of a Constant node, by whichever attribute holds it."""
+    """The literal of a Constant node, in whichever attribute it is."""
     name = node.proto.output[0]
     if len(node.attributes) != 1:
         raise UserError("a constant needs exactly one value", found=sorted(node.attributes))
@@ -206,7 +206,7 @@ def _literal(proto: onnx.TensorProto, name: str, where: str) -> OnnxValue:
 
 
 def _constant_of_shape(node: OnnxNode) -> list[OnnxValue] | None:
-    """One number everywhere: a weight if it holds floats, so that its data can be replaced."""
+    """One number everywhere: a weight for floats, so that its data can be replaced."""
     if not node.value(0).is_known:
         raise NotConstant(node.value(0).name, "the shape", node.where)
     shape = tuple(node.constant_ints(0, "the shape"))

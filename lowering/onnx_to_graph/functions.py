@@ -1,4 +1,4 @@
-"""Calls of functions: the model's own, and the bodies ONNX defines ops by."""
+"""Calls of functions: the model's own, and those with which ONNX defines ops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .node import OnnxNode
 from .subgraphs import CallContext, Env, Importing
 from .values import OnnxValue
 
-# A bound on what a small file may expand to by functions that call functions.
+# A limit for the expansion of small files by functions that call functions.
 MAX_DEPTH = 64
 
 
@@ -27,7 +27,7 @@ def key(proto: onnx.NodeProto | FunctionProto) -> str:
 
 
 def local_functions(model: onnx.ModelProto) -> dict[str, FunctionProto]:
-    """The model's functions. Raises UserError where two have one name."""
+    """The model's functions. Raises UserError where two share a name."""
     found: dict[str, FunctionProto] = {}
     for function in model.functions:
         if key(function) in found:
@@ -37,7 +37,7 @@ def local_functions(model: onnx.ModelProto) -> dict[str, FunctionProto]:
 
 
 def require_schema(node: OnnxNode, domain: str) -> None:
-    """Check that onnx knows the op and that it has a possible number of operands.
+    """Check that onnx knows the op and that its number of operands is possible.
 
     Raises:
         UserError: the op is unknown, or has too few or too many operands or results.
@@ -83,7 +83,7 @@ def allows(node: OnnxNode) -> bool:
 
 
 def _since(op_type: str, domain: str) -> int:
-    """The opset that gave the op the meaning it has in the oldest opset we read."""
+    """The oldest opset in which the op has the meaning of the oldest opset we read."""
     try:
         return onnx.defs.get_schema(op_type, OLDEST, domain).since_version
     except onnx.defs.SchemaError:
@@ -115,7 +115,7 @@ def _unknown(node: OnnxNode, domain: str) -> UserError:
 
 
 def schema_body(node: OnnxNode, domain: str) -> FunctionProto | None:
-    """The body ONNX defines this use of the op by, None where it defines none."""
+    """The body with which ONNX defines this use of the op; None if it defines none."""
     schema: Any = onnx.defs.get_schema(node.op_type, node.version, domain)
     versions = sorted(schema.all_function_opset_versions)
     if not versions:
@@ -185,7 +185,7 @@ def _result(env: Env, name: str, node: OnnxNode) -> OnnxValue | None:
 
 
 def _actual_attributes(body: FunctionProto, node: OnnxNode) -> dict[str, AttributeProto]:
-    """Attributes the body may refer to: those given, else the function's defaults."""
+    """Attributes that the body may refer to: those given, else the function's defaults."""
     found = {a.name: a for a in body.attribute_proto}
     schema_defaults: Mapping[str, AttributeProto] = {}
     domain = domain_of(node.proto.domain)
@@ -198,7 +198,7 @@ def _actual_attributes(body: FunctionProto, node: OnnxNode) -> dict[str, Attribu
 
 
 def substitute(proto: onnx.NodeProto, actual: Mapping[str, AttributeProto]) -> onnx.NodeProto:
-    """A node with attribute references replaced; those without a value are left out."""
+    """A node with attribute references replaced; references without a value are left out."""
     if not any(_refers(a) for a in proto.attribute):
         return proto
     copy = onnx.NodeProto()

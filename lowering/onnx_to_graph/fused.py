@@ -1,7 +1,7 @@
 """The fused ops of onnxruntime's domain `com.microsoft`, as functions over the ops they fuse.
 
-Its offline optimiser writes them at level "extended"; the onnx package knows none of them. Each is
-a FunctionProto made for one use, so that importing, locations and `isoform check` work as for any
+Its offline optimiser writes them at level "extended"; the onnx package knows none of them. Each use
+becomes a FunctionProto, so importing, locations and `isoform check` work as for any
 function.
 
 Source: onnxruntime docs/ContribOperators.md.
@@ -43,9 +43,9 @@ def _fused_gemm(node: OnnxNode) -> FunctionProto:
 
 
 def _fused_matmul(node: OnnxNode) -> FunctionProto:
-    """alpha * matmul of the operands, each with its dims moved as asked.
+    """alpha * matmul of the operands, each with its dims moved as requested.
 
-    A batch is moved where it stands after the rows: [m, b.., k] is [b.., m, k]; a transpose then
+    A batch after the rows is moved: [m, b.., k] becomes [b.., m, k]; a transpose then
     swaps the last two dims.
     """
     body = FusedBody(node)
@@ -83,7 +83,7 @@ def _quick_gelu(node: OnnxNode) -> FunctionProto:
 
 
 def _skip_layer_normalization(node: OnnxNode) -> FunctionProto:
-    """LayerNormalization(x + skip + bias, gamma, beta); the sum is the fourth result."""
+    """LayerNormalization(x + skip + bias, gamma, beta); the fourth result is the sum."""
     body = FusedBody(node)
     if node.wants(1) or node.wants(2):
         raise UserError("mean and inverse deviation are not supported", where=node.where)
@@ -114,7 +114,7 @@ def _simplified_layer_normalization(node: OnnxNode) -> FunctionProto:
 
 
 def _skip_simplified_layer_normalization(node: OnnxNode) -> FunctionProto:
-    """SimplifiedLayerNormalization(x + skip + bias, gamma); the sum is the fourth result."""
+    """SimplifiedLayerNormalization(x + skip + bias, gamma); the fourth result is the sum."""
     body = FusedBody(node)
     if node.wants(1) or node.wants(2):
         raise UserError("mean and inverse deviation are not supported", where=node.where)
@@ -139,15 +139,15 @@ _FUSED: dict[str, Callable[[OnnxNode], FunctionProto]] = {
     "SkipLayerNormalization": _skip_layer_normalization,
     "SkipSimplifiedLayerNormalization": _skip_simplified_layer_normalization,
 }
-# Written without the domain.
+# These are written without the domain.
 _PLAIN = frozenset({"SimplifiedLayerNormalization"})
 
 
 def fused_body(node: OnnxNode, domain: str) -> FunctionProto | None:
-    """What this use of a fused op computes; None where it is none that is known.
+    """The body of this use of a fused op; None for an unknown op.
 
     Raises:
-        UserError: it has an activation or a result that has no body here.
+        UserError: an activation or result of it has no body here.
     """
     ours = domain == DOMAIN or (domain == "" and node.op_type in _PLAIN)
     make = _FUSED.get(node.op_type) if ours else None

@@ -13,7 +13,7 @@ from ...dialects.errors import UserError
 from .fused_body import FusedBody
 from .node import OnnxNode
 
-_MASK = -10000.0  # what a masked score gets, unless told
+_MASK = -10000.0  # the default score of a masked place
 
 
 def attention(node: OnnxNode) -> FunctionProto:
@@ -49,7 +49,7 @@ def _index(body: FusedBody, number: int) -> str:
 
 
 def _masked(body: FusedBody, scores: str, batch: int, length: int) -> str:
-    """The scores, with a large negative number added where nothing may be read."""
+    """The scores, with a large negative number added at masked places."""
     node = body.node
     filled = body.number(node.float("mask_filter_value", _MASK), scores)
     if node.has(3):

@@ -1,4 +1,4 @@
-"""The nodes of one fused op's body, written down one after the other."""
+"""Collect the nodes of one fused op's body, one after the other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ACTIVATIONS: dict[str, tuple[str, ...]] = {
 
 
 class FusedBody:
-    """The nodes of one body; operands beyond those given are named ''."""
+    """The nodes of one body; missing operands are named ''."""
 
     def __init__(self, node: OnnxNode) -> None:
         self.node = node

@@ -1,9 +1,9 @@
-"""Ops of several steps on half floats: computed in float32, and rounded once.
+"""Ops with several steps on half floats: computed in float32, and rounded once.
 
     y = Mish(x : f16)    becomes    cast(cast x * tanh(softplus(cast x)))
 
-where the steps one by one would round three times. An op that is one op of the graph dialect says
-itself how it rounds, and an op that only moves data rounds nothing.
+Step by step it would round three times. An op that is one op of the graph dialect defines
+its own rounding, and an op that only moves data rounds nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .loading import domain_of
 from .node import OnnxNode
 from .values import OnnxValue
 
-# Graph ops that round nothing, so that they are no steps.
+# Graph ops that round nothing, so they do not count as steps.
 _MOVING = frozenset(
     f"graph.{name}"
     for name in (
@@ -29,7 +29,7 @@ _MOVING = frozenset(
         "transpose", "where",
     )
 )  # fmt: skip
-# Ops whose result type is that of a half operand which is no number to compute with.
+# Ops whose result type is that of a half operand that is not computed with.
 _CASTS = frozenset({"Cast", "CastLike"})
 
 
@@ -41,14 +41,14 @@ def has_half(node: OnnxNode) -> bool:
 
 
 def takes_steps(node: OnnxNode, made: Sequence[str]) -> bool:
-    """Whether the graph ops that a node became round more than once, or mix widths of floats."""
+    """Whether a node's graph ops round more than once, or mix float widths."""
     floats = {v.element for v in node.inputs if v is not None and v.element and is_float(v.element)}
     working = [name for name in made if name not in _MOVING]
     return len(working) > 1 or (len(working) == 1 and len(floats) > 1)
 
 
 def widened(node: OnnxNode) -> OnnxNode:
-    """The node on float32 in place of half floats."""
+    """The node with float32 instead of half floats."""
     inputs = [_widened(node, k) for k in range(len(node.inputs))]
     return OnnxNode(node.proto, node.version, inputs, node.build, node.fresh)
 
@@ -63,13 +63,13 @@ def _widened(node: OnnxNode, k: int) -> OnnxValue | None:
 
 
 def narrowed(node: OnnxNode, k: int, value: SSAValue) -> SSAValue:
-    """Result `k` of the widened node in the type that the node's has."""
+    """Result `k` of the widened node, in the node's own type."""
     element = _half_result(node, k)
     return value if element is None or element_of(value) != f32 else node.cast(value, element)
 
 
 def _half_result(node: OnnxNode, k: int) -> Attribute | None:
-    """The half type of a result that has the type of a half operand, None for any other."""
+    """The half type of a result with the type of a half operand; None for any other."""
     given = [v.element if v is not None else None for v in node.inputs]
     domain = domain_of(node.proto.domain)
     if not onnx.defs.has(node.op_type, domain):  # onnxruntime's fused ops have one type
@@ -84,7 +84,7 @@ def _half_result(node: OnnxNode, k: int) -> Attribute | None:
 
 
 def _inferred(node: OnnxNode, k: int, schema: onnx.defs.OpSchema) -> Attribute | None:
-    """The half type that ONNX infers where no operand has the result's type (a state not given)."""
+    """The half type that ONNX infers where no operand has the result's type (a missing state)."""
     given = zip(node.proto.input, node.inputs, strict=False)
     types = {
         name: onnx.helper.make_tensor_type_proto(number_of_element(v.element), v.shape)

@@ -1,8 +1,8 @@
 """Walk an ONNX model and build the graph program: the one loop over nodes.
 
-A node is, in this order: control flow that is decided now, a call of the model's own function, a
-shape computation (evaluated now, no op left), a converter of TABLE, the expansion of its ONNX
-function body, `graph.opaque`. Nothing is skipped: what is none of these is a UserError.
+A node is the first of these that fits: control flow decided now, a call of the model's own
+function, a shape computation (evaluated now, no op left), a converter of TABLE, the expansion of
+its ONNX function body, `graph.opaque`. A node that is none of these is a UserError.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
 from .values import NotConstant, NotNative, OnnxValue
 
-# A bound on what a small file may expand to by unrolled loops.
+# A limit for the expansion of small files by unrolled loops.
 MAX_NODES = 1_000_000
 
 
@@ -59,7 +59,7 @@ def import_onnx(
 def imported(
     model: OnnxModel, shapes: Mapping[str, Sequence[int]]
 ) -> tuple[Program, Collection[str]]:
-    """The program, and the initialisers that are constants though they are inputs too.
+    """The program, and the initialisers that became constants although they are inputs.
 
     Raises:
         UserError: as `import_onnx`.
@@ -73,16 +73,17 @@ def imported(
             left = optional.keys() - fixed
             if not left:
                 raise
-            # What shapes depend on must be a constant; where that is not said, all are tried.
+            # Values that shapes depend on must be constants; if the error names none, all are
+            # tried.
             value = error.value if isinstance(error, NotConstant) else ""
             fixed |= deciding(model.proto.graph, value, left) or left
 
 
 class Importer:
-    """One import: the builder, the model's functions, and what became of each node.
+    """One import: the builder, the model's functions, and the outcome of each node.
 
     Args:
-        fixed: initialisers that are constants though they are inputs too.
+        fixed: initialisers that become constants although they are inputs.
     """
 
     def __init__(self, model: OnnxModel, fixed: Collection[str] = ()):
@@ -94,12 +95,12 @@ class Importer:
         self.outcomes: list[NodeOutcome] = []
         self._weight_names: dict[str, int] = {}
         self._origin = read_origin(model.proto)
-        # Shared with the imports that stand apart:
+        # Shared with separate imports:
         self.visited = [0]
         self.undecided: set[tuple[bytes, tuple[bool, ...]]] = set()
 
     def apart(self) -> Importer:
-        """An import into a program of its own, which finds the types of a loop."""
+        """An import into a separate program, which finds the types of a loop."""
         found = Importer(self.model, self.fixed)
         found.visited, found.undecided = self.visited, self.undecided
         return found
@@ -124,7 +125,7 @@ class Importer:
         return self._origin.attach(self.build.build(self.model.source))
 
     def defaults(self, env: Env) -> None:
-        """Make inputs of the initialisers that a caller may replace; they follow the others."""
+        """Make inputs of the initialisers that a caller may replace, after the others."""
         for name, proto in self.optional.items():
             where = f"initialiser '{name}'"
             if name in env:
@@ -176,7 +177,7 @@ class Importer:
         return values
 
     def _drop_unused(self, outputs: Sequence[SSAValue]) -> None:
-        """Remove weights and literals that nothing reads (left by attempts that were undone)."""
+        """Remove unread weights and literals (left by attempts that were undone)."""
         kept = set(outputs)
         for op in list(self.build.block.ops):
             if not isinstance(op, WeightOp | ConstantOp) or op.result in kept:
@@ -186,7 +187,7 @@ class Importer:
                 op.erase()
 
     def fresh(self, name: str) -> str:
-        """A weight name that is not taken: names of functions and branches may repeat."""
+        """An unused weight name: names of functions and branches may repeat."""
         found = name
         while found in self._weight_names:
             self._weight_names[name] += 1
@@ -249,7 +250,7 @@ class Importer:
     def _results(
         self, node: OnnxNode, domain: str, env: Env, scope: CallContext
     ) -> Sequence[OnnxValue | None]:
-        """The node's results, by the first way that fits."""
+        """The node's results, by the first conversion that fits."""
         called = self.functions.get(functions.key(node.proto))
         if called is not None:
             return functions.call(self, called, node, scope)
@@ -274,7 +275,7 @@ class Importer:
         return self.named(node, values)
 
     def _convert(self, node: OnnxNode) -> list[OnnxValue] | None:
-        """By the node's converter; None (and nothing built) where it has none that fits."""
+        """By the node's converter; None, with nothing built, if it has none that fits."""
         converter = TABLE.get(node.op_type)
         if converter is None or not _types_fit(node):
             return None
@@ -288,7 +289,7 @@ class Importer:
         except NotNative:
             self._undo(mark)
             return None
-        except ElementError:  # ONNX may allow what the graph's ops do not
+        except ElementError:  # ONNX may allow types that graph ops do not
             if not functions.allows(node):
                 raise
             self._undo(mark)
@@ -306,7 +307,7 @@ class Importer:
     def _expand(
         self, node: OnnxNode, domain: str, scope: CallContext
     ) -> Sequence[OnnxValue | None] | None:
-        """By the op's function body; None (and nothing built) where it has none that works."""
+        """By the op's function body; None, with nothing built, if it has none that works."""
         if functions.schema_body(node, domain) is None or functions.key(node.proto) in scope.calls:
             return None
         mark, recorded = self.mark()
@@ -314,12 +315,12 @@ class Importer:
             results = self._call(node, lambda n: functions.schema_body(n, domain), scope)
         except NotConstant:
             raise
-        except UserError:  # a body that this use does not fit: the op itself may still run opaque
+        except UserError:  # the body does not fit this use: the op may still run as opaque
             self.undo(mark, recorded)
             return None
         opaque_inside = any(o.kind == "opaque" for o in self.outcomes[recorded:])
         if opaque_inside and opaque.can_run(node, domain, scope.opsets):
-            # One node that is opaque as a whole says more than its body with opaque parts.
+            # One wholly opaque node says more than its body with opaque parts.
             self.undo(mark, recorded)
             return None
         del self.outcomes[recorded:]
@@ -327,11 +328,11 @@ class Importer:
         return results
 
     def mark(self) -> tuple[Operation | None, int]:
-        """Where the program and the outcomes end now, for `undo`."""
+        """The current end of the program and the outcomes, for `undo`."""
         return self.build.block.last_op, len(self.outcomes)
 
     def undo(self, mark: Operation | None, recorded: int) -> None:
-        """Take back what was added and noted since `mark`."""
+        """Remove what was added and noted since `mark`."""
         self._undo(mark)
         del self.outcomes[recorded:]
 
@@ -347,7 +348,7 @@ class Importer:
     def _call(
         self, node: OnnxNode, make: Callable[[OnnxNode], FunctionProto | None], scope: CallContext
     ) -> Sequence[OnnxValue | None]:
-        """The body that defines an op, on the operands; on half floats in float32."""
+        """The body that defines an op, on the operands; in float32 for half floats."""
         wide = half.widened(node) if half.has_half(node) else node
         body = make(wide)
         assert body is not None
@@ -357,7 +358,7 @@ class Importer:
         return [value and self._narrowed(node, k, value) for k, value in enumerate(results)]
 
     def _narrowed(self, node: OnnxNode, k: int, value: OnnxValue) -> OnnxValue:
-        """Result `k` of a widened node in the type that the node's has."""
+        """Result `k` of a widened node, in the node's own type."""
         if value.element != f32:
             return value
         ssa = half.narrowed(node, k, value.ssa(self.build, self.fresh, node.where))
@@ -366,7 +367,7 @@ class Importer:
     def record(
         self, node: OnnxNode, kind: str, ops: tuple[str, ...] = (), reason: str = ""
     ) -> None:
-        """Note what became of a node, for `isoform check`."""
+        """Note the outcome of a node, for `isoform check`."""
         self.outcomes.append(
             NodeOutcome(
                 node.op_type, domain_of(node.proto.domain), node.proto.name, kind, ops, reason
@@ -382,7 +383,7 @@ class Importer:
         return values
 
     def _since(self, mark: Operation | None) -> list[str]:
-        """Names of the ops added after `mark`, weights aside."""
+        """Names of the ops added after `mark`, without weights."""
         names: list[str] = []
         op = self.build.block.last_op
         while op is not mark and op is not None:
@@ -392,7 +393,7 @@ class Importer:
         return names[::-1]
 
     def _undo(self, mark: Operation | None) -> None:
-        """Take back the ops added after `mark`; weights and literals stay, others may read them."""
+        """Remove the ops added after `mark`; weights and literals stay, others may read them."""
         op = self.build.block.last_op
         while op is not mark and op is not None:
             before = op.prev_op
@@ -413,7 +414,7 @@ def _types_fit(node: OnnxNode) -> bool:
 
 
 def _located(error: UserError, proto: onnx.NodeProto) -> UserError:
-    """The same error with the ONNX node as its place."""
+    """The same error, located at the ONNX node."""
     if error.where is not None and error.where.startswith(("node '", "initialiser '", "input '")):
         return error
     message = error.message if error.where is None else f"{error.where}: {error.message}"
@@ -423,7 +424,7 @@ def _located(error: UserError, proto: onnx.NodeProto) -> UserError:
 
 
 def _check_declared(info: onnx.ValueInfoProto, value: OnnxValue, where: str) -> None:
-    """Warn of a declared shape that does not hold. Raises UserError on another element type."""
+    """Warn of a wrong declared shape. Raises UserError on another element type."""
     if info.type.WhichOneof("value") not in (None, "tensor_type"):
         raise UserError("it is declared as no tensor", where=where)
     declared = info.type.tensor_type

@@ -1,4 +1,4 @@
-"""Reads at positions that are data: all are graph.gather on a suitable view."""
+"""Reads at data-dependent positions: all become graph.gather on a suitable view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .values import NotConstant, NotNative
 
 
 def gather(node: OnnxNode) -> list[SSAValue]:
-    """At constant positions a slice where one does, else graph.gather."""
+    """A slice for constant positions if one fits, else graph.gather."""
     x, shape = node[0], node.shape(0)
     axis = node.axis(node.int("axis", 0), len(shape))
     places = node.known(1)
@@ -50,17 +50,17 @@ def _from_end(node: OnnxNode, indices: SSAValue, size: SSAValue) -> SSAValue:
 
 
 def _steps(node: OnnxNode, indices: SSAValue, size: int, stride: int) -> SSAValue:
-    """How far the elements at these indices are from the first: index times stride.
+    """The distance of the elements at these indices from the first: index times stride.
 
-    Read from a table by graph.gather, which counts negative ones from the end and raises for one
-    outside; arithmetic would make it an element of another row.
+    It is read from a table by graph.gather, which counts negative indices from the end and raises
+    for one outside. Arithmetic would silently select an element of another row.
     """
     table = np.arange(size, dtype=np.int64) * stride
     return node.build.gather(node.data(table, f"steps{size}x{stride}"), indices, axis=0)
 
 
 def gather_elements(node: OnnxNode) -> list[SSAValue]:
-    """Gather from the flat operand at row-major positions made from the indices."""
+    """Gather from the flat operand at row-major positions computed from the indices."""
     x, indices, build = node[0], _positions(node, 1), node.build
     shape, out = shape_of(x), shape_of(indices)
     axis = node.axis(node.int("axis", 0), len(shape))
@@ -134,7 +134,7 @@ def compress(node: OnnxNode) -> list[SSAValue]:
 
 
 def one_hot(node: OnnxNode) -> list[SSAValue]:
-    """values[1] where the new axis' position is the index, values[0] elsewhere."""
+    """values[1] where the position along the new axis is the index, values[0] elsewhere."""
     indices, build = node[0], node.build
     depth = node.constant_int(1, "the depth")
     if not 1 <= depth <= MAX_CONSTANT:
@@ -160,5 +160,5 @@ def one_hot(node: OnnxNode) -> list[SSAValue]:
 
 
 def non_zero(node: OnnxNode) -> list[SSAValue]:
-    """Of data known at import only; else the number of results depends on data."""
+    """For data known at import only; otherwise the number of results depends on data."""
     raise NotConstant(node.value(0).name, "the operand", node.where)

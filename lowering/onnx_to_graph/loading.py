@@ -1,4 +1,4 @@
-"""Read a model file and refuse what cannot be a model, before anything is built."""
+"""Read a model file and refuse invalid ones before anything is built."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...dialects.files import read_whole
 from ...dialects.opaque import reads
 from .node import describe
 
-# Ops of older opsets are read where they still have the meaning they have in this one.
+# Ops of older opsets are read if they still have the meaning that they have in this one.
 OLDEST = 6
 
 
@@ -37,7 +37,7 @@ def load_model(model: str | os.PathLike[str] | onnx.ModelProto) -> OnnxModel:
     """Parse and check a model.
 
     Raises:
-        UserError: the file is missing, truncated or no ONNX model; its opset is too old or too new.
+        UserError: the file is missing, truncated or not an ONNX model; its opset is too old or new.
     """
     if isinstance(model, onnx.ModelProto):
         found = OnnxModel(model, None, model.graph.name or "model")
@@ -80,7 +80,7 @@ def _check(model: OnnxModel) -> None:
 
 
 def _require_text(model: OnnxModel) -> None:
-    """Every name is text: protobuf hands out bytes where a name is not UTF-8."""
+    """Check that every name is text: protobuf returns bytes for a name that is not UTF-8."""
     imports = [
         *model.proto.opset_import,
         *(o for f in model.proto.functions for o in f.opset_import),
@@ -108,12 +108,12 @@ def opsets_of(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
 
 
 def domain_of(domain: str) -> str:
-    """The domain under the name that everything here uses."""
+    """The domain under its canonical name."""
     return "" if domain == "ai.onnx" else domain
 
 
 def in_order(nodes: Sequence[onnx.NodeProto], defined: Iterable[str]) -> list[onnx.NodeProto]:
-    """Nodes after the nodes whose results they read; file order wherever possible.
+    """Nodes sorted after the nodes whose results they read; otherwise in file order.
 
     Raises:
         UserError: a value has two definitions, a node reads an undefined value, or the graph has a
@@ -170,7 +170,7 @@ def _kahn(
 
 
 def needed(nodes: Sequence[onnx.NodeProto], outputs: Iterable[str]) -> list[onnx.NodeProto]:
-    """The (sorted) nodes that the outputs depend on; results nobody reads lose their names."""
+    """The (sorted) nodes that the outputs depend on; unread results lose their names."""
     wanted = set(outputs)
     kept: list[onnx.NodeProto] = []
     for node in reversed(nodes):

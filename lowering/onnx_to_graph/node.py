@@ -1,4 +1,4 @@
-"""What a converter sees of an ONNX node."""
+"""An ONNX node as a converter sees it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .values import NotConstant, OnnxValue
 class OnnxNode:
     """Attributes, operands and builder of one node.
 
-    Operands by position: `node[k]` as SSA value, `node.known(k)` as numpy array where the data are
-    known at import time, `node.constant(k, what)` where they must be.
+    Operands by position: `node[k]` as SSA value, `node.known(k)` as numpy array if the data are
+    known at import time, `node.constant(k, what)` if they must be.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class OnnxNode:
 
     @property
     def where(self) -> str:
-        """How to name this node to a user."""
+        """The name of this node for users."""
         return describe(self.proto)
 
     # --- operands ---
@@ -67,14 +67,14 @@ class OnnxNode:
         return self.value(k).ssa(self.build, self.fresh, self.where)
 
     def operands(self) -> list[SSAValue]:
-        """All operands, of a variadic op."""
+        """All operands of a variadic op."""
         return [self[k] for k in range(len(self))]
 
     def shape(self, k: int) -> tuple[int, ...]:
         return self.value(k).shape
 
     def known(self, k: int) -> Array | None:
-        """Data of operand `k` where known, None where missing or computed by the program."""
+        """Data of operand `k`; None if missing or computed by the program."""
         if not self.has(k) or not self.value(k).is_known:
             return None
         return self.value(k).array()
@@ -101,7 +101,7 @@ class OnnxNode:
         return int(self.constant_number(k, what))
 
     def of_rank(self, k: int, *ranks: int) -> tuple[int, ...]:
-        """The shape of operand `k`. Raises UserError where it has none of these ranks."""
+        """The shape of operand `k`. Raises UserError if its rank is none of these."""
         shape = self.shape(k)
         if len(shape) not in ranks:
             expected = " or ".join(map(str, ranks))
@@ -116,7 +116,7 @@ class OnnxNode:
     # --- attributes ---
 
     def typed(self, name: str, kind: int) -> AttributeProto | None:
-        """An attribute of this kind, None where it is missing. Raises UserError on another."""
+        """An attribute of this kind; None if missing. Raises UserError for another kind."""
         proto = self.attributes.get(name)
         if proto is not None:
             self._check(proto, kind)
@@ -182,7 +182,7 @@ class OnnxNode:
     # --- outputs ---
 
     def wants(self, k: int) -> bool:
-        """Whether output `k` is named, so that someone may read it."""
+        """Whether output `k` has a name, so that it may be read."""
         return k < len(self.proto.output) and self.proto.output[k] != ""
 
     # --- short hands for compositions ---
@@ -194,7 +194,7 @@ class OnnxNode:
         return value % rank
 
     def axes(self, values: Sequence[int], rank: int) -> list[int]:
-        """Sorted non-negative axes. Raises UserError where one is outside or stands twice."""
+        """Sorted non-negative axes. Raises UserError if one is out of range or repeated."""
         found = sorted(self.axis(v, rank) for v in values)
         if len(set(found)) != len(found):
             raise UserError("an axis stands twice", where=self.where, found=list(values))
@@ -208,7 +208,7 @@ class OnnxNode:
         return self.build.constant(np.asarray(value), element)
 
     def data(self, array: Array, name: str) -> SSAValue:
-        """A constant that a composition needs, a literal or a weight by its size."""
+        """A constant that a composition needs: a literal, or a weight if large."""
         full = f"{self.proto.name or next(iter(self.proto.output), '')}/{name}"
         return OnnxValue.of_array(full, array).ssa(self.build, self.fresh, self.where)
 
@@ -216,20 +216,20 @@ class OnnxNode:
         return self.build.broadcast_together(*values)
 
     def reshape(self, x: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """Reshape, no op where nothing changes."""
+        """Reshape; no op if nothing changes."""
         return x if shape_of(x) == tuple(shape) else self.build.reshape(x, shape=list(shape))
 
     def transpose(self, x: SSAValue, perm: Sequence[int]) -> SSAValue:
-        """Transpose, no op where nothing changes."""
+        """Transpose; no op if nothing changes."""
         return x if list(perm) == sorted(perm) else self.build.transpose(x, perm=list(perm))
 
     def cast(self, x: SSAValue, element: Attribute) -> SSAValue:
-        """Convert, no op where nothing changes."""
+        """Convert; no op if nothing changes."""
         return x if element_of(x) == element else self.build.cast(x, to=element)
 
 
 def describe(proto: onnx.NodeProto) -> str:
-    """A node's name, or its first output where it has none, with its op."""
+    """A node's name, or else its first output, with its op."""
     name = proto.name or next((o for o in proto.output if o), "")
     op = (
         f"{proto.domain}::{proto.op_type}" if proto.domain not in ("", "ai.onnx") else proto.op_type

@@ -12,7 +12,7 @@ from .values import NotNative
 
 
 def batch_normalization(node: OnnxNode) -> list[SSAValue]:
-    """The inference form; from opset 14 on also the training form, by the batch's statistics."""
+    """The inference form; from opset 14 on also the training form, with the batch's statistics."""
     if node.version >= 14:
         training = node.flag("training_mode")
     else:
@@ -67,7 +67,7 @@ def group_normalization(node: OnnxNode) -> list[SSAValue]:
 
 
 def layer_normalization(node: OnnxNode) -> list[SSAValue]:
-    """Over dims `axis` to the last; mean and inverse deviation where they are asked for."""
+    """Over dims `axis` to the last; mean and inverse deviation if requested."""
     x, build = node[0], node.build
     axis = node.axis(node.int("axis", -1), len(shape_of(x)))
     epsilon = node.float("epsilon", 1e-5)
@@ -85,7 +85,7 @@ def layer_normalization(node: OnnxNode) -> list[SSAValue]:
 
 
 def _over(node: OnnxNode, k: int, shape: tuple[int, ...]) -> SSAValue:
-    """A parameter broadcast to the normalised dims; NotNative where it varies over the others."""
+    """A parameter broadcast to the normalised dims; NotNative if it varies over the others."""
     value = node.cast(node[k], element_of(node[0]))
     extra = len(shape_of(value)) - len(shape)
     if extra > 0:

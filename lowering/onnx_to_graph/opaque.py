@@ -1,4 +1,4 @@
-"""Keep a node as it is: `graph.opaque`, run by onnx.reference, never silently."""
+"""Keep a node unchanged: `graph.opaque`, run by onnx.reference and always reported."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .elements import element_of_number, number_of_element, to_proto
 from .node import OnnxNode
 from .values import NotConstant, OnnxValue
 
-# Operand data are given to shape inference up to this size.
+# Operand data up to this size are given to shape inference.
 _SHAPE_DATA = 4096
-# Ops whose number of results depends on data, whatever two runs happen to agree on.
+# Ops whose number of results depends on data, even if two runs agree on it.
 _DATA_DEPENDENT = frozenset(
     {"Compress", "ImageDecoder", "NonMaxSuppression", "NonZero", "StringSplit", "Unique"}
 )
@@ -33,8 +33,8 @@ def keep(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> Sequence[SSA
     """Add the node as an opaque op and return one value per output, in order.
 
     Raises:
-        UserError: an operand or result is no tensor of a supported type, shapes depend on data, or
-            onnx.reference has no implementation of the op.
+        UserError: an operand or result is not a tensor of a supported type, shapes depend on data,
+        or onnx.reference does not implement the op.
     """
     _check_operands(node)
     if node.op_type in _DATA_DEPENDENT and domain == "":
@@ -55,14 +55,14 @@ def add(
     captured: Sequence[OnnxValue],
     types: Sequence[Tensor],
 ) -> list[SSAValue]:
-    """Add the node as an opaque op; one value per output, whatever one for those without a name.
+    """Add the node as an opaque op; one value per output, with a placeholder for unnamed ones.
 
     Args:
-        captured: what its subgraphs read from outside, in the order of `outer_names`.
-        types: of the results that have a name.
+        captured: values that its subgraphs read from outside, in the order of `outer_names`.
+        types: of the named results.
 
     Raises:
-        UserError: an operand is no tensor, there is no result, or something inside cannot be run.
+        UserError: an operand is not a tensor, there is no result, or something inside cannot run.
     """
     _require_runnable(node, opsets)
     operands = [node[k] for k, value in enumerate(node.inputs) if value is not None]
@@ -77,12 +77,12 @@ def add(
 
 
 def _require_runnable(node: OnnxNode, opsets: Mapping[str, int]) -> None:
-    """Set up the evaluator of a node with subgraphs. Raises UserError where an op is missing."""
+    """Prepare the evaluator of a node with subgraphs. Raises UserError if an op is missing."""
     if not any(a.g.node or a.graphs for a in node.attributes.values()):
         return
     try:
         evaluator(node_model(node.proto, opsets))
-    except Exception as error:  # whatever a reference implementation raises, the user sees the node
+    except Exception as error:  # whatever an implementation raises, the user sees the node
         raise UserError(
             f"what it does depends on data, and its subgraph cannot be run ({error})"[:300],
             where=node.where,
@@ -109,7 +109,7 @@ def can_run(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> bool:
 
 @lru_cache(maxsize=1024)
 def _can_load(op_type: str, domain: str, version: int, main: int) -> bool:
-    """Try to set up an evaluator; nothing is run."""
+    """Try to prepare an evaluator, without running it."""
     schema = onnx.defs.get_schema(op_type, version, domain)
     if schema.deprecated and domain != "":
         return False
@@ -157,7 +157,7 @@ def _onnx_type(value: OnnxValue) -> onnx.TypeProto:
 
 
 def _inferred(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> dict[str, Tensor]:
-    """Fully static types that shape inference finds, by name."""
+    """The fully static types that shape inference finds, by name."""
     schema = onnx.defs.get_schema(node.op_type, node.version, domain)
     named = list(zip(node.proto.input, node.inputs, strict=False))
     types = {name: _onnx_type(v) for name, v in named if v is not None}
@@ -201,7 +201,7 @@ def _static(proto: onnx.TypeProto, node: OnnxNode) -> Tensor | None:
 
 
 def _require_integers(node: OnnxNode) -> None:
-    """Shape inference failed: operands that may steer shapes must be constants."""
+    """After a failed shape inference: operands that may decide shapes must be constants."""
     for value in node.inputs:
         if value is None or value.is_known or value.element is None:
             continue
@@ -210,7 +210,7 @@ def _require_integers(node: OnnxNode) -> None:
 
 
 def _observed(node: OnnxNode, opsets: Mapping[str, int]) -> dict[str, Tensor]:
-    """Types of the results on two sets of operands. Raises UserError where they differ."""
+    """Types of the results on two sets of operands. Raises UserError if they differ."""
     first, second = (_run(node, opsets, fill) for fill in (_zeros, _steps))
     if [(a.shape, a.dtype) for a in first] != [(a.shape, a.dtype) for a in second]:
         raise UserError("the shapes of its results depend on data", where=node.where)
@@ -246,7 +246,7 @@ def _run(
     operands = [v.array() if v.is_known else fill(v) for v in node.inputs if v is not None]
     try:
         results = evaluate_node(node.proto, opsets, operands)
-    except Exception as error:  # whatever a reference implementation raises, the user sees the node
+    except Exception as error:  # whatever an implementation raises, the user sees the node
         raise UserError(
             f"op '{node.op_type}' has no converter, and onnx.reference cannot run it ({error})",
             where=node.where,

@@ -1,8 +1,8 @@
-"""Where an ONNX model came from, kept in its metadata by the exporter and read by the importer.
+"""The origin of an ONNX model, stored in its metadata by the exporter and read by the importer.
 
-`isoform.expressions` is a JSON object: for each initialiser made at compile time the ops it was
-made by, as `isoform.expression` says it in IR text. `isoform.pipeline` names the passes. Models of
-others have neither. What cannot be read is ignored: it is a claim, and `isoform verify` checks it.
+`isoform.expressions` is a JSON object. For each initialiser made at compile time it has the ops
+that made it, as `isoform.expression` in IR text. `isoform.pipeline` names the passes. Models of
+other tools have neither. Unreadable metadata is ignored: `isoform verify` checks the claim anyway.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Origin:
     pipeline: str = ""
 
     def attach(self, program: Program) -> Program:
-        """Put the origin on a program's weights and module, as the passes had done."""
+        """Put the origin on a program's weights and module, as the passes did."""
         for op in program.main.body.block.ops if self.expressions else ():
             if isinstance(op, WeightOp) and op.key in self.expressions:
                 op.attributes[EXPRESSION] = StringAttr(self.expressions[op.key])
@@ -37,7 +37,7 @@ class Origin:
 
 
 def write_origin(model: onnx.ModelProto, expressions: Mapping[str, str], pipeline: str) -> None:
-    """Add what is known to a model's metadata; nothing where nothing is."""
+    """Add the known origin to a model's metadata, if there is any."""
     if expressions:
         text = json.dumps(dict(sorted(expressions.items())))
         model.metadata_props.add(key=EXPRESSIONS, value=text)

@@ -54,7 +54,7 @@ def lp_pool(node: OnnxNode) -> list[SSAValue]:
 
 
 def _counts(node: OnnxNode, mean: SSAValue, window: Mapping[str, Any]) -> SSAValue:
-    """How many elements each window has, padding among them; fewer where ceil_mode cuts it."""
+    """How many elements each window has, with padding; fewer where ceil_mode cuts it."""
     size, out = node.shape(0)[2:], shape_of(mean)[2:]
     rank, counts = len(size), np.ones([1] * len(size))
     for k, (n, o) in enumerate(zip(size, out, strict=True)):

@@ -1,7 +1,7 @@
 """RNN, GRU and LSTM, unrolled over their static number of steps.
 
-A batch of rows of different lengths runs all steps; beyond its length a row keeps its state and its
-result is 0. What is read into the specification's gaps is in docs/onnx-disagreements.md.
+In a batch of rows of different lengths all rows run all steps. Beyond its length a row keeps its
+state, and its result is 0. How gaps of the specification are read: docs/onnx-disagreements.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .node import OnnxNode
 from .shaping import sliced
 from .values import NotNative
 
-# More steps would make a program nobody reads; such nodes stay opaque.
+# A program with more steps would be unreadable; such nodes stay opaque.
 MAX_STEPS = 512
 State = tuple[SSAValue, ...]
 Function = Callable[[OnnxNode, SSAValue], SSAValue]
@@ -26,7 +26,7 @@ Function = Callable[[OnnxNode, SSAValue], SSAValue]
 
 @dataclass(frozen=True)
 class Direction:
-    """The parameters of one direction: products with x for all steps, and what a step needs."""
+    """The parameters of one direction: products with x for all steps, and the inputs of a step."""
 
     inputs: SSAValue  # [steps, batch, gates * hidden]: x W^T + Wb
     recurrent: SSAValue  # R: [gates * hidden, hidden]
@@ -42,7 +42,7 @@ Step = Callable[[OnnxNode, Direction, SSAValue, State], State]
 def recurrent(
     step: Step, gates: int, defaults: Sequence[str], states: int
 ) -> Callable[[OnnxNode], list[SSAValue]]:
-    """A converter: `step` maps (hidden[, cell]) to the next, for each direction in turn."""
+    """A converter: `step` maps (hidden[, cell]) to the next, in each direction."""
 
     def convert(node: OnnxNode) -> list[SSAValue]:
         _require_ranks(node)
@@ -78,7 +78,7 @@ def recurrent(
 
 
 def _require_ranks(node: OnnxNode) -> None:
-    """Every operand has its rank. Raises UserError."""
+    """Check the rank of every operand. Raises UserError."""
     for k, rank in enumerate((3, 3, 3, 2, 1, 3, 3, 2)):
         if node.has(k):
             node.of_rank(k, rank)
@@ -107,7 +107,7 @@ class Lengths:
         self._masks: dict[int, SSAValue] = {}
 
     def cut(self, t: int, inside: SSAValue, beyond: SSAValue | None) -> SSAValue:
-        """`inside` in rows that have step t, `beyond` (0 where None) in the others."""
+        """`inside` in rows that have step t, `beyond` (0 if None) in the others."""
         if not self.node.has(4) or (self.known is not None and (self.known > t).all()):
             return inside
         if beyond is None:
@@ -134,8 +134,8 @@ def _functions(node: OnnxNode, defaults: Sequence[str], ways: int) -> list[Funct
     """The activations of all directions; `clip` bounds the operands of all but LSTM's h.
 
     Raises:
-        UserError: there are too few or too many, one is unknown, or lacks a number that has no
-            default.
+        UserError: there are too few or too many, one is unknown, or one lacks a parameter without
+        a default.
     """
     given = node.strings("activations") or list(defaults) * ways
     if len(given) != len(defaults) * ways:
@@ -160,7 +160,7 @@ def _functions(node: OnnxNode, defaults: Sequence[str], ways: int) -> list[Funct
 
 
 def _require_numbers(names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]) -> None:
-    """Affine and ScaledTanh are no ONNX ops: their numbers have no default."""
+    """Affine and ScaledTanh are not ONNX ops: their parameters have no default."""
     for which, given, position in (("alpha", alphas, 0), ("beta", betas, 1)):
         takers = [name for name in names if ACTIVATIONS[name][position] is not None]
         left = [name for name in takers[len(given) :] if name in ("affine", "scaledtanh")]

@@ -15,14 +15,14 @@ from .elementwise import Converter
 from .node import OnnxNode
 from .values import NotNative
 
-# Operands: an attribute before these opsets, an input from them on.
+# The operand is an attribute before these opsets, an input from them on.
 _AXES_AS_INPUT = {"ReduceSum": 13}
 _CUMULATIVE_LIMIT = 4096
 _PREFIX_LIMIT = 256
 
 
 def axes_of(node: OnnxNode) -> list[int] | None:
-    """Sorted axes to reduce; None where the op is the identity (no axes, noop_with_empty_axes)."""
+    """Sorted axes to reduce; None if the op is the identity (no axes, noop_with_empty_axes)."""
     rank = len(node.shape(0))
     if node.version >= _AXES_AS_INPUT.get(node.op_type, 18):
         given = node.constant_ints(1, "axes") if node.has(1) else []
@@ -60,7 +60,7 @@ def l1(node: OnnxNode) -> list[SSAValue]:
 
 
 def in_floats(convert: Callable[[OnnxNode, SSAValue], SSAValue]) -> Converter:
-    """A reduction through floats; integers are computed as f64, and the result is cut to theirs."""
+    """A reduction in floats; integers are computed as f64, and the result is converted back."""
 
     def through(node: OnnxNode) -> list[SSAValue]:
         x, element = node[0], element_of(node[0])
@@ -85,7 +85,7 @@ def log_sum(node: OnnxNode, x: SSAValue) -> SSAValue:
 
 
 def log_sum_exp(node: OnnxNode, x: SSAValue) -> SSAValue:
-    """max + log(sum(exp(x - max))): no overflow; plain where nothing is there to take a max of."""
+    """max + log(sum(exp(x - max))), which does not overflow; without max for an empty operand."""
     build, axes = node.build, axes_of(node)
     if axes is None or math.prod(shape_of(x)) == 0:
         return build.log(reduce(node, "reduce_sum", build.exp(x)))
@@ -129,9 +129,9 @@ def reversed_along(node: OnnxNode, x: SSAValue, axis: int) -> SSAValue:
 
 
 def cum_sum(node: OnnxNode) -> list[SSAValue]:
-    """Sums of prefixes. Integers: a product with a triangular matrix of ones along the axis.
+    """Sums of prefixes. Integers use a product with a triangular matrix of ones along the axis.
 
-    Of floats that would be wrong: zero times an infinity later on the axis is NaN.
+    For floats that would be wrong: zero times a later infinity is NaN.
     """
     x = node[0]
     if is_float(element_of(x)):
@@ -148,7 +148,7 @@ def cum_prod(node: OnnxNode) -> list[SSAValue]:
 
 
 def _triangle(node: OnnxNode) -> tuple[int, int, np.ndarray]:
-    """The axis, its extent n, and which of n elements (rows) each of n prefixes (columns) has."""
+    """The axis, its extent n, and for n prefixes (columns) which of n elements (rows) they have."""
     shape = node.shape(0)
     if not shape:
         raise NotNative
@@ -158,7 +158,7 @@ def _triangle(node: OnnxNode) -> tuple[int, int, np.ndarray]:
 
 
 def _over_prefixes(node: OnnxNode, reduction: Callable[..., SSAValue], neutral: int) -> SSAValue:
-    """Reduce each prefix along the axis: a new dim after it, with `neutral` beyond the prefix."""
+    """Reduce each prefix along the axis: a new dim after it, `neutral` beyond the prefix."""
     x, build = node[0], node.build
     axis, n, mask = _triangle(node)
     if n > _PREFIX_LIMIT:

@@ -16,9 +16,9 @@ from .reductions import along_axis
 from .shaping import taken
 from .values import NotNative
 
-# Output extents up to this are computed; each costs a column of positions or weights.
+# Output extents up to this are computed; each needs a column of positions or weights.
 MAX_SIZE = 1 << 16
-# A product with a matrix does so many multiply-adds in the time of one of a window's.
+# A product with a matrix does this many multiply-adds in the time of one in a window.
 MATRIX_SPEED = 4
 LEAST_TAPS = 4
 
@@ -89,7 +89,7 @@ def _targets(node: OnnxNode, axes: list[int]) -> tuple[list[float], list[int]]:
 
 
 def _scaled(node: OnnxNode, axes: list[int], scales: list[float]) -> list[int]:
-    """Sizes by scales, rounded down. Raises UserError where the scales are no numbers for it."""
+    """Sizes from scales, rounded down. Raises UserError if the scales are not valid."""
     if len(scales) != len(axes) or any(not 0 < s < math.inf for s in scales):
         raise UserError("one positive scale per axis is needed", expected=len(axes), found=scales)
     return [math.floor(node.shape(0)[k] * s) for k, s in zip(axes, scales, strict=True)]
@@ -184,7 +184,7 @@ def _nearest(node: OnnxNode, places: Array, n: int) -> Array:
 def _weighted(
     node: OnnxNode, x: SSAValue, axis: int, places: Array, mode: str, options: dict[str, float]
 ) -> SSAValue:
-    """Weigh the neighbours of each place of one axis."""
+    """Weighted sums of neighbours along one axis."""
     if not is_float(element_of(x)):
         raise NotNative
     n = shape_of(x)[axis]
@@ -202,7 +202,7 @@ def _weighted(
 
 
 def _weighed(node: OnnxNode, x: SSAValue, axis: int, places: Array, matrix: Array) -> SSAValue:
-    """Sums over windows where that is less than a product with the whole matrix."""
+    """Sums over windows if that is less work than a product with the whole matrix."""
     found = window(places, matrix)
     element = to_numpy(element_of(x))
     if found is None or (found.taps > LEAST_TAPS and found.taps * MATRIX_SPEED > len(matrix)):
@@ -231,10 +231,10 @@ class ResizeWindow:
 
 
 def window(places: Array, matrix: Array) -> ResizeWindow | None:
-    """The narrowest windows, evenly spaced as the places are, that hold all of a matrix's weights.
+    """The narrowest evenly spaced windows that contain all weights of a matrix.
 
-    Integers `shift` that are right for each result are an interval: what is in all of them is
-    right. None where no even spacing has one, or the places are not evenly spaced.
+    The integers `shift` that suit one result form an interval; their intersection suits all.
+    None if no even spacing has one, or the places are not evenly spaced.
     """
     n, out = matrix.shape
     used = matrix != 0.0

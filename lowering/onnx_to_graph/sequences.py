@@ -1,6 +1,6 @@
-"""Sequences and optionals: lists that exist at import time only, none is left in the program.
+"""Sequences and optionals: lists that exist at import time only; the program has none.
 
-A sequence's length and the positions in it must be known; what is in it are tensors of the program.
+A sequence's length and positions in it must be known; its entries are tensors of the program.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .values import OnnxValue
 
 
 class SequenceValue(OnnxValue):
-    """A list of tensors; `present` is false for an optional that holds nothing."""
+    """A list of tensors; `present` is false for an empty optional."""
 
     def __init__(self, name: str, items: Sequence[OnnxValue], present: bool = True):
         super().__init__(name, (), None)
@@ -28,12 +28,12 @@ class SequenceValue(OnnxValue):
         self.present = present
 
     def ssa(self, build: GraphBuilder, fresh: Callable[[str], str], where: str) -> SSAValue:
-        """Raises UserError: it is no tensor."""
+        """Raises UserError: it is not a tensor."""
         raise UserError(f"'{self.name}' is a sequence, a tensor is needed", where=where)
 
 
 def items_of(node: OnnxNode, k: int) -> list[OnnxValue]:
-    """The tensors of operand `k`. Raises UserError where it is no sequence."""
+    """The tensors of operand `k`. Raises UserError if it is not a sequence."""
     value = node.value(k)
     if not isinstance(value, SequenceValue):
         raise UserError(f"operand {k} is no sequence", where=node.where)
@@ -125,7 +125,7 @@ def _split(node: OnnxNode) -> list[OnnxValue]:
 
 
 def _optional(node: OnnxNode) -> list[OnnxValue]:
-    """An optional that holds something is that; one that holds nothing is an absent sequence."""
+    """A full optional is its value; an empty one is an absent sequence."""
     return [node.value(0) if node.has(0) else SequenceValue("", [], present=False)]
 
 
@@ -160,7 +160,7 @@ _OPS: dict[str, Callable[[OnnxNode], list[OnnxValue]]] = {
 
 
 def resolve(node: OnnxNode) -> list[OnnxValue] | None:
-    """The results of an op on sequences, None where it is another op."""
+    """The results of an op on sequences; None for another op."""
     if node.op_type == "Identity" and isinstance(node.value(0), SequenceValue):
         return [node.value(0)]
     handler = _OPS.get(node.op_type)
@@ -170,7 +170,7 @@ def resolve(node: OnnxNode) -> list[OnnxValue] | None:
 def sequence_map(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """The body on every entry of the first sequence; other sequences go along, tensors stay."""
+    """Apply the body to every entry of the first sequence and the others'; tensors are shared."""
     body, first = node.graph("body"), items_of(node, 0)
     rows: list[list[OnnxValue]] = []
     for k in range(len(first)):

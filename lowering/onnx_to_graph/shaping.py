@@ -16,12 +16,12 @@ from .folding import range_size
 from .node import OnnxNode
 from .values import NotNative
 
-# Constants that a composition makes (positions, masks) have at most this many elements.
+# Constants made by a composition (positions, masks) have at most this many elements.
 MAX_CONSTANT = 1 << 26
 
 
 def reshape(node: OnnxNode) -> list[SSAValue]:
-    """0 copies a dim (unless allowzero), one -1 is what remains."""
+    """0 copies a dim (unless allowzero); one -1 is the remainder."""
     x = node[0]
     given = node.constant_ints(1, "the shape")
     old = shape_of(x)
@@ -50,7 +50,7 @@ def flatten(node: OnnxNode) -> list[SSAValue]:
 
 
 def _axes(node: OnnxNode, rank: int) -> list[int] | None:
-    """Axes from the attribute (before opset 13) or the second operand; None where not given."""
+    """Axes from the attribute (before opset 13) or the second operand; None if missing."""
     if node.version < 13:
         given = node.ints("axes", []) if "axes" in node.attributes else None
     else:
@@ -79,7 +79,7 @@ def unsqueeze(node: OnnxNode) -> list[SSAValue]:
 
 
 def transpose(node: OnnxNode) -> list[SSAValue]:
-    """Permute dims; reversed where no permutation is given."""
+    """Permute dims; reverse them if no permutation is given."""
     rank = len(node.shape(0))
     perm = node.ints("perm", range(rank - 1, -1, -1))
     return [node.transpose(node[0], [node.axis(p, rank) for p in perm])]
@@ -143,7 +143,7 @@ def slice_(node: OnnxNode) -> list[SSAValue]:
 def sliced(
     node: OnnxNode, x: SSAValue, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]
 ) -> SSAValue:
-    """Slice, no op where nothing changes."""
+    """Slice; no op if nothing changes."""
     if tuple(sizes) == shape_of(x) and all(
         s == 1 or n <= 1 for s, n in zip(steps, sizes, strict=True)
     ):
@@ -253,7 +253,7 @@ def _mirrored(
 
 
 def taken(node: OnnxNode, x: SSAValue, axis: int, places: np.ndarray) -> SSAValue:  # pyright: ignore
-    """x at constant positions along an axis: repeated, slices where they are few runs, a gather."""
+    """x at constant positions along an axis: repeats, slices for few runs, or else a gather."""
     size = shape_of(x)[axis]
     times = len(places) // max(1, size)
     if times > 1 and np.array_equal(places, np.arange(size * times) // times):
@@ -276,7 +276,7 @@ def taken(node: OnnxNode, x: SSAValue, axis: int, places: np.ndarray) -> SSAValu
 
 
 def repeated(node: OnnxNode, x: SSAValue, axis: int, times: int) -> SSAValue:
-    """Every element so many times along an axis: what enlarges a picture by a whole factor."""
+    """Repeat every element along an axis, as in enlarging a picture by an integer factor."""
     before, after = list(shape_of(x)[:axis]), list(shape_of(x)[axis + 1 :])
     size, build = shape_of(x)[axis], node.build
     dims = [k if k <= axis else k + 1 for k in range(len(shape_of(x)))]
@@ -382,7 +382,7 @@ def center_crop_pad(node: OnnxNode) -> list[SSAValue]:
 
 
 def range_(node: OnnxNode) -> list[SSAValue]:
-    """A constant; ranges that depend on data have no static shape."""
+    """A constant; a range that depends on data has no static shape."""
     bounds = [node.constant_number(k, "a bound") for k in range(3)]
     if range_size(node) > MAX_CONSTANT:
         raise UserError(f"the range has more than {MAX_CONSTANT} elements")

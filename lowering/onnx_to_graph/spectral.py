@@ -17,7 +17,7 @@ MAX_LENGTH = 2048
 
 
 def dft(node: OnnxNode) -> list[SSAValue]:
-    """Real or complex (last dim 1 or 2) along one axis; one-sided of real data, and its inverse."""
+    """Real or complex (last dim 1 or 2) along one axis; also one-sided, and the inverse."""
     x = node[0]
     shape = shape_of(x)
     if len(shape) < 2 or shape[-1] not in (1, 2) or not is_float(element_of(x)):

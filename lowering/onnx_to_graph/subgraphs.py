@@ -1,4 +1,4 @@
-"""Run a subgraph inside an import: what control flow and functions ask of the importer."""
+"""Run a subgraph during an import: what control flow and functions need of the importer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Env: TypeAlias = "dict[str, OnnxValue | None]"
 
 @dataclass(frozen=True)
 class CallContext:
-    """Where a node stands: opsets by domain, the calls that led here, a prefix for names."""
+    """The context of a node: opsets by domain, the calls that led here, a prefix for names."""
 
     opsets: Mapping[str, int]
     calls: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class CallContext:
 
 @dataclass(frozen=True)
 class NodeOutcome:
-    """What became of one node; `kind` is native, composed, folded, opaque or unsupported."""
+    """The outcome of one node; `kind` is native, composed, folded, opaque or unsupported."""
 
     op_type: str
     domain: str
@@ -40,11 +40,11 @@ class NodeOutcome:
 
 
 class Importing(Protocol):
-    """An import under way; importer.py has it.
+    """A running import, as importer.py implements it.
 
     Attributes:
-        visited: the nodes so far, loops unrolled; shared with the imports that stand apart.
-        undecided: loops that data end, and what was known of their operands.
+        visited: the number of nodes so far, loops unrolled; shared with separate imports.
+        undecided: loops that end by data, and the known data of their operands.
     """
 
     build: GraphBuilder
@@ -52,7 +52,7 @@ class Importing(Protocol):
     undecided: set[tuple[bytes, tuple[bool, ...]]]
 
     def apart(self) -> Importing:
-        """An import into a program of its own, which finds the types of a loop."""
+        """An import into a separate program, which finds the types of a loop."""
         ...
 
     def run(self, nodes: Iterable[onnx.NodeProto], env: Env, scope: CallContext) -> None:
@@ -64,7 +64,7 @@ class Importing(Protocol):
         ...
 
     def fresh(self, name: str) -> str:
-        """A weight name that is not taken."""
+        """An unused weight name."""
         ...
 
     def named(self, node: OnnxNode, results: Sequence[SSAValue]) -> list[OnnxValue]:
@@ -74,15 +74,15 @@ class Importing(Protocol):
     def record(
         self, node: OnnxNode, kind: str, ops: tuple[str, ...] = (), reason: str = ""
     ) -> None:
-        """Note what became of a node."""
+        """Note the outcome of a node."""
         ...
 
     def mark(self) -> tuple[Operation | None, int]:
-        """Where the program and the notes end now, for `undo`."""
+        """The current end of the program and the notes, for `undo`."""
         ...
 
     def undo(self, mark: Operation | None, recorded: int) -> None:
-        """Take back what was added and noted since `mark`."""
+        """Remove what was added and noted since `mark`."""
         ...
 
     def holds_since(self, mark: Operation | None, *kinds: type[Operation]) -> bool:
@@ -93,7 +93,7 @@ class Importing(Protocol):
 def run_graph(
     importer: Importing, graph: onnx.GraphProto, inputs: Env, outer: Env, scope: CallContext
 ) -> list[OnnxValue]:
-    """Run a subgraph on values for its inputs; names not found inside are the outer ones."""
+    """Run a subgraph on values for its inputs; other names refer to the outer scope."""
     env: Env = {name: value for name, value in outer.items() if name not in inputs} | inputs
     for info in [*graph.initializer, *(o for n in graph.node for o in n.output)]:
         env.pop(info if isinstance(info, str) else info.name, None)
@@ -110,7 +110,7 @@ def run_graph(
 
 
 def bound(body: onnx.GraphProto, values: Sequence[OnnxValue]) -> Env:
-    """A subgraph's inputs with their values. Raises UserError where the numbers differ."""
+    """A subgraph's inputs with their values. Raises UserError if their numbers differ."""
     if len(body.input) != len(values):
         raise UserError(
             "the subgraph has another number of inputs", expected=len(body.input), found=len(values)

@@ -1,4 +1,4 @@
-"""Import as far as it goes: what would become of every node, without failing at the first."""
+"""Import as far as possible: find the outcome of every node without failing at the first error."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .values import OnnxValue
 
 
 class Unknown(OnnxValue):
-    """A value whose type is not known, because its node could not be converted."""
+    """A value of unknown type, because its node could not be converted."""
 
     def __init__(self, name: str):
         super().__init__(name, (), None)
 
 
 class Survey(Importer):
-    """An import that notes failures in `outcomes` and `problems` and goes on."""
+    """An import that notes failures in `outcomes` and `problems` and continues."""
 
     def __init__(self, model: OnnxModel, fixed: Collection[str] = ()):
         super().__init__(model, fixed)
@@ -78,7 +78,7 @@ class Survey(Importer):
             )
 
     def node(self, proto: onnx.NodeProto, env: Env, scope: CallContext) -> None:
-        """Convert one node, or note why not."""
+        """Convert one node, or note the failure."""
         if self._expanding:
             super().node(proto, env, scope)
             return
@@ -96,7 +96,7 @@ class Survey(Importer):
         env.update({name: Unknown(name) for name in proto.output if name})
 
     def _assumed(self, proto: onnx.NodeProto, env: Env, scope: CallContext) -> None:
-        """Judge a node by its op alone: what it reads has no known type."""
+        """Judge a node by its op alone: the types of its operands are unknown."""
         domain = domain_of(proto.domain)
         node = OnnxNode(proto, scope.opsets.get(domain, 1), [], self.build, self.fresh)
         reason = "judged by its op alone: its operands are unknown"

@@ -1,6 +1,6 @@
 """Every ONNX op with a native meaning, one line each: op type -> converter.
 
-What is not here is expanded by its ONNX function body, or kept as `graph.opaque`.
+Other ops are expanded by their ONNX function body, or kept as `graph.opaque`.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ TABLE: dict[str, Converter] = {
     "Upsample": resizing.upsample,
 }
 
-# Ops that only move data, so that unsigned integers are no obstacle.
+# Ops that only move data, so unsigned integers are allowed.
 ANY_TYPE = frozenset(
     {
         "Cast", "CastLike", "CenterCropPad", "Compress", "Concat", "DepthToSpace", "Dropout",

@@ -1,7 +1,7 @@
 """Control flow that depends on data: `If` as both branches and a select, loops as opaque nodes.
 
-The types of an opaque node's results come from importing its subgraphs apart, never from running
-them: a loop may not end on other data.
+The types of an opaque node's results come from importing its subgraphs separately, never from
+running them: on other data a loop may not end.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from .values import NotConstant, OnnxValue
 def branch(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """Both branches and a select; an opaque node where a branch may fail on data of the other.
+    """Both branches and a select; an opaque node if a branch may fail on the other's data.
 
     Raises:
-        NotConstant: the branches give results of different types.
+        NotConstant: the branches have results of different types.
     """
     mark, recorded = importer.mark()
     taken = [
@@ -54,11 +54,11 @@ def branch(
 def loop(
     importer: Importing, node: OnnxNode, body: onnx.GraphProto, env: Env, scope: CallContext
 ) -> list[OnnxValue | None]:
-    """A loop that stays one: its count depends on data, or is too large to unroll.
+    """A loop that is kept: its count depends on data, or is too large to unroll.
 
     Raises:
-        UserError: a value changes its type from one iteration to the next, or a scan output has as
-            many rows as the data decide.
+        UserError: a value changes its type between iterations, or a scan output has a
+        data-dependent number of rows.
     """
     _require_end(node, body)
     apart = _Apart(importer, node, env, scope)
@@ -92,7 +92,7 @@ def _rows(trips: int, type_: Tensor) -> Tensor:
 
 
 def _trips(node: OnnxNode, going: OnnxValue) -> int:
-    """How many iterations there are. Raises UserError where data decide it."""
+    """The number of iterations. Raises UserError if it depends on data."""
     count = node.known(0) if node.has(0) else None
     first = node.known(1) if node.has(1) else np.asarray(True)
     always = going.is_known and bool(going.array().all())
@@ -112,7 +112,7 @@ def _deciding(node: OnnxNode) -> NotConstant | None:
 
 
 def _require_end(node: OnnxNode, body: onnx.GraphProto) -> None:
-    """A loop without a count whose body hands its condition on never ends. Raises UserError."""
+    """Refuse a loop without a count that never changes its condition. Raises UserError."""
     if node.has(0) or not body.output or len(body.input) < 2:
         return
     if body.output[0].name == body.input[1].name:
@@ -120,7 +120,7 @@ def _require_end(node: OnnxNode, body: onnx.GraphProto) -> None:
 
 
 class _Apart:
-    """A subgraph's import in a program of its own, to learn types; constants stay known."""
+    """Import a subgraph into a separate program, to learn types; constants stay known."""
 
     def __init__(self, outer: Importing, node: OnnxNode, env: Env, scope: CallContext):
         self.importer = outer.apart()
@@ -179,7 +179,7 @@ def _ssa(node: OnnxNode, value: OnnxValue, importer: Importing | None = None):
 def _opaque(
     importer: Importing, node: OnnxNode, env: Env, scope: CallContext, types: Sequence[Tensor]
 ) -> list[OnnxValue | None]:
-    """The node with what its subgraphs read from outside as further operands."""
+    """The node with the outside values that its subgraphs read as further operands."""
     read: list[OnnxValue] = []
     for name in outer_names(node.proto):
         value = env.get(name)

@@ -1,6 +1,6 @@
 """ONNX values during import: tensors in the IR, data known at import time, or both.
 
-Shape computations live in `data` and leave no op behind; a value becomes IR only when an op of the
+Shape computations are in `data` and leave no op behind. A value becomes IR only when an op of the
 program reads it.
 """
 
@@ -17,21 +17,21 @@ from ...dialects.errors import UserError
 from ...dialects.types import Array, element_of, from_numpy, is_float, shape_of
 
 # Data up to these sizes are read and computed with at import time: shapes, axes, pads, scales.
-# Larger ones are weights, which stay in the IR.
+# Larger data are weights, which stay in the IR.
 KNOWN_INTEGERS = 1 << 20
 KNOWN_FLOATS = 16
-# Known data up to this size stand in the IR text, larger ones in the weight store.
+# Known data up to this size go into the IR text, larger ones into the weight store.
 LITERAL = 16
 
 
 class NotNative(Exception):
-    """A converter's word that this use of an op has no composition: it is expanded or opaque."""
+    """Raised by a converter: this use of an op has no composition; it is expanded or opaque."""
 
 
 class NotConstant(UserError):
-    """An operand must be known when the program is compiled, and depends on its inputs.
+    """An operand must be known at compile time, but depends on the program's inputs.
 
-    Cause: a reshape, a slice, a `k` of TopK and the like that is computed from data, so that
+    Cause: the operand of a reshape, a slice, a TopK or the like is computed from data, so
     shapes are unknown until the program runs.
 
     Example: Reshape whose second operand is an input of the model.
@@ -49,7 +49,7 @@ class NotConstant(UserError):
 class OnnxValue:
     """One ONNX value. `element` is None for types that exist only as known data (strings).
 
-    What is `traced` keeps the expression it was made from: nothing is computed with it.
+    A `traced` value keeps the expression it was made from: nothing is computed with it.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class OnnxValue:
         return OnnxValue(name, self.shape, self.element, load=self._load)
 
     def apart(self) -> OnnxValue:
-        """The same data for another program, where they have no place yet."""
+        """The same data for another program, where it is not in the IR yet."""
         return OnnxValue(
             self.name,
             self.shape,
@@ -114,7 +114,7 @@ class OnnxValue:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the data are at hand, floats too: for ops whose shape they decide."""
+        """Whether the data are available, including floats: for ops whose shapes depend on them."""
         held = self._load is not None and not self._traced
         return held and math.prod(self.shape) <= KNOWN_INTEGERS
 
@@ -126,7 +126,7 @@ class OnnxValue:
         return self._array
 
     def ssa(self, build: GraphBuilder, fresh: Callable[[str], str], where: str) -> SSAValue:
-        """The value in the IR, put there on first use; `fresh` makes weight names unique.
+        """The value in the IR, added on first use; `fresh` makes weight names unique.
 
         Raises:
             UserError: the element type does not exist in isoform.
