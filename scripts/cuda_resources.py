@@ -1,9 +1,9 @@
-"""Compile a model's CUDA kernels without a GPU and tell what each takes.
+"""Compile a model's CUDA kernels without a GPU and list the resources of each.
 
     python scripts/cuda_resources.py MODEL [--target h100]
 
-One line for each kernel: registers, bytes spilled, of stack and of shared memory, threads of a
-block; then what is wrong with any. Exit 1 if something is. Needs the extra `cuda-compile`.
+One line for each kernel: registers, bytes spilled, bytes of stack and shared memory, threads per
+block; then the problems of any kernel. Exit 1 if there are some. Needs the extra `cuda-compile`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What `make demo` runs: optimise ResNet-18, measure it, and check it against float64.
+"""`make demo`: optimise ResNet-18, measure it, and check it against float64.
 
-Ends in under three minutes on two cores. `--model` and `--seconds` change what and how long.
+Ends in under three minutes on two cores. `--model` and `--seconds` change the model and the time.
 """
 
 from __future__ import annotations

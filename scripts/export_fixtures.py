@@ -1,12 +1,12 @@
 """Export torch models to tests/fixtures/, graphs without their weights.
 
-Run by hand when an exporter changes, in an environment of its own (CPU builds are enough):
+Run by hand when an exporter changes, in a separate environment (CPU builds are enough):
 
     pip install torch==2.14.1 torchvision==0.29.1 transformers onnx onnxscript
     python scripts/export_fixtures.py [NAME ...]
 
-Both exporters are used: `torchscript` (dynamo=False) and `dynamo`. All dims that can be are
-dynamic: tests bind them, as `--shape` does.
+Both exporters are used: `torchscript` (dynamo=False) and `dynamo`. All possible dims are dynamic:
+tests bind them, as `--shape` does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.seeded import write_fixture  # noqa: E402
 
 FIXTURES = ROOT / "tests" / "fixtures"
-# Weights are drawn anew when a fixture is loaded, so small ones must not be folded into constants.
+# Weights are drawn when a fixture is loaded, so small ones must not be folded into constants.
 TOKENS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -133,7 +133,7 @@ EXPORTERS = {"torchscript": by_torchscript, "dynamo": by_dynamo}
 
 
 def clean(model: onnx.ModelProto) -> None:
-    """Drop what differs from machine to machine or only describes: doc strings, metadata."""
+    """Drop what differs between machines or only describes: doc strings, metadata."""
     model.doc_string = ""
     model.ClearField("metadata_props")
     graph = model.graph

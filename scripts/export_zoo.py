@@ -1,12 +1,12 @@
 """Export the zoo's originals to compiler/zoo/exports/, graphs without their weights.
 
-Run by hand when an exporter changes, in an environment of its own (CPU builds are enough):
+Run by hand when an exporter changes, in a separate environment (CPU builds are enough):
 
     pip install torch==2.13.0 torchvision==0.28.0 transformers onnx
     python scripts/export_zoo.py [NAME ...]
 
-The modules are torchvision's and transformers' own; nothing is folded, so that initialisers keep
-the names that the zoo's weights have, and the runtimes fold when they load. The batch is dynamic.
+The modules are torchvision's and transformers' own. Nothing is folded: initialisers keep the names
+of the zoo's weights, and the runtimes fold when they load. The batch is dynamic.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def export(module: Any, program: Program) -> onnx.ModelProto:
 
 
 def strip(model: onnx.ModelProto, program: Program) -> None:
-    """Leave the zoo's weights by name only; drop what only describes."""
+    """Keep the zoo's weights by name only; drop what only describes."""
     renamed = {f"bert.{name}": name for name in program.weights}
     for node in model.graph.node:
         node.input[:] = [renamed.get(name, name) for name in node.input]

@@ -1,10 +1,11 @@
-"""Fit the constants of passes/conv_algorithms.py to PET's Table 4 (V100), and to nothing else.
+"""Fit the constants of passes/conv_algorithms.py to PET's Table 4 (V100), and nothing else.
 
 python scripts/fit_gpu_costs.py        print the constants beside those in use
 
-Of the table we have five times, all of them used: as many as there are constants. The two operators
-are PET's conv [1,48,38,38] x [64,48,5,5], whose mutant folds the image into [16,48,10,10], and its
-dilated conv [1,512,14,14] x [256,512,3,3], whose mutant is the regular one of its artifact.
+We have five times of the table and use all of them: as many as there are constants. The two
+operators are PET's conv [1,48,38,38] x [64,48,5,5], whose mutant folds the image into
+[16,48,10,10], and its dilated conv [1,512,14,14] x [256,512,3,3], whose mutant is the regular one
+of its artifact.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Figure:
         return y.owner
 
     def modelled(self, fitted: Fitted) -> float:
-        """Microseconds that the model gives."""
+        """Microseconds by the model."""
         ways = Costs(TARGETS["v100"], fitted=fitted).ways(self.op(), (False, True))
         return 1e6 * min(t for t, name in ways if name.startswith(self.algorithm))
 
@@ -69,7 +70,7 @@ FIGURES = (CONV, CONV_FFT, MUTANT, DILATED, REGULAR)
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising or falling function crosses 0, by bisection."""
+    """Where a monotone function crosses 0, by bisection."""
     rising = function(high) > function(low)
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -81,7 +82,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def solve(figure: Figure, fitted: Fitted, name: str, low: float, high: float) -> Fitted:
-    """The constant `name` that gives one figure, the others fixed."""
+    """The constant `name` that gives one figure, with the others fixed."""
 
     def error(value: float) -> float:
         return figure.modelled(replace(fitted, **{name: value})) - figure.us

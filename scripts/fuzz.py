@@ -4,11 +4,11 @@ python scripts/fuzz.py --count 20000                        ONNX models, effort 
 python scripts/fuzz.py --generator graph --effort default   random_graph instead
 python scripts/fuzz.py --optimize 3 --count 500             optimised first, 3 s of budget each
 
-Seeds run from --first up. Each gets one line of JSON in --log; seeds that have one are not run
+Seeds run from --first up. Each gets one line of JSON in --log; seeds with a line are not run
 again. The last lines count the verdicts and the reasons of refusals. Exit status 1 if anything
 differs, crashed or hung.
 
-Verdicts: agree; refused (one clear line of ours); differs; crash (an exception that is no
+Verdicts: agree; refused (one clear line of ours); differs; crash (an exception other than
 UserError, or the process died); hang (longer than --limit seconds).
 """
 
@@ -104,7 +104,7 @@ def _graph_case(seed: int, asked: argparse.Namespace) -> tuple[str, str]:
 
 
 def _in_onnxruntime(program: Any, inputs: Any) -> Any:
-    """Outputs by name; None where onnxruntime has no kernel, or the program is no ONNX model."""
+    """Outputs by name; None if onnxruntime has no kernel, or the program is no ONNX model."""
     from support.random_onnx.runtime import session_of
 
     import isoform
@@ -130,7 +130,7 @@ def _in_onnxruntime(program: Any, inputs: Any) -> Any:
 
 
 def work(link: Connection, asked: argparse.Namespace) -> None:
-    """Try the seeds that come in, until there is none."""
+    """Try incoming seeds until there are no more."""
     sys.path.insert(0, str(ROOT / "tests"))
     sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as this runs
     while (seed := link.recv()) is not None:
@@ -138,7 +138,7 @@ def work(link: Connection, asked: argparse.Namespace) -> None:
 
 
 class Worker:
-    """A process that tries seeds one by one; it is started anew where it dies or hangs."""
+    """A process that tries seeds one by one; it is restarted when it dies or hangs."""
 
     def __init__(self, asked: argparse.Namespace):
         self.asked = asked
@@ -158,7 +158,7 @@ class Worker:
         self.link.send(seed)
 
     def row(self) -> Row | None:
-        """What came of the seed, None while it runs."""
+        """The outcome of the seed; None while it runs."""
         assert self.seed is not None
         seconds = round(time.monotonic() - self.since, 1)
         try:
@@ -177,7 +177,7 @@ class Worker:
 
 
 def campaign(seeds: Iterator[int], asked: argparse.Namespace) -> Iterator[Row]:
-    """Rows as they come, from as many processes as asked for."""
+    """Rows as they finish, from several processes."""
     workers = [Worker(asked) for _ in range(asked.jobs)]
     busy: list[Worker] = []
     for worker in workers:
@@ -203,7 +203,7 @@ def campaign(seeds: Iterator[int], asked: argparse.Namespace) -> Iterator[Row]:
 
 
 def read_log(path: Path) -> dict[int, Row]:
-    """Rows of a log by seed; a line that a stop cut short is not there."""
+    """Rows of a log by seed; a line that was cut short is left out."""
     rows: dict[int, Row] = {}
     if path.exists():
         for line in path.read_text().splitlines():
@@ -216,7 +216,7 @@ def read_log(path: Path) -> dict[int, Row]:
 
 
 def main() -> int:
-    """Run what is asked for; the exit status."""
+    """Run as the command line says; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--generator", choices=("onnx", "graph"), default="onnx")
     parser.add_argument("--effort", choices=("quick", "default", "max"), default="quick")
@@ -248,7 +248,7 @@ def main() -> int:
 
 
 def _reason(detail: str) -> str:
-    """A refusal without the names that differ from program to program."""
+    """A refusal without the names that differ between programs."""
     import re
 
     return re.sub(r"'[^']*\d[^']*'", "'...'", detail)[:110]

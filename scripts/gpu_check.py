@@ -1,13 +1,13 @@
-"""Check and measure the GPU that is present: kernels against float64, graphs, ceilings, costs.
+"""Check and measure the present GPU: kernels against float64, graphs, ceilings, costs.
 
     python scripts/gpu_check.py --budget 480 -o OUT
 
-Stages run in order and share the budget; each prints as it goes and writes OUT/gpu_check.json when
-it ends, so that a run cut short leaves what it had. A stage that runs out of time says how far it
-came. The last one writes OUT/costs.json, a cost file for this card (docs/costs.md).
+Stages run in order and share the budget. Each prints progress and writes OUT/gpu_check.json when
+it ends, so a run that is cut short leaves its results. A stage that runs out of time says how far
+it got. The last one writes OUT/costs.json, a cost file for this card (docs/costs.md).
 
 Needs the extras `cuda` (PyCUDA, NVRTC, cuBLAS) and, for convolutions by the library, `cuda-plan`.
-Exit 1 if anything computed differs from what it must be.
+Exit 1 if any result is wrong.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ NOTHING = CudaKernel(
 
 @dataclass
 class Report:
-    """What was found so far, written whole after each stage."""
+    """The results so far, written after each stage."""
 
     folder: Path
     budget: float
@@ -75,17 +75,17 @@ class Report:
     started: float = field(default_factory=time.monotonic)
 
     def left(self) -> float:
-        """Seconds of the budget that are left."""
+        """Seconds left of the budget."""
         return self.budget - (time.monotonic() - self.started)
 
     def say(self, text: str) -> None:
         print(f"[{time.monotonic() - self.started:6.1f} s] {text}", flush=True)
 
     def stage(self, name: str, run: Callable[[], dict[str, Any]], broken: type[Exception]) -> None:
-        """Run a stage; what it cannot do for want of something is noted, not fatal.
+        """Run a stage; if something it needs is missing, note that and go on.
 
         Args:
-            broken: what the driver raises; after it, later stages fail too, and say so.
+            broken: what the driver raises; later stages then fail too, and say so.
         """
         self.say(f"--- {name}")
         try:
@@ -101,14 +101,14 @@ class Report:
         path.write_text(json.dumps(self.data, indent=2) + "\n")
 
     def fail(self, text: str) -> None:
-        """Note something that is wrong."""
+        """Note a wrong result."""
         self.wrong.append(text)
         self.say(f"WRONG: {text}")
 
 
 @dataclass
 class Case:
-    """One kernel op of a model, alone: its program with places in memory, and where it stands."""
+    """One kernel op of a model, alone: its program with places in memory, and its position."""
 
     model: str
     op: KernelOp
@@ -119,7 +119,7 @@ class Case:
 
 
 class Check:
-    """The stages. `compiler` makes cubins: NVRTC, or what a test has in its place."""
+    """The stages. `compiler` makes cubins: NVRTC, or a test's replacement."""
 
     def __init__(
         self, report: Report, device: PyCudaRuntime, arguments: argparse.Namespace
@@ -145,7 +145,7 @@ class Check:
     # --- stages ---
 
     def environment(self) -> dict[str, Any]:
-        """What ran where."""
+        """The machine and versions."""
         device, attribute = self.device, self.device.driver.device_attribute
         get = device.device.get_attribute
         found = {
@@ -165,10 +165,10 @@ class Check:
         return found
 
     def kernels(self) -> dict[str, Any]:
-        """Every kernel op of the models alone, generated and by the library, against float64."""
+        """Every kernel op of the models alone, generated and from the library, against float64."""
         deadline = self.report.left() * 0.55
         start, checked, rows = self.report.left(), 0, []
-        self.report.data["kernels"] = {"ops": rows}  # what there is, should the driver give up
+        self.report.data["kernels"] = {"ops": rows}  # partial results, should the driver give up
         ways = [(), self.libraries] if self.libraries else [()]
         for case in self._all_cases():
             if start - self.report.left() > deadline:
@@ -183,7 +183,7 @@ class Check:
         return {"checked": checked, "complete": True, "ops": rows}
 
     def _one(self, case: Case, libraries: Sequence[str], name: str, seed: int) -> dict[str, Any]:
-        """Check one op one way, and time it."""
+        """Check one implementation of one op, and time it."""
         what = f"{case.model}: {case.op.name} number {seed}, {name}"
         printed = cuda_program(case.program, libraries=libraries)
         try:
@@ -215,7 +215,7 @@ class Check:
         """Whole models: the graph against eager steps, both against the CPU target; latency."""
         found: dict[str, Any] = {}
         for name in self.models:
-            if self.report.left() < self.report.budget * 0.15:  # the rest is for what follows
+            if self.report.left() < self.report.budget * 0.15:  # the rest is for later stages
                 found[name] = {"skipped": "out of time"}
                 continue
             try:
@@ -254,7 +254,7 @@ class Check:
             session.close()
 
     def ceilings(self) -> dict[str, Any]:
-        """What this card does at best: a copy, products, an empty kernel."""
+        """The card's ceilings: a copy, products, an empty kernel."""
         device, size = self.device, self.arguments.copy_bytes
         source, target = device.alloc(size), device.alloc(size)
         copy = device.driver.memcpy_dtod_async
@@ -290,7 +290,7 @@ class Check:
         return 2 * n**3 / seconds * 1e-12
 
     def costs(self) -> dict[str, Any]:
-        """The cost file: the faster way of each op, and how far the model is off, by class."""
+        """The cost file: the faster implementation of each op, and the model's error, by class."""
         name = next((t for t in TARGETS if t in self.device.description.lower()), None)
         if name is None:
             raise UserError("no target is described for this card", found=self.device.description)
@@ -341,19 +341,19 @@ class Check:
         return max(_relative(found[key], value) for key, value in expected.items())
 
     def _copies(self, printed: Any) -> int:
-        """How many sets of buffers exceed twice the last cache."""
+        """How many sets of buffers exceed twice the last-level cache."""
         cache = self.device.device.get_attribute(self.device.driver.device_attribute.L2_CACHE_SIZE)
         size = printed.arena_bytes + printed.weight_bytes
         return max(1, min(MOST_COPIES, -(-2 * cache // max(1, size))))
 
     def _per_copy(self, works: Sequence[Work], copies: int) -> Timing:
-        """Time of the work on one set of buffers: one graph goes round all sets."""
+        """Time per set of buffers: one graph cycles through all sets."""
         timing = timed(self.device, self.device.capture(works))
         return Timing(timing.median / copies, timing.p10 / copies, timing.p90 / copies)
 
 
 def _relative(found: Any, expected: Any) -> float:
-    """Largest difference over the largest value; infinite where one has NaN and the other not."""
+    """Largest difference over the largest value; infinite where only one has NaN."""
     found, expected = (np.asarray(a).astype(np.float64) for a in (found, expected))
     if not np.array_equal(np.isfinite(found), np.isfinite(expected)):
         return float("inf")

@@ -68,7 +68,7 @@ def split_docstring(text: str) -> tuple[str, str]:
 
 
 def operands(op: type[IRDLOperation]) -> str:
-    """Names; `?` may be left out, `...` is any number."""
+    """Names; `?` may be omitted, `...` is any number."""
     names = []
     for name, definition in op.get_irdl_definition().operands:
         optional = isinstance(definition, OptionalDef)
@@ -88,14 +88,14 @@ def properties(op: type[IRDLOperation]) -> str:
 
 
 def origin(op: type[IRDLOperation]) -> str:
-    """What gives the op its meaning."""
+    """What defines the op's meaning."""
     if not issubclass(op, GraphOp):
         return ""
     return "scopes" if op.has_scopes() else "numpy"
 
 
 def insert(document: str) -> str:
-    """The document with the table brought up to date."""
+    """The document with an updated table."""
     before, rest = document.split(BEGIN)
     _, after = rest.split(END)
     return f"{before}{BEGIN}\n{op_table()}\n{END}{after}"

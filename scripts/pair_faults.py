@@ -1,4 +1,4 @@
-"""Faults planted in exported models: what `isoform verify` must call different."""
+"""Faults planted in exported models, which `isoform verify` must find."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ def nodes(model: ModelProto, op_type: str) -> list[NodeProto]:
 
 
 def attribute(op_type: str, name: str, value: Any, number: int = 0) -> Callable[[ModelProto], None]:
-    """Give an attribute of the n-th node of a type another value; a function of the old one."""
+    """Change an attribute of the n-th node of a type; by a value or a function of the old one."""
 
     def plant(model: ModelProto) -> None:
         node = nodes(model, op_type)[number]
@@ -36,7 +36,7 @@ def attribute(op_type: str, name: str, value: Any, number: int = 0) -> Callable[
 def weight(
     change: Change, shape: Sequence[int] | None = None, number: int = 0, name: str = ""
 ) -> Callable[[ModelProto], None]:
-    """Change the n-th float weight of a shape, or whose name ends so."""
+    """Change the n-th float weight with this shape, or with a name that ends so."""
 
     def plant(model: ModelProto) -> None:
         found = [
@@ -58,7 +58,7 @@ def weight(
 
 
 def bypass(op_type: str, number: int = 0, operand: int = 0) -> Callable[[ModelProto], None]:
-    """Let the n-th node of a type give one of its operands."""
+    """Make the n-th node of a type return one of its operands."""
 
     def plant(model: ModelProto) -> None:
         node = nodes(model, op_type)[number]
@@ -69,7 +69,7 @@ def bypass(op_type: str, number: int = 0, operand: int = 0) -> Callable[[ModelPr
 
 
 def swapped(op_type: str, number: int = 0, results: bool = False) -> Callable[[ModelProto], None]:
-    """Exchange the first two operands (or results) of the n-th node of a type."""
+    """Swap the first two operands (or results) of the n-th node of a type."""
 
     def plant(model: ModelProto) -> None:
         node = nodes(model, op_type)[number]
@@ -80,7 +80,7 @@ def swapped(op_type: str, number: int = 0, results: bool = False) -> Callable[[M
 
 
 def retyped(op_type: str, to: str, number: int = 0) -> Callable[[ModelProto], None]:
-    """Make the n-th node of a type one of another, with the attributes that both have."""
+    """Change the type of the n-th node of a type; common attributes are kept."""
 
     def plant(model: ModelProto) -> None:
         node = nodes(model, op_type)[number]
@@ -94,7 +94,7 @@ def retyped(op_type: str, to: str, number: int = 0) -> Callable[[ModelProto], No
 
 
 def bumped(place: int, by: float) -> Change:
-    """One element, so much larger."""
+    """One element, increased by this much."""
 
     def change(array: Array) -> Array:
         array.flat[place] += by
@@ -104,7 +104,7 @@ def bumped(place: int, by: float) -> Change:
 
 
 def exchanged(axis: int, first: slice, second: slice) -> Change:
-    """Two parts along an axis, exchanged."""
+    """Two parts along an axis, swapped."""
 
     def change(array: Array) -> Array:
         made = np.moveaxis(array, axis, 0)
@@ -120,12 +120,12 @@ def negated(place: int) -> Change:
 
 
 def _both_words(model: ModelProto) -> None:
-    """The first layer's q and k read each other's weights: the columns of one product."""
+    """Swap the weights of the first layer's q and k: the columns of one product."""
     weight(exchanged(1, slice(0, 192), slice(192, 384)), (192, 576))(model)
 
 
 def _turned(model: ModelProto) -> None:
-    """The tables of rotary embeddings, one for the other."""
+    """Swap the tables of rotary embeddings."""
     tables = [i for i in model.graph.initializer if list(i.dims) == [1, 1, 12, 16]]
     names = [t.name for t in tables]
     assert len(names) == 2
@@ -133,7 +133,7 @@ def _turned(model: ModelProto) -> None:
 
 
 def _masked_later(model: ModelProto) -> None:
-    """A causal mask that hides a place less."""
+    """A causal mask that hides one place less."""
     for tensor in model.graph.initializer:
         array = numpy_helper.to_array(tensor)
         if array.dtype == bool and array.shape == (16, 16):
@@ -143,13 +143,13 @@ def _masked_later(model: ModelProto) -> None:
 
 
 def _halved(model: ModelProto) -> None:
-    """All float computing in float16, inputs and outputs as they were."""
+    """All float computation in float16, with unchanged inputs and outputs."""
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
     model.CopyFrom(convert_float_to_float16(model, keep_io_types=True))
 
 
-# What is wrong, the model that it is planted in, the equal one, and how.
+# The fault, the model it is planted in, the equal model, and the change.
 Fault = tuple[str, str, str, Callable[[ModelProto], None]]
 BLOCK = ("block/script", "block/script/ort-extended")
 GPT = ("gpt2-2/script/ort-extended", "gpt2-2/script")

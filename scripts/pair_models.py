@@ -1,4 +1,4 @@
-"""Networks with drawn weights, exported as people export them: what verify_pairs.py compares.
+"""Networks with drawn weights, exported as users export them: the inputs of verify_pairs.py.
 
 Needs torch, torchvision, transformers, onnxruntime, onnxsim and onnxscript; nothing is downloaded.
 """
@@ -17,7 +17,7 @@ Made = tuple[nn.Module, dict[str, Tensor]]
 
 
 def seeded(module: nn.Module, seed: int = 0) -> nn.Module:
-    """Every parameter and statistic drawn anew, so that none is 0 or 1; ready for inference."""
+    """Draw all parameters and statistics anew, so that none is 0 or 1; set inference mode."""
     draw = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, p in [*module.named_parameters(), *module.named_buffers()]:
@@ -51,7 +51,7 @@ def image(size: int) -> dict[str, Tensor]:
 
 
 def tokens(length: int, mask: bool = True) -> dict[str, Tensor]:
-    """One text, with its mask where asked."""
+    """One text, with its mask if asked."""
     given = {"input_ids": torch.zeros(1, length, dtype=torch.long)}
     return {**given, "mask": torch.ones(1, length, dtype=torch.long)} if mask else given
 
@@ -91,7 +91,7 @@ def gpt2(layers: int = 2, width: int = 64, length: int = 16, attention: str = "e
 
 
 def t5() -> Made:
-    """Two layers of T5's encoder: norms without a mean, distances that are looked up."""
+    """Two layers of T5's encoder: norms without a mean, looked-up distances."""
     from transformers import T5Config, T5EncoderModel
 
     config = T5Config(
@@ -152,7 +152,7 @@ def convnext() -> Made:
 
 
 class Detector(nn.Module):
-    """A convolution's features, read by queries through attention: DETR in small."""
+    """A convolution's features, read by queries through attention: a small DETR."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -247,7 +247,7 @@ def export(module: nn.Module, given: dict[str, Tensor], path: Path, exporter: st
 
 
 def onnxruntime_level(level: str) -> Callable[[Path, Path], None]:
-    """What onnxruntime's offline optimiser writes at a level: basic, extended or all."""
+    """The output of onnxruntime's offline optimiser at a level: basic, extended or all."""
 
     def apply(source: Path, target: Path) -> None:
         import onnxruntime as ort
@@ -316,7 +316,7 @@ OPTIMISERS: dict[str, Callable[[Path, Path], None]] = {
 
 
 def path_of(name: str, folder: Path) -> Path:
-    """Where the file of a variant is."""
+    """The path of a variant's file."""
     return folder / (name.replace("/", ".").replace("@", "-at-") + ".onnx")
 
 

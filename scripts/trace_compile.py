@@ -1,15 +1,15 @@
-"""Count what one convolution goes through from the graph to the native call: a map of the house.
+"""Count the files and functions that one convolution touches, from the graph to the native call.
 
 python scripts/trace_compile.py            a table by folder
 python scripts/trace_compile.py --files    a table by file
 python scripts/trace_compile.py --search   with the searches of `optimize`
 
 A convolution with bias and relu goes through the rewrites that `optimize` does first, is compiled
-with nothing measured, and runs once. Counted are files and functions of the package that are
-entered, and switches: calls of a function from one in another file. Caches on disk are a new empty
+without measuring, and runs once. Files and functions of the package that are entered are counted,
+and switches: calls from a function in one file to one in another. Caches on disk are a new empty
 folder, every module is imported before, one thread is used and hashes are fixed, so the same tree
-gives the same counts. Searches measure: with them, how often a file is entered varies by a few
-in a thousand, which files and functions does not.
+gives the same counts. Searches measure: with them, the number of times a file is entered varies by
+a few in a thousand; which files and functions are entered does not.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from isoform.compiler.api import improve
 
 ROOT = Path(isoform.__file__).resolve().parent
 FLOORS = ("dialects", "lowering", "passes", "compiler")
-# Written inside a function, or a module's or class's own text: no function that one looks up.
+# Code inside a function, or a module's or class's own text: no function that one looks up.
 NO_FUNCTION = ("<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
-# What a process needs to start over with fixed hashes.
+# Restarts the process with fixed hashes.
 SEED = "PYTHONHASHSEED"
 
 
 class Tracer:
-    """Notes each call of a function of the package, and from which file it came."""
+    """Records each call of a function of the package, and the file it came from."""
 
     def __init__(self) -> None:
         self.functions: dict[str, set[CodeType]] = {}
@@ -47,7 +47,7 @@ class Tracer:
         self._files: dict[CodeType, str | None] = {}
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
-        """Be told of one event, as sys.setprofile does."""
+        """Handle one event of sys.setprofile."""
         file = self._file(frame.f_code) if event == "call" else None
         if file is None:
             return
@@ -56,7 +56,7 @@ class Tracer:
             self.switches[file] += 1
 
     def _caller(self, frame: FrameType) -> str | None:
-        """The file of the nearest function of the package that the call came from."""
+        """The file of the nearest function of the package on the call stack."""
         caller = frame.f_back
         while caller is not None and self._file(caller.f_code) is None:
             caller = caller.f_back

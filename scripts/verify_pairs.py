@@ -1,13 +1,13 @@
-"""Real pairs of programs through `isoform verify`: the tables of docs/real-pairs.md.
+"""Run `isoform verify` on real pairs of programs: the tables of docs/real-pairs.md.
 
     python scripts/verify_pairs.py make FOLDER [MODEL ...]   export, optimise and plant faults
     python scripts/verify_pairs.py run FOLDER rows.json [MODEL ...]
     python scripts/verify_pairs.py table rows.json
 
-Making needs torch, torchvision, transformers, onnxruntime, onnxsim and onnxscript; nothing is
-downloaded, weights are drawn. Each comparison is a process of its own, from the files to the
-verdict, with `--budget` seconds for the comparison; seconds are wall and CPU of the process. Rows
-that a file of rows holds are not run again.
+Making needs torch, torchvision, transformers, onnxruntime, onnxsim and onnxscript. Nothing is
+downloaded; weights are drawn. Each comparison is a separate process, from the files to the
+verdict, with `--budget` seconds for the comparison; seconds are wall and CPU time of the process.
+Rows already in the file of rows are not run again.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def _asked(names: list[str], name: str) -> bool:
 
 
 def make(folder: Path, names: list[str]) -> None:
-    """Write the models that are not there yet."""
+    """Write the models that do not exist yet."""
     import pair_faults
     import pair_models
 
@@ -104,7 +104,7 @@ def make(folder: Path, names: list[str]) -> None:
 
 
 def run(folder: Path, rows: Path, names: list[str], budget: float) -> None:
-    """Compare what was made; rows are kept as they come."""
+    """Compare the models; rows are saved as they finish."""
     import pair_faults
     import pair_models
 

@@ -1,12 +1,12 @@
-"""Tools for whoever writes a pass, a lowering, a rule or a kernel; isoform itself uses none.
+"""Tools for authors of passes, lowerings, rules and kernels; isoform itself uses none of them.
 
-    random_programs     programs drawn from a seed, their inputs, and what makes a failing one small
-    differential_check  compare what a program computes before and after a pass
+    random_programs     random programs with inputs, and the reduction of failing ones
+    differential_check  compare a program's results before and after a pass
     cuda_emulator       run CUDA kernels on the CPU, every access checked (docs/cuda.md)
-    per_op, peaks       the time of each kernel beside what the cores can do
-    derivation_cases    the operators that EinNet's paper derives programs for
+    per_op, peaks       the time of each kernel, against what the cores can do
+    derivation_cases    the operators for which EinNet's paper derives programs
     derivation_tree     how many nodes its search would visit without interning
-    tensat_rules        TENSAT's rule files as rules of ours
+    tensat_rules        TENSAT's rule files as rules of isoform
     property_checks     properties and facts of the provers, by execution
 
 Example:

@@ -1,7 +1,8 @@
-"""The operators that EinNet's paper derives programs for, as scopes, each with what must be found.
+"""The operators for which EinNet's paper derives programs, as scopes, each with the expected
+result.
 
-For tests and benchmarks: the search knows nothing of them. Every case stands at the paper's shape
-and at a small one with the same structure, on which each state can be checked.
+For tests and benchmarks; the search does not know them. Every case has the paper's shape and a
+small one with the same structure, on which each state can be checked.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class Case:
     """A program, and the library call that some derived program must consist of.
 
     Attributes:
-        text: what the paper calls the derivation.
+        text: the paper's name of the derivation.
         depth: rule applications within which it must be found.
-        goal: holds of a match in the wanted program, and of no match in the given one.
+        goal: true for a match in the wanted program, and false for every match in the given one.
         roots: at the paper's shape; `small` has the same structure.
     """
 
@@ -45,7 +46,7 @@ class Case:
 
 
 def constants(roots: Sequence[Scope]) -> list[str]:
-    """Tokens of the leaves that are weights: those whose label begins with a K."""
+    """Tokens of the weights among the leaves: labels that begin with a K."""
     leaves = {f.source for s in scopes_of(roots) for t in s.expr.terms for f in _reads(t.factors)}
     return sorted(s.token for s in leaves if isinstance(s, Leaf) and s.label.startswith("K"))
 
@@ -125,7 +126,7 @@ def lines(data: Sequence[int], features: Sequence[int], taps: int) -> Roots:
 
 
 def _product(k: int, line_: int, name: str = "gemm") -> Goal:
-    """A matrix product of operands that stay in place, one side of this extent."""
+    """A matrix product of operands used in place, one side having this extent."""
 
     def goal(match: Match) -> bool:
         sides = {match.extent(match.groups["m"]), match.extent(match.groups["n"])}
@@ -235,7 +236,7 @@ def all_cases() -> tuple[Case, ...]:
 
 
 def stacked() -> Roots:
-    """A dilated convolution read by another one past its edges: where replacing needs guards."""
+    """A dilated convolution read by another one past its edges: replacing it needs guards."""
     n, f, h, w, c, r = iterators(6)
     inner = conv((1, 2, 7, 5), 2, (3, 1), dilation=2)
     k = _tensor("K2", 2, 2, 3)

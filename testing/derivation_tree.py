@@ -1,8 +1,8 @@
 """Count the nodes that a search without interning would visit.
 
-Such a search knows no program again: it visits one once for each sequence of rule applications that
-leads to it. Nodes are counted, not walked: the ways to a program, and to the uses of limited rules
-on the way, add up level by level.
+Such a search does not recognise programs: it visits one once for each sequence of rule applications
+that leads to it. Nodes are counted, not visited: the numbers of ways to a program, and of uses of
+limited rules on the way, are added up level by level.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Tree:
     """Sizes of a space.
 
     Attributes:
-        nodes: paths of rule applications from the root, the empty one included.
+        nodes: paths of rule applications from the root, including the empty one.
         states: distinct programs among them.
     """
 
@@ -44,12 +44,12 @@ class Tree:
 
     @property
     def spared(self) -> float:
-        """The share of the nodes that interning spares."""
+        """The share of the nodes that interning saves."""
         return 1 - self.states / self.nodes
 
 
 class StepwiseSearcher(Searcher):
-    """Applies eager rules as if they were like the others: in any order, one node each."""
+    """Applies eager rules like the others: in any order, one node each."""
 
     def normalised(self, roots: Roots) -> tuple[Roots, tuple[RuleApplication, ...]]:
         """Leave the program as it is."""
@@ -58,7 +58,7 @@ class StepwiseSearcher(Searcher):
     def moves(
         self, state: DerivationState
     ) -> Iterator[tuple[DerivationRule | None, tuple[RuleApplication, ...], Roots]]:
-        """Every rule application to an innermost contraction, and of eager rules to any scope."""
+        """Every rule application to an innermost contraction, and eager rules on any scope."""
         yield from super().moves(state)
         for scope in scopes_of(state.roots):
             for step in self._shrinking(scope):
@@ -78,7 +78,7 @@ class StepwiseSearcher(Searcher):
 def tree_of(searcher: Searcher, roots: Roots) -> Tree:
     """Count paths and programs down to the depth of the searcher's settings.
 
-    Rules' limits hold on each path by itself; programs of too many operations are no nodes.
+    Limits of rules hold on each path by itself; programs with too many operations are left out.
     """
     most = searcher.settings.flops * flops_of(roots)
     following: dict[Node, list[Node]] = {}

@@ -1,4 +1,4 @@
-"""What the cores can do at most: measured rates of multiply-adds and of copying."""
+"""Measured peak rates of the cores: multiply-adds and copying."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..lowering.kernel_to_cpu.isa import Isa
 from ..lowering.kernel_to_cpu.jit import Library, compile_object
 from ..lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
 
-CHAINS = 12  # multiply-adds that do not wait for each other; each has a register
+CHAINS = 12  # independent multiply-adds; each has a register
 STEPS = 20_000
 ITEMS = 16
 COPY_BYTES = (1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
@@ -25,7 +25,7 @@ SECONDS = 0.03
 
 @cache
 def fma_peak(threads: int) -> float:
-    """Float32 operations a second of multiply-adds in registers; each counts as two."""
+    """Float32 operations per second of multiply-adds in registers; each counts as two."""
     isa = Isa.host()
     lanes = isa.vector_bytes // 4
     kernel = _kernel(_fma_text(lanes), [np.zeros(ITEMS * lanes, np.float32)], threads)
@@ -36,12 +36,12 @@ def fma_peak(threads: int) -> float:
 
 @cache
 def copy_rates(threads: int) -> Mapping[int, float]:
-    """Bytes a second, read and written together, of a copy that touches so many bytes."""
+    """Bytes per second, read and written together, of a copy that touches this many bytes."""
     return {size: size / _copy_seconds(size, threads) for size in COPY_BYTES}
 
 
 def copy_rate(size: int, threads: int) -> float:
-    """Bytes a second of a copy that touches about as many bytes (the rates of those near by)."""
+    """Bytes per second of a copy of about this size (interpolated from nearby sizes)."""
     rates = copy_rates(threads)
     for low, high in pairwise(COPY_BYTES):
         if size < high:
@@ -53,7 +53,7 @@ def copy_rate(size: int, threads: int) -> float:
 class Copy:
     """The C library's copy of half of `size` bytes, to be timed in turn with something else.
 
-    `times` is how often it runs when it is timed; the seconds are of one time.
+    `times` is how often one timing runs it; the seconds are for one copy.
     """
 
     def __init__(self, size: int, threads: int, times: int = 1) -> None:
@@ -80,7 +80,7 @@ def _copy_seconds(size: int, threads: int) -> float:
 
 @dataclass
 class _Timed:
-    """One kernel over its `ITEMS`, with what must live as long."""
+    """One kernel over its `ITEMS`, with the objects it depends on."""
 
     pool: Pool
     table: KernelTable
@@ -114,7 +114,7 @@ def _best(kernel: _Timed) -> float:
 
 
 def _fma_text(lanes: int) -> str:
-    """Each item multiplies and adds `STEPS` times in each of `CHAINS` vectors; the sum is kept."""
+    """Each item does `STEPS` multiply-adds in each of `CHAINS` vectors; the sum is stored."""
     vector = f"<{lanes} x float>"
     ones = "splat (float 1.0)"
     half = "splat (float 0.5)"

@@ -16,11 +16,11 @@ ROUNDS = 15
 def per_op(
     program: Program, threads: int, effort: str = "default", tolerance: float = 1e-5
 ) -> list[dict[str, Any]]:
-    """Every kernel of a program; those that lose most against their bound come first.
+    """Every kernel of a program, sorted by the time lost against its bound.
 
-    The bound is what its operations take at the measured peak of multiply-adds, or its bytes at
-    the measured rate of a copy of as many bytes, whichever is longer. Neither counts what Winograd
-    saves: operations are those of the kernel's own scopes, and of the definition.
+    The bound is the longer of two times: its operations at the measured peak of multiply-adds, and
+    its bytes at the measured rate of a copy of as many bytes. Operations are those of the kernel's
+    own scopes, as defined; neither counts what Winograd saves.
 
     Units: a row's `ms` is a median; `of_bound` is a share of 1; `lost_ms` is time over the bound.
     """
@@ -69,7 +69,7 @@ def _row(op: KernelOp | CallOp, seconds: float, threads: int) -> dict[str, Any]:
 
 
 def algorithm(op: KernelOp | CallOp) -> str:
-    """How a kernel is run, in a few words."""
+    """The implementation of a kernel, in a few words."""
     if isinstance(op, CallOp):
         return op.callee.data
     if isinstance(op, GemmOp | AttentionOp | TiledProductOp):
@@ -83,12 +83,12 @@ def algorithm(op: KernelOp | CallOp) -> str:
 
 
 def kernel_flops(op: KernelOp | CallOp) -> int:
-    """Operations of a kernel, by its own definition."""
+    """The operations of a kernel, by its own definition."""
     return sum(scope_work(s).flops for s in op.scopes) if isinstance(op, KernelOp) else 0
 
 
 def format_ops(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The kernels as a table, with the sum."""
+    """The kernels as a table, with totals."""
     from ..compiler.commands import table
 
     cells = [

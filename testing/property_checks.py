@@ -1,9 +1,9 @@
-"""Properties and facts by execution: on every small shape, in exact arithmetic.
+"""Check properties and facts by execution: on every small shape, in exact arithmetic.
 
 A property that says `everywhere` must hold wherever its condition does: both sides are the same
-tensor, or neither makes sense. One that holds `where the left side makes sense` is looked at only
-there. A fact is looked at wherever its op makes sense. This is what keeps the axioms consistent:
-the small tensors, with one value for "makes no sense", are a model of all of them.
+tensor, or both are undefined. One that holds `where the left side makes sense` is checked only
+there. A fact is checked wherever its op is defined. This keeps the axioms consistent: the small
+tensors, with one value for "undefined", are a model of all of them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _BASES = 4
 
 @dataclass(frozen=True)
 class PropertyVerdict:
-    """What execution says of one property.
+    """The result of executing one property.
 
     Attributes:
-        instances: on how many both sides made sense and were equal.
-        wrong: an instance on which it fails; None where none was met.
+        instances: on how many both sides were defined and equal.
+        wrong: an instance on which it fails, or None.
     """
 
     rule: Rule
@@ -66,7 +66,7 @@ def _too_large(rule: Rule, bindings: Bindings) -> bool:
 
 
 def _instances(rule: Rule, count: int, seed: int) -> Iterator[Bindings]:
-    """Instances of the left side; conditions are looked at later."""
+    """Instances of the left side; conditions are checked later."""
     rng = np.random.default_rng(seed)
     for _, base in zip(range(_BASES), first_instances(rule), strict=False):
         sampler = InstanceSampler(rule, base, rng)
@@ -76,7 +76,7 @@ def _instances(rule: Rule, count: int, seed: int) -> Iterator[Bindings]:
 
 
 def _only_right(rule: Rule, count: int, seed: int) -> Bindings | None:
-    """An instance on which the right side makes sense and the left does not."""
+    """An instance on which the right side is defined and the left is not."""
     back = Rule("", rule.right, rule.left, ())
     names = {a.name for t in rule.left for a in _attribute_variables(t)}
     if names != {a.name for t in rule.right for a in _attribute_variables(t)}:
@@ -117,7 +117,7 @@ def _attribute_variables(term: Term) -> Iterator[AttrVar]:
 
 
 def wrong_facts(rules: Sequence[Rule] | None = None, count: int = 20, seed: int = 0) -> list[str]:
-    """Facts that some op of some instance of some property does not obey."""
+    """Facts that some op of some instance of a property violates."""
     wrong = dict[str, None]()
     for rule in properties() if rules is None else rules:
         for bindings in _instances(rule, count, seed):
@@ -159,6 +159,6 @@ def _values(node: Node, bindings: Bindings) -> dict[str, Any]:
 
 
 def follows(rule: Rule, given: Sequence[Rule], steps: int = STEPS) -> bool:
-    """Whether z3 proves a property from the other ones."""
+    """Whether z3 proves a property from the others."""
     rest = [other for other in given if other is not rule]
     return proved_by_z3(replace(rule, source=""), rest, steps)

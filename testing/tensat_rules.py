@@ -1,17 +1,18 @@
-"""TENSAT's rule files (converted from TASO's) as rules of ours, to be used as any rule file.
+"""TENSAT's rule files (converted from TASO's) as rules of isoform.
 
     Path("tensat.rules").write_text(print_rules(convert(single_text, multi_text)))
 
-Single-output rules are S-expressions `left=>right`, one a line; two consecutive lines of the other
-file are one rule with two outputs. What differs from ours, and is made explicit here:
+Single-output rules are S-expressions `left=>right`, one per line. In the other file two consecutive
+lines are one rule with two outputs. The differences from our rules are made explicit here:
 
 - `conv2d sh sw pad act x w`: groups follow from the channels there; here every convolution has one
-  group but in rules that add groups (below). Pad 0 keeps the size: any pads, but the same ones.
-- `act` 2 is a relu of its own here, 0 none; others do not occur.
+  group, except in rules that add groups (below). Pad 0 keeps the size: any pads, but the same ones.
+- `act` 2 is a separate relu here, 0 none; others do not occur.
 - `concat axis rank a b`: the rank is a condition on the variables joined.
-- `split axis x` splits where x was concatenated last: here it has sizes.
+- `split axis x` splits where x was last concatenated: here it has sizes.
 - concat(conv(x, w), conv(y, v)) = conv(concat(x, y), concat(w, v), groups added) is false unless
-  both have as many output channels to a group: that condition is added (four rules of the file).
+  both have equally many output channels per group: that condition is added (four rules of the
+  file).
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _UNARY = {"relu": "relu", "tanh": "tanh", "sigmoid": "sigmoid"}
 
 
 def convert(single: str, multi: str = "") -> tuple[Rule, ...]:
-    """The rules of both files; those that become `x => x` are left out.
+    """The rules of both files, without those that become `x => x`.
 
     Raises:
-        UserError: a line is none of TENSAT's.
+        UserError: a line is not one of TENSAT's.
     """
     rules = list[Rule]()
     lines = [line for line in single.splitlines() if line.strip()]
@@ -113,7 +114,7 @@ def _adds_groups(left: Expr, right: Expr) -> bool:
 
 @dataclass
 class _Reader:
-    """Turns expressions into terms and collects what they ask of shapes."""
+    """Turns expressions into terms and collects their conditions on shapes."""
 
     groups: bool
     where: list[str] = field(default_factory=list[str])
@@ -168,7 +169,7 @@ class _Reader:
 
 
 def _spine(term: Term) -> Iterator[str]:
-    """Variables of the same rank as a term: under elementwise ops and concatenations."""
+    """Variables of the same rank as a term, found through elementwise ops and concatenations."""
     match term:
         case Var():
             yield term.name
@@ -180,7 +181,7 @@ def _spine(term: Term) -> Iterator[str]:
 
 
 def _sizes(term: Term) -> tuple[Size, ...]:
-    """Where a term was concatenated last."""
+    """Where a term was last concatenated."""
     for inner in subterms((term,)):
         if isinstance(inner, Node) and inner.op == "concat":
             axis = dict(inner.attributes)["axis"]

@@ -1,4 +1,4 @@
-"""Equivalence of two programs at every output position; see verdict.py for what is claimed."""
+"""Equivalence of two programs at every output position; verdict.py defines what is claimed."""
 
 from .compare import compare, correspondence, fresh_seed
 from .verdict import (

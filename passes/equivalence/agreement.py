@@ -1,9 +1,9 @@
-"""Run both programs before a verdict that exact arithmetic alone does not carry.
+"""Run both programs before a verdict that exact arithmetic alone does not justify.
 
-Where constants were folded and are not what their expression gives, where terms had to cancel, or
-where a literal is infinite, -0.0, huge or tiny, equality over the reals says too little of what
-programs compute. Such a verdict needs runs that agree: in exact arithmetic, and as computed, each
-op in its own type.
+Equality over the reals says too little about the programs' floats in three cases: a folded constant
+differs from its expression's value, terms had to cancel, or a literal is infinite, -0.0, huge or
+tiny. Such a verdict needs runs that agree: in exact arithmetic, and as computed, with each op in
+its own type.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from ...dialects.types import Array, tensor_type
 from . import witness
 from .verdict import Difference
 
-# Scales of the inputs that are run; how many at least; seconds after which no further one is begun.
+# Scales of the inputs of runs, the least number of runs, and seconds after which none is started.
 SCALES = witness.SCALES[:4]
 LEAST = 2
 SECONDS = 5.0
-# What runs as computed may differ by, in parts of an output's largest value: by narrowest type.
+# Allowed difference of runs as computed, as a part of an output's largest value, by narrowest type.
 HALF, SINGLE, DOUBLE = 2.0**-4, 2.0**-10, 2.0**-24
-# Beyond this, or below its reciprocal, products of literals leave the range of float32 soon.
+# Beyond this, or below its reciprocal, products of literals soon leave the range of float32.
 _HUGE = 2.0**64
-# Powers of two that all literal factors of a program together may scale by, unlooked at.
+# All literal factors of a program together may scale by this many powers of two without a check.
 _FAR, _FAR_HALF = 100.0, 12.0
-# Elements of a weight up to which its signs of zero and sizes are looked at, not only infinities.
+# In weights up to this size, signs of zero and magnitudes are checked, not only infinities.
 _FEW = 4096
 
 
 @dataclass(frozen=True)
 class RunEvidence:
-    """What runs of two programs showed.
+    """The outcome of running two programs.
 
     Attributes:
         runs: how many inputs were run.
-        different: a difference over exact arithmetic.
-        reason: why nothing is claimed; empty where the runs agree.
+        different: a difference in exact arithmetic.
+        reason: why nothing is claimed; empty if the runs agree.
     """
 
     runs: int = 0
@@ -72,7 +72,7 @@ def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) 
                 name = couple.a.output_names[found[0].output]
                 return RunEvidence(runs, found[0].named(name))
             fault = _as_computed(couple, seed + k, scale)
-        except UserError:  # these inputs suit it not, or the reference cannot run it at all
+        except UserError:  # these inputs do not suit it, or the reference cannot run it at all
             continue
         if fault:
             return RunEvidence(runs, reason=fault)
@@ -81,7 +81,7 @@ def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) 
 
 
 def _as_computed(couple: witness.Couple, seed: int, scale: float) -> str:
-    """Where both, run as computed, differ by more than rounding; empty where they do not."""
+    """Where both, run as computed, differ by more than rounding; empty if nowhere."""
     pair = witness.Pair(couple, seed, scale, Arithmetic.COMPUTED)
     first, second = pair.values()
     allowed = _allowed((couple.a, couple.b))
@@ -102,7 +102,7 @@ def _as_computed(couple: witness.Couple, seed: int, scale: float) -> str:
 
 
 def _allowed(programs: Sequence[Program]) -> float:
-    """By the narrowest float that a program computes in."""
+    """The tolerance for the narrowest float type that a program computes in."""
     types = {
         tensor_type(result).element_type
         for program in programs
@@ -120,7 +120,7 @@ def _allowed(programs: Sequence[Program]) -> float:
 def is_special(program: Program, weights: bool) -> bool:
     """Whether a literal (or a weight, if wanted) is infinite, NaN, -0.0, huge or tiny.
 
-    Or whether all factors together that are literals might leave the range of the floats used.
+    Also whether the product of all literal factors might leave the range of the float types used.
     """
     if any(_special(array) for array in _numbers(program, weights)):
         return True
@@ -129,7 +129,7 @@ def is_special(program: Program, weights: bool) -> bool:
 
 
 def _factors(program: Program) -> Iterator[SSAValue | float]:
-    """What products multiply or divide by."""
+    """The factors and divisors of products."""
     for op in program.module.walk():
         if op.name in ("graph.mul", "graph.div"):
             yield from op.operands
@@ -140,7 +140,7 @@ def _factors(program: Program) -> Iterator[SSAValue | float]:
 
 
 def _power(value: SSAValue | float, program: Program) -> float:
-    """By how many powers of two a literal scales at most; 0 for what is no literal."""
+    """By how many powers of two a literal scales at most; 0 for anything else."""
     array: Array | None = None
     if isinstance(value, SSAValue):
         owner = value.owner

@@ -1,19 +1,19 @@
-"""The probability that the field check accepts programs that differ: a rigorous bound.
+"""The probability that the field check accepts different programs: a rigorous bound.
 
-Take one output position at which two programs differ as formal expressions, that is as polynomials
-with rational coefficients in the leaves and in the values of functions, where f(a) and f(b) are one
-variable exactly if a = b formally (and a law like f(0) = 0 makes a value a constant). A lane of
+Take one output position at which two programs differ as formal expressions: polynomials with
+rational coefficients in the leaves and in the values of functions. Here f(a) and f(b) are one
+variable exactly if a = b formally (and a law like f(0) = 0 makes a value a constant). A lane with
 prime p misses a nonzero difference of two such polynomials in two ways:
 
-- p divides every coefficient, once denominators are cleared. A coefficient of B bits has at most
+- p divides every coefficient, after clearing denominators. A coefficient of B bits has at most
   B / log2(least prime) prime divisors in the pool, and p is drawn from the pool: at most `beta`.
-- otherwise the random point is a root: at most d / p, d the degree (Schwartz, Zippel).
+- otherwise the random point is a root: at most d / p, with the degree d (Schwartz, Zippel).
 
-So a lane misses with probability at most e = beta + d / p, and all t lanes with e^t, since they are
-drawn independently. The functions under one output have s arguments (elements of sets for max, min,
-prod); if no two formally distinct ones (nor one and the point of a law) meet in all lanes, their
-values are independent and uniform, and the same holds one level up: in all at most
-(s (s + LAWS) / 2 + 1) e^t, over all levels, plus the chance that 128-bit hashes meet.
+So a lane misses with probability at most e = beta + d / p, and all t lanes with at most e^t, since
+they are drawn independently. The functions under one output have s arguments (for max, min and prod
+elements of sets). If no two formally distinct ones (nor one and the point of a law) agree in all
+lanes, their values are independent and uniform, and the same holds one level up. Over all levels
+this gives at most (s (s + LAWS) / 2 + 1) e^t, plus the chance that two 128-bit hashes collide.
 No union over output positions is needed: if the programs differ, they differ at some position.
 """
 
@@ -37,20 +37,21 @@ from ...dialects.canonical_scope import (
 from .field import schedule
 from .residues import LEAST_PRIME, prime_pool
 
-# Points at which a law fixes a function's value, and neutral elements: at most so many a function.
+# Points at which a law fixes a function's value, and neutral elements: at most this many a
+# function.
 LAWS = 6
 MOST_LANES = 8
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What the bound needs of an expression.
+    """The measures of an expression that the bound needs.
 
     Attributes:
         degree: most leaves and function values in one monomial.
         worst: the largest degree at any level, arguments included.
-        arguments: function arguments under one point, with multiplicity; of a source no more than
-            all its scopes have.
+        arguments: function arguments under one point, with multiplicity; of a source at most as
+        many as all its scopes have.
         denominator: log2 of a common denominator of all coefficients.
         norm: log2 of the sum of absolute values of all coefficients.
         bits: largest 2 * denominator + norm at any level.
@@ -67,7 +68,7 @@ class Measure:
 
 
 class Measurer:
-    """Measures of sources over a cut, each made once."""
+    """Measures of sources over a cut, memoised."""
 
     def __init__(self, cut: Iterable[str] = ()):
         self.cut = frozenset(cut)
@@ -85,7 +86,7 @@ class Measurer:
         return replace(found, arguments=min(found.arguments, self._all_arguments(source)))
 
     def _all_arguments(self, source: Source) -> float:
-        """Function arguments of a program at all points of its scopes: no more are distinct."""
+        """Function arguments at all points of a program's scopes, a bound for distinct ones."""
         total = 0.0
         for node in schedule(source, self.cut):
             if isinstance(node, Scope) and node.token not in self.cut:
@@ -93,7 +94,7 @@ class Measurer:
         return total
 
     def expr(self, expr: Expr) -> Measure:
-        """Sources that the expression reads must be measured, or are leaves."""
+        """The sources that the expression reads must be measured or be leaves."""
         parts = [self._term(t.factors) for t in expr.terms]
         norm = arguments = bits = 0.0
         degree = worst = 0
@@ -182,7 +183,7 @@ def miss(measures: Iterable[Measure], lanes: int, lane: float) -> float:
 
 
 def lanes_for(measures: Iterable[Measure], target: float) -> int | None:
-    """The fewest lanes (two at least) that bring the bound to the target, None if too many."""
+    """The fewest lanes, at least two, that reach the target bound; None if too many."""
     measures = list(measures)
     lane = lane_miss(measures)
     for lanes in range(2, MOST_LANES + 1):

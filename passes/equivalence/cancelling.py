@@ -1,10 +1,10 @@
-"""Whether an equality rests on terms that cancel: a + b - a = b holds for numbers, not for floats.
+"""Whether an equality needs terms to cancel: a + b - a = b holds for numbers, not for floats.
 
-`(x + c) - c` is x over exact arithmetic; in floats it rounds x to multiples of an ulp of c, and
-programs say so on purpose. Such a law is named in the verdict. It is found by taking the signs off:
-in both expressions every coefficient is made positive, so that nothing cancels. If they are still
-equal the proof needs no cancelling, else it may. Exempt are sums over iterators (a contraction may
-be reassociated, and Winograd's products cancel in it), what a truth value selects, integers, and
+`(x + c) - c` is x in exact arithmetic. In floats it rounds x to multiples of an ulp of c, and
+programs do so on purpose. The verdict names such a law. The test makes every coefficient of both
+expressions positive, so that nothing cancels. If they are still equal the proof needs no
+cancelling; otherwise it may. Four things are exempt: sums over iterators (a contraction may be
+reassociated, and Winograd's products cancel in it), values selected by a condition, integers, and
 booleans.
 """
 
@@ -46,12 +46,12 @@ Proves = Callable[[Source, Source, frozenset[str]], bool]
 
 
 def needs_cancelling(a: Source, b: Source, cut: frozenset[str], proves: Proves) -> bool:
-    """Whether an equality that was proved over a cut is lost where nothing may cancel.
+    """Whether an equality proved over a cut is lost if nothing may cancel.
 
     Args:
         proves: whether two sources are equal over a cut.
     """
-    cut = cut - {a.token, b.token}  # either is opened, also where the other reads it
+    cut = cut - {a.token, b.token}  # both are opened, also where the other reads it
     if not any(_subtracts(source, cut) for source in (a, b)):
         return False
     first, second = (_Unsigned(cut).source(source) for source in (a, b))
@@ -89,7 +89,7 @@ def _same(f: Read) -> Read:
 
 
 def without_signs(expr: Expr, extents: Extents, read: Callable[[Read], Read] = _same) -> Expr:
-    """The expression with positive coefficients, but for what is exempt; `read` maps its reads."""
+    """The expression with positive coefficients, except exempt ones; `read` maps its reads."""
     total: list[Expr] = []
     for term in expr.terms:
         wide = extents + term.sums
@@ -115,7 +115,7 @@ def _factor(f: Factor, extents: Extents, read: Callable[[Read], Read]) -> Expr:
 
 
 class _Unsigned:
-    """Scopes above a cut without signs, each made once."""
+    """Unsigned scopes above a cut, memoised."""
 
     def __init__(self, cut: frozenset[str]):
         self.cut = cut

@@ -47,25 +47,25 @@ from .verdict import (
 )
 from .weights import WeightIdentities
 
-# Differences below this may be the rounding of literals, or of constants of unknown origin.
+# Smaller differences may come from rounded literals, or from constants of unknown origin.
 _LOOSE = 1e-4
-# Multiplications of one field check: before a witness was looked for, and after.
+# Multiplications of one field check: before the search for a witness, and after it.
 _LIGHT, _HEAVY = 3e9, 6e10
 
 
 def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> Verdict:
     """Decide whether two programs compute the same function, at every output position.
 
-    Levels may be mixed, in and between the programs. Inputs and outputs correspond by name (outputs
-    by place where names differ and are not given by the user).
+    Levels may be mixed, within and between the programs. Inputs and outputs correspond by name
+    (outputs by position if their names differ and were not given by the user).
 
     Args:
         seed: chooses primes, random values and witnesses, together with the text of both programs:
-            no program can be written for the draws that it will be compared with.
-        budget: seconds; past it what is not proved is unknown.
+        so no program can be written for the draws that it will meet.
+        budget: seconds; after them, everything unproved is unknown.
 
     Raises:
-        UserError: inputs or outputs differ in names, shapes or types, so nothing can be compared.
+        UserError: inputs or outputs differ in names, shapes or types, so they cannot be compared.
     """
     started = time.monotonic()
     order = correspondence(a, b)
@@ -75,22 +75,22 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
 
 
 def fresh_seed() -> int:
-    """A seed that nobody knew before; JSON and the command line hold it exactly."""
+    """A fresh, unpredictable seed, which JSON and the command line represent exactly."""
     return secrets.randbits(48)
 
 
 def _draws(a: Program, b: Program, seed: int) -> int:
-    """What all random draws of one comparison come from."""
+    """The root of all random draws of one comparison."""
     texts = [hashlib.sha256(str(p.module).encode()).hexdigest() for p in (a, b)]
     joined = hashlib.sha256(f"{seed} {texts[0]} {texts[1]}".encode()).digest()
     return int.from_bytes(joined[:6], "big")
 
 
 def correspondence(a: Program, b: Program) -> list[int]:
-    """For each output of `a`, the number of the output of `b` that it is compared with.
+    """For each output of `a`, the number of the output of `b` to compare it with.
 
     Raises:
-        UserError: in one line, what differs between the signatures.
+        UserError: the signatures differ; says how in one line.
     """
     _same_types("input", a.inputs, b.inputs)
     mine, theirs = a.output_names, b.output_names
@@ -125,7 +125,7 @@ def _same_types(kind: str, mine: Mapping[str, Tensor], theirs: Mapping[str, Tens
 
 
 def _signature(type_: Tensor) -> tuple[object, ...]:
-    """Shape and element type, layouts aside."""
+    """Shape and element type, without the layout."""
     return type_.get_shape(), type_.element_type
 
 
@@ -140,7 +140,7 @@ class _Comparison:
     foreign: Sequence[Sequence[str]] = ()
 
     def run(self) -> Verdict:
-        """The verdict, nothing of the comparison left on the programs."""
+        """The verdict; nothing of the comparison is left on the programs."""
         self.couple = witness.Couple(self.a, self.b, self.order)
         try:
             return self._run()
@@ -169,7 +169,7 @@ class _Comparison:
         return found[0] if different is None else different
 
     def _agreed(self, verdict: Verdict) -> Verdict:
-        """The verdict, once runs agree where exact arithmetic alone does not carry it."""
+        """The verdict, after the runs that it needs where exact arithmetic is not enough."""
         if not verdict.is_equal or not self._needs_runs(verdict):
             return verdict
         tolerance = _LOOSE if verdict.kind == FOLDING else witness.TOLERANCE
@@ -219,7 +219,7 @@ class _Comparison:
         return self._verdict(matcher, proofs)
 
     def _inputs(self) -> dict[str, Callable[[], Array]]:
-        """The data of weights, and of inputs one draw."""
+        """The data of weights, and one draw of inputs."""
         drawn = {
             leaf(f"input {name}", t.get_shape(), t.element_type).token: (name, t)
             for name, t in self.a.inputs.items()
@@ -243,7 +243,7 @@ class _Comparison:
         return translator
 
     def _of_constants(self, program: Program) -> Translator:
-        """For values that no input decides: of these nothing is matched."""
+        """The proof for values that do not depend on inputs: nothing is matched for them."""
         return Translator(
             weight=lambda op: self.weights.stated(op, program),
             data=lambda op: program.weights.get(op.key),
@@ -369,15 +369,15 @@ class _Comparison:
         return self._base(UNKNOWN, outputs, reason=reason)
 
     def _different(self, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> Verdict | None:
-        """The verdict "different", where a concrete input shows more than any rounding makes."""
+        """The verdict "different", if a concrete input shows more than rounding can make."""
         wanted = self._decidable(pairs, proofs)
         found = by_witness(self.couple, pairs, wanted, self.prover, _LOOSE)
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _by_a_little(self) -> Verdict | None:
-        """The same by a small difference, which literals and constants, if rounded, explain not.
+        """The same for a small difference that rounded literals and constants do not explain.
 
-        Literals are no longer in doubt: rounded ones were tried and are not all that differs.
+        Literals need no more doubt: rounded ones were tried and are not the only difference.
         """
         if self.state is None:
             return None
@@ -391,8 +391,8 @@ class _Comparison:
         return None if found is None else self._differing(found, matcher, pairs, proofs, begins)
 
     def _tied(self) -> tuple[witness.Couple, witness.Foreign, str]:
-        """Both programs without what rounding explains, the constants that it does not, and where
-        the first of them is."""
+        """Both programs without the differences that rounding explains, the unexplained constants,
+        and the place of the first of them."""
         tier = Tier(self.prover, self.sampler, functions=True, constants=self.weights.data)
         for side, program in (("a", self.a), ("b", self.b)):
             self._translator(side, program, tier).program(program, program.input_names)
@@ -407,7 +407,7 @@ class _Comparison:
         return tied, tier.left(mine, theirs), tier.begins
 
     def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:
-        """Which outputs may be shown to differ: not those of weights of which nothing is known."""
+        """The outputs that may be shown to differ: none that depend on unknown weights."""
         unknown = frozenset(f"weight name {key}" for key in self.weights.alone)
         return [
             not proof.equal and not any(depends_on(source, unknown) for source in pair)
@@ -415,7 +415,7 @@ class _Comparison:
         ]
 
     def _by_residues(self) -> Verdict | None:
-        """The verdict "different", where outputs are polynomials of the inputs alone."""
+        """The verdict "different", if outputs are polynomials of the inputs alone."""
         if self.state is None:
             return None
         matcher, pairs, proofs = self.state

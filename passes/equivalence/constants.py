@@ -1,11 +1,11 @@
-"""Constants that were folded elsewhere: recognised by their values, where no expression is kept.
+"""Constants folded by another tool, recognised by their values where no expression is kept.
 
 Two expressions are equal up to such constants if, for each product of data (inputs, values at the
-cut), the coefficients agree: tensors computed from weights alone, in float64, on both sides. A
-convolution with batch norm and the convolution that some other tool folded it into are the case in
-point. How far apart the coefficients are is stated in ulps of the sum of their parts' magnitudes;
-beyond `MOST_ULPS` they are not taken for one another, nor where anything overflows on the way:
-a distance that is no number is no agreement.
+cut), the coefficients agree. Coefficients are tensors computed from weights alone, in float64, on
+both sides. The typical case is a convolution with batch norm, and the convolution into which some
+other tool folded it. The distance of coefficients is stated in ulps of the sum of their parts'
+magnitudes. Beyond `MOST_ULPS` they are different; so are coefficients whose computation overflows:
+a distance that is NaN is no agreement.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STATEMENT = (
 )
 METHOD = "coefficients"
 _MOST_ELEMENTS = 1 << 24
-# How much larger than a constant that is added the numbers may have been that it is made of.
+# A constant that is added may be made of numbers this many times larger.
 _MOST_TIMES = 8.0
 
 Data = Mapping[str, Callable[[], Array]]
@@ -60,11 +60,11 @@ class _UnknownError(Exception):
 
 @dataclass(frozen=True)
 class Whence:
-    """What a coefficient is the product of.
+    """The constant part of a term.
 
     Attributes:
         factors: its constants, over iterators of extents `wide`.
-        axes: the iterators that the coefficient's axes are.
+        axes: the iterators of the coefficient's axes.
     """
 
     coefficient: Fraction
@@ -75,7 +75,7 @@ class Whence:
 
 @dataclass
 class Group:
-    """One product of data, and what both sides multiply it with, over [outer, its sums]."""
+    """One product of data, with its coefficients on both sides, over [outer, its sums]."""
 
     tokens: list[str]
     extents: Extents
@@ -97,10 +97,10 @@ class Group:
 def prove_up_to_constants(
     prover: Prover, a: Source, b: Source, cut: Iterable[str], data: Data
 ) -> tuple[Proof, float]:
-    """Compare two scopes by their coefficients; how many ulps these are apart at most.
+    """Compare two scopes by their coefficients; the largest distance in ulps.
 
     Args:
-        data: by token, the weights that are constants here.
+        data: by token, the weights that count as constants.
     """
     groups = coefficients(prover, a, b, cut, data)
     if groups is None:
@@ -114,9 +114,9 @@ def prove_up_to_constants(
 def coefficients(
     prover: Prover, a: Source, b: Source, cut: Iterable[str], data: Data
 ) -> list[tuple[Group, float]] | None:
-    """The products of data of two scopes, and how far apart what these multiply them with is.
+    """The products of data of two scopes, and the distance of their coefficients.
 
-    None where it cannot be known.
+    None if it cannot be computed.
     """
     if not isinstance(a, Scope) or not isinstance(b, Scope) or not is_float(a.element):
         return None
@@ -126,14 +126,14 @@ def coefficients(
         for side, expr in enumerate((inliner.whole(a), inliner.whole(b))):
             for term in expr.terms:
                 _add(groups, side, term, a.shape, data)
-        with np.errstate(all="ignore"):  # what overflows is found by `largest_distance`
+        with np.errstate(all="ignore"):  # `largest_distance` finds what overflows
             return [(g, largest_distance(g, to_numpy(a.element))) for g in groups]
     except (TooManyTermsError, _UnknownError):
         return None
 
 
 def _add(groups: list[Group], side: int, term: Term, shape: Extents, data: Data) -> None:
-    """Put a term into the group of its product of data."""
+    """Add a term to the group of its product of data."""
     ours = [f for f in term.factors if _is_constant(f, data)]
     rest = [f for f in term.factors if f not in ours]
     wide, first = shape + term.sums, len(shape)
@@ -159,7 +159,7 @@ def _tokens(factors: Sequence[Factor], first: int, order: Sequence[int], count: 
 
 
 def _is_constant(f: Factor, data: Data) -> bool:
-    """Whether a factor is computed from constants alone."""
+    """Whether a factor depends on constants alone."""
     if isinstance(f, Read):
         return _is_data(f.source, data) and f.outside == 0.0
     if isinstance(f, Apply):
@@ -186,7 +186,7 @@ def _coefficient(
     order: Sequence[int],
     data: Data,
 ) -> Array:
-    """The product of a term's constants, over the outer iterators and its sums in that order."""
+    """The product of a term's constants, over the outer iterators and then its sums."""
     kept = [*range(first), *order]
     operands: list[Any] = []
     used: set[int] = set()
@@ -261,22 +261,22 @@ def _call(function: str, parts: Sequence[Array]) -> Array:
 
 
 def _measured(size: Array) -> Array:
-    """What a constant that is added, alone on either side, is measured by.
+    """The unit for a constant that is added, with no counterpart on its own side.
 
-    It may be a difference of constants that only the tool knew, as a batch norm's shift: the middle
-    magnitude of its tensor stands for them, up to so many times its own.
+    It may be a difference of constants that only the other tool knew, as a batch norm's shift. The
+    median magnitude of its tensor stands for them, up to a multiple of its own.
     """
     return np.maximum(size, np.minimum(_MOST_TIMES * size, np.median(size)))
 
 
 def largest_distance(group: Group, dtype: np.dtype[Any]) -> float:
-    """How far the coefficients of both sides are apart, in ulps of their parts."""
+    """The distance of the coefficients of both sides, in ulps of their parts."""
     apart = distances(group, dtype)
     return float(apart.max()) if np.isfinite(apart).all() else float("inf")
 
 
 def distances(group: Group, dtype: np.dtype[Any]) -> Array:
-    """How far each coefficient of one side is from the other's; no number where one overflows."""
+    """The distance of each coefficient from the other side's; NaN where one overflows."""
     shape = np.broadcast_shapes(*(p.shape for side in group.parts for p in side))
     if math.prod(shape) > _MOST_ELEMENTS:
         raise _UnknownError

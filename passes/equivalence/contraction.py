@@ -29,7 +29,7 @@ def contract(field: Residues, parts: Sequence[Part], kept: Container[int]) -> Pa
 
 
 def _sum_out(field: Residues, part: Part, rest: set[int], kept: Container[int]) -> Part:
-    """Sum over the iterators that nothing else reads."""
+    """Sum over the iterators that no other part uses."""
     value, used = part
     dead = tuple(1 + n for n, k in enumerate(used) if k not in kept and k not in rest)
     if dead:

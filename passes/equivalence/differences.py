@@ -1,4 +1,4 @@
-"""How two programs are known to differ, and where it begins."""
+"""Show that two programs differ, and find where the difference begins."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .prove import Proof, Prover
 from .residues import BadPrimeError, Residues, draw_primes
 from .verdict import Difference
 
-# Floats that round so coarsely that it shows, as they are called in print.
+# Coarsely rounded float types, by their printed names.
 _NARROW = {"f16": "float16", "bf16": "bfloat16"}
-# For each output the source of either program.
+# For each output its source in both programs.
 Pairs: TypeAlias = "Sequence[tuple[Source, Source]]"
 
 
@@ -32,7 +32,7 @@ def by_witness(
     foreign: witness.Foreign | None = None,
     given: witness.Couple | None = None,
 ) -> Difference | None:
-    """A difference of float64 values on drawn inputs, of an output that is `wanted`.
+    """A difference of float64 values on drawn inputs, in a `wanted` output.
 
     Args:
         tolerance, foreign, given: see `witness.find`.
@@ -49,7 +49,7 @@ def by_witness(
         seed, scale = prover.seed + k, scales[k % len(scales)]
         try:
             found = witness.find(couple, seed, scale, tolerance, foreign, given)
-        except UserError:  # these inputs suit it not, or the reference cannot run it at all
+        except UserError:  # these inputs do not suit it, or the reference cannot run it at all
             continue
         for d in found:
             if wanted[d.output]:
@@ -60,14 +60,14 @@ def by_witness(
 
 
 def _scales(pairs: Pairs) -> Sequence[float]:
-    """Scales of inputs on which float64 can be trusted: no large ones where values may overflow."""
+    """Scales of inputs on which float64 is reliable: no large ones if values may overflow."""
     used = {f for pair in pairs for source in pair for f in functions_of(source)}
     steep = used & witness.STEEP or any(f.startswith("raw.") for f in used)
     return [s for s in witness.SCALES if s <= 1.0] if steep else witness.SCALES
 
 
 def depends_on(source: Source, identities: frozenset[str]) -> bool:
-    """Whether a leaf of one of these identities is below a source."""
+    """Whether a source depends on a leaf with one of these identities."""
     if not identities:
         return False
     seen: set[str] = set()
@@ -100,7 +100,7 @@ def functions_of(source: Source) -> set[str]:
 def by_residues(
     a: Program, b: Program, pairs: Pairs, wanted: Sequence[bool], prover: Prover
 ) -> Difference | None:
-    """A difference of polynomials in the inputs alone is a difference: no witness is needed."""
+    """A difference of polynomials in the inputs alone needs no witness."""
     for name, (x, y), sought in zip(a.output_names, pairs, wanted, strict=True):
         if not sought or not all(_is_polynomial(s, (a, b)) for s in (x, y)):
             continue
@@ -120,9 +120,9 @@ def by_residues(
 
 
 def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
-    """Whether a source is a polynomial in inputs, and in weights whose data is absent.
+    """Whether a source is a polynomial in inputs, and in weights without data.
 
-    Over floats: polynomials that differ may be one function of integers modulo 2^n.
+    Over floats only: different polynomials may be one function of integers modulo 2^n.
     """
     inputs = programs[0].input_names
     for node in schedule(source):
@@ -145,9 +145,9 @@ def _is_polynomial(source: Source, programs: Sequence[Program]) -> bool:
 
 
 def foreign_constants(matcher: Matcher, pairs: Pairs) -> list[list[str]]:
-    """For each pair the names of the weights and literals that the other program has nowhere.
+    """For each pair the names of the weights and literals that the other program lacks.
 
-    Those of the second program; of the first where that has none.
+    Those of the second program, or of the first if the second has none.
     """
     sides = zip(*pairs, strict=True)
     every = [frozenset[str]().union(*map(matcher.leaves_of, side)) for side in sides]
@@ -168,7 +168,7 @@ def foreign_constants(matcher: Matcher, pairs: Pairs) -> list[list[str]]:
 
 
 def narrower(a: Program, b: Program) -> str:
-    """In words, which narrow floats one of two programs computes in and the other does not."""
+    """Describe the narrow float types that only one of two programs computes in."""
     used = [
         {str(element_of(v)) for op in p.main.body.block.ops for v in op.results} for p in (a, b)
     ]
@@ -183,7 +183,7 @@ def narrower(a: Program, b: Program) -> str:
 
 
 def first_lost(matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> str:
-    """The first op of the second program on the way to a wrong output that has no counterpart."""
+    """The first op of the second program, on the way to a wrong output, without a counterpart."""
     wrong = [b for (_, b), p in zip(pairs, proofs, strict=True) if not p.equal]
     cut = frozenset(matcher.matched)
     below = {n.token for source in wrong for n in schedule(source, cut - {source.token})}

@@ -1,7 +1,7 @@
-"""Evaluate canonical scopes in some numbers: residues, for the randomised check, or floats.
+"""Evaluate canonical scopes over a number system: residues, for the randomised check, or floats.
 
-Leaves hold drawn numbers; what a function or a reduction of numbers is, the numbers say
-(residues.py, floating.py). What two programs compute is compared at every position.
+Leaves hold drawn numbers. The number system defines functions and reductions
+(residues.py, floating.py). The values of two programs are compared at every position.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ...dialects.index import Index, grid
 from .contraction import Part, contract, spread
 from .residues import Lanes, Residues
 
-# Elements of one array, all lanes; larger work is cut along a traversal iterator.
+# Elements of one array, all lanes; larger work is split along a traversal iterator.
 MOST_ELEMENTS = 1 << 24
 
 
@@ -40,11 +40,11 @@ class TooLargeError(Exception):
 
 
 class Evaluator:
-    """Values of sources, each computed once.
+    """Values of sources, memoised.
 
     Args:
         cut: tokens of scopes that are taken as given, like leaves.
-        check: called now and then; raises to stop.
+        check: called regularly; raises to stop.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Evaluator:
         return self.memo[source.token]
 
     def compute(self, source: Source) -> Lanes:
-        """The lanes of a source; what it reads is in `memo`."""
+        """The lanes of a source; the sources that it reads are in `memo`."""
         if isinstance(source, Scope) and source.token not in self.cut:
             return self.everywhere(source.expr, source.shape)
         if isinstance(source, Leaf) and source.data is not None:
@@ -134,7 +134,7 @@ class Evaluator:
     # --- factors ---
 
     def factor(self, factor: Factor, extents: Extents) -> Part:
-        """A factor over the iterators that it uses; what it reads is in `memo`."""
+        """A factor over its iterators; the sources that it reads are in `memo`."""
         used = tuple(k for k in sorted(factor.iterators) if extents[k] != 1)
         match factor:
             case Read(source, index, outside):
@@ -212,7 +212,7 @@ def sources_of(expr: Expr) -> list[Source]:
 
 
 def schedule(source: Source, cut: frozenset[str] = frozenset()) -> list[Source]:
-    """What a source needs, itself last, each after what it reads; nothing below the cut."""
+    """The sources that a source depends on, itself last, in dependency order down to the cut."""
     order: dict[str, Source] = {}
     stack = [(source, False)]
     while stack:
@@ -230,7 +230,7 @@ def schedule(source: Source, cut: frozenset[str] = frozenset()) -> list[Source]:
 
 
 def _largest(term: Term, wide: Extents) -> int:
-    """Elements of the largest factor of a term, a lane."""
+    """Elements per lane of the largest factor of a term."""
     sizes = [math.prod(wide[k] for k in f.iterators) for f in term.factors]
     for f in term.factors:
         if isinstance(f, Reduce):
@@ -239,7 +239,7 @@ def _largest(term: Term, wide: Extents) -> int:
 
 
 def _to_cut(term: Term, wide: Extents, first: int, lanes: int) -> int | None:
-    """The traversal iterator to cut a term along, None where it fits the memory bound."""
+    """The traversal iterator to split a term along; None if it fits the memory bound."""
     if _largest(term, wide) * lanes <= MOST_ELEMENTS:
         return None
     sizes = {

@@ -1,4 +1,4 @@
-"""One lane of float64 in place of residues: functions are what they are."""
+"""One lane of float64 instead of residues, with the real functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...dialects.errors import UserError
 from ...dialects.scalars import FUNCTIONS
 from .residues import Lanes, Residues
 
-# Stands for an infinite literal: it is compared, never added up.
+# Represents an infinite literal: it is compared, but never added.
 HUGE = 1e30
 _INFINITE = {"inf": HUGE, "-inf": -HUGE, "nan": math.nan}
 _REDUCTIONS: dict[str, Callable[..., Any]] = {
@@ -47,12 +47,12 @@ class DrawnFloats(Residues):
         return np.array([_INFINITE[name]]) if name in _INFINITE else super().symbol(name)
 
     def apply(self, function: str, args: Sequence[Lanes]) -> Lanes:
-        """The function, element by element. Raises UserError where there is none of that name."""
+        """The function, element by element. Raises UserError for an unknown name."""
         with np.errstate(all="ignore"):
             return np.asarray(_call(function, args), np.float64)
 
     def combine(self, kind: str, values: Lanes) -> Lanes:
-        """The reduction of the values along axis 1. Raises UserError where there is none."""
+        """The reduction of the values along axis 1. Raises UserError for an unknown name."""
         if kind not in _REDUCTIONS:
             raise UserError(f"no reduction '{kind}'")
         return np.asarray(_REDUCTIONS[kind](values, axis=1))

@@ -1,7 +1,7 @@
-"""Identities of real functions: what may be assumed when plain equality fails, each by its name.
+"""Named identities of real functions, which may be assumed when plain equality fails.
 
-They hold for real numbers where both sides are defined; rounding, overflow and NaN aside. A verdict
-lists the ones that were used. Rewriting goes one way, from the inside out, so it ends.
+They hold for real numbers where both sides are defined, without rounding, overflow and NaN. A
+verdict lists those it used. Rewriting goes in one direction, from the inside out, so it ends.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ STATEMENTS: dict[str, str] = {
 }
 _ODD = frozenset({"erf", "sin", "tan", "asin", "atan", "sinh", "asinh", "atanh"})
 _EVEN = frozenset({"abs", "cos", "cosh"})
-# Rationals that a rounded literal may stand for.
+# Rationals that a rounded literal may represent.
 _MOST_DENOMINATOR = 4096
-_MOST_DENOMINATOR_32 = 256  # few enough that a float32 is not one of them by chance
+_MOST_DENOMINATOR_32 = 256  # so few that a float32 is hardly one of them by chance
 _MOST_RADICAND = 64
 
 
 def prove_up_to_functions(prover: Prover, a: Source, b: Source, cut: Iterable[str]) -> Proof:
-    """Compare two scopes once both are rewritten by the identities."""
+    """Compare two scopes after rewriting both by the identities."""
     cut = frozenset(cut)
     proof = _rewritten(prover, a, b, cut)
 
@@ -96,12 +96,12 @@ def _rewritten(prover: Prover, a: Source, b: Source, cut: frozenset[str]) -> Pro
 
 @dataclass
 class Rewriter:
-    """Rewrite expressions; `used` collects the names of the identities applied."""
+    """Rewrite expressions; `used` collects the names of the applied identities."""
 
     used: set[str] = field(default_factory=set[str])
 
     def expr(self, expr: Expr, extents: Extents) -> Expr:
-        """The expression in the identities' normal form."""
+        """The normal form of an expression under the identities."""
         total: list[Expr] = []
         for term in expr.terms:
             wide = extents + term.sums
@@ -127,7 +127,7 @@ class Rewriter:
                 return factor(f, extents)
 
     def call(self, function: str, args: Sequence[Expr], extents: Extents) -> Expr:
-        """A call whose arguments are rewritten."""
+        """A call with rewritten arguments."""
         rule = _RULES.get(function)
         found = rule(self, args, extents) if rule is not None else None
         return apply(function, args, extents) if found is None else found
@@ -141,7 +141,7 @@ class Rewriter:
         return add(constant(1), scale(quotient, -2))
 
     def exp(self, args: Sequence[Expr], extents: Extents) -> Expr | None:
-        """A product of exponentials of positive multiples, one a term."""
+        """A product of exponentials of positive multiples, one for each term."""
         value = constant(1)
         if len(args[0].terms) == 1 and args[0].terms[0].coefficient > 0:
             return None
@@ -217,7 +217,7 @@ class Rewriter:
         )
 
     def _masked(self, total: Expr, extents: Extents) -> Expr:
-        """A sum with a choice that has an infinite side: the choice of the sums with each side."""
+        """A sum with a choice that has an infinite side: a choice between two sums."""
         for term in total.terms:
             f = term.factors[0] if len(term.factors) == 1 and not term.sums else None
             if not isinstance(f, Apply) or f.function != "raw.select" or term.coefficient != 1:
@@ -232,7 +232,7 @@ class Rewriter:
         return total
 
     def choice(self, args: Sequence[Expr], extents: Extents) -> Expr | None:
-        """A choice by a condition or by its opposite, whichever is written first."""
+        """A choice, with its condition or the opposite, in one canonical spelling."""
         condition, then, otherwise = args
         opposite = add(constant(1), scale(condition, -1))
         if opposite.token < condition.token:
@@ -334,7 +334,7 @@ def _is_infinite(value: Expr) -> bool:
 
 
 def _inverse(f: Factor) -> str:
-    """The token of what f is the reciprocal of, empty if it is none."""
+    """The token of f's reciprocal; empty if there is none."""
     if not isinstance(f, Apply) or f.function != "recip":
         return ""
     inner = single_factor(f.args[0])
@@ -360,9 +360,9 @@ def _one_plus_exp(arg: Expr) -> Factor | None:
 
 
 def nearest_simple(value: Fraction) -> tuple[Fraction, Fraction] | None:
-    """(q, r) with q sqrt(r) what a rounded literal stands for; None if it is what it says.
+    """(q, r) such that a rounded literal represents q sqrt(r); None if it is exact.
 
-    The literal, or the reciprocal that division by it made, must be the nearest float32 or float64.
+    The literal, or its reciprocal that division made, must be the nearest float32 or float64.
     """
     if value.denominator <= _MOST_DENOMINATOR or value == 0:
         return None

@@ -1,4 +1,4 @@
-"""One expression for a whole sub-program: read through scopes down to the values at a cut."""
+"""One expression for a whole sub-program: open all scopes down to the values at a cut."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import Index
 from .field import schedule
 
-# A larger expression is not worth having: terms, factors at all levels, functions in functions.
+# Limits of an expression's size: terms, factors at all levels, nesting of functions.
 MOST_TERMS = 256
 MOST_FACTORS = 768
 MOST_DEPTH = 8
-# Scopes opened one inside the other, and in all, where they are opened at their reads.
+# Limits for opening scopes at their reads: nesting, and total number.
 MOST_NESTED, MOST_OPENED = 64, 4096
 
 
@@ -41,9 +41,9 @@ class TooManyTermsError(Exception):
 
 
 class Inliner:
-    """Expressions of scopes over what lies at the cut (tokens) and leaves; each made once.
+    """Expressions of scopes over values at the cut (tokens) and leaves, memoised.
 
-    `check` is called now and then, and raises to stop.
+    `check` is called regularly, and raises to stop.
     """
 
     def __init__(self, cut: frozenset[str] = frozenset(), check: Callable[[], None] = lambda: None):
@@ -61,7 +61,7 @@ class Inliner:
         return self.memo[source.token]
 
     def expr(self, expr: Expr, extents: Extents) -> Expr:
-        """The expression with reads replaced."""
+        """The expression with its reads replaced."""
         total: list[Expr] = []
         count = 0
         for term in expr.terms:
@@ -117,11 +117,11 @@ class Inliner:
 
 
 class NarrowInliner(Inliner):
-    """Opens a scope where it is read, as far as it is read there.
+    """Opens a scope where it is read, and only as far as it is read there.
 
-    What one part of a concat is computed from needs not the others, however many these are: a read
-    of one part decides the guards of all before any of them is opened. What is read in several
-    ways is opened several times, so this is for expressions that are too large otherwise.
+    One part of a concat does not need the inputs of the others, however many there are: a read
+    of one part decides all guards before anything is opened. A scope read in several ways is
+    opened several times, so this is for expressions that are too large otherwise.
     """
 
     def __init__(self, cut: frozenset[str] = frozenset(), check: Callable[[], None] = lambda: None):

@@ -1,10 +1,10 @@
 """Match the values of two programs from the inputs on, so that proofs stay local.
 
-The first program is translated; while the second one is, each of its scopes that is a scope of the
-first is found by identity, and the others are compared with scopes of the first that depend on the
-same leaves and have the same shape. A scope proved equal is replaced by its counterpart, so that
-what reads it is found by identity again. Proofs are over the values matched so far, taken as
-arbitrary: what is equal for all of them is equal.
+The first program is translated. While the second one is, each of its scopes that is also a scope of
+the first is found by identity. Other scopes are compared with scopes of the first that depend on
+the same leaves and have the same shape. A scope proved equal is replaced by its counterpart, so its
+readers are again found by identity. Proofs take the values matched so far as arbitrary: what is
+equal for all values is equal for these.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from .prove import STRUCTURAL, Proof, Prover
 from .relate import layout, through
 from .sample import Sampler
 
-# Candidates tried for one scope, and times that a proof is repeated over an earlier cut.
+# Candidates tried for one scope, and how often a proof is repeated over an earlier cut.
 MOST_CANDIDATES = 4
 MOST_WIDENINGS = 3
-# Proofs tried of what is computed from a value whose proof failed.
+# Proofs tried for values that depend on one whose proof failed.
 MOST_AFTER = 2
-# Drawn values nearer than this, relative to the largest, may be equal; with constants that were
-# rounded on the way, this.
+# Drawn values nearer than this, relative to the largest, may be equal; the second number is for
+# constants that were rounded on the way.
 _EXACT, _ROUNDED = 3e-12, 1e-5
-# Scopes between a value and the cut, past which a value is not compared on the way.
+# With more scopes than this between a value and the cut, the value is not compared on the way.
 MOST_BETWEEN = 32
-# Of them so many may be values that the first program has nowhere: past them, that two values are
-# the same is chance (a softmax that is 0 or 1), or too far to see.
+# Of these scopes, at most this many may be unknown to the first program. With more, equal values
+# are a coincidence (a softmax that is 0 or 1), or too far from the cut.
 MOST_APART = 10
 
 
 @dataclass
 class Matcher:
-    """The values of the first program, and which of them the second one is known to compute.
+    """The values of the first program, and their known counterparts in the second.
 
     Attributes:
-        sampler: values on drawn inputs, by which candidates are chosen.
+        sampler: values on drawn inputs, which select candidates.
         functions: whether identities of functions may be used.
-        constants: the data of weights, where coefficients may be compared by value; `apart` is how
-            many ulps those taken as equal are apart.
+        constants: the data of weights, if coefficients may be compared by value; `apart` is the
+        largest distance, in ulps, of those taken as equal.
     """
 
     prover: Prover
@@ -68,7 +68,7 @@ class Matcher:
     apart: float = 0.0
 
     def add(self, source: Source, op: Operation) -> Source:
-        """Take a scope of the first program."""
+        """Add a scope of the first program."""
         if isinstance(source, Scope) and source.token not in self.first:
             self.first[source.token] = source
             self.origin[source.token] = op
@@ -77,7 +77,7 @@ class Matcher:
         return source
 
     def merge(self, source: Source, op: Operation) -> Source:
-        """Take a scope of the second program and return what stands for it."""
+        """Add a scope of the second program and return its replacement."""
         if not isinstance(source, Scope):
             return source
         moves = only_moves(source.expr)
@@ -100,17 +100,17 @@ class Matcher:
         return source
 
     def is_hopeless(self, source: Source) -> bool:
-        """Whether a value that could not be proved, with what reads it, lies on the way here."""
+        """Whether a value whose proof failed, with its reader, is an operand of this one."""
         nodes = schedule(source, frozenset(self.matched)) if self.stuck else []
         return any(self.stuck.get(node.token, 0) >= MOST_AFTER for node in nodes)
 
     def is_out_of_reach(self, source: Source) -> bool:
-        """Whether it is hopeless, and far from all that is matched."""
+        """Whether a proof is hopeless: far from every matched value."""
         nodes = schedule(source, frozenset(self.matched))
         return len(nodes) > MOST_BETWEEN and self.is_hopeless(source)
 
     def _count_stuck(self, source: Source) -> None:
-        """A proof failed: so many may, after the first one that did."""
+        """Count a failed proof: a limited number may follow the first one."""
         if source.token not in self.stuck:
             return
         for node in schedule(source, frozenset(self.matched)):
@@ -118,12 +118,12 @@ class Matcher:
                 self.stuck[node.token] += 1
 
     def _reads_unmatched(self, source: Scope) -> bool:
-        """Whether a scope reads a part of one that has no counterpart."""
+        """Whether a scope reads a part of a scope without counterpart."""
         read = sources_of(source.expr)
         return any(isinstance(s, Scope) and s.token not in self.first for s in read)
 
     def _note(self, source: Source, proof: Proof) -> None:
-        """What reads a scope that only moves data reads what it moves."""
+        """A read of a scope that only moves data reads that scope's source."""
         self.proofs.append(proof)
         self.matched.setdefault(source.token, proof)
         if isinstance(source, Scope) and only_moves(source.expr):
@@ -132,9 +132,9 @@ class Matcher:
                     self.matched.setdefault(inner.token, proof)
 
     def _candidates(self, source: Scope) -> Iterator[tuple[Scope, Source]]:
-        """Scopes of the first program with the same value on drawn inputs, in what layout.
+        """Scopes of the first program with the same value on drawn inputs, and their layouts.
 
-        Those of the same shape come first, and those without a counterpart.
+        Those with the same shape and without a counterpart come first.
         """
         cut = frozenset(self.matched)
         between = schedule(source, cut)
@@ -161,7 +161,7 @@ class Matcher:
                 return
 
     def agree(self, a: Source, b: Source) -> bool:
-        """Whether two sources have one value on drawn inputs, or it is not known."""
+        """Whether two sources agree on drawn inputs, or one has no value there."""
         mine, theirs = self.sampler.value(a), self.sampler.value(b)
         if mine is None or theirs is None or not mine.size:
             return True
@@ -172,10 +172,10 @@ class Matcher:
         return _ROUNDED if self.functions else _EXACT
 
     def compare(self, a: Source, b: Source) -> Proof:
-        """Prove a pair over the matched values, then over earlier ones where that fails.
+        """Prove a pair over the matched values; if that fails, over earlier ones.
 
-        Values that only one of the two is computed from are opened before anything is tried: what
-        holds for all of them is seldom needed, and an attempt that fails takes the longest.
+        Values that only one of the two depends on are opened before the first attempt: proofs
+        seldom need them as arbitrary values, and a failed attempt takes the longest.
         """
         cut = frozenset(self.matched)
         proof = Proof(None)
@@ -191,16 +191,16 @@ class Matcher:
         return proof
 
     def _common(self, a: Source, b: Source, cut: frozenset[str]) -> frozenset[str]:
-        """The cut without values that only one of the two reads, the last of them first."""
+        """Cuts without the values that only one of the two reads, the last of them first."""
         while only := (self._frontier(a, cut) ^ self._frontier(b, cut)) & self.order.keys():
             cut -= {max(only, key=self.order.__getitem__)}
         return cut
 
     def _prove(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
-        """Prove a pair; where constants differ, first by coefficients, which takes least time.
+        """Prove a pair; if constants differ, first by coefficients, which is fastest.
 
-        What only one of them reads may cancel there; where each reads something of its own, it has
-        constants that the other does not know.
+        A value that only one side reads may cancel. If each side reads something of its own, it has
+        constants that the other lacks.
         """
         ours, theirs = self.leaves_of(a), self.leaves_of(b)
         apart = not (ours <= theirs or theirs <= ours)

@@ -1,9 +1,9 @@
-"""What a source is computed from, parts that nothing reads left out.
+"""The leaves and cut values that a source depends on, without unread parts.
 
-A product with two weights side by side, split again, depends on both of them, and either half of it
-on one. So a source is followed with the ranges in which it is read: a term whose guards, or whose
-reads, are outside everywhere in these ranges adds nothing. What is found may hold more than is
-needed (ranges are boxes), never less.
+A product with two weights side by side, split again, depends on both of them, and each half of it
+on one. So a source is followed with the ranges in which it is read: a term whose guards or reads
+are outside everywhere in these ranges adds nothing. The answer may contain more than is needed
+(ranges are boxes), never less.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ...dialects.index import Index, range_of
 # For each dim the first and the last place that is read.
 Box: TypeAlias = "tuple[tuple[int, int], ...]"
 
-# Past so many scopes, one inside the other, all of what they read counts.
+# Beyond this nesting of scopes, everything they read counts.
 MOST_NESTED = 24
 
 
 @dataclass
 class Needed:
-    """Tokens of leaves, and of sources at a cut, that sources are computed from."""
+    """Tokens of leaves and cut sources that sources depend on."""
 
     cut: frozenset[str] = frozenset()
     known: dict[tuple[str, Box], frozenset[str]] = field(
@@ -33,7 +33,7 @@ class Needed:
     nested: int = 0
 
     def of(self, source: Source) -> frozenset[str]:
-        """Of a whole source, itself not counted as cut."""
+        """The dependencies of a whole source, which itself does not count as cut."""
         if not isinstance(source, Scope):
             return self._within(source, _whole(source))
         return self._opened(source, _whole(source))
@@ -86,7 +86,7 @@ def _range(index: Index, box: Box) -> tuple[int, int]:
 
 
 def _is_outside(f: object, box: Box) -> bool:
-    """Whether a factor is 0 everywhere in the box, as far as ranges say."""
+    """Whether a factor is 0 everywhere in the box, as far as ranges show."""
     match f:
         case Guard(index, extent):
             low, high = _range(index, box)
@@ -99,6 +99,6 @@ def _is_outside(f: object, box: Box) -> bool:
 
 
 def _inside(ranges: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
-    """The part of ranges that is inside a shape; where none is, the shape's first place."""
+    """The part of ranges inside a shape; if it is empty, the shape's first place."""
     clipped = [(max(a, 0), min(b, n - 1)) for (a, b), n in zip(ranges, shape, strict=True)]
     return tuple((a, b) if a <= b else (0, 0) for a, b in clipped)

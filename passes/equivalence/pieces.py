@@ -1,8 +1,8 @@
-"""Weights of one program that hold the very numbers of the other's: swapped, joined or cut.
+"""Weights of one program with the same numbers as the other's: swapped, joined or cut.
 
 Another tool puts the weights of three products side by side, or stores one transposed. The numbers
-are the same bit for bit, so such a weight is an expression over the other program's weights, and
-nothing is assumed.
+are equal bit for bit. So such a weight is an expression over the other program's weights, without
+any assumption.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import Index, iterators
 from ...dialects.types import Array
 
-# Dims of a weight whose orders are tried, and places at which a part may begin.
+# Limits: dims of a weight whose orders are tried, and places at which a part may begin.
 _MOST_DIMS, _MOST_PLACES = 4, 64
 _LEAST = 2
 
@@ -46,10 +46,10 @@ class Other:
 
 
 def expressed(array: Array, others: Sequence[Other], like: Source) -> Source | None:
-    """A weight as an expression over the other program's, None where it is none.
+    """A weight as an expression over the other program's; None if it is not one.
 
     Args:
-        like: a source of the weight's shape and element type.
+        like: a source with the weight's shape and element type.
     """
     if array.size < _LEAST:
         return None
@@ -70,7 +70,7 @@ def expressed(array: Array, others: Sequence[Other], like: Source) -> Source | N
 def _joined(
     array: Array, others: Sequence[Other], like: Source, axes: Sequence[int]
 ) -> Source | None:
-    """Side by side along one axis: each place from one weight."""
+    """Weights side by side along one axis: each place comes from one of them."""
     for axis in range(array.ndim):
         total: list[Expr] = []
         done = 0
@@ -93,7 +93,7 @@ def _joined(
 def _begins_with(
     rest: Array, axis: int, others: Sequence[Other], like: Source
 ) -> tuple[Other, Sequence[int], int] | None:
-    """The weight that the array begins with along an axis, how its dims lie, and its extent."""
+    """The weight that the array begins with along an axis, its dim order, and its extent."""
     for other in others:
         if other.source.element != like.element or other.array.ndim != rest.ndim:
             continue
@@ -135,7 +135,7 @@ def _places(part: Array, whole: Array) -> Iterator[Sequence[int]]:
 
 
 def _same(a: Array, b: Array) -> bool:
-    """Whether two arrays hold the same bits; a few are looked at first."""
+    """Whether two arrays have the same bits; a few are compared first."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
     few = tuple(slice(0, 4) for _ in a.shape)
@@ -151,11 +151,10 @@ def _bits_equal(a: Array, b: Array) -> bool:
 def _read(
     other: Other, order: Sequence[int], start: Sequence[int], like: Source, axes: Sequence[int]
 ) -> Expr:
-    """A weight with its dims in an order, from a place on; 0 outside.
+    """A weight with its dims permuted, from a place on; 0 outside.
 
-    Args:
-        order, start: of its dims that are not of extent 1.
-        axes: the dims of `like` that are not.
+    order, start: of its dims with an extent other than 1.
+    axes: the dims of `like` with an extent other than 1.
     """
     here = iterators(len(like.shape))
     kept = [k for k, n in enumerate(other.source.shape) if n != 1]

@@ -1,4 +1,4 @@
-"""Prove two sources equal over the values at a cut: structure, monomials, then the field."""
+"""Prove two sources equal over the values at a cut: by structure, monomials or the field check."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from .residues import BadPrimeError, Residues, draw_primes
 from .shrink import shrink
 from .translate import whole
 
-# What one field check may miss with; a comparison of programs makes few of them.
+# The error bound of one field check; a comparison of programs makes few of them.
 TARGET = 1e-15
 _TRIES = 4
-# Multiplications of large scopes are matrix products, so many times faster than points of calls;
-# up to so many points it does not matter.
+# In large scopes multiplications are matrix products, and so many times faster than points of
+# calls; with fewer points than this it does not matter.
 _BLAS, _FEW = 50, 1e7
 
 STRUCTURAL, SYMBOLIC, FIELD = "structural", "symbolic", "field"
@@ -52,8 +52,8 @@ class Proof:
     """The answer for one pair.
 
     Attributes:
-        equal: None where it is not known.
-        method: "structural", "symbolic", "field", and of the last two whether sizes were shrunk.
+        equal: None if unknown.
+        method: "structural", "symbolic", "field"; the last two also say whether sizes were shrunk.
         bound: the probability that `equal` is wrongly True.
     """
 
@@ -85,9 +85,9 @@ class Prover:
             raise OutOfTimeError
 
     def prove(self, a: Source, b: Source, cut: Iterable[str] = ()) -> Proof:
-        """Whether two sources of one shape are equal for all values at the cut.
+        """Whether two sources with one shape are equal for all values at the cut.
 
-        A proof that needs terms to cancel says so among its assumptions.
+        A proof that needs terms to cancel says so in its assumptions.
         """
         cut = frozenset(cut)
         proof = self._prove(a, b, cut)
@@ -133,7 +133,7 @@ class Prover:
         shape: Extents,
         given: tuple[Scope, Scope, frozenset[str]] | None = None,
     ) -> Proof:
-        """Whether two expressions over leaves are equal; `given` is what they were inlined from."""
+        """Whether two expressions over leaves are equal; `given` are the sources they come from."""
         if a.token == b.token:
             return Proof(True, SYMBOLIC)
         self.check()
@@ -158,10 +158,10 @@ class Prover:
         size: str,
         given: tuple[Scope, Scope, frozenset[str]] | None,
     ) -> Proof:
-        """The field check: first at one position, which rejects most, then at all.
+        """The field check: first at one position, which rejects most pairs, then at all.
 
-        What is inlined is computed again for every call around it; programs of many layers are
-        cheaper to evaluate as they were given.
+        An inlined scope is computed again for every call around it. Programs of many layers are
+        cheaper to evaluate in their original form.
         """
         given_work = math.inf if given is None else work(*given) / _BLAS
         point = self._at_a_point(a, b, shape, element, given_work)
@@ -186,7 +186,7 @@ class Prover:
         return self.by_field(made[0], made[1], frozenset())
 
     def by_field(self, a: Source, b: Source, cut: frozenset[str]) -> Proof:
-        """Evaluate both over random values at the cut, in as many lanes as the bound needs."""
+        """Evaluate both over random values at the cut, with as many lanes as the bound needs."""
         measurer = Measurer(cut)
         measures = [measurer.source(a), measurer.source(b)]
         lanes = lanes_for(measures, self.target)
@@ -210,7 +210,7 @@ class Prover:
 
 
 def work(a: Source, b: Source, cut: frozenset[str]) -> float:
-    """Multiplications of evaluating both, about."""
+    """About how many multiplications it takes to evaluate both."""
     nodes = {n.token: n for s in (a, b) for n in schedule(s, cut)}
     total = 0.0
     for node in nodes.values():
@@ -221,7 +221,7 @@ def work(a: Source, b: Source, cut: frozenset[str]) -> float:
 
 
 def expression_work(expr: Expr, extents: Extents) -> float:
-    """Points of all terms, each over the iterators it uses; those of calls' arguments as well."""
+    """Points of all terms, each over its iterators, including arguments of calls."""
     total = 0.0
     for term in expr.terms:
         wide = extents + term.sums

@@ -1,10 +1,10 @@
-"""Weights of one program that are what the other computes from its own weights and literals.
+"""Weights of one program that the other computes from its own weights and literals.
 
-A tool that folds constants leaves numbers alone, be it of one sum or of half a network. Where they
-are a value of the other program that no input decides, in whatever layout, the weight stands for
-that value. How far apart they are is counted in units: the unit at a place is what changing each
-weight by up to a unit of its last place does there, or the last place of the number itself if that
-is more. Beyond `MOST_ULPS` of these, or beyond a part of the largest value, it is another constant.
+A tool that folds constants leaves only numbers, of one sum or of half a network. If they are, in
+any layout, a value of the other program that does not depend on inputs, the weight is replaced by
+that value. Their distance is counted in units. The unit at a place is the effect there of changing
+each weight by up to a unit in its last place, or the last place of the number itself if that is
+larger. Beyond `MOST_ULPS` units, or beyond a part of the largest value, it is another constant.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from .relate import Digits, layout, places_of, through
 from .translate import Translator, whole
 from .verdict import MOST_ULPS
 
-# Nearness by which a value is chosen, relative to the largest: nothing further is recognised.
+# A value is chosen if it is this near, relative to the largest: nothing farther is recognised.
 _NEAR = 1e-5
-# Draws of changes to the weights.
+# How many random changes of the weights are tried.
 _DRAWS = 6
 _LEAST = 2
 
 
 @dataclass(frozen=True)
 class Near:
-    """A value that a weight is near: its numbers in the weight's shape, and which are another's."""
+    """A value near a weight: its numbers in the weight's shape, and which of them differ."""
 
     source: Source
     numbers: Array
@@ -47,10 +47,10 @@ class Near:
 
 
 class ConstantValues:
-    """The float values of a program that weights and literals alone decide.
+    """The float values of a program that depend on weights and literals alone.
 
     Args:
-        translator: for its ops; what stands for a weight is asked of it.
+        translator: for the program's ops; it gives the source of each weight.
     """
 
     def __init__(self, program: Program, translator: Translator):
@@ -82,7 +82,7 @@ class ConstantValues:
 
     @cached_property
     def moved(self) -> list[WeightsOnlyValues]:
-        """The same where each weight is changed by up to a unit of its last place."""
+        """The values with each weight changed by up to a unit in its last place."""
         return [self._values(_Moved(self.program.weights, draw)) for draw in range(_DRAWS)]
 
     def _values(self, weights: Mapping[str, Array]) -> WeightsOnlyValues:
@@ -91,10 +91,10 @@ class ConstantValues:
         return made
 
     def find(self, array: Array, like: Source) -> tuple[Source, float] | None:
-        """The value that a weight is, in the weight's shape, and how many units they are apart.
+        """The value equal to a weight, in the weight's shape, and their distance in units.
 
         Args:
-            like: a source of the weight's shape and element type.
+            like: a source with the weight's shape and element type.
         """
         for value, digits, apart in self._near(array, like, _NEAR):
             most = float(apart.max()) if np.isfinite(apart).all() else math.inf
@@ -103,7 +103,7 @@ class ConstantValues:
         return None
 
     def nearest(self, array: Array, like: Source, near: float) -> Near | None:
-        """The first value that is near a weight, and where it is not but for rounding.
+        """The first value near a weight, and where they differ by more than rounding.
 
         Args:
             near: relative to the largest number.
@@ -117,7 +117,7 @@ class ConstantValues:
     def _near(
         self, array: Array, like: Source, near: float
     ) -> Iterator[tuple[SSAValue, Digits, Array]]:
-        """Values near a weight, how they lie in it, and how many units each number is apart."""
+        """Values near a weight, their layout in it, and the distance of each number in units."""
         among = self.by_size.get((array.size, like.element), [])
         if not among or array.size < _LEAST or not np.isfinite(array).all():
             return
@@ -132,7 +132,7 @@ class ConstantValues:
                 continue
 
     def _apart(self, array: Array, value: SSAValue, order: Array) -> Array:
-        """How far each number of a weight is from a value read in an order, in units."""
+        """The distance of each number of a weight from a value in some dim order, in units."""
         exact = self.exact[value].reshape(-1)[order]
         found = array.reshape(-1)
         wrong = np.abs(found.astype(np.float64) - exact)
@@ -146,7 +146,7 @@ class ConstantValues:
 
 
 class _Moved(dict[str, Array]):
-    """Weights whose floats are changed by up to a unit of their last place."""
+    """Weights whose floats are changed by up to a unit in their last place."""
 
     def __init__(self, weights: Mapping[str, Array], draw: int):
         super().__init__()

@@ -1,9 +1,8 @@
-"""How one tensor's elements lie in another's: the layout in which two drawn values agree.
+"""Find the layout in which one tensor's elements occur in another, from two drawn values.
 
 A value of one program may be a value of the other with dims split, joined or swapped. On drawn
-inputs most elements are distinct, so where each of them went is seen from the numbers; if it is a
-permutation of the digits of the place, the tensor is read through an index map. What is found is a
-candidate for a proof, nothing more.
+inputs most elements are distinct, so the numbers show where each went. If the map permutes digits
+of the place, the tensor is read through an index map. The result is only a candidate for a proof.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _MOST_DIMS = 5
 
 
 def layout(wanted: Array, found: Array, tolerance: float) -> Digits | None:
-    """The digits by which `found` holds the elements of `wanted`, None where it does not.
+    """The digits with which `found` holds the elements of `wanted`; None if it does not.
 
     Args:
         tolerance: of differences, relative to the largest element.
@@ -53,7 +52,7 @@ def layout(wanted: Array, found: Array, tolerance: float) -> Digits | None:
 
 
 def through(source: Source, digits: Digits, like: Scope) -> Source:
-    """The source read in the layout and shape of another."""
+    """The source, read in the layout and shape of another."""
     shape = like.shape
     if digits == ((math.prod(shape), 1),) and source.shape == shape:
         return source
@@ -67,7 +66,7 @@ def through(source: Source, digits: Digits, like: Scope) -> Source:
 
 
 def _by_elements(flat: Array, other: Array) -> Digits | None:
-    """Follow distinct elements: each digit is a run of places at one stride."""
+    """Follow distinct elements: each digit is a run of places with one stride."""
     places = np.empty(flat.size, np.int64)
     places[np.argsort(flat, kind="stable")] = np.argsort(other, kind="stable")
     if places[0] != 0:
@@ -90,7 +89,7 @@ def _by_elements(flat: Array, other: Array) -> Digits | None:
 
 
 def _permutations(shape: Sequence[int], other: Sequence[int]) -> Iterator[Digits]:
-    """The ways in which the dims of the finer shape were swapped, and joined to the other's."""
+    """The ways to swap the dims of the finer shape and join them to the other's."""
     mine, theirs = ([n for n in s if n != 1] for s in (shape, other))
     if max(len(mine), len(theirs)) > _MOST_DIMS:
         return
@@ -106,13 +105,13 @@ def _permutations(shape: Sequence[int], other: Sequence[int]) -> Iterator[Digits
 
 
 def _joins(fine: Sequence[int], coarse: Sequence[int]) -> bool:
-    """Whether each dim of the coarse shape is some neighbours of the fine one."""
+    """Whether each dim of the coarse shape joins neighbouring dims of the fine one."""
     ends = set(itertools.accumulate(fine, operator.mul))
     return ends.issuperset(itertools.accumulate(coarse, operator.mul))
 
 
 def places_of(digits: Digits) -> Array:
-    """For each place of the one tensor that of the other."""
+    """For each place of one tensor the place in the other."""
     places = np.zeros(1, np.int64)
     for count, stride in digits:
         places = (places[:, None] + np.arange(count) * stride).reshape(-1)

@@ -1,7 +1,7 @@
-"""Evaluate two programs, more than once, without doing anything twice.
+"""Evaluate two programs several times without computing anything twice.
 
-Two programs that are compared have most of their ops in common: one op on the same bits gives the
-same bits. And what scopes a graph op is does not change from one run to the next.
+Two compared programs have most ops in common, and one op on the same bits gives the same bits.
+The scopes of a graph op do not change between runs either.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp
 from ...dialects.op_reference import Steps, evaluate_op
 from ...dialects.types import Array
 
-# Elements of results that are remembered.
+# Elements of results that are kept.
 _MOST_ELEMENTS = 1 << 27
-# Elements of an array that is compared with others.
+# Arrays up to this size are compared with earlier ones.
 _MOST_COMPARED = 1 << 19
 
 
 @dataclass
 class Remembering:
-    """In place of `evaluate_op`: ops of the graph dialect are remembered with their operands.
+    """Replaces `evaluate_op`, with results of graph ops memoised by their operands.
 
     Call `forget` before inputs or arithmetic change, and `drop` at the end.
     """
@@ -79,7 +79,7 @@ class Remembering:
         return self.steps[op].evaluate(operands, arithmetic)
 
     def _one(self, array: Array) -> Array:
-        """Of arrays with the same bits, not too large, the one that was seen first."""
+        """The first array with the same bits, if it is not too large."""
         known = self.seen.get(id(array))
         if known is not None:
             return known[1]

@@ -1,10 +1,10 @@
 """Exact arithmetic modulo several primes at once, in float64.
 
-An array holds one lane per prime on its first axis, as symmetric residues |x| <= p / 2. Primes are
+An array has one lane per prime on its first axis, as symmetric residues |x| <= p / 2. Primes are
 below 2^20, so a product is below 2^38 and 2^15 of them add up exactly in a float64: matrix products
-are BLAS calls, cut at so many terms. Nonlinear functions are random functions of all lanes together
-that keep the laws of dialects/scalar_laws.py; max and min are random functions of the set of their
-operands, a product over a reduction of the multiset.
+are BLAS calls, split at that many terms. Nonlinear functions are random functions of all lanes
+together that obey the laws of dialects/scalar_laws.py; max and min are random functions of the set
+of their operands, a product over a reduction of the multiset.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NEUTRAL = {"max": "-inf", "min": "inf"}
 
 
 class BadPrimeError(Exception):
-    """A prime divides a denominator of the programs: others must be drawn."""
+    """A prime divides a denominator of the programs: other primes must be drawn."""
 
 
 @lru_cache(maxsize=1)
@@ -43,7 +43,7 @@ def prime_pool() -> tuple[int, ...]:
 
 
 def draw_primes(count: int, seed: int) -> tuple[int, ...]:
-    """Distinct primes of the pool, any with the same probability."""
+    """Distinct primes of the pool, all equally probable."""
     pool = prime_pool()
     chosen = np.random.default_rng((seed, 0x9B1E)).choice(len(pool), count, replace=False)
     return tuple(pool[int(k)] for k in chosen)
@@ -51,7 +51,7 @@ def draw_primes(count: int, seed: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Residues:
-    """Arithmetic of some lanes; `seed` chooses the random values and functions."""
+    """Arithmetic in several lanes; `seed` chooses the random values and functions."""
 
     primes: tuple[int, ...]
     seed: int
@@ -66,14 +66,14 @@ class Residues:
 
     @cached_property
     def most_terms(self) -> int:
-        """Products of residues that add up exactly."""
+        """The number of products of residues that add up exactly."""
         return (1 << 53) // (max(self.primes) // 2) ** 2
 
     def _per_lane(self, rank: int) -> Lanes:
         return self._moduli.reshape(-1, *([1] * rank))
 
     def reduce(self, x: Lanes) -> Lanes:
-        """Bring integers below 2^53 to symmetric residues."""
+        """Reduce integers below 2^53 to symmetric residues."""
         p = self._per_lane(x.ndim - 1)
         return x - np.rint(x * (1.0 / p)) * p
 
@@ -88,7 +88,7 @@ class Residues:
         return np.array(found)
 
     def draw(self, name: str, shape: Sequence[int]) -> Lanes:
-        """Uniform values that belong to a name."""
+        """Uniform values for a name."""
         word = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big")
         rng = np.random.default_rng((self.seed, word))
         lanes = [rng.integers(0, p, size=shape).astype(np.float64) for p in self.primes]
@@ -139,11 +139,11 @@ class Residues:
         return self.reduce(np.stack(lanes))
 
     def symbol(self, name: str) -> Lanes:
-        """What stands for a literal that is no rational."""
+        """The residue of a literal that is not rational."""
         return self.draw(f"symbol {name}", ())
 
     def apply(self, function: str, args: Sequence[Lanes]) -> Lanes:
-        """A random function of arrays of one shape, that keeps the laws of scalar_laws.py."""
+        """A random function of arrays of one shape that obeys the laws of scalar_laws.py."""
         if function in OF_A_SET:
             return self.combine(function, np.stack(args, axis=1))
         value = self.values(*self.words(function, args))

@@ -1,8 +1,8 @@
-"""Values of canonical scopes in float64 on drawn inputs: which pairs of values are worth a proof.
+"""Values of canonical scopes in float64 on drawn inputs, to choose pairs worth a proof.
 
-Nothing is claimed by them. Two programs that compute one function agree on every input but for
-rounding, so a pair of values that differ here is not tried; a pair that agrees may be equal, and is
-proved or not. Infinite literals stand for a large number: they are compared, never added up.
+They prove nothing. Two equal programs agree on every input except for rounding, so a pair of values
+that differ here is not tried. A pair that agrees may be equal, and a proof is tried. Infinite
+literals are a large number here: they are compared, never added.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from .field import Evaluator, TooLargeError, schedule, sources_of
 from .floating import HUGE, DrawnFloats
 from .residues import Lanes
 
-# Elements of all values kept, and of one scope's points: past them no value is known.
+# Limits for the elements of all kept values, and for one scope's points: beyond, values are
+# unknown.
 MOST_KEPT = 1 << 27
-_EXACT = 2.0**53  # whole numbers below are exact
+_EXACT = 2.0**53  # smaller integers are exact
 
 
 @dataclass
@@ -33,9 +34,9 @@ class Sampler:
     """Values of sources of both programs on one draw of the inputs.
 
     Attributes:
-        inputs, data: by token, what inputs are drawn, and the weights and literals at hand.
+        inputs, data: by token, the drawn inputs, and the available weights and literals.
         calls: by token, ops that no scope expresses, and which of their results a leaf is.
-        check: called now and then; raises to stop.
+        check: called regularly; raises to stop.
     """
 
     inputs: Mapping[str, Callable[[], Array]]
@@ -53,7 +54,7 @@ class Sampler:
         self.evaluator = Evaluator(DrawnFloats((2,), self.seed), check=self.check)
 
     def value(self, source: Source) -> Array | None:
-        """The array of a source, None where it cannot be known."""
+        """The array of a source; None if it is unknown."""
         known = self.evaluator.memo
         for node in schedule(source, frozenset(known)):
             if node.token in known:
@@ -64,7 +65,7 @@ class Sampler:
         return None if source.token in self.unknown else known[source.token][0]
 
     def called(self, made: Leaf, op: Operation, number: int) -> None:
-        """Take the result of an op that no scope expresses; of constants alone it is one."""
+        """Add the result of an op that no scope expresses; one of constants alone is a constant."""
         self.calls[made.token] = op, number
         random = " random " in made.identity
         if not random and all(self._is_constant(s) for s in made.operands):
@@ -106,7 +107,7 @@ class Sampler:
         return self._call(node) if node.token in self.calls else None
 
     def _call(self, node: Leaf) -> Lanes:
-        """The result of an op. Raises UserError where an operand is not known."""
+        """The result of an op. Raises UserError if an operand is unknown."""
         op, number = self.calls[node.token]
         operands: list[Array] = []
         for operand, source in zip(op.operands, node.operands, strict=True):
@@ -121,7 +122,7 @@ class Sampler:
 
 
 def _wrapped(values: Lanes, element: IntegerType) -> Lanes:
-    """Whole numbers in the range of a type, which wraps around."""
+    """Wrap integers to the range of a type."""
     size = 2.0**element.width.data
     low = 0.0 if is_unsigned(element) else -size / 2
     return values if size > _EXACT else (values - low) % size + low

@@ -1,20 +1,22 @@
-"""Shrink sizes that cannot matter: equality at a small size implies equality at the real one.
+"""Shrink sizes that do not matter: equality at a small size implies equality at the real one.
 
 Tensor dims and iterators that are joined by plain, full-extent indexing form a class, over both
 expressions at once and all scopes that they read, down to the cut. A class is pure if nothing else
-touches it: no other index, no guard; no expression has two of its iterators, no tensor two of its
-dims; no reduction other than a sum runs over it; and every sum over it reads a leaf at it, in each
-term, directly or through scopes. Both expressions then commute with permutations of the class, and
-the coefficient of a monomial is decided by the values of the class that the monomial touches. Let s
-be the most factors of the class in one monomial, plus one if it is an output dim (for arguments of
-functions, which are compared with each other at two positions: plus two). If two expressions differ
-at size N > s, some monomial has two coefficients; permute the values it touches into the first s:
-they differ at size s. Size 1 is never used, where an iterator and 0 are the same.
+touches it. That is: no other index and no guard; no expression has two of its iterators, and no
+tensor two of its dims; no reduction other than a sum runs over it; and every sum over it reads a
+leaf at it, in each term, directly or through scopes. Both expressions then commute with
+permutations of the class, and the coefficient of a monomial depends only on the values of the class
+that the monomial touches. Let s be the most factors of the class in one monomial, plus one if it is
+an output dim (for arguments of functions, which are compared with each other at two positions: plus
+two). If two expressions differ at size N > s, some monomial has two coefficients; permute the
+values it
+touches into the first s: they differ at size s. Size 1 is never used: there an iterator and 0 are
+the same.
 
 Functions are variables named by their arguments; arguments are compared by the same theorem. A read
-of a scope stands for the scope's expression: its monomials have the factors of all scopes that they
-are multiplied from, and a dim of a scope that is pure is only ever indexed by an iterator of its
-class, so that putting the expression in place of the read brings no other index.
+of a scope represents the scope's expression. Its monomials have the factors of all scopes that they
+are multiplied from. A pure dim of a scope is only ever indexed by an iterator of its class, so
+replacing the read by the expression introduces no other index.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ Node: TypeAlias = tuple[str, int]
 
 @dataclass
 class _Classes:
-    """Union-find over nodes, with what is known of each class."""
+    """Union-find over nodes, with the known facts about each class."""
 
     parent: dict[Node, Node] = field(default_factory=dict[Node, Node])
     extent: dict[Node, int] = field(default_factory=dict[Node, int])
@@ -73,7 +75,7 @@ class _Classes:
 
 
 def _plain_iterator(e: Index, extents: Sequence[int], size: int) -> int | None:
-    """The iterator that an index is, if it runs over the whole dim."""
+    """The iterator that an index is, if it covers the whole dim."""
     if e.constant != 0 or len(e.terms) != 1 or e.terms[0][1] != 1:
         return None
     k = e.terms[0][0]
@@ -82,12 +84,12 @@ def _plain_iterator(e: Index, extents: Sequence[int], size: int) -> int | None:
 
 @dataclass
 class _Part:
-    """One factor: the nodes it touches, and what it stands for.
+    """One factor: the nodes it touches, and its kind.
 
     Attributes:
         leaf: whether it is a tensor of arbitrary values, read inside.
         scope: the token of the scope that it reads, if any.
-        product: what is multiplied, where it is a call of "mul".
+        product: the multiplied expressions, if it is a call of "mul".
     """
 
     touched: tuple[Node, ...]
@@ -98,7 +100,7 @@ class _Part:
 
 @dataclass
 class _Level:
-    """One expression: nodes of its free iterators, and for each term its sums and factors."""
+    """One expression: nodes of its free iterators, and the sums and factors of each term."""
 
     free: tuple[Node, ...]
     argument: bool
@@ -108,7 +110,7 @@ class _Level:
 
 
 class _Survey:
-    """Walk both expressions and the scopes they read, for classes and what each level reads."""
+    """Walk both expressions and the scopes they read; collect classes and each level's reads."""
 
     def __init__(self, shape: Extents, cut: frozenset[str]):
         self.classes = _Classes()
@@ -125,13 +127,13 @@ class _Survey:
         self.classes.together.append(tuple(nodes))
 
     def scope(self, source: Scope) -> None:
-        """Record a scope; those that it reads come first."""
+        """Record a scope, after the scopes it reads."""
         env = _dims(source)
         self._new(env, source.shape)
         self.scopes[source.token] = self.visit(source.expr, env, source.shape, argument=False)
 
     def visit(self, expr: Expr, env: list[Node], extents: Extents, argument: bool) -> _Level:
-        """Record an expression whose free iterators are these nodes."""
+        """Record an expression with these nodes as free iterators."""
         level = _Level(tuple(env), argument)
         self.levels.append(level)
         for term in expr.terms:
@@ -199,7 +201,7 @@ class _Needs:
         self.root = survey.classes.root
         self.degrees: dict[str, Counter[Node]] = {}
         self.leaves: dict[str, set[Node]] = {}
-        for token, level in survey.scopes.items():  # those that it reads came first
+        for token, level in survey.scopes.items():  # in dependency order
             self.degrees[token] = self.degree(level)
             lines = [self.followed(parts) for _, parts in level.lines]
             self.leaves[token] = set[Node]().union(*lines).intersection(*lines)
@@ -208,7 +210,7 @@ class _Needs:
         return {self.root(node) for node in nodes}
 
     def degree(self, level: _Level) -> Counter[Node]:
-        """Of each class the most factors that touch it, scopes opened."""
+        """For each class the most factors that touch it, with scopes opened."""
         most = Counter[Node]()
         for _, parts in level.lines:
             total = Counter[Node]()
@@ -241,7 +243,7 @@ class _Needs:
 def shrink(
     a: Expr, b: Expr, shape: Extents, above: int = 0, cut: frozenset[str] = frozenset()
 ) -> tuple[Expr, Expr, Extents]:
-    """Both expressions and the shape at the least sizes that decide whether they are equal.
+    """Both expressions and the shape, at the smallest sizes that decide their equality.
 
     Args:
         above: extents up to this are kept.
@@ -281,7 +283,7 @@ def _dims(source: Source) -> list[Node]:
 
 
 def _sizes(survey: _Survey, above: int) -> dict[Node, int]:
-    """The new extent of each class that is pure, larger than `above`, and gets smaller."""
+    """The new extent of each pure class that is larger than `above` and gets smaller."""
     classes = survey.classes
     bad = {classes.root(node) for node in classes.bad}
     for group in classes.together:
@@ -303,7 +305,7 @@ def _sizes(survey: _Survey, above: int) -> dict[Node, int]:
 
 
 class _Rebuilder:
-    """Write the expressions again at the new sizes, walking as the survey did."""
+    """Rewrite the expressions for the new sizes, in the survey's order."""
 
     def __init__(self, survey: _Survey, sizes: dict[Node, int]):
         self.classes = survey.classes
@@ -319,7 +321,7 @@ class _Rebuilder:
         return ("sum", self.sums)
 
     def scope(self, source: Scope) -> None:
-        """Write a scope again; those that it reads come first."""
+        """Rewrite a scope, after the scopes it reads."""
         shape = tuple(self.size(node) for node in _dims(source))
         made = self.expr(source.expr, _dims(source), source.shape, shape)
         self.scopes[source.token] = scope(shape, source.element, made)

@@ -1,7 +1,7 @@
-"""Gathers whose places are known: a slice, a part or a row, read by an index expression.
+"""Gathers at known places: a slice, a part or a row, read by an index expression.
 
-Exporters write `x[:, 0]` and the like as a gather by a constant. Where the constant is affine in
-its own place, the result is a read like any other.
+Exporters write `x[:, 0]` and the like as a gather by a constant. If the constant is affine in
+its own position, the result is an ordinary read.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ...dialects.types import Array, element_of, is_float, shape_of
 
 DataOf: TypeAlias = "Callable[[WeightOp], Array | None]"
 
-# Ops and elements that places may be computed with.
+# Limits for computing places: ops and elements.
 _MOST_STEPS, _MOST_PLACES = 64, 1 << 16
 
 
 def static_gather(op: GatherOp, x: Source, data: DataOf) -> Scope | None:
-    """What a gather reads, None where its places depend on inputs or follow no such rule.
+    """The read of a gather; None if its places depend on inputs or are not affine.
 
     Args:
-        data: the numbers of a weight, None where they are not at hand.
+        data: the numbers of a weight; None if they are not available.
     """
     places = constant_array(op.indices, data)
     axis = op.value("axis")
@@ -53,7 +53,7 @@ def static_gather(op: GatherOp, x: Source, data: DataOf) -> Scope | None:
 
 
 def constant_array(value: SSAValue, data: DataOf) -> Array | None:
-    """What a value is that no input decides, by the reference in its own integers."""
+    """The value of an integer expression that does not depend on inputs."""
     steps: list[Operation] = []
     if not _collect(value, steps):
         return None
@@ -74,7 +74,7 @@ def constant_array(value: SSAValue, data: DataOf) -> Array | None:
 
 
 def _collect(value: SSAValue, steps: list[Operation]) -> bool:
-    """List the integer ops that a value needs, each after its operands; False if there are more."""
+    """List the integer ops that a value needs, in dependency order; False if there are too many."""
     op = value.owner
     if not isinstance(op, Operation) or len(steps) > _MOST_STEPS:
         return False
@@ -91,7 +91,7 @@ def _collect(value: SSAValue, steps: list[Operation]) -> bool:
 
 
 def _affine(places: Array, here: list[Index]) -> Index | None:
-    """The index that takes these values over the iterators, if one does."""
+    """The index that takes these values over the iterators, if there is one."""
     first = int(places.flat[0])
     at, values = Index(first), np.full(places.shape, first, np.int64)
     for dim, size in enumerate(places.shape):

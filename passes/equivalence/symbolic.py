@@ -1,8 +1,8 @@
 """Compare two expressions exactly: their monomials at every output position, with coefficients.
 
-A monomial is an output position and the sorted addresses of what is multiplied. Functions are
-variables: two calls are one variable if their arguments are equal by this same check. The answer is
-True or False for certain, or None where it is not known: too many monomials, or a call that could
+A monomial is an output position and the sorted addresses of its factors. Functions are
+variables: two calls are one variable if this same check finds their arguments equal. The answer is
+True or False with certainty, or None if unknown: too many monomials, or a call that could
 not be compared.
 """
 
@@ -35,7 +35,7 @@ from ...dialects.scalar_laws import COMMUTATIVE
 
 # Points enumerated for one expression, over all its terms.
 MOST_POINTS = 1 << 21
-# Points of one comparison with all that it compares inside, an order of iterators counted as some.
+# Points of one comparison with all inner comparisons; each tried order of iterators adds some.
 MOST_WORK, ORDER_WORK = 1 << 24, 1 << 12
 _MOST_KEY = 1 << 62
 
@@ -44,7 +44,7 @@ Integers = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True)
 class _Call:
-    """A call met before: what it computes over the iterators it uses, and its first address."""
+    """An earlier call: its expression over its iterators, and its first address."""
 
     function: str
     extents: Extents
@@ -54,11 +54,11 @@ class _Call:
 
 
 class _GiveUpError(Exception):
-    """The answer is not known."""
+    """The answer is unknown."""
 
 
 class Variables:
-    """Addresses of everything that is multiplied: elements of leaves, values of calls."""
+    """Addresses of all factors: elements of leaves, values of calls."""
 
     def __init__(self) -> None:
         self.count = 1
@@ -69,7 +69,7 @@ class Variables:
         self.work = 0
 
     def spend(self, work: int) -> None:
-        """Count work. Raises _GiveUpError past the bound: calls nested in calls multiply it."""
+        """Count work. Raises _GiveUpError past the bound: nested calls multiply it."""
         self.work += work
         if self.work > MOST_WORK:
             raise _GiveUpError
@@ -94,7 +94,7 @@ class Variables:
         return start, [used[k] for k in order]
 
     def _inner(self, arg: Expr, extents: Extents) -> None:
-        """Meet the calls inside an argument first: comparing arguments then comes to an end."""
+        """Register calls inside an argument first, so that comparing arguments terminates."""
         for term in arg.terms:
             for f in term.factors:
                 if isinstance(f, Apply | Reduce):
@@ -112,7 +112,7 @@ class Variables:
         return start, range(len(made.extents))
 
     def _same(self, known: _Call, made: _Call) -> Sequence[int] | None:
-        """The order of iterators in which two calls are the same, if they are found to be."""
+        """The order of iterators in which two calls are equal, if one is found."""
         if known.function != made.function or len(known.args) != len(made.args):
             return None
         for order in _orders(made.extents, known.extents):
@@ -142,7 +142,7 @@ class Variables:
         return a.token == b.token or compare(a, b, extents, self) is True
 
     def _equal_sets(self, known: _Call, arg: Expr) -> bool:
-        """Whether two reductions range over the same multiset of single reads, point by point."""
+        """Whether two reductions range over the same multiset of single reads, at every point."""
         lists: list[Integers] = []
         for expr in (known.args[0], arg):
             only = expr.terms[0] if len(expr.terms) == 1 else None
@@ -157,7 +157,7 @@ class Variables:
 
 
 def _abstract(f: Apply | Reduce, used: Sequence[int], extents: Extents) -> _Call:
-    """The call over the iterators it uses, numbered from 0."""
+    """The call over its iterators, numbered from 0."""
     own = tuple(extents[k] for k in used)
     images = [Index(0)] * len(extents)
     for place, k in enumerate(used):
@@ -171,7 +171,7 @@ def _abstract(f: Apply | Reduce, used: Sequence[int], extents: Extents) -> _Call
 
 
 def _orders(extents: Extents, wanted: Extents) -> Iterator[Sequence[int]]:
-    """Orders of iterators in which the extents are those wanted, the given order first."""
+    """Orders of iterators with the wanted extents, the given order first."""
     if sorted(extents) != sorted(wanted):
         return
     groups = [[k for k, n in enumerate(extents) if n == size] for size in sorted(set(extents))]
@@ -225,7 +225,7 @@ def differing(
 ) -> Integers | None:
     """The flat positions where two expressions differ as polynomials, in order.
 
-    None where it is not known: too many monomials, or calls that could not be compared.
+    None if unknown: too many monomials, or calls that could not be compared.
     """
     variables = Variables() if variables is None else variables
     common = math.lcm(*(t.coefficient.denominator for e in (a, b) for t in e.terms))
@@ -267,7 +267,7 @@ def _monomials(
 
 
 def _summed(parts: Sequence[tuple[Integers, int]]) -> tuple[Integers, Integers]:
-    """The distinct rows and the sum of their coefficients, zeros left out."""
+    """The distinct rows and the sums of their coefficients, without zeros."""
     keys = np.concatenate([rows for rows, _ in parts])
     if not len(keys):
         return keys, np.zeros(0, np.int64)
@@ -284,7 +284,7 @@ def _summed(parts: Sequence[tuple[Integers, int]]) -> tuple[Integers, Integers]:
 
 
 def _sorted_order(keys: Integers) -> Integers:
-    """Rows in lexicographic order, by one packed key where it fits."""
+    """Rows in lexicographic order, sorted by one packed key if it fits."""
     spans = [int(column.max()) + 1 for column in keys.T]
     if math.prod(spans) < _MOST_KEY:
         packed = keys[:, 0].copy()
@@ -297,7 +297,7 @@ def _sorted_order(keys: Integers) -> Integers:
 def _rows(
     term: Term, extents: Extents, variables: Variables, keep_outside: bool = False
 ) -> Integers:
-    """One row a point where the product is not 0: output address, sorted variable addresses."""
+    """One row for each point with a nonzero product: output address, sorted variable addresses."""
     wide = extents + term.sums
     values = grid(wide, range(len(wide)))
     out: Any = np.zeros([1] * len(wide), np.int64)
@@ -321,7 +321,7 @@ def _rows(
 def _address(
     f: Factor, wide: Extents, values: Sequence[Any], variables: Variables, keep_outside: bool
 ) -> tuple[Any, Any]:
-    """Variable address of a factor at each point (None for a guard), and where it is not 0."""
+    """Variable address of a factor at each point (None for a guard), and where it is nonzero."""
     match f:
         case Read(source, index, outside):
             if isinstance(source, Leaf) and source.data is not None:

@@ -1,4 +1,4 @@
-"""A program of any level, or of several at once, as canonical scopes."""
+"""Translate a program of any level, or of several at once, to canonical scopes."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ from .static_gather import DataOf, static_gather
 
 Merge = Callable[[Source, Operation], Source]
 
-# Elements of a literal up to which its numbers are taken for what they are.
+# Literals up to this size are taken as their numbers.
 MOST_KNOWN = 4096
 _SUMS = frozenset({"add", "sub", "neg"})
-# ONNX nodes whose results no input decides.
+# ONNX nodes whose results do not depend on inputs.
 RANDOM_NODES = frozenset(
     {
         "Bernoulli",
@@ -97,16 +97,16 @@ def _no_call(source: Leaf, op: Operation, number: int) -> None:
 
 @dataclass
 class Translator:
-    """Turn ops into sources, in order.
+    """Translate ops to sources, in order.
 
     Attributes:
-        weight: the source of a weight.
-        literal_expression: what a literal that keeps its expression stands for.
-        discrete: the source of a constant past a jump, which is as computed.
-        merge: told of each scope with the op it comes from; returns what stands for it from now on.
+        weight: gives the source of a weight.
+        literal_expression: gives the source of a literal that keeps its expression.
+        discrete: gives the source of a discrete constant, which is as computed.
+        merge: called with each scope and its op; returns the source that replaces it.
         side: distinguishes the programs where nothing else may (random nodes).
-        data: the numbers of a weight, where they are at hand.
-        called: told of each result of an op that no scope expresses, and which one it is.
+        data: gives the numbers of a weight, if available.
+        called: called with each result of an op that no scope expresses, and its number.
     """
 
     weight: Callable[[WeightOp], Source]
@@ -123,7 +123,7 @@ class Translator:
         """The sources of the outputs.
 
         Raises:
-            UserError: a shape is dynamic, or an op is of no known dialect.
+            UserError: a shape is dynamic, or an op belongs to no known dialect.
         """
         main = main_of(program.module)
         for name, arg in zip(input_names, main.body.block.args, strict=True):
@@ -134,7 +134,7 @@ class Translator:
         return [self.values[v] for v in return_of(program.module).arguments]
 
     def ops(self, ops: Iterable[Operation], known: Mapping[SSAValue, Array]) -> None:
-        """Add the results of ops in order; those past a jump are known numbers."""
+        """Add the results of ops in order; discrete constants are known numbers."""
         for op in ops:
             if op.results and op.results[0] in known:
                 for result in op.results:
@@ -145,7 +145,7 @@ class Translator:
                 self.op(op, op)
 
     def op(self, op: Operation, owner: Operation) -> None:
-        """Add the results of one op; `owner` is the op of the program that it belongs to."""
+        """Add the results of one op; `owner` is the program's op that it belongs to."""
         match op:
             case WeightOp():
                 self.values[op.result] = self.weight(op)
@@ -176,7 +176,7 @@ class Translator:
                 raise UserError("this op has no meaning for equivalence", where=where(op))
 
     def _gathered(self, op: GatherOp | ExternOp | CallOp) -> Scope | None:
-        """A gather at known places, also where a later level calls it by name."""
+        """A gather at known places, also if a later level calls it by name."""
         if isinstance(op, GatherOp):
             return static_gather(op, self.values[op.x], self.data)
         if op.callee.data != GatherOp.name:
@@ -188,10 +188,10 @@ class Translator:
         return found
 
     def _scope(self, op: ScopeOp) -> Scope:
-        """One op's scope; where terms cancel inside of it, its sums stand apart.
+        """One op's scope; if terms cancel inside it, its sums are kept as separate scopes.
 
-        Whether a proof needs them to cancel is asked of scopes (cancelling.py): the scopes of an op
-        that computes (x + c) - c must not have forgotten c before.
+        cancelling.py checks scopes for proofs that need cancelling: the scopes of an op
+        that computes (x + c) - c must not have lost c by then.
         """
         made = from_op(op, self.values.__getitem__, only_moves)
         if op.summation or not is_float(made.element):
@@ -236,7 +236,7 @@ class Translator:
         return made if same is None else same
 
     def _extern(self, op: Operation, callee: str, config: DictionaryAttr) -> None:
-        """An op no scope expresses: its results are whatever it makes of these operands."""
+        """An op that no scope expresses: its results are functions of its operands."""
         operands = [self.values[v] for v in op.operands]
         identity = f"{callee} {_config(callee, config)}"
         if _is_random(config):
@@ -251,7 +251,7 @@ class Translator:
 
 
 def copied(made: Scope) -> Source | None:
-    """The source that a scope copies as it is, if it does."""
+    """The source that a scope copies unchanged, if it does."""
     read = single_factor(made.expr)
     if not isinstance(read, Read) or read.outside != 0.0:
         return None
@@ -262,7 +262,7 @@ def copied(made: Scope) -> Source | None:
 
 
 def whole(source: Source) -> Scope:
-    """A source as a scope: a leaf is what reads it at every point."""
+    """A source as a scope: a leaf becomes the scope that reads it at every point."""
     if isinstance(source, Scope):
         return source
     here = tuple(iterators(len(source.shape)))
@@ -270,9 +270,9 @@ def whole(source: Source) -> Scope:
 
 
 def _config(callee: str, config: DictionaryAttr) -> str:
-    """Properties in a fixed order; of an ONNX node what is not its own or its tensors' names.
+    """Properties in a fixed order; without the names of an ONNX node and of its tensors.
 
-    Which optional operands are there is told by place, and so is which of its outputs are read:
+    Optional operands are identified by position, and so are the outputs that are read:
     LSTM's second output is another tensor than its third, though each may be the only result.
     """
     parts = {name: str(value) for name, value in config.data.items()}
@@ -297,7 +297,7 @@ def _node(text: StringAttr) -> Any:
 
 
 def _is_random(config: DictionaryAttr) -> bool:
-    """Whether an ONNX node, or one inside it, draws its results."""
+    """Whether an ONNX node, or one inside it, is random."""
     node = config.data.get("node")
     if not isinstance(node, StringAttr):
         return False
@@ -313,7 +313,7 @@ def _is_random(config: DictionaryAttr) -> bool:
 def literal(op: ConstantOp) -> Source:
     """A literal: one number everywhere is a coefficient, anything else a tensor of its own.
 
-    A large one stands for any tensor, as weights do.
+    A large literal stands for any tensor, as weights do.
     """
     return numeral(op.array(), op.type.element_type)
 
@@ -328,7 +328,7 @@ def numeral(array: Array, element: Attribute) -> Source:
 
 
 def known_numbers(array: Array, element: Attribute) -> Source | None:
-    """Data as the numbers it holds; None where it is large, or has several with an infinite one."""
+    """Data as the tensor of its numbers; None if large, or if some but not all are infinite."""
     if array.size and (array == array.flat[0]).all():
         number = array.flat[0]
         value = float(number) if is_float(element) else int(number)
@@ -340,7 +340,7 @@ def known_numbers(array: Array, element: Attribute) -> Source | None:
 
 
 def _mask(array: Array, element: Attribute) -> Source | None:
-    """Data with one infinite number in places: a choice between it and the others."""
+    """Data with one infinite number at some places: a choice between it and the others."""
     values = array.astype(np.float64)
     infinite = np.isinf(values)
     kinds = np.unique(values[infinite])
@@ -369,10 +369,10 @@ def _context() -> Context:
 
 
 def parse_expression(text: str, result: Attribute) -> ModuleOp:
-    """A program without inputs that returns what fold-constants wrote as `isoform.expression`.
+    """A program without inputs that returns the value of an `isoform.expression`.
 
     Raises:
-        UserError: the text is no expression of that type.
+        UserError: the text is not an expression of that type.
     """
     from xdsl.utils.exceptions import ParseError, VerifyException
 

@@ -1,10 +1,10 @@
-"""Two programs with their rounded constants out of the way, so that small differences show.
+"""Remove the effect of rounded constants from two programs, so that small differences show.
 
-Where constants were folded elsewhere, a fault may be smaller than what rounding them does to the
-outputs. So the values of both programs are matched once more, for no proof: values that are near
-one another count as the same, and what their constants are is read off. A weight within
-`MOST_ULPS` of what the other program computes there is replaced by it, in float64. Programs whose
-constants were only rounded then agree to the last places of float64; what remains is the fault.
+Where constants were folded by another tool, a fault may be smaller than the effect of rounding
+them. So the values of both programs are matched once more, without proofs: near values count as the
+same, and their constants are compared. A weight within `MOST_ULPS` of the other program's value
+there is replaced by it, in float64. Programs whose constants were only rounded then agree to the
+last places of float64; the remaining difference is the fault.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .recognised import ConstantValues
 from .verdict import MOST_ULPS
 from .witness import Foreign, unit_part
 
-# Values this near, relative to the largest, count as the same: a fault moves what comes after it.
+# Values this near, relative to the largest, count as the same: a fault changes later values.
 _NEAR = 2.0**-7
-# Units of its own last place by which a weight is replaced at most.
+# A weight is replaced if it differs by at most this many units in its own last place.
 _MOST_OWN = 8 * MOST_ULPS
 _SAME = 1e-12
 
 
 @dataclass
 class Tier(Matcher):
-    """Match values for what their constants are. What it matches is no evidence of anything.
+    """Match values to compare their constants. The matches are no evidence of equality.
 
     Attributes:
-        tied: by token of a weight, the numbers that the other program has in its place.
-        explained: tokens of weights whose numbers are as the other program has them, but for
-            rounding; or of which the other's that are not are known.
-        doubtful: by token of a weight, which of its numbers are not.
+        tied: by token of a weight, the other program's numbers for it.
+        explained: tokens of weights whose numbers match the other program's except for rounding,
+        or whose unmatched counterparts in the other are known.
+        doubtful: by token of a weight, which of its numbers do not match.
         begins: the first op of the second program with coefficients that are too far apart.
     """
 
@@ -55,7 +55,7 @@ class Tier(Matcher):
     beyond: bool = False
 
     def merge(self, source: Source, op: Operation) -> Source:
-        """As a matcher does; told where the first number is that rounding does not explain."""
+        """Match as a matcher does; record the first number that rounding does not explain."""
         self.beyond = False
         found = super().merge(source, op)
         if self.beyond and not self.begins:
@@ -66,7 +66,7 @@ class Tier(Matcher):
         """The weights that rounding does not explain, of the second program, else of the first.
 
         Args:
-            mine, theirs: of each program the weights that the other has not, with their tokens.
+            mine, theirs: for each program the weights that the other lacks, with their tokens.
         """
         assert self.constants is not None
         found: dict[str, Array | None] = {}
@@ -84,7 +84,7 @@ class Tier(Matcher):
         return _NEAR
 
     def compare(self, a: Source, b: Source) -> Proof:
-        """As if two values were proved equal that are one, or near and of one form."""
+        """Treat two values as equal if they are identical, or near and of one form."""
         cut = self._common(a, b, frozenset(self.matched))
         return self._prove(a, b, cut)
 
@@ -102,7 +102,7 @@ class Tier(Matcher):
         return Proof(True, "near")
 
     def _tie(self, group: Group, dtype: np.dtype[Any], data: Data) -> None:
-        """Note what a group's constants are, if those of one side are a weight; else they stay."""
+        """Record the constants of a group, if one side's constants are a single weight."""
         for mine, other in ((0, 1), (1, 0)):
             only = group.whence[mine][0] if len(group.whence[mine]) == 1 else None
             plain = None if only is None else _plain(only)
@@ -126,7 +126,7 @@ class Tier(Matcher):
             return
 
     def recognise(self, leaf: Source, values: ConstantValues) -> None:
-        """Tie a weight to what the other program computes from its own, if it is near that."""
+        """Tie a weight to the value that the other program computes, if they are near."""
         assert self.constants is not None
         array = self.constants[leaf.token]()
         found = values.nearest(array, leaf, _NEAR)
@@ -135,7 +135,7 @@ class Tier(Matcher):
             self.explained |= {leaf.token, *self.leaves_of(found.source)}
 
     def _note_tie(self, token: str, array: Array, laid: Array, far: Array) -> None:
-        """One weight, what it is to the other program, and where it is not."""
+        """One weight, its value in the other program, and where they differ."""
         unit = np.spacing(np.abs(array)).astype(np.float64)
         with np.errstate(all="ignore"):
             far = far | ~(np.abs(array.astype(np.float64) - laid) <= _MOST_OWN * unit)
@@ -149,14 +149,14 @@ class Tier(Matcher):
 
 
 def sources_of_factor(f: object) -> list[Source]:
-    """What a factor reads."""
+    """The source that a factor reads."""
     if isinstance(f, Read):
         return [f.source]
     return [s for a in f.args for s in sources_of(a)] if isinstance(f, Apply) else []
 
 
 def _plain(made: Whence) -> tuple[Source, list[int | None]] | None:
-    """The weight that a coefficient is, and for each of its dims the axis of the coefficient."""
+    """The weight that is a coefficient, and for each of its dims the coefficient's axis."""
     only = made.factors[0] if len(made.factors) == 1 else None
     if not isinstance(only, Read) or only.outside != 0.0:
         return None
@@ -174,12 +174,12 @@ def _plain(made: Whence) -> tuple[Source, list[int | None]] | None:
 
 
 def _laid(made: Whence, source: Source, axes: Sequence[int | None], total: Array) -> Array:
-    """What belongs to a coefficient in the layout of the weight that it is."""
+    """The coefficient's values in the layout of its weight."""
     total = np.broadcast_to(total, np.broadcast_shapes(total.shape, (1,) * len(made.axes)))
     kept = [axis for axis in axes if axis is not None]
     other = tuple(axis for axis in range(total.ndim) if axis not in kept)
     order = [sorted(kept).index(axis) for axis in kept]
-    found = total.max(axis=other).transpose(order)  # of what is not one number, the largest
+    found = total.max(axis=other).transpose(order)  # the largest, where numbers differ
     places = [slice(None) if axis is not None else None for axis in axes]
     return np.broadcast_to(found[tuple(places)], source.shape)
 

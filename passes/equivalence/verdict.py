@@ -1,13 +1,13 @@
-"""What a comparison of two programs says, and how it knows.
+"""The outcome of comparing two programs, and the evidence for it.
 
 Kinds, from the strongest claim to none:
 
 - `equal`: the same function over exact arithmetic, at every output position.
-- `equal-up-to-folding`: the same, once every constant that was computed at compile time is taken
-  for the expression it was computed from; those constants agree with it up to the stated ulps.
+- `equal-up-to-folding`: the same, if every constant computed at compile time is replaced by
+  the expression it was computed from; the constants agree with it up to the stated ulps.
 - `equal-up-to-functions`: the same, given the listed identities of real functions.
 - `different`: there is a position, an input and two values.
-- `unknown`: nothing is claimed; `reason` says why.
+- `unknown`: nothing is claimed; `reason` explains why.
 
 `error_bound` bounds the probability, over the engine's own random draws, that the verdict claims
 equality of programs that differ. Rounding of floats is never part of a claim.
@@ -30,20 +30,20 @@ UNKNOWN: Kind = "unknown"
 # From the best to the worst; a program's kind is the worst of its outputs'.
 ORDER: tuple[Kind, ...] = (EQUAL, FOLDING, FUNCTIONS, UNKNOWN, DIFFERENT)
 
-# A constant further than so many units in the last place of its type from an expression was not
+# A constant farther than this from an expression, in units in the last place of its type, was not
 # made from it (docs/trust.md states the same number).
 MOST_ULPS = 8.0
 
 
 @dataclass(frozen=True)
 class OutputVerdict:
-    """One output.
+    """The outcome for one output.
 
     Attributes:
-        methods: how it is known: "structural" (the same expression), "symbolic" (equal monomials),
-            "field" (equal values modulo a prime); each at "full" or "shrunk" size where it matters,
-            as in "symbolic, shrunk".
-        error_bound: probability of a wrong "equal"; 0 for structural and symbolic ones.
+        methods: the proofs used: "structural" (the same expression), "symbolic" (equal monomials),
+        "field" (equal values modulo a prime); with ", shrunk" if sizes were reduced,
+        as in "symbolic, shrunk".
+        error_bound: probability of a wrong "equal"; 0 for structural and symbolic proofs.
     """
 
     name: str
@@ -59,13 +59,13 @@ class Difference:
 
     Attributes:
         output: name of the output in the first program.
-        position: the first one that differs, in row-major order.
-        values: what each program has there; as float64 where a concrete input shows the difference
-            (`witness` is then true), else residues modulo the prime.
-        positions: how many positions of this output differ, of `elements`.
+        position: the first position that differs, in row-major order.
+        values: the programs' values there: float64 if a concrete input shows the difference
+        (`witness` is then true), otherwise residues modulo the prime.
+        positions: how many of this output's `elements` positions differ.
         seed, scale: draw the inputs of the witness (`witness.inputs_of`).
-        inside: where the difference begins, as the user knows it, if that is not the output.
-        why: what explains it, where that is known.
+        inside: where the difference begins, in the user's names, if that is not the output.
+        why: the explanation, if known.
     """
 
     output: str
@@ -86,10 +86,10 @@ class FoldedConstant:
 
     Attributes:
         name: of the weight.
-        expression: over the source's weights, as fold-constants wrote it; empty where none is kept
-            and the constant was recognised by its value.
+        expression: over the source's weights, as fold-constants wrote it; empty if none is kept
+        and the constant was recognised by its value.
         ulps: largest distance of its data from the expression recomputed in float64, in units in
-            the last place of its own element type.
+        the last place of its own element type.
     """
 
     name: str
@@ -99,7 +99,7 @@ class FoldedConstant:
 
 @dataclass(frozen=True)
 class Assumption:
-    """An identity of real functions that the verdict rests on."""
+    """An identity of real functions that the verdict depends on."""
 
     name: str
     statement: str
@@ -113,7 +113,7 @@ class Verdict:
         methods: how many values were proved equal by each method.
         primes: moduli of the field evaluations.
         lanes: independent evaluations of each.
-        seed: what the engine's random draws came from.
+        seed: the seed of the engine's random draws.
     """
 
     kind: Kind
@@ -131,7 +131,7 @@ class Verdict:
 
     @property
     def is_equal(self) -> bool:
-        """Whether equality is claimed, be it up to folding or to listed identities."""
+        """Whether equality is claimed, possibly up to folding or listed identities."""
         return self.kind in (EQUAL, FOLDING, FUNCTIONS)
 
     @property
@@ -140,7 +140,7 @@ class Verdict:
         return max((c.ulps for c in self.folded), default=0.0)
 
     def as_json(self) -> dict[str, Any]:
-        """A JSON object; equal inputs and seeds give equal ones but for `seconds`."""
+        """A JSON object; equal inputs and seeds give equal objects except for `seconds`."""
         return {
             "kind": self.kind,
             "error_bound": self.error_bound,

@@ -1,9 +1,9 @@
 """Which weights of two programs are the same tensor, and constants made at compile time.
 
-A weight is its content: two weights are one tensor if their bytes, shape and type are equal. A
-weight whose data is absent from a program that uses it is its name, on both sides, and the verdict
-lists it; so are all weights of programs that share one store. A weight that carries
-`isoform.expression` stands for that expression over the source's weights.
+A weight is identified by its content: two weights are one tensor if their bytes, shape and type are
+equal. A weight without data in a program that uses it is identified by its name, on both sides, and
+the verdict lists it; so are all weights of programs that share one store. A weight with
+`isoform.expression` is replaced by that expression over the source's weights.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .translate import (
 )
 from .verdict import MOST_ULPS, FoldedConstant
 
-# A small weight of so few distinct numbers is a mask, a scale or a table: it stands for them.
+# A small weight with this few distinct numbers is a mask, a scale or a table: its numbers count.
 _FEW_NUMBERS = 16
 
 
@@ -47,13 +47,13 @@ class WeightIdentities:
 
     Attributes:
         absent: names of the weights that a program uses without having their data.
-        by_name: those of them that both programs use, as one type: taken for one tensor.
-        alone: the others: whatever their data is, nothing is known of it.
-        folded: constants whose expression was put in their place, by name.
-        wrong: constants that are not what their expression says.
-        data: by token of their source, what the weights and literals are that have no expression.
-        values: by id of a program, its values that no input decides; a weight of the other may
-            be recognised as one of them, where they are given.
+        by_name: those of them that both programs use with one type: taken as one tensor.
+        alone: the others: nothing is known about their data.
+        folded: constants that were replaced by their expression, by name.
+        wrong: constants that differ from the value of their expression.
+        data: by token of their source, the weights and literals without expression.
+        values: by id of a program, its values that do not depend on inputs; a weight of the other
+        may be recognised as one of them, if they are given.
         recognised: the weights that were, by name.
     """
 
@@ -97,7 +97,7 @@ class WeightIdentities:
         ]
 
     def identity(self, op: WeightOp, program: Program) -> str:
-        """What makes two weights one tensor."""
+        """The key under which two weights are one tensor."""
         if self.shared or op.key in self.absent:
             return f"name {op.key}"
         key = (id(program), op.key)
@@ -106,7 +106,7 @@ class WeightIdentities:
         return self._hashes[key]
 
     def discrete(self, array: Array, element: Attribute, program: Program) -> Source:
-        """A constant past a jump: the other program's weight, if it is that, else its numbers."""
+        """A discrete constant: the other program's weight if it equals that, else its numbers."""
         other, wanted = self.b if program is self.a else self.a, _content_hash(array)
         same = (op for op in _weights(other) if self.identity(op, other) == wanted)
         weight = next(same, None)
@@ -117,7 +117,7 @@ class WeightIdentities:
         return made
 
     def source(self, op: WeightOp, program: Program) -> Source:
-        """The source of a weight; of one that the other program computes, once that may be."""
+        """The source of a weight; or of the other program's value for it, once that is allowed."""
         made = self.stated(op, program)
         label = f"weight {self.identity(op, program)}"
         values = self.values.get(id(self.b if program is self.a else self.a))
@@ -137,7 +137,7 @@ class WeightIdentities:
         return self._all[1 if program is self.a else 0]
 
     def stated(self, op: WeightOp, program: Program) -> Source:
-        """The source of a weight: its expression, unless the other program has the very data."""
+        """The source of a weight: its expression, unless the other program has the same data."""
         text, identity = expression_of(op), self.identity(op, program)
         other = self._other(program)
         if text is not None and identity not in other:
@@ -152,7 +152,7 @@ class WeightIdentities:
         return self._contents[(id(program), op.key)]
 
     def own(self, program: Program) -> dict[str, Source]:
-        """By name the weights that the other program has not."""
+        """By name the weights that the other program lacks."""
         other = self._other(program)
         return {
             op.key: self._leaf(op, program)
@@ -170,7 +170,7 @@ class WeightIdentities:
     def _content(
         self, op: WeightOp, program: Program, made: Source, other: AbstractSet[str]
     ) -> Source:
-        """What a weight that the other program has not is made of, as far as its numbers say."""
+        """The expression of a weight that the other program lacks, as far as its numbers show."""
         array, element = program.weights[op.key], op.type.element_type
         if array.size != 1 and self.identity(op, program) in other:
             return made
@@ -206,7 +206,7 @@ class WeightIdentities:
         return self._substituted(op, text, program)
 
     def _substituted(self, op: WeightOp | ConstantOp, text: str, program: Program) -> Source | None:
-        """What a constant was made from; None where its data is something else."""
+        """The expression of a constant; None if its data differs from the expression's value."""
         if not self._check(op, text, program):
             return None
         key = (text, str(op.type))
@@ -221,19 +221,19 @@ class WeightIdentities:
         return self._expressions[key]
 
     def _stores(self, module: ModuleOp, program: Program) -> Store:
-        """The weights of an expression that are at hand."""
+        """The available weights of an expression."""
         both = _Both(self.a.weights, program.weights)
         names = {op.key for op in main_of(module).body.block.ops if isinstance(op, WeightOp)}
         return Store({name: (lambda n=name: both[n]) for name in sorted(names) if name in both})
 
     def _inner(self, op: WeightOp, program: Program) -> Source:
-        """A weight inside an expression: the source's, by name where the source has it."""
+        """A weight inside an expression: the source's weight of that name, if there is one."""
         if op.key in self.a.weights and program is not self.a:
             return self.source(op, self.a)
         return self.source(op, program)
 
     def _check(self, op: WeightOp | ConstantOp, text: str, program: Program) -> bool:
-        """Recompute a folded constant as it was computed: whether its data is near enough."""
+        """Recompute a folded constant in its own arithmetic, and check that its data is near."""
         own = op.key if isinstance(op, WeightOp) else str(op.data)
         key = (program is self.a, own, text)
         if key not in self._checked:
@@ -245,7 +245,7 @@ class WeightIdentities:
         stores = _Both(self.a.weights, program.weights)
         steps = list(main_of(module).body.block.ops)
         if not all(s.key in stores for s in [op, *steps] if isinstance(s, WeightOp)):
-            return False  # nothing to recompute it from, so it is what it is
+            return False  # it cannot be recomputed, so it is taken as data
         name = base = op.key if isinstance(op, WeightOp) else f"literal {op.type}"
         number = 1
         while name in self.folded or name in self.wrong:
@@ -261,7 +261,7 @@ class WeightIdentities:
 
 
 def _content_hash(array: Array) -> str:
-    """What makes two arrays one tensor: dtype, shape and bytes."""
+    """The key under which two arrays are one tensor: dtype, shape and bytes."""
     array = np.asarray(array, order="C")
     digest = hashlib.sha256(f"{array.dtype}{array.shape}".encode())
     digest.update(array.reshape(-1).view(np.uint8).data)
@@ -269,7 +269,7 @@ def _content_hash(array: Array) -> str:
 
 
 class _Both(dict[str, Array]):
-    """Weights of the source, then of the program that was made from it."""
+    """Weights of the source, then of the program made from it."""
 
     def __init__(self, first: Mapping[str, Array], second: Mapping[str, Array]):
         super().__init__()

@@ -24,33 +24,33 @@ from ...dialects.weights import Weights
 from .remembering import Remembering
 from .verdict import Difference
 
-# Scales of the inputs tried, in order, each with the next seed: faults may hide beyond a clip, near
-# zero, or where several relus are 0. Small programs are tried more often, for so many seconds;
+# Scales of the inputs, tried in order, each with the next seed: faults may hide beyond a clip, near
+# zero, or where several relus are 0. Small programs are tried more often, for this many seconds;
 # large ones less often.
 SCALES = (1.0, 0.05, 1.0, 8.0, 200.0)
 MOST_DRAWS, SECONDS, MOST_SECONDS = 50, 0.5, 8.0
-# Functions that leave the range of float64 soon: large inputs then show rounding, not meaning.
+# Functions that soon leave the range of float64: large inputs then show rounding, not meaning.
 STEEP = frozenset({"exp", "sinh", "cosh", "pow", "log", "tan", "reduce.prod"})
 # A difference this small, relative to the largest value of the output, may be rounding.
 TOLERANCE = 1e-7
-# At one place, a difference counts where it is larger than this part of the values there, and so
-# many times what small changes of all data do there in some runs; never below the last, at scale 1.
+# At one place a difference counts if it exceeds this part of the values there, and this many times
+# the effect of small changes of all data in some runs; and always the last number, at scale 1.
 _LOCAL, _NOISY_TIMES, _NOISY_RUNS, _LEAST = 1e-3, 64.0, 2, 1e-9
-# Constants of unknown origin may have been rounded on the way: by so many units of their last
-# place. What that does in a run bounds what it does in another by so many times.
+# Constants of unknown origin may have been rounded, by this many units in their last place. The
+# effect in one run, times this factor, bounds the effect in another.
 _MOST_UNITS, _ROUNDED_TIMES = 16.0, 8.0
 
 
-# Elements of weights that are kept in float64 between runs.
+# Elements of weights kept in float64 between runs.
 _MOST_HELD = 1 << 27
 # Draws whose outputs are kept.
 _MOST_KEPT = 8
 # Random numbers drawn for one array: a prime, so that rows are not alike.
 _MOST_DRAWN = 65521
-# Changes an array, told a number that belongs to its content, and what `Foreign` says of it.
+# Changes an array, given a number derived from its content, and its entry in `Foreign`.
 Change: TypeAlias = "Callable[[Array, int, Array | None], Array]"
-# Weights of unknown origin by name: of each element, how large a part of it a unit of its last
-# place is, 0 where it is known; None for all.
+# Weights of unknown origin by name: for each element the relative size of a unit in its last place,
+# 0 if the element is known; None for all elements.
 Foreign: TypeAlias = "Mapping[str, Array | None]"
 
 
@@ -98,7 +98,7 @@ def draw(name: str, type_: Tensor, seed: int, scale: float) -> Array:
 
 
 def _whole(rng: np.random.Generator, type_: Tensor, seed: int, scale: float) -> Array:
-    """Integers: small ones, which index; in every third draw the whole range of their type."""
+    """Integers: small ones, usable as indices; every third draw covers the type's whole range."""
     info, shape = np.iinfo(to_numpy(type_.element_type)), type_.get_shape()
     if seed % 3 == 2:
         drawn = rng.integers(info.min, info.max, shape, info.dtype, endpoint=True)
@@ -107,21 +107,22 @@ def _whole(rng: np.random.Generator, type_: Tensor, seed: int, scale: float) -> 
 
 
 def _ends(info: np.iinfo[Any]) -> Array:
-    """Where integers of a type turn over, and near 0."""
+    """Integers where a type wraps around, and near 0."""
     values = {info.min, info.min + 1, -1, 0, 1, info.max - 1, info.max}
     return np.array(sorted(v for v in values if v >= info.min), info.dtype)
 
 
 @dataclass
 class Couple:
-    """Two programs that are run together, more than once.
+    """Two programs that are run together, several times.
 
     Attributes:
         order: the output of `b` for each output of `a`.
-        identity: what makes two weights one; those are held once.
-        held: of each program values that every run has: weights in float64, constants past a jump.
-        remembering: what evaluates ops; `drop` it at the end.
-        outputs: of the draws that were run, by seed, scale and arithmetic.
+        identity: the key under which two weights are one; equal weights are stored once.
+        held: for each program the values common to all runs: weights in float64, discrete
+        constants.
+        remembering: evaluates ops; `drop` it at the end.
+        outputs: of earlier draws, by seed, scale and arithmetic.
     """
 
     a: Program
@@ -135,7 +136,7 @@ class Couple:
     )
 
     def known(self, side: str) -> dict[SSAValue, Array]:
-        """The values that every run of "a" or "b" has; of weights as many as there is room for."""
+        """The values common to all runs of "a" or "b"; as many weights as there is room for."""
         if not self.held:
             wide: dict[str, Array] = {}
             self.held = {s: self._known(p, wide) for s, p in (("a", self.a), ("b", self.b))}
@@ -170,13 +171,13 @@ def find(
 ) -> list[FoundDifference]:
     """The differences on one draw.
 
-    A difference counts if it is more than `tolerance` times the output's largest value, or more
-    than rounding can make at its own place (`_beyond_noise`).
+    A difference counts if it exceeds `tolerance` times the output's largest value, or the effect
+    of rounding at its own place (`_beyond_noise`).
 
     Args:
-        foreign: weights that may stand for others, rounded: what that explains counts not.
-        given: the programs as they were given, where weights of the couple have other numbers.
-            Only what is more than twice what that changes counts; the values are those as given.
+        foreign: weights that may be rounded; differences that this explains do not count.
+        given: the original programs, where weights of the couple have other numbers.
+        A difference must exceed twice the effect of that change; values are the original ones.
 
     Raises:
         UserError: the reference cannot run one of them.
@@ -237,7 +238,7 @@ class Pair:
 
     @cached_property
     def inputs(self) -> dict[str, Array]:
-        """By name in the first program, in its order."""
+        """The outputs by name in the first program, in its order."""
         types = self.couple.a.inputs
         drawn = inputs_of(self.couple.a, self.seed, self.scale)
         return {n: self.arithmetic.tensor(x, types[n].element_type) for n, x in drawn.items()}
@@ -245,7 +246,7 @@ class Pair:
     def _run(
         self, side: str, change: Change | None = None, only: Foreign | None = None
     ) -> list[Array]:
-        """Run one, with inputs and weights changed if wanted, or weights of some names alone."""
+        """Run one program, perhaps with changed inputs and weights, or only some weights."""
         a, b = self.couple.a, self.couple.b
         program, other = (a, b) if side == "a" else (b, a)
         inputs = self.inputs
@@ -269,12 +270,12 @@ class Pair:
     def beyond_noise(self, number: int, x: Array, y: Array, among: Array) -> Array:
         """Where two values of an output differ by more than their data's rounding explains.
 
-        What a relative change of 2^-20 in every input and weight does to a place bounds what
-        rounding does there by far: where the values of an output have very different sizes, its
+        The effect at a place of changing every input and weight by a relative 2^-20 bounds the
+        effect of rounding there by far. If the values of an output have very different sizes, its
         largest one says nothing about the others.
 
         Args:
-            among: the places that are asked for.
+            among: the places to check.
         """
         spread: Array = np.zeros(x.shape)
         x, y = x.astype(np.float64), y.astype(np.float64)  # booleans have no differences
@@ -295,8 +296,8 @@ class Pair:
     def beyond_folding(self, number: int, x: Array, y: Array, foreign: Foreign) -> Array:
         """Where two values of an output differ by more than rounded constants explain.
 
-        The constants are moved by up to 16 units of their last place; the largest change that this
-        makes anywhere in the output counts, eight times.
+        The constants are changed by up to 16 units in their last place. The largest effect of this
+        anywhere in the output counts, eight times.
         """
         if x.dtype.kind != "f":
             return np.ones(x.shape, bool)
@@ -316,8 +317,8 @@ class Pair:
 def differing(x: Array, y: Array, tolerance: float, unbounded: bool = True) -> Array:
     """Where two values of one output differ by more than a part of the largest.
 
-    Integers and booleans differ where they are not the same. Where `unbounded`, infinities and NaN
-    must be the same as well; large inputs may overflow in one order of operations only.
+    Integers and booleans differ if they are not equal. With `unbounded`, infinities and NaN must
+    be equal as well; large inputs may overflow in one order of operations only.
     """
     if x.dtype.kind != "f":
         return x != y
@@ -343,7 +344,7 @@ def suspicious(x: Array, y: Array, part: float = _LOCAL) -> Array:
 
 
 def _changed(program: Program, change: Change, only: Foreign | None) -> Program:
-    """The program with each weight changed, numbered by its content: equal ones stay equal."""
+    """The program with changed weights; the change depends on content, so equal ones stay equal."""
 
     def changed(name: str) -> Array:
         array = program.weights[name]
@@ -367,16 +368,16 @@ def _moved(array: Array, number: int, _: Array | None, seed: tuple[int, ...]) ->
 
 
 def _drawn(array: Array, seed: tuple[int, ...]) -> Array:
-    """Numbers between -1 and 1; large arrays hold some thousands of them again and again."""
+    """Numbers between -1 and 1; large arrays repeat a few thousand of them."""
     some = np.random.default_rng(seed).uniform(-1.0, 1.0, min(array.size, _MOST_DRAWN))
     return np.resize(some, array.shape)
 
 
 def _rounded(array: Array, number: int, parts: Array | None, seed: tuple[int, ...]) -> Array:
-    """Floats moved by a few units of float32's last place, or of their own if that is less.
+    """Floats changed by a few units in float32's last place, or in their own if that is smaller.
 
     Args:
-        parts: of each number, how large a part of it such a unit is.
+        parts: for each number, the relative size of such a unit.
     """
     if array.dtype.kind != "f":
         return array
@@ -387,12 +388,12 @@ def _rounded(array: Array, number: int, parts: Array | None, seed: tuple[int, ..
 
 
 def unit_part(array: Array) -> float:
-    """How large a part of a number a unit of its last place is, at most float32's."""
+    """The relative size of a unit in a number's last place, at most that of float32."""
     return min(float(np.finfo(array.dtype).eps), 2.0**-23)
 
 
 def with_weights(program: Program, seed: int, other: Weights | None = None) -> Program:
-    """The program with absent weights taken from the other one, or drawn from their names."""
+    """The program with absent weights taken from the other one, or drawn by name."""
     missing: Mapping[str, Tensor] = {
         op.key: op.type
         for op in program.main.body.block.ops

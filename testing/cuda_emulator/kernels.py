@@ -1,9 +1,10 @@
 """Run CUDA kernels on the CPU: the same text, compiled as C++, every access checked.
 
-A kernel's threads are fibers that run one at a time, in one of three orders; shared memory is
-filled with NaN before every block, and a buffer knows its end (shim/). What it finds: wrong
-values, a missing or misplaced barrier, accesses outside a buffer or an array, misaligned vectors.
-What it cannot: races that the memory model alone allows, tensor cores, speed. It needs g++.
+A kernel's threads are fibers that run one at a time, in one of three orders. Shared memory is
+filled with NaN before every block, and a buffer knows its end (shim/). It detects wrong values, a
+missing or misplaced barrier, accesses outside a buffer or an array, and misaligned vectors. It
+cannot detect races that only the memory model allows; it has no tensor cores, and says nothing
+about speed. It needs g++.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MESSAGE = 1024
 
 
 class EmulationError(Exception):
-    """Say which thread of which kernel did what it must not, or that its text is no C++.
+    """A thread of a kernel did something illegal, or the kernel's text is not valid C++.
 
     Cause: a bug of the code generator: no program or input may lead to it.
 
@@ -63,14 +64,14 @@ class EmulatedKernel:
     def launch(
         self, addresses: Sequence[int], order: Order = "forward", seed: int = 1, workers: int = 1
     ) -> None:
-        """Run it on buffers in host memory, each of its parameter's size, 16-byte aligned.
+        """Run it on buffers in host memory, with its parameters' sizes, 16-byte aligned.
 
         Args:
-            order: in which threads and blocks take turns.
+            order: in which threads and blocks run.
             workers: OS threads that share the blocks.
 
         Raises:
-            EmulationError: a thread did what it must not.
+            EmulationError: a thread did something illegal.
         """
         parameters = self.kernel.parameters
         assert len(addresses) == len(parameters), "one buffer per parameter"
@@ -104,11 +105,11 @@ def waits(kernel: CudaKernel) -> bool:
 def emulate(kernels: Sequence[CudaKernel]) -> list[EmulatedKernel]:
     """Compile kernels as C++.
 
-    Those with shared memory get a library each: the library's is what is filled with NaN.
+    Those with shared memory get a library each: its writable data is filled with NaN.
 
     Raises:
         UserError: there is no C++ compiler.
-        EmulationError: a text is no C++, or its parameters are not those it is said to have.
+        EmulationError: a text is not valid C++, or its parameters differ from the stated ones.
     """
     _scheduler()
     alone = [[k] for k, kernel in enumerate(kernels) if "__shared__" in kernel.source]
@@ -139,7 +140,7 @@ def _head(kernels: Sequence[CudaKernel]) -> str:
 
 
 def _translated(kernel: CudaKernel, number: int) -> str:
-    """The kernel in a namespace, its parameters checked buffers, and how to call it."""
+    """The kernel in a namespace, with its parameters as checked buffers, and a way to call it."""
     head = re.compile(
         r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\([^)]*\)\s*)?void\s+'
         rf"(?:__launch_bounds__\([^)]*\)\s*)?{kernel.name}\s*\((?P<parameters>[^)]*)\)"
@@ -167,7 +168,7 @@ def _translated(kernel: CudaKernel, number: int) -> str:
 
 
 def _check_parameters(kernel: CudaKernel, text: str) -> None:
-    """The text's parameters are those of the kernel, in name, type and whether written."""
+    """Check that the text's parameters are the kernel's: name, type and whether written."""
     texts = [" ".join(part.replace("*", " * ").split()) for part in text.split(",") if part.strip()]
     wanted = [f"{'' if p.written else 'const '}{p.ctype} * {p.name}" for p in kernel.parameters]
     if [part.replace("__restrict__ ", "") for part in texts] != wanted:
@@ -208,7 +209,7 @@ class _Launch(ctypes.Structure):
 
 @cache
 def _folder() -> Path:
-    """A folder for libraries, gone at exit."""
+    """A folder for libraries, removed at exit."""
     folder = tempfile.TemporaryDirectory(prefix="isoform-emulated-")
     weakref.finalize(_Launch, folder.cleanup)
     return Path(folder.name)
@@ -216,7 +217,7 @@ def _folder() -> Path:
 
 @cache
 def _scheduler() -> ctypes.CDLL:
-    """The library that runs launches; the kernels' libraries find its symbols."""
+    """The library that runs launches; the kernels' libraries use its symbols."""
     library = _folder() / "libscheduler.so"
     _compile([str(SHIM / "scheduler.cpp"), "-O2", "-pthread"], library)
     return ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)

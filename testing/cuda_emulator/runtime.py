@@ -1,7 +1,7 @@
 """A device made of host memory: kernels emulated, library calls by numpy.
 
-Every allocation starts as NaN. Products and convolutions are computed in float32 at least, so that
-what runs here tells whether a program is right, and nothing of how fast it is.
+Every allocation starts as NaN. Products and convolutions are computed in float32 at least. So
+results show whether a program is right; times show nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EmulatedRuntime:
     """Implements `DeviceRuntime` on the CPU.
 
     Attributes:
-        order: in which the threads and blocks of kernels take turns.
+        order: in which the threads and blocks of kernels run.
         workers: OS threads that share the blocks of a kernel.
     """
 
@@ -53,7 +53,7 @@ class EmulatedRuntime:
         return address
 
     def free(self, address: int) -> None:
-        """Forget it."""
+        """Free it."""
         del self._memory[address]
 
     def upload(self, address: int, array: Array) -> None:
@@ -106,7 +106,7 @@ class EmulatedRuntime:
         return work
 
     def capture(self, works: Sequence[Work]) -> Work:
-        """Calls them one after another."""
+        """Call the recorded steps one after another."""
         captured = tuple(works)
 
         def graph() -> None:
@@ -120,7 +120,7 @@ class EmulatedRuntime:
         return EmulatedEvent()
 
     def close(self) -> None:
-        """Forget the memory."""
+        """Free the memory."""
         self._memory.clear()
 
 
@@ -128,7 +128,7 @@ class EmulatedRuntime:
 
 
 def convolution(step: ConvCall, data: Array, filter_: Array) -> Array:
-    """What a convolution step computes, of dense (n, c, *spatial) data and its filter."""
+    """The result of a convolution step on dense (n, c, *spatial) data and its filter."""
     out = np.zeros(step.out.dims, data.dtype)
     groups, taps = step.groups, filter_.shape[2:]
     small, large = (data, out) if step.transposed else (out, data)
@@ -149,9 +149,9 @@ def convolution(step: ConvCall, data: Array, filter_: Array) -> Array:
 def _meeting(
     step: ConvCall, tap: Sequence[int], small: Sequence[int], large: Sequence[int]
 ) -> tuple[list[slice], list[slice]]:
-    """Where a tap joins the strided tensor (a convolution's result) and the other one.
+    """Where a tap connects the strided tensor (a convolution's result) with the other one.
 
-    Position i of `small` meets position i * stride - pad + tap * dilation of `large`, if any.
+    Position i of `small` meets position i * stride - pad + tap * dilation of `large`, if it exists.
     """
     here: list[slice] = []
     there: list[slice] = []
@@ -172,7 +172,7 @@ def _wide(array: Array) -> Array:
 
 
 def _matrices(matrix: GemmOperand, step: Gemm, address: int) -> Array:
-    """The operand's matrices as the product reads or writes them."""
+    """The operand's matrices, as the product reads or writes them."""
     shape = (step.batch, matrix.rows, matrix.columns)
     strides = (matrix.batch_stride, matrix.row_stride, 1)
     stored = _strided(address, step.ctype, matrix.offset, shape, strides)

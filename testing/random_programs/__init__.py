@@ -1,4 +1,4 @@
-"""Random programs, valid by construction, for whoever writes a pass, a lowering or a rule.
+"""Random programs, valid by construction, for authors of passes, lowerings and rules.
 
     program = random_graph(seed=7, ops=12)
     inputs = random_inputs(program, seed=7)
@@ -6,8 +6,8 @@
     path = write_reproducer(small, folder)
 
 `random_graph` draws from every family of the graph dialect, `random_scope_program` draws scopes
-that no graph op makes. `Agreement` compares what a target computed with the reference where that
-is possible: not where rounding alone decides the result.
+that no graph op makes. `Agreement` compares a target's results with the reference, except where
+rounding alone decides the result.
 """
 
 from .agreement import Agreement, Mismatch

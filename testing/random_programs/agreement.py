@@ -1,8 +1,8 @@
-"""Compare what a target computed with the reference, as far as rounding lets one.
+"""Compare a target's results with the reference, as far as rounding allows.
 
-The reference is exact; a target rounds. How much rounding matters is measured: the program is
+The reference is exact; a target rounds. The effect of rounding is measured: the program is
 evaluated again with every operation off by a few units in the last place of its dtype (noise.py).
-Where those noisy values spread, a target may differ; where they spread too far (a floor, a
+Where these noisy values spread, a target may differ. Where they spread too far (a floor, a
 comparison or a cast near a tie, an overflow) the position says nothing and is not compared.
 """
 
@@ -23,12 +23,12 @@ from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, is_float, to_numpy
 from .noise import noisy_run, unit
 
-# Noisy runs, in pairs of opposite signs: of a tie, one of the two falls on each side. Two pairs may
-# both happen to move one position by next to nothing: before anything is called a difference, more
-# are run.
+# Noisy runs, in pairs of opposite signs: at a tie, one of a pair falls on each side. Two pairs may
+# both happen to move one position very little, so more are run before a difference is
+# reported.
 RUNS = 4
 MORE_RUNS = 20
-# How far beyond the spread of the noisy values is agreement.
+# Values within this multiple of the noisy values' spread agree.
 SLACK = 8.0
 # Positions whose noisy values spread more than this, relatively, are not compared.
 UNSTABLE = 0.05
@@ -53,11 +53,11 @@ class Mismatch:
 
 @dataclass
 class Agreement:
-    """What a program's outputs must be, on given inputs, and how exactly.
+    """The expected outputs of a program on given inputs, with tolerances.
 
     Attributes:
         compared: output elements that the last `difference` compared.
-        total: output elements that there are.
+        total: all output elements.
     """
 
     exact: dict[str, Array]
@@ -139,7 +139,7 @@ def _least(element: Attribute) -> float:
 
 
 def _tolerance(exact: Array, noisy: list[Array], type_: Tensor) -> Array:
-    """Allowed absolute difference per position, inf where nothing can be said."""
+    """Allowed absolute difference per position; inf where nothing can be said."""
     element = type_.element_type
     with np.errstate(all="ignore"):
         if not is_float(element):

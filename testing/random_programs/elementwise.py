@@ -29,7 +29,7 @@ COMPARISONS = ("equal", "less", "less_equal", "greater", "greater_equal")
 
 
 def unary(g: Grower) -> SSAValue:
-    """A function of one float, its argument in the domain (nearly always)."""
+    """A function of one float, with an argument that is nearly always in its domain."""
     x = g.float()
     kind = g.rng.random()
     if kind < 0.55:
@@ -75,7 +75,7 @@ def binary(g: Grower) -> SSAValue:
 
 
 def integer(g: Grower) -> SSAValue:
-    """Arithmetic on integers: exact, so that any difference is a bug."""
+    """Arithmetic on integers, which is exact: any difference is a bug."""
     x = g.any(lambda v: is_signed_int(element_of(v)))
     if not is_signed_int(element_of(x)):
         return g.b.neg(x) if is_float(element_of(x)) else x
@@ -126,7 +126,7 @@ def where(g: Grower) -> SSAValue:
 
 
 def cast(g: Grower) -> SSAValue:
-    """A conversion; floats are scaled first, so that integers are not all 0."""
+    """A conversion; floats are scaled first, so that not all integers are 0."""
     x = g.any(lambda v: not is_unsigned(element_of(v)))
     if is_unsigned(element_of(x)):
         return x
@@ -138,7 +138,7 @@ def cast(g: Grower) -> SSAValue:
 
 
 def special(g: Grower) -> SSAValue:
-    """A constant that no arithmetic makes: an extreme of its type, a negative zero."""
+    """A constant that arithmetic does not make: an extreme of its type, a negative zero."""
     element = g.element()
     dtype = to_numpy(element)
     if is_float(element):

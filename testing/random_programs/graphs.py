@@ -14,7 +14,7 @@ from .grower import SIGNED, UNSIGNED, Grower
 
 Family = Callable[[Grower], SSAValue]
 
-# Each family of ops, and how often it is drawn.
+# Each family of ops with its weight in the draw.
 FAMILIES: dict[str, tuple[Family, int]] = {
     "unary": (elementwise.unary, 8),
     "activation": (elementwise.activation, 4),
@@ -58,15 +58,15 @@ def random_graph(
 ) -> Program:
     """Draw a program of about `ops` ops, the same for the same arguments.
 
-    Values are shared, outputs are several and may be inputs or repeat, inputs may be unused, shapes
-    are small and ragged.
+    Values are shared. There may be several outputs, which may be inputs or repeat; inputs may be
+    unused. Shapes are small and ragged.
 
     Args:
         families: names of FAMILIES to draw from; None for all.
-        floats: float types to use; None draws them too, f32 alone mostly.
-        integers: whether integer and bool tensors occur beside indices and conditions.
+        floats: float types to use; None draws them too, mostly f32.
+        integers: whether integer and bool tensors occur beyond indices and conditions.
         empty: probability of an extent of 0.
-        longest: where not 0, extents that are sometimes drawn up to it: rows of whole vectors.
+        longest: if not 0, some extents are drawn up to it: rows of whole vectors.
 
     Raises:
         UserError: there is no such family.
@@ -90,7 +90,7 @@ def random_graph(
 
 
 def _outputs(g: Grower) -> None:
-    """Name what nothing reads, and a few others: repeated ones, inputs, constants."""
+    """Name all unread values, and a few others: repeated ones, inputs, constants."""
     unread = [v for v in g.values if not v.uses and v.owner is not g.b.block]
     wanted = unread[-4:] or [g.values[-1]]
     if g.chance(0.3):

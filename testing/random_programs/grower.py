@@ -1,4 +1,4 @@
-"""What the families of random ops share: a program that grows, and the values to choose from."""
+"""The base of the families of random ops: a growing program, and the values to choose from."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def same_type_as(other: SSAValue) -> Test:
 
 
 class Grower:
-    """A program under construction: the builder, a source of chance, the values so far."""
+    """A program under construction: the builder, a random generator, the values so far."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class Grower:
         return self.rng.random() < probability
 
     def extent(self, most: int = 7) -> int:
-        """A ragged extent: often 1, rarely 0; where rows may be long, sometimes that of one."""
+        """A ragged extent: often 1, rarely 0; a long one if rows may be long."""
         if self.chance(self.empty):
             return 0
         if self.longest and self.chance(0.15):
@@ -90,7 +90,7 @@ class Grower:
         return 1 if self.chance(0.2) else self.rng.randint(2, most)
 
     def shape(self, rank: int | None = None, least: int = 0) -> list[int]:
-        """A small shape of `rank` (or a random one, at least `least`)."""
+        """A small shape of `rank` (or a random rank, at least `least`)."""
         if rank is None:
             rank = max(least, self.rng.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5)))
         dims = [self.extent() for _ in range(rank)]
@@ -147,7 +147,7 @@ class Grower:
         return self.literal(self.array(shape, element))
 
     def pick(self, test: Test) -> SSAValue | None:
-        """A value made so far that passes the test, recent ones more often."""
+        """An earlier value that passes the test, recent ones more often."""
         found = [v for v in self.values if test(v)]
         if not found:
             return None
@@ -155,7 +155,7 @@ class Grower:
         return found[place]
 
     def any(self, test: Test = lambda value: True, rank: int | None = None) -> SSAValue:
-        """A value that passes the test: an old one where there is one, else a fresh float."""
+        """A value that passes the test: an earlier one if there is one, else a fresh float."""
         known = None if self.chance(0.1) else self.pick(lambda v: test(v) and _has(v, rank))
         if known is not None:
             return known
@@ -200,7 +200,7 @@ class Grower:
     # --- values in the domain of a function ---
 
     def bounded(self, x: SSAValue) -> SSAValue:
-        """A value in (-1, 1) made from x."""
+        """A value in (-1, 1) computed from x."""
         return self.b.tanh(x)
 
     def positive(self, x: SSAValue, least: float = 0.5) -> SSAValue:

@@ -1,4 +1,4 @@
-"""Data for random programs: inputs, and weights that a program names but does not have."""
+"""Data for random programs: inputs, and weights that a program names without having them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, is_bool, is_float, is_unsigned, to_numpy
 from ...dialects.weights import Weights
 
-# What `special` puts into float inputs.
+# The values that `special` puts into float inputs.
 SPECIAL = (float("inf"), float("-inf"), float("nan"))
 
 
@@ -19,7 +19,7 @@ def random_inputs(program: Program, seed: int, *, special: float = 0.0) -> dict[
     """One array per input: normal floats, small integers, indices in range.
 
     Args:
-        special: probability of an infinity or NaN in place of a float.
+        special: probability of an infinity or NaN instead of a float.
     """
     generator = np.random.default_rng((seed, 0x1F))
     args = program.main.body.block.args

@@ -1,4 +1,4 @@
-"""Evaluate a program as a target might: every operation a little off, values in their dtypes."""
+"""Evaluate a program as a target might: every operation slightly off, values in their dtypes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from ...dialects.types import (
     to_numpy,
 )
 
-# Units in the last place by which a result may be off; functions such as tanh are allowed a few.
+# Units in the last place by which a result may be off; functions such as tanh get a few more.
 ULPS = 2.0
-# Functions that give their operands' bits back.
+# Functions that return bits of their operands.
 _EXACT = frozenset(("neg", "abs", "max", "min", "select", "floor", "ceil", "trunc", "roundeven"))
 
 
@@ -50,7 +50,7 @@ def noisy_run(
     """Results of an algebra-level program, in the outputs' order, off by rounding-like noise.
 
     Args:
-        sign: 1 or -1; the same seed with the other sign moves everything the other way.
+        sign: 1 or -1; with the same seed, the other sign moves every value the other way.
     """
     noise = _Noise(np.random.default_rng((seed, 0x3F)), sign)
     args = program.main.body.block.args
@@ -68,7 +68,7 @@ def noisy_run(
 
 
 def _rounded(array: Array, type_: Tensor) -> Array:
-    """Through the dtype and back: overflow shows, and integers wrap."""
+    """Convert to the dtype and back: overflow shows, and integers wrap."""
     if is_bool(type_.element_type):
         return array
     with np.errstate(all="ignore"):
@@ -76,7 +76,7 @@ def _rounded(array: Array, type_: Tensor) -> Array:
 
 
 class _Noise(Arithmetic):
-    """Exact arithmetic with noise from one generator; products are off before they are summed."""
+    """Exact arithmetic with noise from one generator, added to products before they are summed."""
 
     contracts = False
 
@@ -85,7 +85,7 @@ class _Noise(Arithmetic):
         self.sign = sign
 
     def off(self, array: Array, element: Attribute) -> Array:
-        """Floats moved by up to a few units in the last place, away from what they should be."""
+        """Floats moved by up to a few units in the last place."""
         if not is_float(element) or array.dtype.kind != "f":
             return array
         step = self.sign * self.generator.choice((-ULPS, -0.5, 0.5, ULPS), array.shape)
@@ -93,7 +93,7 @@ class _Noise(Arithmetic):
             return array * (1.0 + unit(element) * step)
 
     def call(self, node: Call, args: Sequence[Array], operand: Attribute | None) -> Array:
-        """The function, off by a little where it computes."""
+        """The function, slightly off if it computes."""
         result = super().call(node, args, operand)
         if operand is None or node.function in _EXACT:
             return result

@@ -1,4 +1,4 @@
-"""Shrink a failing program to a small one that still fails, and write it out."""
+"""Reduce a failing program to a small one that still fails, and write it out."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from .shrinking import smaller_extents
 
 Fails = Callable[[Program], bool]
 
-# Candidates tried in all: a bound on time, which `fails` decides.
+# Limit for candidates, and so for time; `fails` takes most of it.
 TRIES = 1500
 
 
 def reduce(program: Program, fails: Fails, tries: int = TRIES) -> Program:
     """The smallest program found that still fails: fewer outputs, fewer ops, smaller extents.
 
-    Ops are dropped by letting a fresh input, or an operand of the same type, stand for their
-    results. `program` is not changed, and is returned (cloned) where nothing smaller fails.
+    Ops are dropped by replacing their results with a fresh input, or with an operand of the same
+    type. `program` is not changed, and is returned (cloned) if nothing smaller fails.
 
     Args:
         fails: whether a program still shows the failure; must not change it.
@@ -75,7 +75,7 @@ def _fewer_outputs(program: Program) -> Iterable[Program]:
 
 
 def keep_outputs(program: Program, kept: list[int]) -> Program:
-    """Drop the other outputs, in place, and what only they needed."""
+    """Drop the other outputs, in place, with everything only they needed."""
     values, names = list(return_of(program.module).arguments), program.output_names
     return _returning(program, [values[k] for k in kept], [names[k] for k in kept])
 
@@ -87,7 +87,7 @@ def _returning(program: Program, values: Sequence[SSAValue], names: Sequence[str
 
 
 def tidy(program: Program) -> Program:
-    """Erase unread ops and make the function's type fit, in place."""
+    """Erase unread ops and update the function's type, in place."""
     block = program.main.body.block
     for op in reversed(list(block.ops)):
         if op.results and not any(result.uses for result in op.results):
@@ -98,7 +98,7 @@ def tidy(program: Program) -> Program:
 
 
 def _fewer_ops(program: Program) -> Iterable[Program]:
-    """Each op's result returned at its place, or stood for by an operand or a fresh input."""
+    """Return each op's result early, or replace it by an operand or a fresh input."""
     count = len(list(program.main.body.block.ops)) - 1
     for k in range(count):
         yield from _cut_after(program, k)
@@ -107,7 +107,7 @@ def _fewer_ops(program: Program) -> Iterable[Program]:
 
 
 def _cut_after(program: Program, number: int) -> Iterable[Program]:
-    """What op `number` computes as the only output."""
+    """Return the result of op `number` as the only output."""
     op = _op(program, number)
     if list(return_of(program.module).arguments) == list(op.results):
         return
@@ -151,7 +151,7 @@ def _fresh_input(program: Program, value: SSAValue) -> SSAValue:
 
 
 def _fewer_inputs(program: Program) -> Iterable[Program]:
-    """Each unread input dropped, all of them first."""
+    """Drop all unread inputs first, then each by itself."""
     unread = [k for k, arg in enumerate(program.main.body.block.args) if not arg.uses]
     if unread:
         yield _drop_inputs(program, unread)

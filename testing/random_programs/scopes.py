@@ -1,7 +1,7 @@
 """Random algebra-level programs: scopes that no graph op makes.
 
-Reads at quasi-affine indices (floors, remainders, negative steps, shifts), guards by ones, values
-outside other than 0, all four reductions, bodies of several reads, chains of scopes.
+Reads at quasi-affine indices (floors, remainders, negative steps, shifts), guards by ones,
+nonzero values outside, all four reductions, bodies of several reads, chains of scopes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BINARY = ("add", "sub", "mul", "max", "min")
 def random_scope_program(seed: int, *, scopes: int = 5, most: int = 6) -> Program:
     """Draw a program of `scopes` scopes over inputs and weights, the same for the same seed.
 
-    Extents are 6 at most but for one dim of most values, which may have up to `most` places: rows
+    Extents are at most 6, except one dim of most values, which may have up to `most` places: rows
     that fill vectors of a target.
     """
     g = _Scopes(seed, most)
@@ -121,7 +121,7 @@ class _Scopes:
         return read if held == element else Cast(element, read)
 
     def inside(self, extents: tuple[int, ...], size: int) -> Index:
-        """An index that often stays inside: an iterator of just this extent."""
+        """An index that often stays inside: an iterator of exactly this extent."""
         fitting = [k for k, n in enumerate(extents) if n == size]
         if not fitting:
             return self.index(extents)

@@ -1,4 +1,4 @@
-"""Make the extents of a graph-level program smaller, everywhere at once, where it stays valid."""
+"""Make the extents of a graph-level program smaller, everywhere at once, if it stays valid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...dialects.weights import Weights
 
 Sizes = Mapping[int, int]
 
-# Properties that hold extents; a renamed extent is renamed there too.
+# Properties that hold extents; a changed extent is changed there too.
 _EXTENTS = ("shape", "sizes")
 
 
@@ -43,13 +43,13 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
 
 
 def _sources(program: Program) -> list[SSAValue]:
-    """Inputs, weights and constants: every other extent follows from theirs."""
+    """Inputs, weights and constants: all other extents follow from theirs."""
     data = [op.results[0] for op in _body(program) if isinstance(op, WeightOp | ConstantOp)]
     return [*program.main.body.block.args, *data]
 
 
 def _rebuilt(program: Program, sizes: Sizes, only: tuple[int, int] | None) -> Iterable[Program]:
-    """The program with extents renamed (in every source, or in one dim of one), if it is valid."""
+    """The program with changed extents (in every source, or in one dim of one), if it is valid."""
     candidate = program.clone()
     candidate.weights = Weights({name: program.weights[name] for name in _used(program)})
     try:

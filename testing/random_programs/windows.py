@@ -1,4 +1,4 @@
-"""Random contractions, convolutions and pools: whatever has windows, channels and inner dims."""
+"""Random contractions, convolutions and pools: ops with windows, channels and inner dims."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .grower import Grower, fits, of_float
 
 
 def matmul(g: Grower) -> SSAValue:
-    """A product with an old value, a weight or an input; batched, transposed, integers too."""
+    """A product with an earlier value, a weight or an input; batched, transposed, integer too."""
     a = g.any(lambda v: _multiplies(v) and 2 <= len(shape_of(v)) <= 4)
     if not _multiplies(a) or not 2 <= len(shape_of(a)) <= 4:
         a = g.fresh(g.shape(g.rng.randint(2, 4)), g.float_type())
@@ -93,7 +93,7 @@ class PaddedWindow:
 
 
 def window(g: Grower, spatial: tuple[int, ...], pad_below_kernel: bool) -> PaddedWindow:
-    """Draw a window; `pad_below_kernel` keeps every window inside the image at least in part."""
+    """Draw a window; `pad_below_kernel` keeps each window at least partly inside the image."""
     kernel, strides, dilations = list[int](), list[int](), list[int]()
     low, high = list[int](), list[int]()
     for size in spatial:
@@ -139,7 +139,7 @@ def conv(g: Grower) -> SSAValue:
 
 
 def _weights(g: Grower, shape: list[int], x: SSAValue) -> SSAValue:
-    """Constant weights mostly; sometimes an input or what a transpose makes of a weight."""
+    """Constant weights mostly; sometimes an input or a transposed weight."""
     element = element_of(x)
     kind = g.rng.random()
     if kind < 0.7:
@@ -186,7 +186,7 @@ def conv_transpose(g: Grower) -> SSAValue:
 
 
 def pool(g: Grower) -> SSAValue:
-    """A max or average pool, every window inside the image at least in part."""
+    """A max or average pool, with each window at least partly inside the image."""
     x = image(g)
     place = window(g, tuple(shape_of(x)[2:]), pad_below_kernel=True)
     options = {
