@@ -16,7 +16,7 @@ from .compiler.version import VERSION as __version__
 
 if TYPE_CHECKING:
     from .compiler.api import Program, Session, compile, from_torch, load, optimize, parse, save
-    from .compiler.certificate import check_certificate
+    from .compiler.reports.certificate import check_certificate
     from .dialects.builder import GraphBuilder
     from .dialects.errors import UserError
 
@@ -42,7 +42,7 @@ _HOMES = {
     "Program": ".compiler.api",
     "Session": ".compiler.api",
     "UserError": ".dialects.errors",
-    "check_certificate": ".compiler.certificate",
+    "check_certificate": ".compiler.reports.certificate",
     "compile": ".compiler.api",
     "from_torch": ".compiler.api",
     "load": ".compiler.api",

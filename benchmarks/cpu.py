@@ -26,12 +26,12 @@ import numpy as np
 
 import isoform
 from isoform.compiler import api, zoo
-from isoform.compiler.bench import SETTLE, open_peers
-from isoform.compiler.commands import table
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.peer_model import peer_model
-from isoform.compiler.peers import PEERS, Peer
-from isoform.compiler.timing import (
+from isoform.compiler.commands.bench import SETTLE, open_peers
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.commands.subcommands import table
+from isoform.compiler.peers.model_file import peer_model
+from isoform.compiler.peers.runtimes import PEERS, Peer
+from isoform.compiler.peers.timing import (
     difference,
     interleave,
     machine,

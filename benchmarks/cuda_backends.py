@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import DenseArrayBase, DictionaryAttr, IntegerAttr, S
 from xdsl.ir import Attribute, SSAValue
 
 import isoform
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import KernelOp

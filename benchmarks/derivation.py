@@ -35,11 +35,11 @@ from typing import Any
 import numpy as np
 
 from isoform.compiler import api, zoo
-from isoform.compiler.bench import open_peers
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.optimizer import Optimized
-from isoform.compiler.peer_model import peer_model
-from isoform.compiler.timing import difference, interleave, median
+from isoform.compiler.commands.bench import open_peers
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.peers.model_file import peer_model
+from isoform.compiler.peers.timing import difference, interleave, median
+from isoform.compiler.search.optimizer import Optimized
 from isoform.dialects.program import Program
 from isoform.passes.derivation import whole
 from isoform.passes.derivation.price import ScopePrices

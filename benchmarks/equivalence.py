@@ -25,8 +25,8 @@ from typing import Any
 from xdsl.dialects.builtin import f32
 
 from isoform.compiler import api, zoo
-from isoform.compiler.levels import lower_to
-from isoform.compiler.optimizer import improve
+from isoform.compiler.search.optimizer import improve
+from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.canonical_scope import Scope
 from isoform.dialects.index import iterators

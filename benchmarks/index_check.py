@@ -18,9 +18,9 @@ import numpy as np
 from xdsl.dialects.builtin import i64
 
 from isoform.compiler import api
-from isoform.compiler.cpu_options import CpuOptions
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.cpu_options import CpuOptions
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import CallOp
 from isoform.dialects.program import Program

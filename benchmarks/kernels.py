@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from xdsl.ir import SSAValue
 
-from isoform.compiler.commands import table
-from isoform.compiler.cpu_options import CpuOptions
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.commands.subcommands import table
+from isoform.compiler.targets.cpu_options import CpuOptions
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp, GemmOp
 from isoform.dialects.program import Program

@@ -27,9 +27,9 @@ import numpy as np
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import SSAValue
 
-from isoform.compiler.commands import table
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.commands.subcommands import table
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program

@@ -29,9 +29,9 @@ import numpy as np
 from xdsl.dialects.builtin import f16, f32
 from xdsl.ir import SSAValue
 
-from isoform.compiler.commands import table
-from isoform.compiler.cpu import CpuOptions
-from isoform.compiler.levels import place
+from isoform.compiler.commands.subcommands import table
+from isoform.compiler.targets.cpu import CpuOptions
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import NestOp

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isoform.compiler.timing import machine, package_version
+from isoform.compiler.peers.timing import machine, package_version
 
 HEAD = (
     "model",

@@ -29,11 +29,11 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from isoform.compiler import api
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import lower_to
-from isoform.compiler.peer_model import peer_model
-from isoform.compiler.peers import PEERS
-from isoform.compiler.timing import interleave, median
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.peers.model_file import peer_model
+from isoform.compiler.peers.runtimes import PEERS
+from isoform.compiler.peers.timing import interleave, median
+from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.canonical_types import Leaf, Read, Scope, Source, leaf
 from isoform.dialects.graph import WeightOp
 from isoform.dialects.index import Index, iterators

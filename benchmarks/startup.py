@@ -25,13 +25,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from isoform.compiler.commands import table
+from isoform.compiler.commands.subcommands import table
 from isoform.lowering.kernel_to_cpu.cores import processors
 
 PROCESS = """
 import sys, time
 import isoform
-from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.commands.inputs import draw_inputs
 model, effort, threads = sys.argv[1:]
 print("-- begin", file=sys.stderr, flush=True)
 started = time.perf_counter()

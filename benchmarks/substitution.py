@@ -35,9 +35,9 @@ import onnx
 import onnxruntime
 
 from isoform.compiler import api, zoo
-from isoform.compiler.certificate import CertifiedWork, certificate_of
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.timing import difference, interleave, median
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.peers.timing import difference, interleave, median
+from isoform.compiler.reports.certificate import CertifiedWork, certificate_of
 from isoform.dialects.graph.contraction import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named

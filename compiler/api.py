@@ -17,11 +17,11 @@ from ..dialects.errors import UserError
 from ..dialects.floats import Allowed
 from ..dialects.program import Program
 from ..dialects.weights import Weights
-from .models import load
-from .optimizer import Optimized, improve
-from .optimizer import optimize as _optimize
-from .program_file import check_weights, parse, save_mlir
-from .session import ReferenceRunner, Runner, Session, usable_cores
+from .frontends.models import load
+from .frontends.program_file import check_weights, parse, save_mlir
+from .search.optimizer import Optimized, improve
+from .search.optimizer import optimize as _optimize
+from .targets.session import ReferenceRunner, Runner, Session, usable_cores
 
 __all__ = [
     "Optimized",
@@ -123,8 +123,8 @@ def compile(
     """
     if target != "cpu":
         return Session(program, _other_runner(program, target))
-    from .cpu import compile_cpu
-    from .cpu_options import CpuOptions
+    from .targets.cpu import compile_cpu
+    from .targets.cpu_options import CpuOptions
 
     threads = usable_cores() if threads is None else threads
     chosen = None if cost_file is None else str(cost_file)
@@ -138,7 +138,7 @@ def _other_runner(program: Program, target: str) -> Runner:
         check_weights(program)
         return ReferenceRunner(program)
     if target == "cuda":
-        from .cuda_device import compile_cuda
+        from .targets.cuda_device import compile_cuda
 
         return compile_cuda(program)
     from ..lowering.targets import target_named
@@ -159,7 +159,7 @@ def from_torch(module: Any, args: Any) -> Program:
         UserError: torch is not installed or cannot export the module; the module's Python depends
             on a tensor's value, changes its inputs, is random or keeps state.
     """
-    from .torch_export import export_module
+    from .frontends.torch_export import export_module
 
     with tempfile.TemporaryDirectory(prefix="isoform-") as folder:
         path = Path(folder) / "module.onnx"

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..dialects.errors import UsageError, UserError, did_you_mean
-from .opt_arguments import ArgumentParser
-from .process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
+from .commands.opt_arguments import ArgumentParser
+from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 
 Arguments = argparse.Namespace
 Command = Callable[[Arguments], int]
@@ -76,22 +76,22 @@ def _fail(text: str, arguments: Sequence[str], status: int) -> int:
 def _command(name: str) -> Command:
     """Import the function of a subcommand."""
     if name == "bench":
-        from .bench import bench_command
+        from .commands.bench import bench_command
 
         return bench_command
     if name == "verify":
-        from .verify_command import verify_command
+        from .commands.verify import verify_command
 
         return verify_command
     if name == "bisect":
-        from .bisect_command import bisect_command
+        from .commands.bisect import bisect_command
 
         return bisect_command
     if name == "rules":
-        from .rules_command import rules_command
+        from .commands.rules import rules_command
 
         return rules_command
-    from . import commands
+    from .commands import subcommands as commands
 
     return cast(Command, getattr(commands, f"{name}_command"))
 

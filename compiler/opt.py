@@ -30,18 +30,18 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from ..dialects.errors import UsageError, UserError, did_you_mean, one_line
 from ..dialects.files import cannot, write_whole
 from ..dialects.floats import Allowed
-from .expected import Expectation, expectations, mismatches
-from .explain import Explainer
-from .float_policy import permitted
-from .opt_arguments import ArgumentParser, add_isoform_flags
-from .pass_help import help_pass, list_passes
+from .checks.rewrite_recorder import RewriteRecorder
+from .checks.verify_module import verify_module
+from .commands.expected import Expectation, expectations, mismatches
+from .commands.opt_arguments import ArgumentParser, add_isoform_flags
+from .commands.pass_help import help_pass, list_passes
+from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
+from .frontends.source import Places, SourceText, parse_source
 from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
 from .plugin import extend, kernels_of, load_plugin
-from .process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
 from .registry import UNIVERSE, make_context, multiverse
-from .rewrite_recorder import RewriteRecorder
-from .source import Places, SourceText, parse_source
-from .verify import verify_module
+from .reports.explain import Explainer
+from .reports.float_policy import permitted
 
 _SEPARATOR = re.compile(rb"^[ \t]*// -----[^\n]*$", re.MULTILINE)
 
@@ -152,7 +152,7 @@ class IsoformOpt(xDSLOptMain):
 
     def certify(self) -> None:
         """Compare the output file with the input file and write the certificate."""
-        from .certificate import CertifiedWork, NamedModel, certify
+        from .reports.certificate import CertifiedWork, NamedModel, certify
 
         source, result = NamedModel(self.args.input_file), Path(self.args.output_file)
         rewrites = [{**vars(r), "proof": "verdict"} for r in self.recorder.all]
@@ -279,7 +279,9 @@ class IsoformOpt(xDSLOptMain):
 
     def checker(self, module: ModuleOp, places: Places) -> AfterPass:
         """Remember the verified program, to compare it after each pass."""
-        from .equality_check import check_after_each_pass  # loads numpy and the dialects: only here
+        from .checks.equality_check import (
+            check_after_each_pass,  # loads numpy and the dialects: only here
+        )
 
         if not self.args.disable_verify:
             verify_module(module, places.of)

@@ -20,9 +20,9 @@ from xdsl.utils.hints import isa, type_repr
 
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
+from .checks.rewrite_limit import Observer, rewrite_limit
+from .checks.verify_module import PlaceOf, VerifiedOps, no_place, verify_module
 from .registry import PassFactory, multiverse
-from .rewrite_limit import Observer, rewrite_limit
-from .verify import PlaceOf, VerifiedOps, no_place, verify_module
 
 Passes = Mapping[str, PassFactory]
 

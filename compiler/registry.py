@@ -84,9 +84,9 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
 )
 
 TARGETS: tuple[tuple[str, TargetFactory], ...] = (
-    ("cuda", _target("compiler.cuda:CudaTarget")),
-    ("nest-cuda", _target("compiler.nest:NestCudaTarget")),
-    ("nest-llvm", _target("compiler.nest:NestLlvmTarget")),
+    ("cuda", _target("compiler.targets.cuda:CudaTarget")),
+    ("nest-cuda", _target("compiler.targets.nest:NestCudaTarget")),
+    ("nest-llvm", _target("compiler.targets.nest:NestLlvmTarget")),
 )
 
 UNIVERSE = Universe(all_dialects=dict(DIALECTS), all_passes=dict(PASSES), all_targets=dict(TARGETS))

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 import isoform
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.dialects.errors import UserError
 from isoform.lowering.kernel_to_cuda.compile import architecture_of, compile_kernels
 from isoform.lowering.kernel_to_cuda.program import cuda_program

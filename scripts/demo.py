@@ -13,10 +13,10 @@ import numpy as np
 
 import isoform
 from isoform.compiler.api import improve
-from isoform.compiler.bench import bench, format_bench
-from isoform.compiler.commands import table
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import LEVELS, lower_to
+from isoform.compiler.commands.bench import bench, format_bench
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.commands.subcommands import table
+from isoform.compiler.targets.levels import LEVELS, lower_to
 from isoform.dialects import reference
 from isoform.dialects.program import Program
 

@@ -29,9 +29,9 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 import isoform
-from isoform.compiler.cuda_device import installed_libraries
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import lower_to, place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.cuda_device import installed_libraries
+from isoform.compiler.targets.levels import lower_to, place
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import KernelOp

@@ -17,7 +17,7 @@ Example:
     small = reduce(program, fails)  # fails: Callable[[Program], bool]
 """
 
-from ..compiler.differential import differential_check
+from ..compiler.checks.differential import differential_check
 from .random_programs import (
     FAMILIES,
     Agreement,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..compiler.timing import interleave, median
+from ..compiler.peers.timing import interleave, median
 from ..dialects.kernel import AttentionOp, CallOp, ConvOp, GemmOp, KernelOp, TiledProductOp
 from ..dialects.program import Program, where
 from ..passes.flops import bytes_of, scope_work
@@ -25,9 +25,9 @@ def per_op(
     Units: a row's `ms` is a median; `of_bound` is a share of 1; `lost_ms` is time over the bound.
     """
     from ..compiler import api
-    from ..compiler.cpu_options import CpuOptions
-    from ..compiler.inputs import draw_inputs
-    from ..compiler.levels import place
+    from ..compiler.commands.inputs import draw_inputs
+    from ..compiler.targets.cpu_options import CpuOptions
+    from ..compiler.targets.levels import place
     from ..lowering.kernel_to_cpu.session import CpuSession
 
     placed = place(api.improve(program), CpuOptions(threads, effort, tolerance))
@@ -89,7 +89,7 @@ def kernel_flops(op: KernelOp | CallOp) -> int:
 
 def format_ops(rows: Sequence[Mapping[str, Any]]) -> str:
     """The kernels as a table, with totals."""
-    from ..compiler.commands import table
+    from ..compiler.commands.subcommands import table
 
     cells = [
         [

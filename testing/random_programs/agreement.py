@@ -17,7 +17,7 @@ import numpy as np
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Attribute
 
-from ...compiler.levels import lower_to
+from ...compiler.targets.levels import lower_to
 from ...dialects import reference
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, is_float, to_numpy

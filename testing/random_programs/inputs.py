@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ...compiler.inputs import index_bound
+from ...compiler.commands.inputs import index_bound
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, is_bool, is_float, is_unsigned, to_numpy

@@ -10,7 +10,7 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from ...compiler.program_file import save_mlir
+from ...compiler.frontends.program_file import save_mlir
 from ...dialects.errors import UserError
 from ...dialects.program import Program, named, return_of
 from .shrinking import smaller_extents

@@ -8,8 +8,8 @@ import pytest
 
 import isoform
 from isoform.compiler import api
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.program_file import used_weights
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.frontends.program_file import used_weights
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
@@ -189,7 +189,7 @@ def test_optimize_measures_on_the_cpu() -> None:
 
 
 def test_a_slower_result_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    from isoform.compiler import optimizer
+    from isoform.compiler.search import optimizer
 
     slower = optimizer.Trial(1.0, 1.25, 1.0, "measured")
     monkeypatch.setattr(optimizer, "measure_pair", lambda *_: slower)

@@ -6,10 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from isoform.compiler import bench, peers, timing
 from isoform.compiler.cli import main
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.peer_model import peer_model
+from isoform.compiler.commands import bench
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.peers import runtimes as peers
+from isoform.compiler.peers import timing
+from isoform.compiler.peers.model_file import peer_model
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isoform.compiler import cpu, optimizer, search_stage
 from isoform.compiler.api import optimize
-from isoform.compiler.optimizer import Optimized
-from isoform.compiler.program_file import parse
-from isoform.compiler.strategies import Measure, Strategy
+from isoform.compiler.frontends.program_file import parse
+from isoform.compiler.search import optimizer, search_stage
+from isoform.compiler.search.optimizer import Optimized
+from isoform.compiler.search.strategies import Measure, Strategy
+from isoform.compiler.targets import cpu
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.deadline import TimeIsUpError, apart, check_time, until
 from isoform.dialects.floats import BITS
@@ -256,7 +257,7 @@ def interrupt(folder: Path, seconds: float, times: int = 1) -> tuple[int, str]:
 
 def is_consistent(folder: Path) -> bool:
     """Nothing is half-written: a program that is there can be read."""
-    from isoform.compiler.program_file import read_program
+    from isoform.compiler.frontends.program_file import read_program
 
     names = {path.name for path in folder.iterdir()}
     assert names <= {"o.mlir", "o.safetensors", "r.json", "c.json"}

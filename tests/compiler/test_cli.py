@@ -13,7 +13,7 @@ import pytest
 
 from isoform.compiler import api
 from isoform.compiler.cli import COMMANDS, main
-from isoform.compiler.inputs import write_outputs
+from isoform.compiler.commands.inputs import write_outputs
 from isoform.dialects.builder import GraphBuilder
 
 ISOFORM = [sys.executable, "-m", "isoform.compiler.cli"]

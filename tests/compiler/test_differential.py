@@ -9,10 +9,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from isoform.compiler.differential import differential_check, evaluate, first_difference
+from isoform.compiler.checks.differential import differential_check, evaluate, first_difference
+from isoform.compiler.frontends.source import SourceText, parse_source
 from isoform.compiler.pass_manager import run_pipeline
 from isoform.compiler.registry import make_context
-from isoform.compiler.source import SourceText, parse_source
 from isoform.dialects.errors import UserError
 from isoform.dialects.graph.elementwise import AbsOp, ReluOp
 

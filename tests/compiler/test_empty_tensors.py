@@ -9,8 +9,8 @@ import pytest
 from xdsl.dialects.builtin import DenseArrayBase
 
 from isoform.compiler.api import compile, optimize
-from isoform.compiler.program_file import parse
-from isoform.compiler.verify import verify_module
+from isoform.compiler.checks.verify_module import verify_module
+from isoform.compiler.frontends.program_file import parse
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError

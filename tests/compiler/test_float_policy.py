@@ -7,10 +7,10 @@ import pytest
 
 import isoform
 from isoform.compiler.cli import main
-from isoform.compiler.cpu import program_key
-from isoform.compiler.cpu_options import CpuOptions
 from isoform.compiler.opt import main as opt
-from isoform.compiler.optimizer import improve
+from isoform.compiler.search.optimizer import improve
+from isoform.compiler.targets.cpu import program_key
+from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.dialects.errors import UserError
 from isoform.dialects.floats import BITS, GUARDED, ROUNDING, VALUES, Allowed, Label
 from isoform.dialects.program import Program

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import i1, i64
 
-from isoform.compiler.inputs import draw_inputs, read_inputs, write_outputs
-from isoform.compiler.levels import LEVELS, lower_to
-from isoform.compiler.session import ValueInfo
+from isoform.compiler.commands.inputs import draw_inputs, read_inputs, write_outputs
+from isoform.compiler.targets.levels import LEVELS, lower_to
+from isoform.compiler.targets.session import ValueInfo
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program

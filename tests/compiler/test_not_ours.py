@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 import isoform
-from isoform.compiler import commands, registry
+from isoform.compiler import registry
 from isoform.compiler.cli import main
-from isoform.compiler.inputs import read_inputs, shapes_in
+from isoform.compiler.commands import subcommands as commands
+from isoform.compiler.commands.inputs import read_inputs, shapes_in
 from isoform.compiler.opt import main as opt
-from isoform.compiler.session import ValueInfo
+from isoform.compiler.targets.session import ValueInfo
 from isoform.dialects.errors import UserError
 from isoform.dialects.weights import load_safetensors
 from isoform.lowering.kernel_to_cpu import runner

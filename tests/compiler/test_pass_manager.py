@@ -16,8 +16,8 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
+from isoform.compiler.checks.rewrite_limit import rewrite_limit
 from isoform.compiler.pass_manager import default_limit, make_passes, run_pipeline
-from isoform.compiler.rewrite_limit import rewrite_limit
 from isoform.dialects.errors import UserError
 
 

@@ -11,10 +11,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from isoform.compiler import api, bench, peers, timing, zoo
+from isoform.compiler import api, zoo
 from isoform.compiler.cli import main
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.peer_model import OURS, peer_model
+from isoform.compiler.commands import bench
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.peers import runtimes as peers
+from isoform.compiler.peers import timing
+from isoform.compiler.peers.model_file import OURS, peer_model
 from isoform.compiler.zoo.originals import ORIGINALS, original_of, write_original
 from isoform.dialects.errors import UserError
 
@@ -156,7 +159,7 @@ def test_a_written_file_is_compared_with_its_source_in_onnxruntime(
 def test_a_file_that_is_slower_there_is_called_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from isoform.compiler import written_onnx
+    from isoform.compiler.checks import written_onnx
 
     times = {"source": [1.0], "result": [1.5]}
     monkeypatch.setattr(written_onnx, "interleave", lambda *_, **__: times)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from isoform.compiler.api import compile
-from isoform.compiler.levels import lower_to, run_passes
+from isoform.compiler.frontends.program_file import parse
 from isoform.compiler.plugin import using
-from isoform.compiler.program_file import parse
+from isoform.compiler.targets.levels import lower_to, run_passes
 from isoform.lowering.algebra_to_kernel.table import library_kernels
 
 PLUGIN = str(Path(__file__).parents[2] / "examples" / "custom_kernel.py")

@@ -8,10 +8,10 @@ import pytest
 
 from isoform.compiler.api import compile, optimize
 from isoform.compiler.cli import main
+from isoform.compiler.frontends.program_file import parse
 from isoform.compiler.opt import main as opt
 from isoform.compiler.plugin import using
-from isoform.compiler.program_file import parse
-from isoform.compiler.strategies import STRATEGIES
+from isoform.compiler.search.strategies import STRATEGIES
 from isoform.dialects.program import Program
 from isoform.testing.per_op import per_op
 

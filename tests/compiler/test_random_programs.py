@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import f32
 
-from isoform.compiler.program_file import module_text, read_program
-from isoform.compiler.verify import verify_module
+from isoform.compiler.checks.verify_module import verify_module
+from isoform.compiler.frontends.program_file import module_text, read_program
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError

@@ -9,12 +9,12 @@ import pytest
 from xdsl.dialects.builtin import StringAttr
 
 import isoform
-from isoform.compiler import search_stage
-from isoform.compiler.cpu import compile_cpu
-from isoform.compiler.cpu_options import CpuOptions
-from isoform.compiler.search_stage import ComparisonRequest, run_searches
-from isoform.compiler.session import Runner, Session
-from isoform.compiler.strategies import STRATEGIES, Measure, Strategy, chosen
+from isoform.compiler.search import search_stage
+from isoform.compiler.search.search_stage import ComparisonRequest, run_searches
+from isoform.compiler.search.strategies import STRATEGIES, Measure, Strategy, chosen
+from isoform.compiler.targets.cpu import compile_cpu
+from isoform.compiler.targets.cpu_options import CpuOptions
+from isoform.compiler.targets.session import Runner, Session
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.floats import BITS
@@ -150,7 +150,7 @@ def test_the_first_reason_to_stop_is_told(seconds: dict[int, float]) -> None:
 
 
 def test_a_graph_search_needs_a_graph_program(seconds: dict[int, float]) -> None:
-    from isoform.compiler.levels import lower_to
+    from isoform.compiler.targets.levels import lower_to
 
     found = run_searches(lower_to(program(), "algebra"), [gives(1, level="graph")], question())
     assert found.searches == []

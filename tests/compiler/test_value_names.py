@@ -8,7 +8,7 @@ import pytest
 from xdsl.dialects.builtin import UnknownLoc
 from xdsl.ir import SSAValue
 
-from isoform.compiler.levels import lower_to
+from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, keep_names, printed_names
 from isoform.lowering.targets import target_named

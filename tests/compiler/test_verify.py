@@ -8,9 +8,9 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, region_def, traits_def
 from xdsl.traits import NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
+from isoform.compiler.checks.verify_module import VerifiedOps, immediate_dominators, verify_module
+from isoform.compiler.frontends.source import SourceText, parse_source
 from isoform.compiler.registry import make_context
-from isoform.compiler.source import SourceText, parse_source
-from isoform.compiler.verify import VerifiedOps, immediate_dominators, verify_module
 from isoform.dialects.errors import UserError
 
 

@@ -7,10 +7,10 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from isoform.compiler.float_policy import permitted
-from isoform.compiler.pass_help import help_pass
+from isoform.compiler.commands.pass_help import help_pass
 from isoform.compiler.pass_manager import run_pipeline
 from isoform.compiler.registry import make_context, multiverse
+from isoform.compiler.reports.float_policy import permitted
 from isoform.dialects.errors import UserError
 from isoform.dialects.floats import Allowed
 from isoform.passes.derivation.apply_rule import AlgebraApplyRule, all_rules, options_of

@@ -10,8 +10,8 @@ import pytest
 from xdsl.dialects.builtin import f32
 from xdsl.parser import Parser
 
-from isoform.compiler.levels import run_passes
 from isoform.compiler.registry import make_context
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.cache_folder import CacheFolder
 from isoform.dialects.canonical_types import Read, Scope, leaf

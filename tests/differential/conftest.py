@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from isoform.compiler.program_file import module_text
+from isoform.compiler.frontends.program_file import module_text
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.testing.random_programs import reduce, write_reproducer

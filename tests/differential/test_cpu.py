@@ -2,7 +2,7 @@
 
 import pytest
 
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.kernel_to_cpu.session import CpuSession

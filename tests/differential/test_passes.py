@@ -12,10 +12,10 @@ import pytest
 from xdsl.passes import ModulePass
 from xdsl.printer import Printer
 
-from isoform.compiler.levels import run_passes
+from isoform.compiler.frontends.program_file import parse
 from isoform.compiler.pipelines import FOR_CPU, LOWER_TO_KERNEL, PLACE
-from isoform.compiler.program_file import parse
 from isoform.compiler.registry import PASSES
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.dialects.graph.elementwise import SubOp

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoform.compiler.program_file import parse
+from isoform.compiler.frontends.program_file import parse
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.weights import Weights

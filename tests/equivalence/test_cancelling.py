@@ -7,8 +7,8 @@ import pytest
 from xdsl.dialects.builtin import f16, f32, f64
 from xdsl.ir import Attribute, SSAValue
 
-from isoform.compiler.levels import lower_to
-from isoform.compiler.program_file import parse
+from isoform.compiler.frontends.program_file import parse
+from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.types import to_numpy

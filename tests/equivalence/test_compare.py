@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.rewriter import Rewriter
 
 from isoform.compiler import zoo
-from isoform.compiler.levels import lower_to, run_passes
+from isoform.compiler.targets.levels import lower_to, run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.graph import ConstantOp, WeightOp

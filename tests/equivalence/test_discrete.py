@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import f32, i64
 
-from isoform.compiler.levels import run_passes
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.passes.equivalence import compare
 from isoform.passes.fold_constants import FoldConstants

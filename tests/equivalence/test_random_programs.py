@@ -2,8 +2,8 @@
 
 import pytest
 
-from isoform.compiler.levels import lower_to
-from isoform.compiler.optimizer import improve
+from isoform.compiler.search.optimizer import improve
+from isoform.compiler.targets.levels import lower_to
 from isoform.passes.equivalence import compare
 from isoform.testing.random_programs.graphs import random_graph
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from isoform.compiler.float_policy import OF_XDSL, floats_named
-from isoform.compiler.optimizer import GRAPH_REWRITES
 from isoform.compiler.pipelines import FAST_MATH, FOR_CPU, LOWER_TO_KERNEL, PLACE
 from isoform.compiler.registry import PASSES
-from isoform.compiler.strategies import STRATEGIES
+from isoform.compiler.reports.float_policy import OF_XDSL, floats_named
+from isoform.compiler.search.optimizer import GRAPH_REWRITES
+from isoform.compiler.search.strategies import STRATEGIES
 from isoform.dialects.floats import Floats, Label
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
 from isoform.passes.rules.rule_set import shipped, shipped_names

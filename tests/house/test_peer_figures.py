@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from isoform.compiler.cli import parse_arguments
-from isoform.compiler.peers import PEERS
+from isoform.compiler.peers.runtimes import PEERS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])

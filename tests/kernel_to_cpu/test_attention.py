@@ -10,8 +10,8 @@ from xdsl.ir.affine import AffineMap
 
 from isoform.compiler import zoo
 from isoform.compiler.api import parse
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import lower_to, place, run_passes
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import lower_to, place, run_passes
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import AttentionOp

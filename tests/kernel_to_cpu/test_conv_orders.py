@@ -9,9 +9,9 @@ import pytest
 from support.conv_orders import GraphConvolution, in_order
 
 import isoform
-from isoform.compiler.levels import place, run_passes
+from isoform.compiler.frontends.program_file import parse
 from isoform.compiler.pipelines import LOWER_TO_KERNEL
-from isoform.compiler.program_file import parse
+from isoform.compiler.targets.levels import place, run_passes
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.constants import Constants

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from xdsl.ir import SSAValue
 
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.types import shape_of
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable

@@ -6,8 +6,8 @@ import pytest
 from support import blas
 
 import isoform
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.lowering.kernel_to_cpu.gemm import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.index import Index
 from isoform.dialects.kernel import LoopsOp

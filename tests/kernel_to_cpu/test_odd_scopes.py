@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from isoform.compiler.levels import place
-from isoform.compiler.program_file import parse
+from isoform.compiler.frontends.program_file import parse
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.session import CpuSession

@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import f16, f32, f64, i8
 
 import isoform
 import isoform.lowering.kernel_to_cpu.past_caches as past_caches_file
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.index import Index
 from isoform.dialects.kernel import LayoutAttr, with_layout

@@ -8,8 +8,8 @@ import pytest
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import SSAValue
 
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable

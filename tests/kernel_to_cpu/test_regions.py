@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
 from isoform.lowering.kernel_to_cpu import regions

@@ -413,7 +413,7 @@ def test_lower_instruction_sets_agree_with_the_reference(environment, isa, model
         text[model]
         + """
 from isoform.compiler.api import improve
-from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.commands.inputs import draw_inputs
 from isoform.lowering.kernel_to_cpu.isa import Isa
 assert Isa.host().name == os.environ["ISOFORM_ISA"]
 inputs = draw_inputs(program, 0)

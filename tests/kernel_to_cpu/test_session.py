@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper
 from xdsl.dialects.builtin import bf16, f16, f32, i1, i8, i64
 
-from isoform.compiler.levels import lower_to, place
-from isoform.compiler.program_file import parse
+from isoform.compiler.frontends.program_file import parse
+from isoform.compiler.targets.levels import lower_to, place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.graph import OpaqueOp

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import isoform
-from isoform.compiler import cpu
-from isoform.compiler.cpu import compile_cpu, program_key
-from isoform.compiler.cpu_options import CpuOptions
+from isoform.compiler.targets import cpu
+from isoform.compiler.targets.cpu import compile_cpu, program_key
+from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_cpu.stored import StoredSession

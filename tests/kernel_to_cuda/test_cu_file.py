@@ -14,8 +14,8 @@ from support.cuda_kernels import need_compiler
 from xdsl.dialects.builtin import f32, f64
 
 from isoform.compiler import opt, zoo
-from isoform.compiler.levels import place
-from isoform.compiler.program_file import save_mlir
+from isoform.compiler.frontends.program_file import save_mlir
+from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program

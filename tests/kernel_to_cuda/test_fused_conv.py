@@ -8,8 +8,8 @@ from support.conv_orders import GraphConvolution, in_order
 from support.cuda_kernels import need_compiler
 from xdsl.ir import SSAValue
 
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program

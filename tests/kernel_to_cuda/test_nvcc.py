@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from isoform.compiler import zoo
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.lowering.kernel_to_cuda.cu_file import print_file
 from isoform.lowering.kernel_to_cuda.program import cuda_program
 

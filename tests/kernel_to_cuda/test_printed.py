@@ -14,8 +14,8 @@ from support.printed_cuda import (
 )
 from xdsl.dialects.builtin import f32
 
-from isoform.compiler.levels import place
-from isoform.compiler.program_file import parse
+from isoform.compiler.frontends.program_file import parse
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import ConvOp

@@ -5,8 +5,8 @@ import pytest
 from support.cuda_kernels import need_compiler
 from support.cuda_programs import convolved, random_conv, two_layers
 
-from isoform.compiler.levels import place
-from isoform.compiler.session import Session
+from isoform.compiler.targets.levels import place
+from isoform.compiler.targets.session import Session
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.lowering.kernel_to_cuda.device_array import DeviceArray, device_array

@@ -7,8 +7,8 @@ import pytest
 from support.cuda_kernels import need_compiler
 
 from isoform import compile as compile_program
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.compiler.zoo.bert import bert_base
 from isoform.compiler.zoo.dcgan import dcgan
 from isoform.compiler.zoo.resnet import resnet18

@@ -3,7 +3,7 @@
 import pytest
 
 from isoform.compiler import zoo
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cuda import compile as nvrtc

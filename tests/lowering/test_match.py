@@ -3,7 +3,7 @@
 import pytest
 from xdsl.dialects.builtin import f32, f64
 
-from isoform.compiler.program_file import parse
+from isoform.compiler.frontends.program_file import parse
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.contraction_attr import ContractionAttr, ConvParameters

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import isoform
-from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.commands.inputs import draw_inputs
 
 
 def resident(field: str) -> int:

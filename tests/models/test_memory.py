@@ -9,7 +9,7 @@ import pytest
 
 import isoform
 from isoform.compiler import zoo
-from isoform.compiler.levels import place
+from isoform.compiler.targets.levels import place
 from isoform.passes.plan_memory import ARENA, largest_live_set, lifetimes
 
 PROBE = Path(__file__).with_name("memory_probe.py")

@@ -17,7 +17,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.agreement import agree
 from support.clock import clock_of_calls
 
-from isoform.compiler.levels import lower_to
+from isoform.compiler.targets.levels import lower_to
 from isoform.lowering.onnx_to_graph import import_onnx
 
 # One block of a graph: op, then what else it reads ("" nothing, "saved" the block's input).

@@ -6,8 +6,8 @@ import pytest
 from support.agreement import TOLERANCE, compare, difference, run_onnxruntime
 
 from isoform.compiler import zoo
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
 from isoform.lowering.graph_to_onnx import to_model
 from isoform.lowering.kernel_to_cpu.session import CpuSession

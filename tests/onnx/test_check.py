@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, numpy_helper
 
-from isoform.compiler.check import check_model
+from isoform.compiler.commands.check import check_model
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 

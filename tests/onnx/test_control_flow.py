@@ -11,7 +11,7 @@ from support.random_nodes.control import boolean, random_model, scalar, vector
 from support.random_nodes.judge import difference, run_plain
 
 import isoform
-from isoform.compiler.program_file import read_program, save_mlir
+from isoform.compiler.frontends.program_file import read_program, save_mlir
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.lowering.graph_to_onnx import to_model

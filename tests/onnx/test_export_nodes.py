@@ -17,7 +17,7 @@ from support.seeded import read_fixture
 from xdsl.dialects.builtin import FunctionType
 from xdsl.ir import SSAValue
 
-from isoform.compiler.inputs import draw_inputs
+from isoform.compiler.commands.inputs import draw_inputs
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, named, return_of

@@ -12,11 +12,12 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from isoform.compiler import api, cli, cpu
-from isoform.compiler.cpu import compile_cpu
-from isoform.compiler.cpu_options import CpuOptions
-from isoform.compiler.inputs import write_outputs
-from isoform.compiler.session import Session
+from isoform.compiler import api, cli
+from isoform.compiler.commands.inputs import write_outputs
+from isoform.compiler.targets import cpu
+from isoform.compiler.targets.cpu import compile_cpu
+from isoform.compiler.targets.cpu_options import CpuOptions
+from isoform.compiler.targets.session import Session
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program

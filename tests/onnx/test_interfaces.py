@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from isoform.compiler import api, cli
-from isoform.compiler.inputs import read_inputs, write_outputs
+from isoform.compiler.commands.inputs import read_inputs, write_outputs
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array

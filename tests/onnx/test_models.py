@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import isoform
-from isoform.compiler.check import check_model
+from isoform.compiler.commands.check import check_model
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.dialects.graph import WeightOp

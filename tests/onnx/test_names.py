@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from isoform.compiler import api, cli, opt
-from isoform.compiler.inputs import read_inputs, write_outputs
+from isoform.compiler.commands.inputs import read_inputs, write_outputs
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 

@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import isoform
-from isoform.compiler.levels import lower_to
+from isoform.compiler.targets.levels import lower_to
 
 WAYS = [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("asymmetric", "ceil")]
 

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from isoform.compiler import api
-from isoform.compiler.levels import run_passes
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.canonical_types import Scope
 from isoform.dialects.errors import UserError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from isoform.compiler import api
-from isoform.compiler.levels import lower_to, run_passes
+from isoform.compiler.targets.levels import lower_to, run_passes
 from isoform.dialects import reference
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import f16, f32, f64
 from xdsl.ir import Operation, SSAValue
 
 from isoform.compiler import zoo
-from isoform.compiler.levels import run_passes
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
@@ -139,7 +139,7 @@ def test_a_fused_kernel_costs_less_than_its_parts() -> None:
     x = b.input("x", (256, 256))
     program, _ = finished(b, b.softmax(b.relu(b.relu(x)), axis=1))
     kernel = program.clone()
-    from isoform.compiler.levels import lower_to
+    from isoform.compiler.targets.levels import lower_to
 
     kernel = lower_to(program, "kernel")
     algebra = lower_to(program, "algebra")

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import SSAValue
 
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import run_passes
-from isoform.compiler.optimizer import GRAPH_REWRITES
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.search.optimizer import GRAPH_REWRITES
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program

@@ -5,7 +5,7 @@ import random
 import pytest
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr
 
-from isoform.compiler.levels import place as placed
+from isoform.compiler.targets.levels import place as placed
 from isoform.dialects.kernel import ViewOp
 from isoform.dialects.program import main_of
 from isoform.passes.plan_memory import (

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from xdsl.context import Context
 
-from isoform.compiler.levels import run_passes
 from isoform.compiler.pipelines import LOWER_TO_KERNEL
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp, GemmOp

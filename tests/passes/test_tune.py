@@ -11,9 +11,9 @@ import pytest
 from xdsl.context import Context
 
 from isoform.compiler import api, cli
-from isoform.compiler.levels import place, run_passes
+from isoform.compiler.frontends.program_file import parse
 from isoform.compiler.pipelines import LOWER_TO_KERNEL
-from isoform.compiler.program_file import parse
+from isoform.compiler.targets.levels import place, run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import ConvOp

@@ -10,8 +10,8 @@ import onnxruntime
 import pytest
 
 from isoform.compiler import api, zoo
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.timing import difference
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.peers.timing import difference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.graph.contraction import ConvOp, MatmulOp
 from isoform.dialects.graph.pooling import AvgPoolOp

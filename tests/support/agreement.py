@@ -10,8 +10,8 @@ import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper
 
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.targets.levels import place
 from isoform.dialects.graph import OpaqueOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession

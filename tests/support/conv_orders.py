@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from isoform.compiler.program_file import parse
+from isoform.compiler.frontends.program_file import parse
 from isoform.dialects.algebra import OnesOp, ScopeOp
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.index import Index

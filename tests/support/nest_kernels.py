@@ -11,8 +11,8 @@ import numpy as np
 from xdsl.dialects.builtin import f16, f32, f64, i32
 from xdsl.ir import Block, Operation, SSAValue
 
-from isoform.compiler.cpu import CpuOptions
-from isoform.compiler.levels import place
+from isoform.compiler.targets.cpu import CpuOptions
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import ForOp, NestOp

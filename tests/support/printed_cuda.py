@@ -17,9 +17,9 @@ from xdsl.dialects.builtin import (
     i64,
 )
 
-from isoform.compiler.inputs import draw_inputs
-from isoform.compiler.levels import place
-from isoform.compiler.program_file import parse
+from isoform.compiler.commands.inputs import draw_inputs
+from isoform.compiler.frontends.program_file import parse
+from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import KernelOp, LoopsOp
 from isoform.dialects.program import Program

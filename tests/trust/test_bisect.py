@@ -7,9 +7,9 @@ import pytest
 from support.small_network import MODELLED, Command
 
 from isoform.compiler import api
-from isoform.compiler.bisect import bisect
-from isoform.compiler.levels import weight_context
+from isoform.compiler.checks.bisection import bisect
 from isoform.compiler.pass_manager import make_passes
+from isoform.compiler.targets.levels import weight_context
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 5])

@@ -7,9 +7,9 @@ import pytest
 from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
-from isoform.compiler.certificate import body_hash, check_certificate
-from isoform.compiler.certificate_schema import SCHEMA
-from isoform.compiler.json_schema import first_fault
+from isoform.compiler.reports.certificate import body_hash, check_certificate
+from isoform.compiler.reports.certificate_schema import SCHEMA
+from isoform.compiler.reports.json_schema import first_fault
 from isoform.dialects.errors import UserError
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "certificate.md"

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from support.small_network import MODELLED, Command, network
 
-from isoform.compiler import api, certificate
-from isoform.compiler.certificate import body_hash, check_certificate, recheck
+from isoform.compiler import api
+from isoform.compiler.reports import certificate
+from isoform.compiler.reports.certificate import body_hash, check_certificate, recheck
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from isoform.compiler.equality_check import EqualityCheck
+from isoform.compiler.checks.equality_check import EqualityCheck
+from isoform.compiler.frontends.source import SourceText, parse_source
 from isoform.compiler.opt import main
 from isoform.compiler.registry import make_context
-from isoform.compiler.source import SourceText, parse_source
 from isoform.dialects.errors import UserError
 
 Captured = pytest.CaptureFixture[str]
@@ -77,7 +77,7 @@ func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 
 def test_a_folded_constant_is_checked_as_its_expression_without_weights() -> None:
     """No weights are at hand in isoform-opt: what was folded is what it was made of."""
-    from isoform.compiler.differential import evaluate, first_difference
+    from isoform.compiler.checks.differential import evaluate, first_difference
 
     before = """
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {

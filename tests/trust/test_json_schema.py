@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from isoform.compiler.json_schema import first_fault
-from isoform.compiler.report_schema import REPORT
+from isoform.compiler.reports.json_schema import first_fault
+from isoform.compiler.reports.report_schema import REPORT
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -8,7 +8,7 @@ import pytest
 from support.small_network import network
 
 from isoform.compiler import api
-from isoform.compiler.levels import lower_to, run_passes
+from isoform.compiler.targets.levels import lower_to, run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, add_pipeline, expression_of, pipeline_of
 from isoform.passes.equivalence import compare

@@ -10,7 +10,7 @@ import pytest
 from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
-from isoform.compiler.levels import lower_to
+from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program

@@ -1,0 +1,1 @@
+"""What each subcommand of `isoform` does, and how the commands read their arguments."""

@@ -1,0 +1,265 @@
+"""What isoform makes of a model, and whether it runs: `isoform check`.
+
+The table never fails on unknown ops or unbound dims. Whether the model runs is found by doing what
+`run` does: import, compilation, and a run where something may still fail then.
+
+Every node of the model is native (one graph op), composed (several), folded (a shape computation,
+no op left), opaque (kept, run by onnx.reference, no optimisation crosses it) or unsupported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xdsl.dialects.func import ReturnOp
+from xdsl.ir import Block
+
+from ...dialects.errors import UserError
+from ...dialects.graph import OpaqueOp
+from ...dialects.graph.data import GatherOp
+from ...dialects.program import Program, where
+from ...dialects.types import tensor_type
+
+if TYPE_CHECKING:
+    import onnx
+
+    from ...lowering.onnx_to_graph.loading import OnnxModel
+    from ...lowering.onnx_to_graph.subgraphs import NodeOutcome
+    from ...lowering.onnx_to_graph.survey import Survey
+
+KINDS = ("native", "composed", "folded", "opaque", "unsupported")
+
+
+@dataclass(frozen=True)
+class OpRow:
+    """One op type: how many nodes became what, and the graph ops they use."""
+
+    op: str
+    count: int
+    kinds: dict[str, int]
+    graph_ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Blocker:
+    """A node that no optimisation crosses, or that cannot be converted."""
+
+    node: str
+    op: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DynamicInput:
+    """An input with dims that `--shape` must bind; None is an unnamed dim."""
+
+    name: str
+    dims: tuple[int | str | None, ...] | None
+
+
+@dataclass(frozen=True)
+class Check:
+    """The answer of `isoform check`; where a run was `tried`, with the error it ended in."""
+
+    model: str
+    opsets: dict[str, int]
+    ops: tuple[OpRow, ...]
+    dtypes: dict[str, int]
+    dynamic: tuple[DynamicInput, ...] = ()
+    flags: tuple[str, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
+    problems: tuple[str, ...] = field(default=())
+    tried: bool = False
+    failure: str | None = None
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Nodes of each kind."""
+        return {kind: sum(row.kinds.get(kind, 0) for row in self.ops) for kind in KINDS}
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model runs; where that was not tried, whether each node can."""
+        if self.tried:
+            return self.failure is None
+        return not self.problems and self.totals["unsupported"] == 0
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data for JSON; numbers stay numbers."""
+        return {**asdict(self), "totals": self.totals, "ok": self.ok}
+
+    def as_text(self) -> str:
+        """A table of the ops, then what blocks optimisation and which dims are unbound."""
+        head = ["op", "nodes", *KINDS, "as"]
+        rows = [
+            [
+                row.op,
+                str(row.count),
+                *(str(row.kinds.get(k, 0) or "") for k in KINDS),
+                _short(row.graph_ops),
+            ]
+            for row in self.ops
+        ]
+        total = ["total", str(sum(r.count for r in self.ops))]
+        rows.append([*total, *(str(n or "") for n in self.totals.values()), ""])
+        lines = [*_columns([head, *rows]), ""]
+        lines.append(
+            "types: " + ", ".join(f"{name} ({n} values)" for name, n in self.dtypes.items())
+        )
+        lines += [f"dynamic: input '{d.name}' has {_dims(d.dims)}" for d in self.dynamic]
+        if self.flags:
+            lines.append(f"to bind them, add: {' '.join(self.flags)}  (1 was assumed here)")
+        lines += [
+            f"{b.kind}: {b.op} '{b.node}'{': ' + b.reason if b.reason else ''}"
+            for b in self.blockers
+        ]
+        lines += [f"problem: {text}" for text in self.problems]
+        if not self.blockers and not self.problems:
+            lines.append("nothing blocks optimisation")
+        if self.tried:
+            lines.append("it runs" if self.ok else f"it does not run: {self.failure}")
+        return "\n".join(lines)
+
+
+def check_model(
+    model: str | os.PathLike[str] | onnx.ModelProto | Program,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+) -> Check:
+    """Classify every node of a model (a file, a parsed model, or a program).
+
+    Raises:
+        UserError: the file cannot be read, or is no valid graph.
+    """
+    if isinstance(model, Program):
+        return _check_program(model)
+    if isinstance(model, str | os.PathLike) and Path(model).suffix.lower() == ".mlir":
+        from ..frontends.program_file import read_program
+
+        return _check_program(read_program(Path(model)))
+    from ...lowering.onnx_to_graph.loading import load_model
+    from ...lowering.onnx_to_graph.survey import Survey
+
+    loaded = load_model(model)
+    survey = Survey(loaded, _fixed(loaded, shapes or {}))
+    survey.survey(shapes or {})
+    return _check_survey(survey)
+
+
+def _fixed(model: OnnxModel, shapes: Mapping[str, Sequence[int]]) -> Collection[str]:
+    """The initialisers that are inputs too; an import makes them constants."""
+    from ...lowering.onnx_to_graph.defaults import overridable
+    from ...lowering.onnx_to_graph.importer import imported
+
+    try:
+        return imported(model, shapes)[1] if overridable(model) else ()
+    except UserError:
+        return ()
+
+
+def run_failure(load: Callable[[], Program], seed: int = 0) -> str | None:
+    """The error that `isoform run` ends in, or None.
+
+    Nothing is measured. The program runs once, on inputs drawn from the seed, only where a run may
+    still fail: opaque nodes refuse some values, and an index may be out of range.
+    """
+    from .. import api
+    from .inputs import draw_inputs
+
+    try:
+        program = api.improve(load())
+        with api.compile(program, effort="quick") as session:
+            if any(isinstance(op, OpaqueOp | GatherOp) for op in program.main.body.block.ops):
+                session.run(None, draw_inputs(session.program, seed))
+    except UserError as error:
+        return str(error)
+    return None
+
+
+def format_check(check: Check) -> str:
+    """The text of `isoform check`."""
+    return check.as_text()
+
+
+def _check_survey(survey: Survey) -> Check:
+    return Check(
+        model=survey.model.source,
+        opsets=survey.model.opsets,
+        ops=_rows(survey.outcomes),
+        dtypes=_dtypes(survey.build.block),
+        dynamic=tuple(
+            DynamicInput(entry.name, entry.dims) for entry in survey.inputs if not entry.is_static
+        ),
+        flags=tuple(survey.flags),
+        blockers=tuple(
+            Blocker(o.name, o.op_type, o.kind, o.reason)
+            for o in survey.outcomes
+            if o.kind in ("opaque", "unsupported")
+        ),
+        problems=tuple(survey.problems),
+    )
+
+
+def _rows(outcomes: Sequence[NodeOutcome]) -> tuple[OpRow, ...]:
+    """One row per op type, the most frequent first."""
+    kinds: dict[str, Counter[str]] = {}
+    ops: dict[str, dict[str, None]] = {}
+    for o in outcomes:
+        name = f"{o.domain}::{o.op_type}" if o.domain else o.op_type
+        kinds.setdefault(name, Counter())[o.kind] += 1
+        ops.setdefault(name, {}).update(dict.fromkeys(o.ops))
+    rows = [OpRow(n, sum(k.values()), dict(k), tuple(ops[n])) for n, k in kinds.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.count, row.op)))
+
+
+def _dtypes(block: Block) -> dict[str, int]:
+    """How many values have each element type, inputs and weights included."""
+    values = [*block.args, *(r for op in block.ops for r in op.results)]
+    return dict(Counter(str(tensor_type(v).element_type) for v in values).most_common())
+
+
+def _check_program(program: Program) -> Check:
+    """A row for each op of a program that is graph ops (or lower ones) already."""
+    from ...lowering.onnx_to_graph.subgraphs import NodeOutcome
+
+    outcomes: list[NodeOutcome] = []
+    for op in program.main.body.block.ops:
+        if isinstance(op, ReturnOp):
+            continue
+        if isinstance(op, OpaqueOp):
+            outcomes.append(NodeOutcome(op.op_type.data, "", where(op), "opaque", (op.name,)))
+        else:
+            outcomes.append(NodeOutcome(op.name, "", where(op), "native", (op.name,)))
+    return Check(
+        model=program.source,
+        opsets={},
+        ops=_rows(outcomes),
+        dtypes=_dtypes(program.main.body.block),
+        blockers=tuple(
+            Blocker(o.name, o.op_type, o.kind, "") for o in outcomes if o.kind == "opaque"
+        ),
+    )
+
+
+def _short(ops: Sequence[str], limit: int = 6) -> str:
+    names = [name.removeprefix("graph.") for name in ops]
+    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _dims(dims: Sequence[int | str | None] | None) -> str:
+    if dims is None:
+        return "an unknown rank"
+    return "dims [" + ", ".join("?" if d is None else str(d) for d in dims) + "]"

@@ -1,0 +1,64 @@
+"""Match raised errors against `// expected-error {{text}}` comments, as mlir-opt's
+--verify-diagnostics does.
+
+    // expected-error {{text}}          somewhere in this chunk
+    // expected-error@+1 {{text}}       on the next line (also @-2, @above, @below, @0 or @same for
+    this line)
+
+A chunk is the file, or with --split-input-file what stands between two `// -----` lines. An error
+without a known line matches any annotation by its text.
+"""
+
+import re
+from dataclasses import dataclass
+
+from ...dialects.errors import UserError
+
+_ANNOTATION = re.compile(
+    r"expected-error(?:@(?P<at>[+-]?\d+|above|below|same))?\s*\{\{(?P<text>.*?)\}\}"
+)
+_LINE = re.compile(r":(\d+):\d+$")
+_SHIFTS = {"above": -1, "below": 1, "same": 0}
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One annotation: the text an error must contain, its line (None: any), and where it is
+    written."""
+
+    text: str
+    line: int | None
+    place: str
+
+    def matches(self, error: UserError) -> bool:
+        """Say whether `error` is the expected one."""
+        found = _LINE.search(error.where or "")
+        line_agrees = self.line is None or found is None or int(found.group(1)) == self.line
+        return line_agrees and self.text in str(error)
+
+
+def expectations(text: str, name: str, line_offset: int = 0) -> list[Expectation]:
+    """Read the annotations of a chunk that starts after `line_offset` lines of its file."""
+    found: list[Expectation] = []
+    for number, line in enumerate(text.split("\n"), start=line_offset + 1):
+        for match in _ANNOTATION.finditer(line.partition("//")[2]):
+            at = match["at"]
+            shift = None if at is None else _SHIFTS.get(at)
+            shift = int(at) if at is not None and shift is None else shift
+            wanted = None if shift is None else number + shift
+            found.append(Expectation(match["text"], wanted, f"{name}:{number}"))
+    return found
+
+
+def mismatches(expected: list[Expectation], error: UserError | None) -> list[UserError]:
+    """Return what is wrong with a chunk: annotations nothing matched, an error nobody expected."""
+    wrong: list[UserError] = []
+    matched = [e for e in expected if error is not None and e.matches(error)]
+    if error is not None and not matched:
+        wrong.append(UserError(f"unexpected error: {error.message}", where=error.where))
+    for annotation in expected:
+        if annotation not in matched:
+            place = "" if annotation.line is None else f" on line {annotation.line}"
+            text = f"expected error was not raised{place}: {{{{{annotation.text}}}}}"
+            wrong.append(UserError(text, where=annotation.place))
+    return wrong

@@ -1,0 +1,459 @@
+"""The subcommands of `isoform`; cli.py parses their flags."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...dialects.errors import UsageError, UserError, one_line
+from ...dialects.files import read_json, write_whole
+from ...dialects.floats import Allowed
+from ...dialects.program import Program, add_pipeline, pipeline_of
+from ...dialects.types import Array
+from .. import api
+from ..reports.json_schema import first_fault
+from ..reports.report_schema import REPORT
+from ..targets.levels import lower_to, tuned
+from ..targets.session import Session
+from .inputs import draw_inputs, read_inputs, shapes_in, write_outputs
+from .interrupts import STATUS, Interrupts, interrupts
+
+# How many ops without native code `run` names.
+_NAMED = 8
+
+
+def load_model(arguments: Namespace) -> Program:
+    """Load the program that MODEL, --shape, --batch and --seed name."""
+    shapes = dict(arguments.shape)
+    return api.load(arguments.model, shapes, batch=arguments.batch, seed=arguments.seed)
+
+
+def check_folders(*paths: str | None) -> None:
+    """Refuse an output whose folder is missing, before any work is done."""
+    for path in paths:
+        if path is not None and not Path(path).resolve().parent.is_dir():
+            raise UserError("cannot write file: its folder does not exist", where=path)
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """Print one JSON object on stdout."""
+    print(json.dumps(value, indent=2))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format rows as left-aligned columns, two spaces apart."""
+    lines = [head, *rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )
+
+
+def import_command(arguments: Namespace) -> int:
+    """`isoform import MODEL -o OUT.mlir`."""
+    if Path(arguments.output).suffix.lower() != ".mlir":
+        raise UserError("an import is written as OUT.mlir", where=arguments.output)
+    check_folders(arguments.output)
+    api.save(load_model(arguments), arguments.output)
+    return 0
+
+
+def check_command(arguments: Namespace) -> int:
+    """`isoform check MODEL`: exit status 1 where `isoform run MODEL` would give 1."""
+    from .check import check_model, format_check, run_failure
+
+    path = Path(arguments.model)
+    if path.suffix.lower() == ".onnx" and path.exists():
+        found = check_model(path, dict(arguments.shape))
+        failure = run_failure(lambda: load_model(arguments), arguments.seed)
+    else:
+        program = load_model(arguments)
+        found, failure = check_model(program), run_failure(program.clone, arguments.seed)
+    found = replace(found, tried=True, failure=failure)
+    if arguments.json:
+        print_json(found.as_json())
+    else:
+        print(format_check(found))
+    return 0 if found.ok else 1
+
+
+# --- run ----------------------------------------------------------------------------------------
+
+
+def run_command(arguments: Namespace) -> int:
+    """`isoform run MODEL`."""
+    check_folders(arguments.output)
+    program = api.load(arguments.model, _shapes(arguments), arguments.batch, arguments.seed)
+    if not arguments.reference and not arguments.no_optimize:
+        program = api.improve(program, strict_nan=arguments.strict_nan)
+    target = "reference" if arguments.reference else arguments.target
+    how = (arguments.threads, arguments.effort, arguments.tolerance)
+    flags = {"fast_math": arguments.fast_math, "strict_nan": arguments.strict_nan}
+    session = api.compile(program, target, *how, **flags)
+    feeds = _feeds(arguments, session)
+    started = time.perf_counter()
+    outputs = dict(zip([o.name for o in session.outputs], session.run(None, feeds), strict=True))
+    seconds = time.perf_counter() - started
+    if arguments.output is not None:
+        write_outputs(Path(arguments.output), outputs)
+    _report_run(arguments, session, outputs, seconds)
+    return 0
+
+
+def _shapes(arguments: Namespace) -> dict[str, Sequence[int]]:
+    """The shapes given by --shape; for other dynamic inputs, the shapes of the given arrays."""
+    shapes: dict[str, Sequence[int]] = dict(arguments.shape)
+    if arguments.inputs is None or Path(arguments.model).suffix.lower() != ".onnx":
+        return shapes
+    from ...lowering.onnx_to_graph.binding import dynamic_inputs
+
+    found = shapes_in(Path(arguments.inputs))
+    return {n: found[n] for n in dynamic_inputs(Path(arguments.model)) if n in found} | shapes
+
+
+def _feeds(arguments: Namespace, session: Session) -> dict[str, Array]:
+    if arguments.inputs is not None:
+        return read_inputs(Path(arguments.inputs), session.inputs)
+    return draw_inputs(session.program, arguments.seed)
+
+
+def _report_run(
+    arguments: Namespace, session: Session, outputs: Mapping[str, Array], seconds: float
+) -> None:
+    rows = [summary(name, array) for name, array in outputs.items()]
+    if arguments.json:
+        calls = getattr(session.runner, "native_calls", None)
+        host = [{"op": n, "seconds": s} for n, s in _on_host(session).items()]
+        report = {"outputs": rows, "seconds": seconds, "native_calls": calls, "opaque": host}
+        print_json(report)
+    elif arguments.output is None:
+        cells = [[_cell(value) for value in row.values()] for row in rows]
+        print(table(["output", "shape", "dtype", "min", "max", "mean"], cells))
+    _tell_opaque(_on_host(session), seconds)
+
+
+def _on_host(session: Session) -> dict[str, float]:
+    """Ops without native code, and the seconds that each took."""
+    return dict(getattr(session.runner, "host_seconds", {}))
+
+
+def _tell_opaque(host: Mapping[str, float], seconds: float) -> None:
+    """Report on stderr which ops have no native code, slowest first, and their share of time."""
+    if not host:
+        return
+    slowest = sorted(host.items(), key=lambda entry: -entry[1])
+    named = [f"{name} {100 * part / seconds:.0f} %" for name, part in slowest[:_NAMED]]
+    more = f" and {len(host) - _NAMED} more" if len(host) > _NAMED else ""
+    share = 100 * sum(host.values()) / seconds
+    print(
+        f"isoform: {share:.0f} % of the time went to ops without native code: "
+        + one_line(", ".join(named) + more),
+        file=sys.stderr,
+    )
+
+
+def summary(name: str, array: Array) -> dict[str, Any]:
+    """Name, shape, dtype, least, greatest and mean value (None where empty or not finite)."""
+    wide = np.asarray(array).astype(np.float64)
+    numbers = (wide.min(), wide.max(), wide.mean()) if wide.size else (np.nan,) * 3
+    low, high, mean = (float(v) if np.isfinite(v) else None for v in numbers)
+    return {
+        "name": name,
+        "shape": list(array.shape),
+        "dtype": str(array.dtype),
+        "min": low,
+        "max": high,
+        "mean": mean,
+    }
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return "x".join(str(n) for n in value) or "scalar"
+    return "-" if value is None else str(value)
+
+
+# --- optimize -----------------------------------------------------------------------------------
+
+
+def optimize_command(arguments: Namespace) -> int:
+    """`isoform optimize MODEL -o OUT`."""
+    emit = _emit_level(arguments)
+    check_folders(arguments.output, arguments.report, arguments.certificate)
+    if arguments.certificate is not None and arguments.output is None:
+        raise UsageError("a certificate is of a written result", hint="say where with -o OUT")
+    program = load_model(arguments)
+    with interrupts("what was found is compared and written; Ctrl-C again stops") as seen:
+        _optimize(arguments, program, emit, seen)
+    return STATUS if seen.count else 0
+
+
+def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupts) -> None:
+    """Search and write the outputs; after Ctrl-C, with what was found until then."""
+    better = api.optimize(
+        program,
+        target=arguments.target,
+        strategy=arguments.strategy,
+        budget=arguments.budget,
+        seed=arguments.seed,
+        cost_file=arguments.cost_file,
+        threads=arguments.threads,
+        effort=arguments.effort,
+        tolerance=arguments.tolerance,
+        level=emit,
+        fast_math=arguments.fast_math,
+        strict_nan=arguments.strict_nan,
+    )
+    if arguments.output is not None:
+        with seen.writing():
+            written = _to_write(arguments, better, emit)
+        if Path(arguments.output).suffix.lower() == ".onnx":
+            _compare_there(arguments, program, better, written)
+        with seen.writing():
+            api.save(written, arguments.output)
+        if arguments.certificate is not None:
+            _certify_unless_interrupted(arguments, better, written)
+    with seen.writing():
+        if arguments.report is not None:
+            write_whole(arguments.report, json.dumps(better.report, indent=2) + "\n")
+        if arguments.json:
+            print_json(better.report)
+        else:
+            print(explain(better.report))
+
+
+def _certify_unless_interrupted(
+    arguments: Namespace, better: api.Optimized, written: Program
+) -> None:
+    try:
+        _certify(arguments, better, written)
+    except KeyboardInterrupt:
+        text = "interrupted: no certificate was written"
+        better.report["message"] = "; ".join(x for x in (better.report["message"], text) if x)
+
+
+def _compare_there(
+    arguments: Namespace, program: Program, better: api.Optimized, written: Program
+) -> None:
+    """Add to the report how fast onnxruntime runs the file about to be written."""
+    from ..checks import written_onnx as there
+
+    started = time.perf_counter()
+    asked = {"batch": arguments.batch, "seed": arguments.seed, "threads": arguments.threads}
+    usual = {"batch": 1, "seed": 0, "threads": 1}
+    flags = {key: value for key, value in asked.items() if value != usual[key]}
+    shapes = dict(arguments.shape)
+    command = there.repeat_command(arguments.model, arguments.output, shapes, flags)
+    found = there.compare_in_onnxruntime(
+        program, arguments.model, written, arguments.threads, arguments.seed, command
+    )
+    report = better.report
+    report["onnxruntime"] = found
+    report["stages_s"]["onnxruntime"] = time.perf_counter() - started
+    lines = (report["message"], there.slower_there(found))
+    report["message"] = "; ".join(line for line in lines if line)
+
+
+def _to_write(arguments: Namespace, better: api.Optimized, emit: str) -> Program:
+    """The result at the level it is written at; for kernels, with the measured choices."""
+    if emit != "kernel" or better.cost["kind"] != "measured" or arguments.effort == "quick":
+        return lower_to(better, emit)
+    from ..targets.cpu_options import CpuOptions
+
+    floats = Allowed(arguments.fast_math, arguments.strict_nan)
+    options = CpuOptions(arguments.threads, arguments.effort, arguments.tolerance, floats=floats)
+    written = tuned(better, options)
+    add_pipeline(written.module, f"tune{{effort={options.effort} tolerance={options.tolerance}}}")
+    return written
+
+
+def _certify(arguments: Namespace, better: api.Optimized, written: Program) -> None:
+    """Compare what was written with the source and write the certificate."""
+    from ..reports.certificate import CertifiedWork, NamedModel, certify, lasting_rewrites
+    from ..targets.cpu import algorithms
+
+    source = NamedModel(arguments.model, dict(arguments.shape), arguments.batch, arguments.seed)
+    rewrites = [*lasting_rewrites(better.report), *algorithms(written)]
+    work = CertifiedWork(pipeline_of(written.module), rewrites, arguments.seed, arguments.tolerance)
+    # A user who lets the search take longer has a large model, which takes longer to compare, too.
+    budget = max(60.0, arguments.budget)
+    verdict = certify(source, Path(arguments.output), work, Path(arguments.certificate), budget)
+    better.report["verdict"] = verdict.as_json()
+    if not verdict.is_equal:
+        print(f"isoform: {arguments.certificate}: {verdict.text()}", file=sys.stderr)
+
+
+def _emit_level(arguments: Namespace) -> str:
+    """The level the output is written at; wrong combinations fail before any work."""
+    suffix = Path(arguments.output).suffix.lower() if arguments.output is not None else ".mlir"
+    if suffix not in (".mlir", ".onnx"):
+        raise UserError("an output is FILE.mlir or FILE.onnx", where=arguments.output)
+    if suffix == ".onnx":
+        if arguments.emit not in (None, "graph"):
+            hint = "OUT.mlir holds every level"
+            raise UserError("an .onnx holds the graph level only", where="--emit", hint=hint)
+        return "graph"
+    return arguments.emit or "kernel"
+
+
+def explain_command(arguments: Namespace) -> int:
+    """`isoform explain REPORT`."""
+    path = arguments.report
+    report = read_json(path)
+    if (fault := first_fault(report, REPORT)) is not None:
+        raise UserError(f"this is no report of isoform optimize: {fault}", where=path)
+    print(explain(report))
+    return 0
+
+
+def explain(report: Mapping[str, Any]) -> str:
+    """A report in words."""
+    cost, stages = report["cost"], report.get("stages_s", {})
+    lines = [
+        f"{report['source']} for {report['target']}, strategy {report['strategy']}: "
+        f"{report['stop_reason']} after {report['elapsed_s']:.1f} s",
+        f"cost ({cost['kind']}): {_change(cost['before'], cost['after'])}",
+    ]
+    tuned = cost.get("tuned", cost["before"])
+    if tuned != cost["before"]:
+        lines.append(f"  by the kernels' algorithms: {_change(cost['before'], tuned)}")
+        lines.append(f"  by rewrites and searches: {_change(tuned, cost['after'])}")
+    counts: dict[str, int] = {}
+    rewritten = any("error" not in entry for entry in report["rewrites"])
+    for step in report["passes"] if rewritten else []:
+        counts[step["name"]] = counts.get(step["name"], 0) + step["rewrites"]
+    lines += [f"applied {rule} ({count} times)" for rule, count in counts.items() if count]
+    for search in report.get("searches", []):
+        lines.append(_search_line(search, stages))
+        lines += _applied_lines(search["strategy"], report["rewrites"])
+    lines += algorithm_lines(report["rewrites"])
+    lines += _rejected_lines(report["rejected"])
+    if "onnxruntime" in report:
+        from ..checks.written_onnx import onnxruntime_line
+
+        lines.append(onnxruntime_line(report["onnxruntime"]))
+    if report.get("message"):
+        lines.append(report["message"])
+    return "\n".join(lines)
+
+
+def _change(before: float, after: float) -> str:
+    gain = f", {before / after:.2f}x" if after else ""
+    return f"{_milliseconds(before)} -> {_milliseconds(after)}{gain}"
+
+
+# Why a search ended early, in words.
+_STOPPED = {
+    "time": "stopped by its share of the budget",
+    "steps": "stopped by its limit of steps",
+    "nodes": "stopped by its limit of nodes",
+    "memory": "stopped by its limit of memory",
+    "interrupted": "interrupted",
+}
+
+
+def _search_line(search: Mapping[str, Any], stages: Mapping[str, float]) -> str:
+    """One search in words: what it looked at and found, how long it took, why nothing was kept."""
+    name, stop = search["strategy"], search["stop_reason"]
+    parts = [search["looked_at"]] if search.get("looked_at") else []
+    parts += [_STOPPED[stop]] if stop in _STOPPED else []
+    parts.append(("kept: " if search["kept"] else "nothing kept: ") + search["reason"])
+    seconds = f" ({stages[name]:.1f} s)" if name in stages else ""
+    return f"search {name}{seconds}: {'; '.join(parts)}"
+
+
+def _applied_lines(strategy: str, rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The rules that a derivation or mutation search applied, and where."""
+    places: dict[str, list[str]] = {}
+    for entry in rewrites:
+        if entry["rule"].partition(" ")[0] == strategy:
+            places.setdefault(entry["place"], []).append(entry["rule"].partition(" ")[2])
+    return [
+        f"  {strategy} {place}" + (f": {', '.join(rules)}" if any(rules) else "")
+        for place, rules in places.items()
+    ]
+
+
+def _rejected_lines(rejected: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What was skipped and why; each reason once."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for entry in rejected:
+        places.setdefault((entry["rule"], entry["reason"]), []).append(entry["place"])
+    return [f"rejected {rule}{_at(found)}: {reason}" for (rule, reason), found in places.items()]
+
+
+def _at(places: Sequence[str]) -> str:
+    if list(places) == ["main"]:
+        return ""
+    return f" at {places[0]}" + (f" and {len(places) - 1} more" if len(places) > 1 else "")
+
+
+def algorithm_lines(rewrites: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Which convolutions run by another algorithm, the gain, and the measured error."""
+    found = [entry for entry in rewrites if "error" in entry]
+    return [
+        f"{entry['rule']} for {entry['place']}: {_milliseconds(entry['delta'])} measured, "
+        f"relative error {entry['error']:.1e}"
+        for entry in found
+        if entry["error"] is not None
+    ]
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms"
+
+
+# --- zoo ----------------------------------------------------------------------------------------
+
+
+def zoo_command(arguments: Namespace) -> int:
+    """`isoform zoo [NAME] [-o OUT]`."""
+    from .. import zoo
+
+    check_folders(arguments.output)
+    if arguments.name is None:
+        if arguments.output is not None:
+            raise UserError("which model is to be written?", where="-o", hint="isoform zoo NAME -o")
+        _print_zoo([row.as_json() for row in zoo.table()], arguments.json)
+        return 0
+    name = arguments.name.removeprefix("zoo:")
+    program = api.load(f"zoo:{name}", batch=arguments.batch, seed=arguments.seed)
+    if arguments.output is not None:
+        api.save(program, arguments.output)
+    elif arguments.json:
+        print_json(describe(program))
+    else:
+        print("\n".join(f"{key}: {value}" for key, value in describe(program).items()))
+    return 0
+
+
+def _print_zoo(rows: Sequence[Mapping[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json({"models": list(rows)})
+    elif rows:
+        head = list(rows[0])
+        print(table(head, [[_cell(row[key]) for key in head] for row in rows]))
+
+
+def describe(program: Program) -> dict[str, Any]:
+    """Inputs, outputs and op counts of a program."""
+    ops: dict[str, int] = {}
+    for op in program.main.body.block.ops:
+        ops[op.name] = ops.get(op.name, 0) + 1
+    return {
+        "source": program.source,
+        "inputs": {name: str(type_) for name, type_ in program.inputs.items()},
+        "outputs": {name: str(type_) for name, type_ in program.outputs.items()},
+        "ops": dict(sorted(ops.items())),
+    }

@@ -1,0 +1,100 @@
+"""`isoform verify A B` and `isoform verify CERTIFICATE`: is this the same program?"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+
+from ...dialects.errors import UsageError
+from ...dialects.program import Program
+from ...passes.equivalence import Difference, OutputVerdict, Verdict, compare, fresh_seed
+from ...passes.same_interface import check_comparable
+from .. import api
+from .subcommands import print_json
+
+
+def verify_command(arguments: Namespace) -> int:
+    """`isoform verify A B` or `isoform verify CERTIFICATE`.
+
+    Returns:
+        0 if the programs are equal, 1 if they differ or nothing is known.
+    """
+    paths: list[str] = arguments.files
+    if len(paths) == 1:
+        return _certificate(arguments, paths[0])
+    if len(paths) > 2:
+        raise UsageError("two programs are compared at a time", found=len(paths))
+    first, second = (load(arguments, path, arguments.zoo_seed) for path in paths)
+    check_comparable(first, second)
+    budget = 60.0 if arguments.budget is None else arguments.budget
+    seed = fresh_seed() if arguments.seed is None else arguments.seed
+    verdict = compare(first, second, seed=seed, budget=budget)
+    if arguments.json:
+        print_json({"first": paths[0], "second": paths[1], **verdict.as_json()})
+    else:
+        print(in_words(verdict))
+    return 0 if verdict.is_equal else 1
+
+
+def load(arguments: Namespace, path: str, seed: int) -> Program:
+    """The program at a path, dynamic dims bound by --shape."""
+    return api.load(path, dict(arguments.shape), batch=arguments.batch, seed=seed)
+
+
+def _certificate(arguments: Namespace, path: str) -> int:
+    if Path(path).suffix.lower() != ".json":
+        hint = "isoform verify A B, or isoform verify CERTIFICATE.json"
+        raise UsageError("the second program is missing", where=path, hint=hint)
+    from ..reports.certificate import recheck
+
+    checked = recheck(Path(path), arguments.budget, arguments.seed)
+    verdict, body = checked.verdict, checked.body
+    if arguments.json:
+        found = {"certificate": path, "source": body["source"]["name"]}
+        found |= {"result": body["result"]["name"], "not_checked": checked.unchecked}
+        print_json({**found, **verdict.as_json()})
+    else:
+        print(f"{path}: source, result and certificate are unchanged")
+        print(in_words(verdict))
+        print(f"compared with what the certificate says: {', '.join(checked.compared)}")
+        print("as the certificate says, not checked again:")
+        print("\n".join(f"  {name}: {value}" for name, value in checked.unchecked.items()))
+    return 0 if verdict.is_equal else 1
+
+
+# --- a verdict in words -------------------------------------------------------------------------
+
+
+def in_words(verdict: Verdict) -> str:
+    """The kind of the verdict, its claim, and a line for each output."""
+    lines = [f"{verdict.kind}: {verdict.text()}"]
+    lines += [_output(output) for output in verdict.outputs]
+    if verdict.is_equal:
+        lines.append(f"probability of a wrong answer: at most {bound_text(verdict.error_bound)}")
+    if verdict.difference is not None:
+        lines.append(_witness(verdict.difference))
+    lines.append(f"random draws: --seed {verdict.seed} repeats them")
+    return "\n".join(lines)
+
+
+def bound_text(bound: float) -> str:
+    """A probability; 0 means that no random draw was needed."""
+    return "0 (no random draw was needed)" if bound == 0 else f"{bound:.1e}"
+
+
+def _output(output: OutputVerdict) -> str:
+    methods = f" by {', '.join(output.methods)}" if output.methods else ""
+    reason = f": {output.reason}" if output.reason else ""
+    return f"output '{output.name}': {output.kind}{methods}{reason}"
+
+
+def _witness(found: Difference) -> str:
+    if not found.witness:
+        return "the values are residues modulo a prime: they differ as polynomials"
+    return (
+        "the values are the float64 reference's, on inputs drawn with "
+        f"seed {found.seed}, scale {found.scale:g}"
+    )
+
+
+__all__ = ["bound_text", "in_words", "load", "verify_command"]

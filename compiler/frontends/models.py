@@ -1,0 +1,86 @@
+"""Find the program that a name stands for: a file or a zoo model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ...dialects.errors import UserError, did_you_mean
+from ...dialects.program import Program
+from .program_file import read_program
+
+Shapes = Mapping[str, Sequence[int]]
+
+
+def load(
+    path_or_name: str | Path, shapes: Shapes | None = None, batch: int = 1, seed: int = 0
+) -> Program:
+    """Load a program: an `.onnx` or `.mlir` file, or `zoo:NAME`.
+
+    Args:
+        path_or_name: the weights of an `.mlir` are in the file that it names, if that exists.
+        shapes: extents for the dynamic dims of an ONNX model's inputs, by input name.
+        batch: batch size of a zoo model.
+        seed: seed of a zoo model's weights.
+
+    Raises:
+        UserError: there is no such file or model, or it cannot be read.
+    """
+    name = str(path_or_name)
+    if name.startswith("zoo:"):
+        return _zoo(name.removeprefix("zoo:"), shapes, batch, seed)
+    path = Path(path_or_name)
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        hint = f"did you mean 'zoo:{name}'?" if name in _zoo_names() else None
+        raise UserError("a model is FILE.onnx, FILE.mlir or zoo:NAME", where=name, hint=hint)
+    if not path.exists():
+        raise UserError("no such file", where=name)
+    return reader(path, shapes or {})
+
+
+def _onnx(path: Path, shapes: Shapes) -> Program:
+    from ...lowering.onnx_to_graph import import_onnx
+
+    return import_onnx(path, shapes)
+
+
+def _mlir(path: Path, shapes: Shapes) -> Program:
+    program = read_program(path)
+    for name, dims in shapes.items():
+        _check_shape(program, name, dims)
+    return program
+
+
+_READERS: dict[str, Callable[[Path, Shapes], Program]] = {".onnx": _onnx, ".mlir": _mlir}
+
+
+def _zoo_names() -> list[str]:
+    from ..zoo import MODELS
+
+    return [model.name for model in MODELS]
+
+
+def _zoo(name: str, shapes: Shapes | None, batch: int, seed: int) -> Program:
+    from .. import zoo
+
+    program = zoo.build(name, batch, seed)
+    for key, dims in (shapes or {}).items():
+        _check_shape(program, key, dims)
+    return program
+
+
+def _check_shape(program: Program, name: str, dims: Sequence[int]) -> None:
+    """Refuse other shapes for a static program."""
+    known = program.inputs
+    if name not in known:
+        raise UserError(
+            f"there is no input '{name}'", where="--shape", hint=did_you_mean(name, known)
+        )
+    if tuple(dims) != known[name].get_shape():
+        raise UserError(
+            f"input '{name}' has a fixed shape",
+            where="--shape",
+            expected=list(known[name].get_shape()),
+            found=list(dims),
+        )

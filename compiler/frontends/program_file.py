@@ -1,0 +1,156 @@
+"""Programs as text: `.mlir` files and the safetensors file beside them.
+
+The module attribute `isoform.weights` names the weights file, relative to the `.mlir`. Without that
+file a program still parses, verifies and optimises; operations that need the data report it.
+"""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnknownLoc
+from xdsl.ir import Operation
+from xdsl.printer import Printer
+
+from ...dialects.deadline import check_time
+from ...dialects.errors import UserError
+from ...dialects.files import read_whole, write_whole
+from ...dialects.graph import WeightOp
+from ...dialects.program import Program, check_names
+from ...dialects.weights import load_safetensors, save_safetensors
+from ..checks.verify_module import verify_module
+from ..registry import make_context
+from .source import SourceText, parse_source
+
+WEIGHTS = "isoform.weights"
+
+
+def parse(text: str, name: str = "<text>") -> Program:
+    """Parse and verify a program's IR text, without its weights.
+
+    Raises:
+        UserError: the text is no valid program; with line and column.
+    """
+    module, places = parse_source(make_context(), SourceText(name, text))
+    verify_module(module, places.of)
+    program = Program(module, source=name)
+    check_names(program)
+    return program
+
+
+def read_program(path: Path) -> Program:
+    """Read an `.mlir` file and open the weights beside it, if they exist.
+
+    Raises:
+        UserError: the file cannot be read or parsed, or names weights outside its folder.
+    """
+    source = SourceText.decode(str(path), read_whole(path))
+    program = parse(source.text, source.name)
+    side = weights_file(path, program)
+    if side is not None:
+        program.weights = load_safetensors(side)
+    return program
+
+
+def weights_file(path: Path, program: Program) -> Path | None:
+    """The weights file that the program read from `path` names, if it exists.
+
+    Raises:
+        UserError: it is outside the folder of `path`.
+    """
+    named = program.module.attributes.get(WEIGHTS)
+    side = _beside(path, named.data) if isinstance(named, StringAttr) else None
+    return side if side is not None and side.exists() else None
+
+
+def _beside(path: Path, name: str) -> Path:
+    """The file called `name` in the folder of `path` or below it."""
+    folder = path.resolve().parent
+    side = (folder / name).resolve()
+    if not side.is_relative_to(folder):
+        raise UserError(f"the weights file '{name}' is outside the model's folder", where=str(path))
+    return side
+
+
+def used_weights(module: ModuleOp) -> list[str]:
+    """Names of the weights that a module uses: defaults of inputs, then in order of use."""
+    defaults = Program(module).defaults.values()
+    used = (op.key for op in module.walk() if isinstance(op, WeightOp))
+    return list(dict.fromkeys([*defaults, *used]))
+
+
+def save_mlir(program: Program, path: Path) -> None:
+    """Write `path` and, if the program has its weights, NAME.safetensors beside it.
+
+    Raises:
+        UserError: a file cannot be written, or some weights are missing.
+    """
+    names = used_weights(program.module)
+    missing = [name for name in names if name not in program.weights]
+    module = program.module.clone()
+    if names and not missing:
+        side = path.with_suffix(".safetensors")
+        save_safetensors(side, {name: program.weights[name] for name in names})
+        module.attributes[WEIGHTS] = StringAttr(side.name)
+    elif len(missing) < len(names):
+        raise UserError(f"weight '{missing[0]}' is missing, others are there", where=str(path))
+    elif not names:
+        module.attributes.pop(WEIGHTS, None)
+    write_whole(path, module_text(module))
+
+
+class NamePrinter(Printer):
+    """Prints only known locations, as `loc("layer1.conv")`."""
+
+    def print_op(self, op: Operation) -> None:
+        """Print one op, with its location unless that is unknown."""
+        before, self.print_debuginfo = self.print_debuginfo, op.location != UnknownLoc()
+        super().print_op(op)
+        self.print_debuginfo = before
+
+
+def module_text(module: ModuleOp) -> str:
+    """The IR text of a module with source locations, ending in a newline."""
+    out = StringIO()
+    NamePrinter(out).print_op(module)
+    return out.getvalue() + "\n"
+
+
+def without_weights(program: Program) -> bool:
+    """Whether the program names weights that are not at hand."""
+    return any(name not in program.weights for name in used_weights(program.module))
+
+
+def check_weights(program: Program) -> None:
+    """Compare each weight's array with its type in the program.
+
+    Raises:
+        UserError: one is missing, or has another shape or dtype.
+    """
+    from ...dialects.types import to_numpy
+
+    types = program.inputs
+    wanted = [(key, types[name]) for name, key in program.defaults.items()]
+    wanted += [(op.key, op.type) for op in program.module.walk() if isinstance(op, WeightOp)]
+    for key, type_ in wanted:
+        check_time()
+        array, dtype = program.weights[key], to_numpy(type_.element_type)
+        if array.shape != type_.get_shape() or array.dtype != dtype:
+            raise UserError(
+                f"weight '{key}' does not fit the program",
+                expected=f"{dtype}{list(type_.get_shape())}",
+                found=f"{array.dtype}{list(array.shape)}",
+            )
+
+
+__all__ = [
+    "check_weights",
+    "module_text",
+    "parse",
+    "read_program",
+    "save_mlir",
+    "used_weights",
+    "weights_file",
+    "without_weights",
+]

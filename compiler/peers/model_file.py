@@ -1,0 +1,105 @@
+"""The file given to other runtimes: the user's own, a library's export, or isoform's export.
+
+An `.onnx` runs unchanged; each runtime binds its dynamic dims to the sizes that isoform uses. A
+zoo model that torchvision or transformers has is their export with the same weights
+(zoo/originals.py). Only other programs are exported by isoform, and the result says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import onnx
+
+from ...dialects.errors import UserError
+from ...dialects.program import Program
+from ..zoo.originals import Original, original_of, write_original
+
+OWN = "the file itself"
+OURS = "exported by isoform"
+
+
+@dataclass(frozen=True)
+class PeerModel:
+    """A file, its origin, and the program that isoform makes of it.
+
+    Attributes:
+        original: the library that has the model, for runtimes that take no file.
+    """
+
+    path: Path
+    label: str
+    program: Program
+    original: Original | None = None
+
+    def other(self, path: Path) -> PeerModel:
+        """Another file with the same inputs and outputs, run in its place."""
+        if not path.is_file():
+            raise UserError("no such file", where=str(path))
+        return PeerModel(path, f"{path.name}, {OWN}", self.program)
+
+    @cached_property
+    def graph(self) -> onnx.GraphProto:
+        """The file's declarations, without data stored beside it. Raises UserError."""
+        try:
+            return onnx.load(str(self.path), load_external_data=False).graph
+        except Exception as error:
+            raise UserError("this is no ONNX model", where=str(self.path)) from error
+
+    @cached_property
+    def free_dims(self) -> dict[str, int]:
+        """The sizes of the named dims."""
+        found: dict[str, int] = {}
+        for entry in self.graph.input:
+            type_ = self.program.inputs.get(entry.name)
+            declared = entry.type.tensor_type.shape.dim
+            for dim, size in zip(
+                declared, () if type_ is None else type_.get_shape(), strict=False
+            ):
+                if dim.dim_param:
+                    found[dim.dim_param] = size
+        return found
+
+    @cached_property
+    def has_open_dims(self) -> bool:
+        """Whether an input has a dim without a size."""
+        return any(
+            not dim.HasField("dim_value")
+            for entry in self.graph.input
+            for dim in entry.type.tensor_type.shape.dim
+        )
+
+
+@contextmanager
+def peer_model(program: Program, name: str | Path | None = None) -> Generator[PeerModel]:
+    """The model that peers run for a program, whose files live as long as the context.
+
+    Args:
+        name: what the program was loaded from, as the user named it.
+
+    Raises:
+        UserError: the program is below the graph level, or a file cannot be written.
+    """
+    path = None if name is None else Path(name)
+    if path is not None and path.suffix.lower() == ".onnx" and path.exists():
+        yield PeerModel(path, f"{path.name}, {OWN}", program)
+        return
+    with TemporaryDirectory(prefix="isoform-") as folder:
+        written = Path(folder) / "model.onnx"
+        original = original_of(program)
+        if original is not None:
+            write_original(program, written)
+            yield PeerModel(written, original.label, program, original)
+            return
+        from ...lowering.graph_to_onnx import export_onnx
+
+        export_onnx(program, written)
+        yield PeerModel(written, OURS, program)
+
+
+__all__ = ["OURS", "OWN", "PeerModel", "peer_model"]

@@ -1,0 +1,1 @@
+"""What is written about a program: certificates, reports, and their JSON schemas."""

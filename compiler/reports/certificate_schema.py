@@ -1,0 +1,86 @@
+"""The JSON schema of a certificate; docs/certificate.md explains its fields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...passes.equivalence.verdict import ORDER
+
+FORMAT, VERSION = "isoform-certificate", 1
+# How a rule is known to hold (docs/trust.md). The verdict does not depend on it.
+PROOFS = ["exact", "proved-by-z3", "proved-by-e-graph", "checked", "verdict"]
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_TEXT: dict[str, Any] = {"type": "string"}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+_NUMBER: dict[str, Any] = {"type": "number", "minimum": 0}
+_SHA256: dict[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_VALUE: dict[str, Any] = {"type": ["number", "string"]}
+_KIND: dict[str, Any] = {"type": "string", "enum": list(ORDER)}
+
+_MODEL = _object(
+    name=_TEXT,
+    batch={"type": "integer", "minimum": 1},
+    seed=_COUNT,
+    shapes={"type": "object"},
+    files=_list(_object(name=_TEXT, bytes=_COUNT, sha256=_SHA256)),
+)
+_DIFFERENCE = _object(
+    output=_TEXT,
+    position=_list(_COUNT),
+    values=_list(_VALUE),
+    positions=_COUNT,
+    elements=_COUNT,
+    witness={"type": "boolean"},
+    seed=_COUNT,
+    scale={"type": "number"},
+    inside=_TEXT,
+)
+_VERDICT = _object(
+    kind=_KIND,
+    error_bound=_NUMBER,
+    seed=_COUNT,
+    primes=_list(_COUNT),
+    lanes=_COUNT,
+    methods={"type": "object"},
+    outputs=_list(
+        _object(name=_TEXT, kind=_KIND, methods=_list(_TEXT), error_bound=_NUMBER, reason=_TEXT)
+    ),
+    difference={**_DIFFERENCE, "type": ["object", "null"]},
+    folded=_list(_object(name=_TEXT, expression=_TEXT, ulps=_VALUE)),
+    assumptions=_list(_object(name=_TEXT, statement=_TEXT)),
+    reason=_TEXT,
+)
+SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "isoform certificate",
+    **_object(
+        body=_object(
+            format={"const": FORMAT},
+            version={"const": VERSION},
+            source=_MODEL,
+            result=_MODEL,
+            pipeline=_TEXT,
+            rewrites=_list(_object(rule=_TEXT, place=_TEXT, proof={"enum": PROOFS})),
+            verdict=_VERDICT,
+            seed=_COUNT,
+            tolerance=_NUMBER,
+            versions={"type": "object"},
+        ),
+        body_sha256=_SHA256,
+        made={"type": "object", "properties": {"seconds": _NUMBER}},
+    ),
+}

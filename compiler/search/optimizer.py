@@ -1,0 +1,431 @@
+"""`optimize`: rewrite a program, search for better ones, and keep only what is no slower.
+
+The graph rewrites of `GRAPH_REWRITES` come first, then the searches of strategies.py, one after the
+other. Epilogues are fused while lowering to the kernel level. A result measured (or, where the
+target cannot run here, modelled) as slower than its input is never returned: the answer is then the
+input and the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from ...dialects.deadline import TimeIsUpError, apart, check_time, until
+from ...dialects.errors import UserError
+from ...dialects.floats import Allowed
+from ...dialects.program import Program, add_pipeline, provenance, where
+from ...lowering.targets import Target, target_named
+from ...passes.cost import Costs, load_costs
+from ...passes.search_result import StopReason
+from ..checks.rewrite_recorder import Rewrite, RewriteRecorder, named
+from ..frontends.program_file import without_weights
+from ..pass_manager import PassRun
+from ..peers.timing import interleave, median
+from ..reports.float_policy import entry_of, floats_named, floats_of
+from ..targets.cpu import reassociated
+from ..targets.cpu_options import CpuOptions
+from ..targets.levels import level_of, lower_to, run_passes
+from ..targets.session import Session
+from .search_stage import (
+    LEAST_ROUNDS,
+    LONG,
+    LONG_ROUNDS,
+    MOST_ROUNDS,
+    MOST_SECONDS,
+    SEARCHING,
+    ComparisonRequest,
+    Searched,
+    run_searches,
+)
+from .strategies import chosen
+
+# canonicalize first, so that folds see convolutions next to their batch norms. cse after the folds,
+# whose new weight expressions may repeat. The last canonicalize and dce drop what became unused.
+GRAPH_REWRITES = (
+    "canonicalize",
+    "fold-batch-norm",
+    "canonicalize",
+    "cse",
+    "fold-constants",
+    "canonicalize",
+    "dce",
+)
+# The named outcomes of a search; a report's `stop_reason` is one of them.
+FINISHED, NO_GAIN = "finished", "no gain found"
+
+
+@dataclass
+class Optimized(Program):
+    """A program and how it was made."""
+
+    report: dict[str, Any] = field(default_factory=dict[str, Any])
+    original: Program | None = None
+
+    @cached_property
+    def certificate(self) -> dict[str, Any]:
+        """Evidence that it computes the same as its source (docs/certificate.md).
+
+        The two are compared on the first call, in their state at that time.
+
+        Raises:
+            UserError: they differ, or the program was not made by `optimize`.
+        """
+        from ..reports.certificate import certified
+
+        if self.original is None:
+            raise UserError("this program was not made by optimize: there is nothing to certify")
+        return certified(self.original, self, self.report)
+
+    @property
+    def cost(self) -> dict[str, Any]:
+        """Seconds before and after, and whether they were measured or modelled."""
+        return self.report["cost"]
+
+
+@dataclass(frozen=True)
+class PassStep:
+    """One pass that ran: its number of rewrites, and the modelled time of the program after it."""
+
+    name: str
+    rewrites: int
+    delta: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Seconds of input and result, how they were found, and why if not measured.
+
+    Attributes:
+        before, rival: the input with direct kernels, and as well tuned as the result.
+        algorithms: where the kernels of the faster one are not the direct ones, for a report.
+        compiling: seconds that one compilation of the result took, which no budget counts.
+        missed: what ended the comparison before it was one: the result cannot be returned.
+    """
+
+    before: float
+    after: float
+    rival: float
+    kind: str
+    note: str = ""
+    algorithms: tuple[dict[str, Any], ...] = ()
+    compiling: float = 0.0
+    missed: StopReason | None = None
+
+    @property
+    def refused(self) -> str:
+        """Why the result is not returned, where it is not."""
+        return self.note if self.missed is not None else f"{self.kind} slower"
+
+
+def improve(program: Program, *, strict_nan: bool = False) -> Program:
+    """Apply the rewrites that never hurt to a copy, without measuring.
+
+    A program below the graph level is returned unchanged.
+
+    Args:
+        strict_nan: leave out those that change infinities or NaN.
+    """
+    better = program.clone()
+    if level_of(program) == "graph":
+        run_passes(better, ",".join(_applicable(program, Allowed(strict_nan=strict_nan))))
+    return better
+
+
+def _applicable(program: Program, allowed: Allowed) -> tuple[str, ...]:
+    """The allowed rewrites for a program; folding constants needs the weights' data."""
+    names = tuple(name for name in GRAPH_REWRITES if not _why_left_out(name, allowed))
+    if without_weights(program):
+        return tuple(name for name in names if name != "fold-constants")
+    return names
+
+
+def _why_left_out(name: str, allowed: Allowed) -> str:
+    """Why the user's flags refuse a pass; empty where they do not."""
+    floats = floats_named(name)
+    assert floats is not None, f"pass {name} has no label"
+    return "" if allowed.allows(floats) else allowed.why_not(floats)
+
+
+def optimize(
+    program: Program,
+    target: str,
+    strategy: str,
+    budget: float,
+    seed: int,
+    cost_file: str | Path | None,
+    threads: int,
+    effort: str,
+    tolerance: float,
+    level: str = "kernel",
+    floats: Allowed | None = None,
+) -> Optimized:
+    """Search, then decide; see `api.optimize`."""
+    started = time.perf_counter()
+    strategies = chosen(strategy, level)
+    options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
+    described = target_named(target)
+    costs = load_costs(
+        described.with_units(threads) if described.runs_here else described, cost_file
+    )
+    better = program.clone()
+    steps, rewrites = _rewrite(better, costs, options.floats)
+    rejected = _skipped(program, options.floats)
+    if not program.module.is_structurally_equivalent(better.module):
+        add_pipeline(better.module, ",".join(_applicable(program, options.floats)))
+    why = _why_not_measured(program, described)
+    question = ComparisonRequest(described, costs, seed, options, started + budget, why)
+    rewritten = time.perf_counter()
+    searched = run_searches(better, strategies, question)
+    better, rewrites = searched.program, rewrites + searched.rewrites
+    rejected += searched.rejected
+    changed = not program.module.is_structurally_equivalent(better.module)
+    compared = time.perf_counter()
+    trial = _compare(program, better if changed else program, question, budget, searched)
+    slower = trial.after > trial.rival or (trial.missed is not None and changed)
+    if slower:
+        better = program.clone()
+        rejected.append({"rule": "all", "place": "main", "reason": trial.refused})
+    ended = time.perf_counter()
+    comparing = {"compare": ended - compared - trial.compiling, "compile": trial.compiling}
+    stages = {"rewrite": rewritten - started, **searched.seconds, **comparing}
+    report = {
+        "source": program.source,
+        "target": described.name,
+        "strategy": strategy,
+        "seed": seed,
+        "budget_s": budget,
+        "threads": threads,
+        "elapsed_s": ended - started,
+        "stages_s": stages,
+        "stop_reason": _stop_reason(searched, trial, changed),
+        "cost": _cost(trial, slower),
+        "passes": [vars(step) for step in steps],
+        "rewrites": [*([] if slower else rewrites), *_of_kernels(trial, options)],
+        "rejected": rejected,
+        "searches": searched.searches,
+        "verdict": {},
+        "message": _message(trial, slower, changed or bool(trial.algorithms)),
+    }
+    return Optimized(better.module, better.weights, program.source, report, program)
+
+
+def _of_kernels(trial: Trial, options: CpuOptions) -> list[dict[str, Any]]:
+    """The choices made for kernels, as entries of a report, where the result runs."""
+    return [*trial.algorithms, *([reassociated()] if options.floats.fast_math else [])]
+
+
+def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
+    """The reason that ended searches or comparison early, otherwise whether there is a gain."""
+    for reason in ("interrupted", "time"):
+        if reason in (trial.missed, searched.stop_reason):
+            return reason
+    gained = trial.after <= trial.rival and (changed or bool(trial.algorithms))
+    return FINISHED if gained else NO_GAIN
+
+
+# --- rewriting ----------------------------------------------------------------------------------
+
+
+def _rewrite(
+    program: Program, costs: Costs, allowed: Allowed
+) -> tuple[list[PassStep], list[dict[str, Any]]]:
+    """Apply the rewrites in place; return the passes that ran and their rewrites."""
+    if level_of(program) != "graph":
+        return [], []
+    steps: list[PassStep] = []
+    rewrites: list[dict[str, Any]] = []
+    known, cost = _rules(program), costs.program(program).seconds
+    recorder = RewriteRecorder()
+
+    def record(run: PassRun, _: ModuleOp) -> None:
+        nonlocal known, cost
+        before, cost = cost, costs.program(program).seconds
+        steps.append(PassStep(run.name, run.rewrites, cost - before))
+        done = recorder.take()
+        made = _instances(program, known, steps[-1]) or _of_step(steps[-1], done)
+        rewrites.extend({**entry, **entry_of(floats_of(run.pass_))} for entry in made)
+        known = _rules(program)
+
+    run_passes(program, ",".join(_applicable(program, allowed)), record, recorder)
+    return steps, rewrites
+
+
+def _rules(program: Program) -> dict[Operation, int]:
+    """The number of rules that made each op."""
+    return {op: len(provenance(op)) for op in program.main.body.block.ops}
+
+
+def _instances(
+    program: Program, known: dict[Operation, int], step: PassStep
+) -> list[dict[str, Any]]:
+    """Entries for the ops that a pass rewrote last; its modelled gain is shared equally."""
+    places = [
+        where(op)
+        for op in program.main.body.block.ops
+        if provenance(op)[-1:] == [step.name] and known.get(op, 0) < len(provenance(op))
+    ]
+    share = step.delta / len(places) if places else 0.0
+    return [{"rule": step.name, "place": p, "proof": "exact", "delta": share} for p in places]
+
+
+def _of_step(step: PassStep, done: Sequence[Rewrite]) -> list[dict[str, Any]]:
+    """Entries for a pass that leaves no names on ops, such as canonicalize."""
+    share = step.delta / len(done) if done else 0.0
+    return [
+        {**vars(rewrite), "proof": "exact", "delta": share} for rewrite in named(step.name, done)
+    ]
+
+
+def _skipped(program: Program, allowed: Allowed) -> list[dict[str, Any]]:
+    """Entries for rewrites that could not be tried or are not allowed, with the reason."""
+    if level_of(program) != "graph":
+        reason = f"the program is at the {level_of(program)} level already"
+        return [{"rule": "graph rewrites", "place": "main", "reason": reason}]
+    reasons = {name: _why_left_out(name, allowed) for name in GRAPH_REWRITES}
+    if without_weights(program):
+        reasons["fold-constants"] = "the weights file is absent"
+    return [{"rule": n, "place": "main", "reason": why} for n, why in reasons.items() if why]
+
+
+# --- deciding -----------------------------------------------------------------------------------
+
+
+def _compare(
+    before: Program, after: Program, question: ComparisonRequest, budget: float, searched: Searched
+) -> Trial:
+    """Measure both programs in turn where the target runs here, otherwise use the model.
+
+    After an interrupt the comparison gets no more than its part of the budget.
+
+    Raises:
+        KeyboardInterrupt: at the second interrupt.
+    """
+    interrupted, end = searched.stop_reason == "interrupted", question.end
+    if interrupted:
+        end = min(end, time.perf_counter() + budget * (1.0 - SEARCHING))
+    if question.unmeasured is not None:
+        first, second = _modelled(before, after, question.costs)
+        return Trial(first, second, first, "modelled", question.unmeasured)
+    missed: StopReason = "time"
+    try:
+        with until(end):
+            left = max(end - time.perf_counter(), 0.0)
+            return measure_pair(before, after, question.seed, question.options, left)
+    except TimeIsUpError:
+        note = "the budget was spent before it was compared with the input"
+    except KeyboardInterrupt:
+        if interrupted:
+            raise
+        missed, note = "interrupted", "interrupted before it was compared with the input"
+    seconds = question.costs.program(before).seconds
+    return Trial(seconds, seconds, seconds, "modelled", note, missed=missed)
+
+
+def _modelled(before: Program, after: Program, costs: Costs) -> tuple[float, float]:
+    """Modelled seconds at a level that both programs have: the cost of an op depends on it."""
+    if level_of(before) != level_of(after):
+        before, after = lower_to(before, "kernel"), lower_to(after, "kernel")
+    return costs.program(before).seconds, costs.program(after).seconds
+
+
+def _why_not_measured(program: Program, target: Target) -> str | None:
+    if not target.runs_here:
+        return f"target '{target.name}' does not run here"
+    if without_weights(program):
+        return "the weights file is absent"
+    return None
+
+
+def measure_pair(
+    before: Program, after: Program, seed: int, options: CpuOptions, seconds: float
+) -> Trial:
+    """Median seconds of a run of each, run in turn; at least three runs each.
+
+    The input is measured twice: with direct kernels, and with the fastest measured kernels.
+    One compilation of the result is not limited in time.
+
+    Raises:
+        TimeIsUpError: there was no time left for the runs.
+    """
+    from ..commands.inputs import draw_inputs
+    from ..targets.cpu import compile_cpu
+
+    check_time()
+    feeds = draw_inputs(before, seed)
+    with ExitStack() as closing:
+
+        def opened(program: Program, options: CpuOptions) -> Session:
+            session = Session(program, compile_cpu(program, options))
+            closing.callback(session.close)
+            return session
+
+        sessions = {"before": opened(before, replace(options, effort="quick"))}
+        if after is not before:
+            sessions["input"] = opened(before, options)
+        started = time.perf_counter()
+        with apart():
+            result = opened(after, options)
+        compiling = time.perf_counter() - started
+        sessions["input" if after is before else "after"] = result
+        chosen = {name: _chosen(session) for name, session in sessions.items()}
+        if not chosen["input"]:
+            del sessions["input"]
+        runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
+        found = _in_turn(runs, min(max(seconds, 0.5), MOST_SECONDS))
+    direct = found["before"]
+    rival = found.get("input", direct)
+    after_seconds = found.get("after", rival)
+    kept = chosen.get("after", chosen["input"]) if after_seconds <= rival else chosen["input"]
+    return Trial(direct, after_seconds, rival, "measured", algorithms=kept, compiling=compiling)
+
+
+def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
+    """Median seconds of each; fewer rounds suffice for long runs.
+
+    Raises:
+        TimeIsUpError: there was no time for them.
+    """
+    started = time.perf_counter()
+    for run in runs.values():
+        check_time()
+        run()
+    least = LONG_ROUNDS if time.perf_counter() - started > LONG else LEAST_ROUNDS
+    times = interleave(runs, seconds, least, MOST_ROUNDS, warm_up=0 if least == LONG_ROUNDS else 1)
+    return {name: median(taken) for name, taken in times.items()}
+
+
+def _chosen(session: Session) -> tuple[dict[str, Any], ...]:
+    """The kernels of a session that are not the direct ones."""
+    return tuple(note for note in session.algorithms if note["rule"] != reassociated()["rule"])
+
+
+def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
+    return {
+        "before": trial.before,
+        "tuned": trial.rival,
+        "after": trial.rival if slower else trial.after,
+        "unit": "s",
+        "kind": trial.kind,
+    }
+
+
+def _message(trial: Trial, slower: bool, changed: bool) -> str:
+    """The message to the user beside the numbers."""
+    if trial.missed is not None:
+        return f"{'rewrites not kept' if changed else 'not measured'}: {trial.note}"
+    if slower:
+        ratio = trial.after / trial.rival
+        kernels = ", both with the kernels chosen for them" if trial.kind == "measured" else ""
+        return f"rewrites not kept: {trial.kind} {ratio:.3f}x as slow as the input{kernels}"
+    if not changed:
+        return "no gain found: no rewrite applies"
+    return f"not measured: {trial.note}" if trial.note else ""

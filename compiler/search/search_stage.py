@@ -1,0 +1,319 @@
+"""Run searches one after the other; keep from each what is faster than the best program so far."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ...dialects.deadline import TimeIsUpError, until
+from ...dialects.floats import Floats
+from ...dialects.program import Program, provenance, where
+from ...dialects.types import Array
+from ...lowering.targets import Target
+from ...passes.cost import Costs
+from ...passes.search_result import Limits, SearchResult
+from ..commands.inputs import draw_inputs
+from ..peers.timing import Run, interleave, median
+from ..targets.cpu import compile_cpu
+from ..targets.cpu_options import CpuOptions
+from ..targets.levels import level_of, lower_to
+from ..targets.session import Session
+from .strategies import Strategy
+
+# A candidate must win by this much when measured: a smaller gain is noise, and the current program
+# is the safer choice. Modelled times have no noise.
+MARGIN, MODELLED_MARGIN = 0.97, 0.999
+# Candidates at most this much slower than the fastest one count as equally fast.
+AS_FAST = 1.01
+# Where programs are measured, graph rewrites with a smaller modelled gain are skipped: measuring
+# them would compile and run two whole programs.
+WORTH_MEASURING = 0.995
+# At most this many programs of one search are measured: each is compiled whole.
+MOST_MEASURED = 4
+# Seconds of interleaved runs for one comparison, at most.
+MOST_SECONDS = 2.0
+LEAST_ROUNDS, MOST_ROUNDS = 7, 200
+# A few rounds of this many seconds give steadier medians than many short ones.
+LONG, LONG_ROUNDS = 0.25, 3
+# Each program first runs by itself for this part of its time. One that takes this many times as
+# long as the best so far cannot win.
+GLANCE, HOPELESS = 0.1, 1.25
+# A program that needs more than this memory, and this many times what it needed before, is refused.
+ROOM, MORE_ROOM = 1 << 30, 8
+# Part of the budget that searches may take; the rest is for comparing the result with the input.
+SEARCHING = 2 / 3
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """How programs are to be compared, and how much of the budget is left for it.
+
+    Attributes:
+        unmeasured: why they are not measured; None where they are.
+        end: when the budget is spent, by `time.perf_counter`.
+    """
+
+    target: Target
+    costs: Costs
+    seed: int
+    options: CpuOptions
+    end: float
+    unmeasured: str | None = None
+
+    @property
+    def left(self) -> float:
+        """Seconds left of the budget."""
+        return max(self.end - time.perf_counter(), 0.0)
+
+
+@dataclass
+class Searched:
+    """What the searches gave together; `program` is the given one where none gained.
+
+    Attributes:
+        seconds: what each search took, its measurements included.
+    """
+
+    program: Program
+    rewrites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    rejected: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    searches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the first search that did not finish stopped, "finished" where all did.
+
+        "interrupted" where Ctrl-C ended one: no other began.
+        """
+        reasons = [search["stop_reason"] for search in self.searches]
+        if "interrupted" in reasons:
+            return "interrupted"
+        return next((r for r in reasons if r != "finished"), "finished")
+
+
+def run_searches(
+    program: Program, strategies: Sequence[Strategy], question: ComparisonRequest
+) -> Searched:
+    """Give each strategy its share of the time and the best program so far.
+
+    None begins after one that was interrupted.
+    """
+    found = Searched(program)
+    end = time.perf_counter() + question.left * SEARCHING
+    for number, strategy in enumerate(strategies):
+        if strategy.level == "graph" and level_of(found.program) != "graph":
+            reason = f"the program is at the {level_of(found.program)} level already"
+            found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
+            continue
+        if not question.options.floats.allows(strategy.floats):
+            reason = question.options.floats.why_not(strategy.floats)
+            found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
+            continue
+        started = time.perf_counter()
+        if number and started >= end:
+            reason = "the time was spent"
+            found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
+            continue
+        parts = [s.share for s in strategies[number:]]
+        share = max(end - started, 0.0) * parts[0] / sum(parts)
+        measure = partial(measure_programs, question) if question.unmeasured is None else None
+        limits = Limits(share, seed=question.seed, floats=question.options.floats)
+        try:
+            with until(question.end):
+                result = strategy.search(found.program, question.costs, limits, measure)
+            with until(end):
+                _keep(found, strategy, result, question)
+        except (KeyboardInterrupt, TimeIsUpError) as error:
+            stop = "time" if isinstance(error, TimeIsUpError) else "interrupted"
+            if not found.searches or found.searches[-1]["strategy"] != strategy.name:
+                found.searches.append(_entry(strategy, SearchResult(program, stop), 0))
+            found.searches[-1] |= {"stop_reason": stop, "reason": _UNMEASURED[stop]}
+        found.seconds[strategy.name] = time.perf_counter() - started
+        if found.stop_reason == "interrupted":
+            break
+    return found
+
+
+# Why what a search found was not measured against what there was.
+_UNMEASURED = {"time": "the time was spent before it was measured", "interrupted": "interrupted"}
+
+
+def _entry(strategy: Strategy, result: SearchResult, candidates: int) -> dict[str, Any]:
+    """What a report says of a search, as long as nothing of it is kept."""
+    return {
+        "strategy": strategy.name,
+        "stop_reason": result.stop_reason,
+        "looked_at": result.looked_at,
+        "candidates": candidates,
+        "kept": False,
+        "reason": "it found nothing better",
+    }
+
+
+def _keep(
+    found: Searched, strategy: Strategy, result: SearchResult, question: ComparisonRequest
+) -> None:
+    """Take the fastest of what a search returned, if it is faster than what there was.
+
+    What an interrupted search prefers is taken as it is where nothing was kept before: whether it
+    is faster, the comparison with the input shows.
+
+    Raises:
+        TimeIsUpError: before all of them were measured.
+    """
+    candidates = _candidates(found.program, result)
+    entry = _entry(strategy, result, len(candidates))
+    found.searches.append(entry)
+    found.rejected += [vars(rejected) for rejected in result.rejected]
+    if not candidates:
+        return
+    if result.stop_reason == "interrupted":
+        entry["reason"] = _UNMEASURED["interrupted"]
+        if not any(search["kept"] for search in found.searches):
+            entry["kept"] = True
+            _take(found, strategy, candidates[0], result)
+        return
+    kind = "modelled" if question.unmeasured is not None else "measured"
+    if strategy.level == "graph" and kind == "measured":
+        ratio = _modelled_ratio(found.program, candidates[0], question.costs)
+        if ratio > WORTH_MEASURING:
+            entry["reason"] = f"its best program is modelled to take {ratio:.4f} of the time"
+            return
+    seconds = _seconds((found.program, *candidates), question)
+    best = first_of_the_fastest(seconds, AS_FAST if kind == "measured" else 1.0)
+    ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
+    entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
+    entry["kept"] = ratio < (MARGIN if kind == "measured" else MODELLED_MARGIN)
+    if entry["kept"]:
+        _take(found, strategy, candidates[best - 1], result)
+
+
+def _take(found: Searched, strategy: Strategy, chosen: Program, result: SearchResult) -> None:
+    labels = dict.fromkeys(_rules_of(chosen), strategy.floats)
+    labels |= {a.rule: a.floats for a in result.applied}
+    first = chosen is result.program
+    found.rewrites += (
+        [a.entry() for a in result.applied] if first else _of_ops(chosen, found.program, labels)
+    )
+    found.program = chosen
+
+
+def first_of_the_fastest(seconds: Sequence[float], noise: float) -> int:
+    """Of candidates that are as fast the first: the search lists the better one earlier.
+
+    Args:
+        seconds: of what there was, then of each candidate.
+        noise: how many times as long as the fastest counts as fast.
+    """
+    least = min(seconds[1:]) * noise
+    return next(k for k in range(1, len(seconds)) if seconds[k] <= least)
+
+
+def _candidates(before: Program, result: SearchResult) -> list[Program]:
+    """The programs of a search that differ from what there was and from one another."""
+    found = [before]
+    for program in (result.program, *result.alternatives):
+        if not any(program.module.is_structurally_equivalent(o.module) for o in found):
+            found.append(program)
+    return found[1 : MOST_MEASURED + 1]
+
+
+def _modelled_ratio(before: Program, after: Program, costs: Costs) -> float:
+    seconds = costs.program(before).seconds
+    return costs.program(after).seconds / seconds if seconds else 1.0
+
+
+def _rules_of(program: Program) -> list[str]:
+    return [rule for op in program.main.body.block.ops for rule in provenance(op)]
+
+
+def _of_ops(
+    program: Program, before: Program, floats: Mapping[str, Floats]
+) -> list[dict[str, Any]]:
+    """The rewrites that a program's ops remember and that no op of the one before does."""
+    known = {(where(op), rule) for op in before.main.body.block.ops for rule in provenance(op)}
+    new: dict[tuple[str, str], None] = {}
+    for op in program.main.body.block.ops:
+        new |= {(where(op), rule): None for rule in provenance(op)}
+    return [
+        {"rule": rule, "place": place, "proof": "checked", "delta": 0.0, **floats[rule].entry()}
+        for place, rule in new
+        if (place, rule) not in known
+    ]
+
+
+def _seconds(programs: Sequence[Program], question: ComparisonRequest) -> list[float]:
+    """What each takes: measured where the target runs here, else modelled at the kernel level."""
+    if question.unmeasured is None:
+        return measure_programs(question, programs, min(MOST_SECONDS, question.left / 4))
+    return [question.costs.program(lower_to(p, "kernel")).seconds for p in programs]
+
+
+def measure_programs(
+    question: ComparisonRequest, programs: Sequence[Program], seconds: float
+) -> list[float]:
+    """Median seconds of a run of each; those that may be the fastest ran in turn with the first.
+
+    Two are open at once, no more: each holds all that it computes, which may be gigabytes.
+    """
+    given, *others = programs
+    feeds = draw_inputs(given, question.seed)
+    with _opened(given, question) as session:
+        run = partial(session.run, None, feeds)
+        if not others:
+            return [_alone(run, seconds)]
+        share = seconds / (len(others) + 1)
+        alone = _alone(run, share * GLANCE, least=1)
+        first = _First(run, alone, _arena(session), feeds, question)
+        ratios = [1.0]
+        for other in others:
+            ratios.append(first.beside(other, share, min(ratios)))
+    return [first.alone * ratio for ratio in ratios]
+
+
+def _opened(program: Program, question: ComparisonRequest) -> Session:
+    return Session(program, compile_cpu(program, question.options))
+
+
+def _arena(session: Session) -> int:
+    return getattr(session.runner, "arena_bytes", 0)
+
+
+def _alone(run: Run, seconds: float, least: int = LEAST_ROUNDS) -> float:
+    return median(interleave({"": run}, seconds, least, MOST_ROUNDS)[""])
+
+
+@dataclass(frozen=True)
+class _First:
+    """The program that others are compared with, ready to run; seconds of a run, bytes it needs."""
+
+    run: Run
+    alone: float
+    room: int
+    feeds: Mapping[str, Array]
+    question: ComparisonRequest
+
+    def beside(self, other: Program, seconds: float, best: float) -> float:
+        """Seconds of another, as a multiple (infinite where it needs too much memory).
+
+        Nothing of its session is left behind.
+
+        Args:
+            best: the least multiple so far.
+        """
+        with _opened(other, self.question) as session:
+            if _arena(session) > max(ROOM, MORE_ROOM * self.room):
+                return math.inf
+            run = partial(session.run, None, self.feeds)
+            glance = _alone(run, seconds * GLANCE, least=1) / self.alone
+            if glance > HOPELESS * best:
+                return glance
+            rounds = LEAST_ROUNDS if self.alone * (1.0 + glance) < LONG else LONG_ROUNDS
+            runs = {"first": self.run, "second": run}
+            times = interleave(runs, seconds, rounds, MOST_ROUNDS)
+        return median(times["second"]) / median(times["first"])

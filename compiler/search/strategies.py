@@ -1,0 +1,113 @@
+"""The searches that `optimize` runs, as a table: `--strategy NAME` runs one of them alone.
+
+To add one: write `search(program, costs, limits) -> SearchResult` (passes/search_result.py) in a
+folder of passes/, and add its line to `STRATEGIES` below, at its place in the order:
+
+    Strategy("substitute", "graph", 1.0, plain("passes.substitution.search:search"), GUARDED),
+
+That is all. `optimize` calls it with the best program so far and its share of the budget, measures
+the result against that program where the target runs here, keeps the faster one, and reports. A
+search that measures parts itself takes a fourth argument, a `Measure`, and is listed with
+`measuring` instead of `plain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from ...dialects.errors import UserError, did_you_mean
+from ...dialects.floats import GUARDED, ROUNDING, Floats
+from ...dialects.program import Program
+from ...passes.cost import Costs
+from ...passes.search_result import Limits, SearchResult
+
+PACKAGE = __name__.rpartition(".compiler")[0]
+EVERY = "optimize"
+
+Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
+"""Median seconds of programs with the same inputs, run in turn for a number of seconds."""
+
+Search: TypeAlias = Callable[[Program, Costs, Limits, Measure | None], SearchResult]
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One search.
+
+    Attributes:
+        level: the lowest level of its results. A search of a lower level is skipped where the
+            result must stay above it; a graph search needs a graph-level program.
+        share: of the budget, relative to the shares of the other searches.
+        floats: the most that its rewrites do to floats. It leaves out by itself what
+            `Limits.floats` does not allow.
+        by_default: whether it is part of `optimize`, or runs only when named.
+    """
+
+    name: str
+    level: str
+    share: float
+    search: Search
+    floats: Floats
+    by_default: bool = True
+
+
+def plain(reference: str) -> Search:
+    """A `search(program, costs, limits)`, loaded when it runs."""
+
+    def search(
+        program: Program, costs: Costs, limits: Limits, measure: Measure | None
+    ) -> SearchResult:
+        return _load(reference)(program, costs, limits)
+
+    return search
+
+
+def measuring(reference: str) -> Search:
+    """A `search(program, costs, limits, measure)`, loaded when it runs."""
+
+    def search(
+        program: Program, costs: Costs, limits: Limits, measure: Measure | None
+    ) -> SearchResult:
+        return _load(reference)(program, costs, limits, measure)
+
+    return search
+
+
+def _load(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(import_module(f"{PACKAGE}.{module}"), name)
+
+
+# In the order they run: those of the graph level first, since the others leave it.
+STRATEGIES: tuple[Strategy, ...] = (
+    # By name only: on no zoo model did it find a program that costs the cpu less than saturation's,
+    # and it takes longer where nothing gains (docs/commands.md has the table).
+    Strategy(
+        "substitute", "graph", 1.0, plain("passes.substitution.search:search"), ROUNDING, False
+    ),
+    Strategy("saturate", "graph", 1.0, plain("passes.saturation.whole:search"), ROUNDING),
+    Strategy("derive", "algebra", 2.0, measuring("passes.derivation.whole:search"), GUARDED),
+    Strategy("mutate", "algebra", 2.0, measuring("passes.partial.whole:search"), GUARDED),
+)
+
+
+def chosen(name: str, level: str) -> tuple[Strategy, ...]:
+    """The strategies that a name selects, limited to those that keep a program at `level`.
+
+    Raises:
+        UserError: the name is unknown.
+    """
+    known = tuple(s.name for s in STRATEGIES)
+    if name != EVERY and name not in known:
+        _refuse(name, (EVERY, *known))
+    found = tuple(s for s in STRATEGIES if s.name == name or (name == EVERY and s.by_default))
+    return tuple(s for s in found if level != "graph" or s.level == "graph")
+
+
+def _refuse(name: str, known: Sequence[str]) -> None:
+    """Raises UserError."""
+    hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
+    raise UserError(f"unknown strategy '{name}'", where="--strategy", hint=hint)

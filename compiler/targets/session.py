@@ -1,0 +1,191 @@
+"""A compiled program: call it with arrays, from any number of threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ...dialects import reference
+from ...dialects.errors import UserError, did_you_mean
+from ...dialects.program import Program
+from ...dialects.types import Array, Tensor, to_numpy
+from ...lowering.kernel_to_cpu.cores import physical_cores
+
+
+class Runner(Protocol):
+    """Executes a program: a target's session, or the reference.
+
+    A runner that reads arrays on a device has a method `as_array`. It converts a caller's array for
+    the checks; others use numpy's `asarray`.
+    """
+
+    def run(self, inputs: dict[str, Array], /) -> dict[str, Array]:
+        """Compute outputs by name from inputs by name, whose types and shapes were checked.
+
+        Threads may call it at the same time; the runner serialises them if it must.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ReferenceRunner:
+    """Evaluates the program's meaning in float64 and rounds to the outputs' dtypes."""
+
+    program: Program
+
+    def run(self, inputs: dict[str, Array], /) -> dict[str, Array]:
+        """Evaluate by `dialects.reference`."""
+        found = reference.run(self.program, inputs)
+        types = self.program.outputs
+        with np.errstate(over="ignore"):
+            return {k: v.astype(to_numpy(types[k].element_type)) for k, v in found.items()}
+
+
+@dataclass(frozen=True)
+class ValueInfo:
+    """Name, dtype and shape of an input or output; an input with a default need not be given."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    has_default: bool = False
+
+    @staticmethod
+    def of(name: str, type_: Tensor, has_default: bool = False) -> ValueInfo:
+        """Describe a value by its IR type."""
+        return ValueInfo(name, to_numpy(type_.element_type), type_.get_shape(), has_default)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.dtype}{list(self.shape)}"
+
+
+class Session:
+    """Runs one program.
+
+    Example:
+        session = isoform.compile(program)
+        outputs = session(x=array)                  # a dict by output name
+        y, = session.run(["y"], {"x": array})       # a list, as in onnxruntime
+    """
+
+    def __init__(self, program: Program, runner: Runner) -> None:
+        self.program = program
+        self.runner = runner
+        defaults = program.defaults
+        self.inputs = tuple(ValueInfo.of(n, t, n in defaults) for n, t in program.inputs.items())
+        types = program.outputs
+        self.outputs = tuple(ValueInfo.of(name, types[name]) for name in program.output_names)
+        self._defaults = {name: program.weights[key] for name, key in defaults.items()}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __call__(self, /, *arrays: Array, **named: Array) -> dict[str, Array]:
+        """Run on arrays in the inputs' order, by name, or both; outputs by name.
+
+        Inputs with a default stand last and may be left out.
+
+        Raises:
+            UserError: an input is missing, unknown, or of another dtype or shape.
+        """
+        if len(arrays) > len(self.inputs):
+            raise UserError("too many inputs", expected=len(self.inputs), found=len(arrays))
+        feeds: dict[str, Array] = {
+            info.name: array for info, array in zip(self.inputs, arrays, strict=False)
+        }
+        for name, array in named.items():
+            if name in feeds:
+                raise UserError(f"input '{name}' is given twice")
+            feeds[name] = array
+        return self._run(feeds)
+
+    def run(self, names: Sequence[str] | None, feeds: Mapping[str, Array]) -> list[Array]:
+        """Run on `feeds` and return the outputs called `names` (None: all), in that order.
+
+        Raises:
+            UserError: as `__call__`, and for an unknown output name.
+        """
+        known = [info.name for info in self.outputs]
+        wanted = known if names is None else list(names)
+        for name in wanted:
+            if name not in known:
+                raise UserError(f"there is no output '{name}'", hint=did_you_mean(name, known))
+        outputs = self._run(feeds)
+        return [outputs[name] for name in wanted]
+
+    @property
+    def algorithms(self) -> list[dict[str, Any]]:
+        """Where another than the direct algorithm was chosen: rule, place, delta (s), error."""
+        return list(getattr(self.runner, "notes", None) or [])
+
+    def close(self) -> None:
+        """Stop the runtime's threads and give its memory back; a closed session cannot run."""
+        with self._lock:
+            stop = None if self._closed else getattr(self.runner, "close", None)
+            self._closed = True
+            if stop is not None:
+                stop()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        convert = getattr(self.runner, "as_array", np.asarray)
+        checked = check_inputs(self.inputs, feeds, convert)
+        if self._closed:
+            raise UserError("this session is closed")
+        return self.runner.run(self._defaults | checked)
+
+
+def check_inputs(
+    infos: Sequence[ValueInfo],
+    feeds: Mapping[str, Any],
+    convert: Callable[[Any], Any] = np.asarray,
+) -> dict[str, Array]:
+    """The feeds as arrays of exactly the inputs' dtypes and shapes, in the inputs' order.
+
+    Those that have a default may be missing, and are then left out.
+
+    Args:
+        convert: makes an array of a feed: something with a dtype and a shape.
+
+    Raises:
+        UserError: one is missing, unknown, or does not fit.
+    """
+    names = [info.name for info in infos]
+    for name in feeds:
+        if name not in names:
+            raise UserError(
+                f"there is no input '{name}'",
+                hint=did_you_mean(name, names) or f"inputs are {', '.join(names) or 'none'}",
+            )
+    checked: dict[str, Array] = {}
+    for info in infos:
+        if info.name not in feeds and info.has_default:
+            continue
+        if info.name not in feeds:
+            raise UserError(f"input '{info.name}' is missing", expected=str(info))
+        array = convert(feeds[info.name])
+        if str(array.dtype) != str(info.dtype):
+            raise UserError(
+                f"input '{info.name}' has another dtype", expected=info.dtype, found=array.dtype
+            )
+        if tuple(array.shape) != info.shape:
+            raise UserError(
+                f"input '{info.name}' has another shape",
+                expected=list(info.shape),
+                found=list(array.shape),
+            )
+        checked[info.name] = array
+    return checked
+
+
+def usable_cores() -> int:
+    """How many cores this process may run on; two processors of one core count once."""
+    return physical_cores()
