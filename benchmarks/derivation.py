@@ -41,7 +41,7 @@ from isoform.compiler.peers.model_file import peer_model
 from isoform.compiler.peers.timing import difference, interleave, median
 from isoform.compiler.search.optimizer import Optimized
 from isoform.dialects.program import Program
-from isoform.passes.derivation import whole
+from isoform.passes.derivation import propose
 from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import Roots
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES
@@ -193,7 +193,7 @@ def check_table(cases: dict[str, Case]) -> None:
 
 
 Row = dict[str, Any]
-DEPTH = whole.SETTINGS.depth
+DEPTH = propose.SETTINGS.depth
 # Seconds of untimed runs before a timed one; runs of so many seconds need none.
 SETTLE, LONG = 0.005, 0.1
 
@@ -211,7 +211,7 @@ def model_rows(name: str, given: argparse.Namespace, known: dict[str, Row]) -> d
     program = zoo.build(model, given.batch, **wanted)
     rows: dict[str, Row] = {}
     for depth in [int(d) for d in given.depths.split(",") if d] or [DEPTH]:
-        whole.SETTINGS = replace(whole.SETTINGS, depth=depth)
+        propose.SETTINGS = replace(propose.SETTINGS, depth=depth)
         key = f"{name} {given.batch} {given.target} {depth}"
         row = {"model": name, "batch": given.batch, "target": given.target, "depth": depth}
         row = known.get(key, {}) | row

@@ -46,14 +46,16 @@ from isoform.passes.cost import Costs
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.by_hand import replace_op
 from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
+from isoform.passes.derivation.propose import search as derive_program
 from isoform.passes.derivation.step import DerivationStep
-from isoform.passes.derivation.whole import search as derive_program
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.partial.apply import RULE
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.mutate import modelled
 from isoform.passes.partial.operators import gathered
+from isoform.passes.partial.propose import MutationSettings
+from isoform.passes.partial.propose import search as search_program
 from isoform.passes.partial.region import field_mask
 from isoform.passes.partial.search import (
     Candidate,
@@ -66,8 +68,6 @@ from isoform.passes.partial.search import (
     shrunk,
 )
 from isoform.passes.partial.split_points import mask_by_split_points
-from isoform.passes.partial.whole import MutationSettings
-from isoform.passes.partial.whole import search as search_program
 from isoform.passes.search_result import Limits
 from isoform.testing.derivation_cases import conv
 

@@ -7,8 +7,9 @@ modelled seconds; `optimize` measures the programs where the target runs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from ..dialects.floats import Allowed, Floats
 from ..dialects.program import Program
@@ -16,10 +17,16 @@ from ..dialects.program import Program
 StopReason = Literal["finished", "time", "steps", "nodes", "memory", "interrupted"]
 Proof = Literal["proved-by-z3", "proved-by-e-graph", "exact", "checked"]
 
+Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
+"""Median seconds of programs that take the same inputs, run in turn for so many seconds."""
+
 
 @dataclass(frozen=True)
 class Limits:
     """What a search may spend, and what its rewrites may do to floats.
+
+    Attributes:
+        compiled: how what it measures is compiled, in words: decisions are remembered apart.
 
     Units:
         seconds: of wall-clock time; steps: programs (or states) looked at.
@@ -29,6 +36,12 @@ class Limits:
     steps: int = 100_000
     seed: int = 0
     floats: Allowed = field(default_factory=Allowed)
+    compiled: str = ""
+
+    @property
+    def key(self) -> str:
+        """Tells apart what is remembered under other permissions and ways to compile."""
+        return f"{self.floats.key} {self.compiled}"
 
 
 @dataclass(frozen=True)

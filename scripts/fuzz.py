@@ -16,17 +16,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from isoform.dialects.executor import LocalExecutor, LostError
 
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
@@ -126,77 +125,27 @@ def _in_onnxruntime(program: Any, inputs: Any) -> Any:
     return dict(zip(names, found, strict=True))
 
 
-# --- workers ------------------------------------------------------------------------------------
+# --- processes ----------------------------------------------------------------------------------
 
 
-def work(link: Connection, asked: argparse.Namespace) -> None:
-    """Try incoming seeds until there are no more."""
+def work(asked: tuple[int, argparse.Namespace]) -> Row:
+    """Try one seed, in a process of the executor."""
     sys.path.insert(0, str(ROOT / "tests"))
-    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for as long as this runs
-    while (seed := link.recv()) is not None:
-        link.send(try_seed(seed, asked))
+    return try_seed(*asked)
 
 
-class Worker:
-    """A process that tries seeds one by one; it is restarted when it dies or hangs."""
+def campaign(seeds: Sequence[int], asked: argparse.Namespace, tell: Callable[[Row], None]) -> None:
+    """Tell rows as they come, from as many processes as asked for."""
 
-    def __init__(self, asked: argparse.Namespace):
-        self.asked = asked
-        self.seed: int | None = None
-        self._start()
+    def lost(number: int, error: LostError) -> None:
+        verdict = "hang" if str(error) == "late" else "crash"
+        detail = "" if verdict == "hang" else "the process died"
+        seconds = asked.limit if verdict == "hang" else 0.0
+        row = {"seed": seeds[number], "verdict": verdict, "detail": detail, "seconds": seconds}
+        tell(row)
 
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self.link, theirs = context.Pipe()
-        self.process = context.Process(target=work, args=(theirs, self.asked), daemon=True)
-        self.process.start()
-        theirs.close()
-
-    def give(self, seed: int | None) -> None:
-        """Begin with a seed; None ends the process."""
-        self.seed, self.since = seed, time.monotonic()
-        self.link.send(seed)
-
-    def row(self) -> Row | None:
-        """The outcome of the seed; None while it runs."""
-        assert self.seed is not None
-        seconds = round(time.monotonic() - self.since, 1)
-        try:
-            if self.link.poll(0.02):
-                return self.link.recv()
-            if self.process.is_alive() and seconds < self.asked.limit:
-                return None
-            verdict = "hang" if self.process.is_alive() else "crash"
-        except EOFError:
-            verdict = "crash"
-        self.process.kill()
-        self.process.join()
-        detail = f"process ended with {self.process.exitcode}" if verdict == "crash" else ""
-        self._start()
-        return {"seed": self.seed, "verdict": verdict, "detail": detail, "seconds": seconds}
-
-
-def campaign(seeds: Iterator[int], asked: argparse.Namespace) -> Iterator[Row]:
-    """Rows as they finish, from several processes."""
-    workers = [Worker(asked) for _ in range(asked.jobs)]
-    busy: list[Worker] = []
-    for worker in workers:
-        seed = next(seeds, None)
-        worker.give(seed)
-        if seed is not None:
-            busy.append(worker)
-    while busy:
-        for worker in list(busy):
-            row = worker.row()
-            if row is None:
-                continue
-            yield row
-            seed = next(seeds, None)
-            worker.give(seed)
-            if seed is None:
-                busy.remove(worker)
-    for worker in workers:
-        worker.process.join(10)
+    executor = LocalExecutor(asked.jobs, here=False, limit=asked.limit)
+    executor.run(work, [(seed, asked) for seed in seeds], lambda _, row: tell(row), lost)
 
 
 # --- the command --------------------------------------------------------------------------------
@@ -231,13 +180,16 @@ def main() -> int:
     asked = parser.parse_args()
     rows = read_log(asked.log)
     wanted = asked.seeds or range(asked.first, asked.first + asked.count)
-    left = iter([s for s in wanted if asked.seeds or s not in rows])
+    left = [s for s in wanted if asked.seeds or s not in rows]
     with asked.log.open("a") as log:
-        for row in campaign(left, asked):
+
+        def tell(row: Row) -> None:
             rows[row["seed"]] = row
             print(json.dumps(row), file=log, flush=True)
             if row["verdict"] in BAD:
                 print(f"{row['seed']}: {row['verdict']}: {row['detail']}", flush=True)
+
+        campaign(left, asked, tell)
     shown = [rows[s] for s in wanted if s in rows]
     counts = Counter(row["verdict"] for row in shown)
     print(f"{len(shown)} programs: " + ", ".join(f"{n} {k}" for k, n in counts.most_common()))

@@ -15,6 +15,7 @@ from typing import Any
 from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ...dialects.types import Array
+from ...passes.margins import ACCEPT
 from ..commands.inputs import draw_inputs
 from ..peers.model_file import PeerModel, peer_model
 from ..peers.runtimes import Peer, onnxruntime_peer
@@ -22,8 +23,6 @@ from ..peers.timing import difference, interleave, median
 
 # The least number of rounds, and the most seconds for more.
 ROUNDS, SECONDS = 5, 2.0
-# Medians of one file in turn with itself differ by less than this.
-NOISE = 1.03
 
 
 def compare_in_onnxruntime(
@@ -108,7 +107,7 @@ def onnxruntime_line(found: Mapping[str, Any]) -> str:
 
 def slower_there(found: Mapping[str, Any]) -> str:
     """What the message says of a file that is slower in onnxruntime; empty where it is not."""
-    if "note" in found or found["result_s"] <= found["source_s"] * NOISE:
+    if "note" in found or found["result_s"] <= found["source_s"] * ACCEPT.written_file:
         return ""
     return (
         f"in onnxruntime the written file is slower than its source: "

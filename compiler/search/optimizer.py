@@ -25,6 +25,7 @@ from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, provenance, where
 from ...lowering.targets import Target, target_named
 from ...passes.cost import Costs, load_costs
+from ...passes.margins import MEASURE
 from ...passes.search_result import StopReason
 from ..checks.rewrite_recorder import Rewrite, RewriteRecorder, named
 from ..frontends.program_file import without_weights
@@ -35,17 +36,7 @@ from ..targets.cpu import reassociated
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, lower_to, run_passes
 from ..targets.session import Session
-from .search_stage import (
-    LEAST_ROUNDS,
-    LONG,
-    LONG_ROUNDS,
-    MOST_ROUNDS,
-    MOST_SECONDS,
-    SEARCHING,
-    ComparisonRequest,
-    Searched,
-    run_searches,
-)
+from .search_stage import ComparisonRequest, Searched, run_searches
 from .strategies import chosen
 
 # canonicalize first, so that folds see convolutions next to their batch norms. cse after the folds,
@@ -311,7 +302,7 @@ def _compare(
     """
     interrupted, end = searched.stop_reason == "interrupted", question.end
     if interrupted:
-        end = min(end, time.perf_counter() + budget * (1.0 - SEARCHING))
+        end = min(end, time.perf_counter() + budget * (1.0 - MEASURE.searching))
     if question.unmeasured is not None:
         first, second = _modelled(before, after, question.costs)
         return Trial(first, second, first, "modelled", question.unmeasured)
@@ -380,7 +371,7 @@ def measure_pair(
         if not chosen["input"]:
             del sessions["input"]
         runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
-        found = _in_turn(runs, min(max(seconds, 0.5), MOST_SECONDS))
+        found = _in_turn(runs, min(max(seconds, 0.5), MEASURE.program_seconds))
     direct = found["before"]
     rival = found.get("input", direct)
     after_seconds = found.get("after", rival)
@@ -398,8 +389,9 @@ def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[s
     for run in runs.values():
         check_time()
         run()
-    least = LONG_ROUNDS if time.perf_counter() - started > LONG else LEAST_ROUNDS
-    times = interleave(runs, seconds, least, MOST_ROUNDS, warm_up=0 if least == LONG_ROUNDS else 1)
+    long = time.perf_counter() - started > MEASURE.long
+    least = MEASURE.long_rounds if long else MEASURE.least_rounds
+    times = interleave(runs, seconds, least, MEASURE.most_rounds, warm_up=0 if long else 1)
     return {name: median(taken) for name, taken in times.items()}
 
 

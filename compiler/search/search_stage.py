@@ -15,6 +15,7 @@ from ...dialects.program import Program, provenance, where
 from ...dialects.types import Array
 from ...lowering.targets import Target
 from ...passes.cost import Costs
+from ...passes.margins import ACCEPT, MEASURE
 from ...passes.search_result import Limits, SearchResult
 from ..commands.inputs import draw_inputs
 from ..peers.timing import Run, interleave, median
@@ -23,29 +24,6 @@ from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, lower_to
 from ..targets.session import Session
 from .strategies import Strategy
-
-# A candidate must win by this much when measured: a smaller gain is noise, and the current program
-# is the safer choice. Modelled times have no noise.
-MARGIN, MODELLED_MARGIN = 0.97, 0.999
-# Candidates at most this much slower than the fastest one count as equally fast.
-AS_FAST = 1.01
-# Where programs are measured, graph rewrites with a smaller modelled gain are skipped: measuring
-# them would compile and run two whole programs.
-WORTH_MEASURING = 0.995
-# At most this many programs of one search are measured: each is compiled whole.
-MOST_MEASURED = 4
-# Seconds of interleaved runs for one comparison, at most.
-MOST_SECONDS = 2.0
-LEAST_ROUNDS, MOST_ROUNDS = 7, 200
-# A few rounds of this many seconds give steadier medians than many short ones.
-LONG, LONG_ROUNDS = 0.25, 3
-# Each program first runs by itself for this part of its time. One that takes this many times as
-# long as the best so far cannot win.
-GLANCE, HOPELESS = 0.1, 1.25
-# A program that needs more than this memory, and this many times what it needed before, is refused.
-ROOM, MORE_ROOM = 1 << 30, 8
-# Part of the budget that searches may take; the rest is for comparing the result with the input.
-SEARCHING = 2 / 3
 
 
 @dataclass(frozen=True)
@@ -63,6 +41,11 @@ class ComparisonRequest:
     options: CpuOptions
     end: float
     unmeasured: str | None = None
+
+    def limits(self, seconds: float) -> Limits:
+        """Those of a search of so many seconds."""
+        compiled = f"{self.options.threads} threads, {self.options.key}"
+        return Limits(seconds, seed=self.seed, floats=self.options.floats, compiled=compiled)
 
     @property
     def left(self) -> float:
@@ -104,7 +87,7 @@ def run_searches(
     None begins after one that was interrupted.
     """
     found = Searched(program)
-    end = time.perf_counter() + question.left * SEARCHING
+    end = time.perf_counter() + question.left * MEASURE.searching
     for number, strategy in enumerate(strategies):
         if strategy.level == "graph" and level_of(found.program) != "graph":
             reason = f"the program is at the {level_of(found.program)} level already"
@@ -122,7 +105,7 @@ def run_searches(
         parts = [s.share for s in strategies[number:]]
         share = max(end - started, 0.0) * parts[0] / sum(parts)
         measure = partial(measure_programs, question) if question.unmeasured is None else None
-        limits = Limits(share, seed=question.seed, floats=question.options.floats)
+        limits = question.limits(share)
         try:
             with until(question.end):
                 result = strategy.search(found.program, question.costs, limits, measure)
@@ -181,14 +164,14 @@ def _keep(
     kind = "modelled" if question.unmeasured is not None else "measured"
     if strategy.level == "graph" and kind == "measured":
         ratio = _modelled_ratio(found.program, candidates[0], question.costs)
-        if ratio > WORTH_MEASURING:
+        if ratio > MEASURE.graph_rewrite:
             entry["reason"] = f"its best program is modelled to take {ratio:.4f} of the time"
             return
     seconds = _seconds((found.program, *candidates), question)
-    best = first_of_the_fastest(seconds, AS_FAST if kind == "measured" else 1.0)
+    best = first_of_the_fastest(seconds, ACCEPT.alike_programs if kind == "measured" else 1.0)
     ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
     entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
-    entry["kept"] = ratio < (MARGIN if kind == "measured" else MODELLED_MARGIN)
+    entry["kept"] = ratio < (ACCEPT.program if kind == "measured" else ACCEPT.modelled_program)
     if entry["kept"]:
         _take(found, strategy, candidates[best - 1], result)
 
@@ -220,7 +203,7 @@ def _candidates(before: Program, result: SearchResult) -> list[Program]:
     for program in (result.program, *result.alternatives):
         if not any(program.module.is_structurally_equivalent(o.module) for o in found):
             found.append(program)
-    return found[1 : MOST_MEASURED + 1]
+    return found[1 : MEASURE.programs + 1]
 
 
 def _modelled_ratio(before: Program, after: Program, costs: Costs) -> float:
@@ -250,7 +233,7 @@ def _of_ops(
 def _seconds(programs: Sequence[Program], question: ComparisonRequest) -> list[float]:
     """What each takes: measured where the target runs here, else modelled at the kernel level."""
     if question.unmeasured is None:
-        return measure_programs(question, programs, min(MOST_SECONDS, question.left / 4))
+        return measure_programs(question, programs, min(MEASURE.program_seconds, question.left / 4))
     return [question.costs.program(lower_to(p, "kernel")).seconds for p in programs]
 
 
@@ -268,7 +251,7 @@ def measure_programs(
         if not others:
             return [_alone(run, seconds)]
         share = seconds / (len(others) + 1)
-        alone = _alone(run, share * GLANCE, least=1)
+        alone = _alone(run, share * MEASURE.glance, least=1)
         first = _First(run, alone, _arena(session), feeds, question)
         ratios = [1.0]
         for other in others:
@@ -284,8 +267,8 @@ def _arena(session: Session) -> int:
     return getattr(session.runner, "arena_bytes", 0)
 
 
-def _alone(run: Run, seconds: float, least: int = LEAST_ROUNDS) -> float:
-    return median(interleave({"": run}, seconds, least, MOST_ROUNDS)[""])
+def _alone(run: Run, seconds: float, least: int = MEASURE.least_rounds) -> float:
+    return median(interleave({"": run}, seconds, least, MEASURE.most_rounds)[""])
 
 
 @dataclass(frozen=True)
@@ -307,13 +290,14 @@ class _First:
             best: the least multiple so far.
         """
         with _opened(other, self.question) as session:
-            if _arena(session) > max(ROOM, MORE_ROOM * self.room):
+            if _arena(session) > max(MEASURE.room, MEASURE.more_room * self.room):
                 return math.inf
             run = partial(session.run, None, self.feeds)
-            glance = _alone(run, seconds * GLANCE, least=1) / self.alone
-            if glance > HOPELESS * best:
+            glance = _alone(run, seconds * MEASURE.glance, least=1) / self.alone
+            if glance > MEASURE.hopeless * best:
                 return glance
-            rounds = LEAST_ROUNDS if self.alone * (1.0 + glance) < LONG else LONG_ROUNDS
+            long = self.alone * (1.0 + glance) >= MEASURE.long
+            rounds = MEASURE.long_rounds if long else MEASURE.least_rounds
             runs = {"first": self.run, "second": run}
-            times = interleave(runs, seconds, rounds, MOST_ROUNDS)
+            times = interleave(runs, seconds, rounds, MEASURE.most_rounds)
         return median(times["second"]) / median(times["first"])

@@ -22,13 +22,10 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import GUARDED, ROUNDING, Floats
 from ...dialects.program import Program
 from ...passes.cost import Costs
-from ...passes.search_result import Limits, SearchResult
+from ...passes.search_result import Limits, Measure, SearchResult
 
 PACKAGE = __name__.rpartition(".compiler")[0]
 EVERY = "optimize"
-
-Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
-"""Median seconds of programs with the same inputs, run in turn for a number of seconds."""
 
 Search: TypeAlias = Callable[[Program, Costs, Limits, Measure | None], SearchResult]
 
@@ -89,8 +86,8 @@ STRATEGIES: tuple[Strategy, ...] = (
         "substitute", "graph", 1.0, plain("passes.substitution.search:search"), ROUNDING, False
     ),
     Strategy("saturate", "graph", 1.0, plain("passes.saturation.whole:search"), ROUNDING),
-    Strategy("derive", "algebra", 2.0, measuring("passes.derivation.whole:search"), GUARDED),
-    Strategy("mutate", "algebra", 2.0, measuring("passes.partial.whole:search"), GUARDED),
+    Strategy("derive", "algebra", 2.0, measuring("passes.derivation.propose:search"), GUARDED),
+    Strategy("mutate", "algebra", 2.0, measuring("passes.partial.propose:search"), GUARDED),
 )
 
 

@@ -92,8 +92,7 @@ def program_key(program: Program, options: CpuOptions) -> str:
         return program.weights.identity(name)
 
     parts = [
-        # Kernels are the same for any number of threads.
-        f"{options.effort} {options.tolerance!r} {options.floats.key}",
+        options.key,
         repr(Isa.host()),
         llvmlite.__version__,
         _package_state(),

@@ -48,3 +48,8 @@ class CpuOptions:
             raise UserError(
                 "a tolerance is a number from 0 up", where="--tolerance", found=self.tolerance
             )
+
+    @property
+    def key(self) -> str:
+        """What the kernels of a program depend on; they are the same on any number of threads."""
+        return f"{self.effort} {self.tolerance!r} {self.floats.key}"

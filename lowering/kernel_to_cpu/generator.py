@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
+from ...dialects.executor import kept_workers
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import Program
 from . import tiled_product
 from .contraction import conv_schedules, gemm_schedules
 from .isa import Isa
-from .parallel import kept_workers
 from .session import CpuSession
 from .types import F32
 from .version import machine_kind

@@ -235,6 +235,13 @@ def native_seconds(op: ScopeOp, prices: ScopePrices) -> float:
     return min(prices.costs.seconds(way, element, weights, moved) for way in ways)
 
 
+def stands(found: FoundProgram, op: ScopeOp) -> bool:
+    """Whether a program is the convolution that the op runs as already: no rule, nothing moved."""
+    if found.state.parent is not None or match_conv(op) is None:
+        return False
+    return all(m.kernel.name == "conv" and all(m.direct) for _, m in found.priced.choices)
+
+
 __all__ = [
     "DERIVATION",
     "AlgebraDerive",
@@ -244,4 +251,5 @@ __all__ = [
     "apply_rules",
     "derive",
     "native_seconds",
+    "stands",
 ]

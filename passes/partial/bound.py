@@ -75,3 +75,17 @@ def _exact(conv: ConvolutionProblem, root: Scope) -> Iterator[tuple[int, ...]]:
         sides = tuple((1 << power) - taps + 1 for taps in conv.kernel)
         if min(sides) > 0:
             yield sides
+
+
+def is_regular(op: ScopeOp) -> bool:
+    """Whether it is a matrix product, or a convolution with no stride, dilation or groups."""
+    if match_gemm(op) is not None:
+        return True
+    found = match_conv(op)
+    return found is not None and is_plain(op) and {*found.strides, *found.dilations} == {1}
+
+
+def is_plain(op: ScopeOp) -> bool:
+    """Whether it is a convolution of one group, not transposed."""
+    found = match_conv(op)
+    return found is not None and not found.transposed and found.groups == 1

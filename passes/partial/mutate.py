@@ -28,8 +28,8 @@ from ..derivation.isolate import isolate_all
 from ..derivation.lift import is_known, name_apart, program_of_scopes, scope_names, scope_ops
 from ..derivation.price import ScopePrices
 from ..derivation.search import is_contraction
-from ..derivation.subprograms import groups
 from ..fuse_kernels import FuseKernels
+from ..subprograms.find import groups
 from .apply import apply_to, lifted, windowed
 from .generate import MaskTest, Options
 from .rounds import EACH, MutationState, Rounds, preferred, priced, replayed

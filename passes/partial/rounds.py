@@ -36,8 +36,9 @@ from ..derivation.by_hand import find_scope
 from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
 from ..fuse_kernels import FuseKernels
+from ..margins import ACCEPT
 from .apply import lifted
-from .search import NOISE, Candidate, FoundCandidates
+from .search import Candidate, FoundCandidates
 from .ways import Mutation, Way
 
 # Views of consecutive mutants meet across what is elementwise, and cancel where they are inverses.
@@ -83,6 +84,13 @@ class MutationState:
         """The rewrites as text: of states that cost the same the first is taken."""
         return tuple(f"{step.names} {step.way.text}" for step in self.steps)
 
+    @property
+    def trail(self) -> tuple[tuple[str, str], ...]:
+        """The rule of each rewrite, and what tells it from others."""
+        known = [(step.way.rule, step.way.trail) for step in self.steps]
+        at = ["", *(f"{' '.join(step.names)} " for step in self.steps[1:])]
+        return tuple((rule, place + text) for (rule, text), place in zip(known, at, strict=True))
+
 
 def cancels_first(state: MutationState) -> tuple[bool, tuple[str, ...]]:
     """Orders states that are as fast: first those whose views cancel, then by text, so that
@@ -94,7 +102,7 @@ def cancels_first(state: MutationState) -> tuple[bool, tuple[str, ...]]:
 def preferred(states: Sequence[MutationState]) -> MutationState | None:
     """Of the states that are as fast as the fastest one whose views cancel with others'."""
     least = min((state.seconds for state in states), default=0.0)
-    close = [state for state in states if state.seconds <= least * NOISE]
+    close = [state for state in states if state.seconds <= least * ACCEPT.alike_mutants]
     return min(close, key=cancels_first, default=None)
 
 

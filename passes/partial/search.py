@@ -26,8 +26,6 @@ from .region import Mask
 
 # The dim along which programs that are searched together stand side by side.
 _ALONG = 1
-# Mutants that take at most this much longer than the fastest count as fast.
-NOISE = 1.05
 # In parts of the time for generation, when pricing ends, and when proofs do.
 _PRICING, _PROVING = 1.5, 2.0
 # Times as many mutants are priced without their corrections as with.

@@ -7,6 +7,7 @@ derived from, and what is derived may be mutated: rounds (`rounds.py`) take eith
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +22,7 @@ from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
 from ..cost import Costs
 from ..derivation.by_hand import find_scope
-from ..derivation.choose import stands
-from ..derivation.derive import apply_found
+from ..derivation.derive import apply_found, stands
 from ..derivation.lift import Lift, family, scope_ops
 from ..derivation.price import ScopePrices
 from ..derivation.search import DerivationSettings, FoundProgram, Searcher
@@ -41,7 +41,7 @@ class Way(Protocol):
     """One way to compute scopes.
 
     Attributes:
-        rule: what reports call it; text: tells it from others.
+        rule: what reports call it; text, trail: tell it from others.
         reorders: whether its views are inverses, so that those of neighbours cancel.
     """
 
@@ -49,6 +49,8 @@ class Way(Protocol):
     def rule(self) -> str: ...
     @property
     def text(self) -> str: ...
+    @property
+    def trail(self) -> str: ...
     @property
     def proof(self) -> Proof: ...
     @property
@@ -77,6 +79,11 @@ class Mutation:
     @property
     def text(self) -> str:
         return self.candidate.mutant.name
+
+    @property
+    def trail(self) -> str:
+        """With it the same search finds the mutant again: `named_mutant`."""
+        return f"{self.candidate.form}: {self.text}"
 
     @property
     def proof(self) -> Proof:
@@ -118,6 +125,10 @@ class DerivedProgram:
     @property
     def text(self) -> str:
         return f"{self.rule} {self.found.state.trail()} {self.found.priced.seconds:.6g}"
+
+    @property
+    def trail(self) -> str:
+        return self.text
 
     def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
         """Apply the rules. Scopes that only read the result at other places now are not new."""
@@ -174,4 +185,9 @@ def _is_given(found: FoundProgram, op: ScopeOp) -> bool:
     return stands(found, op) or (found.state.parent is None and not found.priced.choices)
 
 
-__all__ = ["DEPTH", "PASS", "DerivedProgram", "Deriver", "Mutation", "Way"]
+def renumbered(mutant: str) -> str:
+    """A mutant's name where the program reads its two operands in the other order."""
+    return re.sub(r"input ([01])\b", lambda found: f"input {1 - int(found[1])}", mutant)
+
+
+__all__ = ["DEPTH", "PASS", "DerivedProgram", "Deriver", "Mutation", "Way", "renumbered"]

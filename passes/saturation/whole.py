@@ -7,13 +7,9 @@ program has nothing to gain is remembered on disk, unless time or memory stopped
 from __future__ import annotations
 
 import hashlib
-from functools import cache
-from pathlib import Path
 
-from ...dialects.files import hash_of_sources
 from ...dialects.program import Program
 from ..cost import Costs
-from ..derivation.remembered import Decision, Remembered
 from ..rules.floats import allowed_rules
 from ..rules.graph_form import Tables, encode
 from ..rules.match import GraphMatcher, unusable
@@ -21,6 +17,7 @@ from ..rules.op_table import OpTable
 from ..rules.rule import Rule
 from ..rules.rule_set import rules_named
 from ..search_result import Limits, Rejected, SearchResult, StopReason
+from ..subprograms.decisions import Decision, DecisionRecord
 
 _REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", "nodes": "nodes"}
 
@@ -30,7 +27,7 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     rules, _ = allowed_rules(rules_named("default"), limits.floats)
     count = sum(1 for _ in program.main.body.block.ops)
     seen = f"{count} ops, {len(rules)} rules"
-    key, memory = _key(program, costs, rules), Remembered()
+    key, memory = _key(program, costs, rules), DecisionRecord()
     known = memory.load(key)
     if known is not None:
         stop = _REPEATABLE.get(known.stop, "finished")
@@ -45,7 +42,7 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     # Which rules cannot take part, and where one was refused, is no answer to why nothing gained.
     result.rejected, result.looked_at = [], seen
     if not result.applied and result.stop_reason in _REPEATABLE:
-        nothing = Decision(None, 0.0, 0.0, 0.0, "modelled", result.stop_reason, count)
+        nothing = Decision(None, 0.0, 0.0, 0.0, "modelled", result.stop_reason, seen)
         memory.save(key, nothing)
     return result
 
@@ -60,10 +57,4 @@ def matches(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> bool:
 
 def _key(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> tuple[str, ...]:
     text = hashlib.sha256(f"{program.module}\0{rules!r}".encode()).hexdigest()
-    return ("saturate", text, *costs.key, _version())
-
-
-@cache
-def _version() -> str:
-    here = Path(__file__).resolve().parent
-    return hash_of_sources([here, here.parent / "rules"])
+    return ("saturate", text, *costs.key)

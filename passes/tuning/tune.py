@@ -21,6 +21,7 @@ from ...dialects.program import main_of
 from ...lowering.algebra_to_kernel.constant import constant_values
 from ...lowering.targets import CPU
 from ..cost_file import CostFile, Measured
+from ..margins import ACCEPT
 from ..signature import key, signature
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
 from .database import TARGET, add_choices, prune, read_choices
@@ -29,8 +30,6 @@ from .note import add_note, chosen_algorithm, mark_algorithm
 
 # Counts what changes alternatives or their errors: choices of an earlier generation are made anew.
 GENERATION = 4
-# An alternative must win by this much: less is noise, and the direct way is the safer one.
-MARGIN = 0.97
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class Tune(ModulePass):
         direct = next(r for r in results if r.alternative.name == DIRECT)
         allowed = [r for r in results if r.alternative.exact or r.error <= self.tolerance]
         best = min(allowed, key=lambda r: r.seconds)
-        return best if best.seconds < direct.seconds * MARGIN else direct
+        return best if best.seconds < direct.seconds * ACCEPT.kernel else direct
 
 
 def core_signature(op: KernelOp, constants: set[SSAValue]) -> str:

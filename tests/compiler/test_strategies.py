@@ -4,6 +4,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from xdsl.dialects.builtin import StringAttr
@@ -11,7 +12,7 @@ from xdsl.dialects.builtin import StringAttr
 import isoform
 from isoform.compiler.search import search_stage
 from isoform.compiler.search.search_stage import ComparisonRequest, run_searches
-from isoform.compiler.search.strategies import STRATEGIES, Measure, Strategy, chosen
+from isoform.compiler.search.strategies import STRATEGIES, Strategy, chosen
 from isoform.compiler.targets.cpu import compile_cpu
 from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.compiler.targets.session import Runner, Session
@@ -21,7 +22,15 @@ from isoform.dialects.floats import BITS
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.search_result import Applied, Limits, Rejected, SearchResult, StopReason
+from isoform.passes.margins import MEASURE
+from isoform.passes.search_result import (
+    Applied,
+    Limits,
+    Measure,
+    Rejected,
+    SearchResult,
+    StopReason,
+)
 
 MARK = "test.number"
 Result = Callable[[Program], SearchResult]
@@ -186,7 +195,7 @@ def test_measurements_end_with_the_budget(monkeypatch: pytest.MonkeyPatch, stopp
         run_searches(
             program(), [gives(1)], ComparisonRequest(target, Costs(target), 0, CpuOptions(1), end)
         )
-    assert asked == [search_stage.MOST_SECONDS, pytest.approx(1.0), 0.0]
+    assert asked == [MEASURE.program_seconds, pytest.approx(1.0), 0.0]
 
 
 def test_what_does_not_run_here_is_modelled() -> None:
@@ -286,7 +295,7 @@ def test_what_needs_far_more_memory_is_not_run(monkeypatch: pytest.MonkeyPatch) 
     b.output("y", b.expand(b.relu(b.input("x", (4,))), (4096, 4)))
     programs = [program(), b.build(), program()]
     assert math.inf not in search_stage.measure_programs(question(), programs, 0.01)
-    monkeypatch.setattr(search_stage, "ROOM", 0)
+    monkeypatch.setattr(search_stage, "MEASURE", replace(MEASURE, room=0))
     taken = search_stage.measure_programs(question(), programs, 0.01)
     assert [math.isinf(seconds) for seconds in taken] == [False, True, False]
 
@@ -322,3 +331,11 @@ def test_derive_alone_reports_what_it_did() -> None:
     report = isoform.optimize(b.build(), target="h100", strategy="derive").report
     assert [s["strategy"] for s in report["searches"]] == ["derive"]
     assert report["strategy"] == "derive"
+
+
+def test_searches_are_told_how_what_they_measure_is_compiled() -> None:
+    """Their decisions are remembered apart: of other kernels, and of other numbers of threads."""
+    ways = (CpuOptions(1), CpuOptions(2), CpuOptions(1, "max"), CpuOptions(1, tolerance=0.0))
+    target = target_named("cpu")
+    asked = [ComparisonRequest(target, Costs(target), 0, way, 0.0) for way in ways]
+    assert len({one.limits(1.0).key for one in asked}) == len(ways)

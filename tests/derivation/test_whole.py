@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.parser import Parser
 
 from isoform.compiler.registry import make_context
@@ -24,30 +24,35 @@ from isoform.lowering.algebra_to_kernel.table import Match
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile
-from isoform.passes.derivation import choose, whole
-from isoform.passes.derivation.alone import subprogram_key
+from isoform.passes.derivation import propose
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.bound import least_of_scope
 from isoform.passes.derivation.derive import Done
 from isoform.passes.derivation.isolate import isolate
 from isoform.passes.derivation.lift import Lift, scope_ops
 from isoform.passes.derivation.price import ScopePrices
-from isoform.passes.derivation.remembered import Decision, Remembered
+from isoform.passes.derivation.propose import search
 from isoform.passes.derivation.replay import Lost, Replay
 from isoform.passes.derivation.search import FoundProgram, Searcher
-from isoform.passes.derivation.subprograms import groups
-from isoform.passes.derivation.whole import prepared, search, split
 from isoform.passes.equivalence import compare
-from isoform.passes.search_result import Limits, SearchResult
+from isoform.passes.margins import ACCEPT, PRUNE
+from isoform.passes.search_result import Limits, Measure, SearchResult
+from isoform.passes.subprograms.baselines import subprogram_key
+from isoform.passes.subprograms.decisions import Decision, DecisionRecord
+from isoform.passes.subprograms.driver import search_subprograms
+from isoform.passes.subprograms.find import Subprogram, groups, split
+from isoform.passes.subprograms.prepare import prepared
+from isoform.passes.subprograms.proposals import Place, Prices, Proposals, Rewrite
 
 COSTS = Costs(target_named("cpu"))
+LONG = propose.SETTINGS
 
 
 @pytest.fixture(autouse=True)
 def own_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Decisions are remembered in a folder of the test's own, and searches are short."""
     monkeypatch.setenv("ISOFORM_CACHE", str(tmp_path))
-    monkeypatch.setattr(whole, "SETTINGS", replace(whole.SETTINGS, states=60, keep=3))
+    monkeypatch.setattr(propose, "SETTINGS", replace(propose.SETTINGS, states=60, keep=3))
 
 
 def network(branches: int = 1) -> Program:
@@ -62,7 +67,7 @@ def network(branches: int = 1) -> Program:
     return b.build()
 
 
-def times(*wanted: float) -> whole.Measure:
+def times(*wanted: float) -> Measure:
     """A measurement that gives these seconds, one for each program, the last for the others."""
 
     def measure(programs: Sequence[Program], seconds: float) -> list[float]:
@@ -75,7 +80,7 @@ def never(programs: Sequence[Program], seconds: float) -> list[float]:
     raise AssertionError("measured again")
 
 
-def searched(program: Program, measure: whole.Measure | None) -> SearchResult:
+def searched(program: Program, measure: Measure | None) -> SearchResult:
     return search(program, COSTS, Limits(60.0), measure)
 
 
@@ -153,7 +158,7 @@ def test_what_does_not_fit_the_whole_program_is_left_out(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("measure", [times(1.0, 1.0), times(1.0, 2.0), times(1.0, 0.97)])
-def test_a_program_not_faster_beyond_noise_is_declined(measure: whole.Measure) -> None:
+def test_a_program_not_faster_beyond_noise_is_declined(measure: Measure) -> None:
     program = network()
     result = searched(program, measure)
     assert str(result.program.module) == str(program.module)
@@ -177,9 +182,9 @@ def test_without_a_machine_the_model_decides() -> None:
     costs = Costs(target_named("p100"))
     result = search(program, costs, Limits(60.0))
     (sub,) = split(prepared(program).module, lambda known: ScopePrices(known, costs.target))
-    searcher = Searcher(ScopePrices(sub.known, costs.target), whole.SETTINGS)
+    searcher = Searcher(ScopePrices(sub.known, costs.target), propose.SETTINGS)
     best = searcher.search((sub.root,)).best[0]
-    gains = best.priced.seconds < sub.native * choose.MARGIN
+    gains = best.priced.seconds < sub.native * ACCEPT.subprogram
     assert bool(result.applied) == gains
     assert compare(program, result.program).is_equal
 
@@ -193,19 +198,55 @@ def test_a_decision_is_remembered() -> None:
 
 def test_other_bounds_are_another_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     searched(network(), times(1.0, 2.0))
-    monkeypatch.setattr(whole, "SETTINGS", replace(whole.SETTINGS, states=61))
+    monkeypatch.setattr(propose, "SETTINGS", replace(propose.SETTINGS, states=61))
     with pytest.raises(AssertionError, match="measured again"):
         searched(network(), never)
 
 
+def test_another_way_to_compile_is_another_decision() -> None:
+    """What is measured is compiled so: an algorithm too inexact now may have won then."""
+    first, other = (Limits(60.0, compiled=f"effort {effort}") for effort in ("quick", "max"))
+    search(network(), COSTS, first, times(1.0, 2.0))
+    search(network(), COSTS, first, never)
+    with pytest.raises(AssertionError, match="measured again"):
+        search(network(), COSTS, other, never)
+
+
+class OneOf(propose.DerivationProposer):
+    """Proposes one of the programs that rules derive, under a name of its own."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(60)
+        self.number = number
+        self.rule = f"proposer {number}"
+
+    def propose(self, sub: Subprogram, seconds: float) -> Proposals:
+        found = super().propose(sub, seconds)
+        return replace(found, found=found.found[self.number :][:1])
+
+    def apply(self, module: ModuleOp, place: Place) -> Rewrite:
+        done = super().apply(module, place)
+        return replace(done, rules=[(self.rule, floats) for _, floats in done.rules])
+
+
+@pytest.mark.parametrize(("taken", "wins"), [((2.0, 1.0, 1.5), 0), ((2.0, 1.5, 1.0), 1)])
+def test_of_several_proposers_the_best_program_is_taken(
+    taken: tuple[float, ...], wins: int
+) -> None:
+    program, prices = network(), Prices(COSTS, times(*taken))
+    result = search_subprograms(program, [OneOf(0), OneOf(1)], Limits(60.0), prices, PRUNE)
+    assert {applied.rule for applied in result.applied} == {f"proposer {wins}"}
+    assert compare(program, result.program).is_equal
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"trail": 3}', '{"trail": null, "x": 1}'])
 def test_a_broken_memory_counts_as_none(text: str, tmp_path: Path) -> None:
-    memory = Remembered(CacheFolder(tmp_path))
-    decision = Decision((("sum-split", "a1"),), 1.0, 2.0, 1.0, "measured", "states", 3)
+    memory = DecisionRecord(CacheFolder(tmp_path))
+    decision = Decision((("sum-split", "a1"),), 1.0, 2.0, 1.0, "measured", "steps", "3 programs")
     memory.save(("a",), decision)
     assert memory.load(("a",)) == decision
     assert memory.load(("b",)) is None
-    next(tmp_path.glob("derived-*.json")).write_text(text)
+    next(tmp_path.glob("decided-*.json")).write_text(text)
     assert memory.load(("a",)) is None
 
 
@@ -217,7 +258,7 @@ def test_without_time_nothing_is_searched() -> None:
 
 def test_what_was_cut_short_is_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(whole, "MOST_SECONDS", 0.0)
+        patch.setattr(propose, "PRUNE", replace(PRUNE, seconds=0.0))
         cut = searched(network(), times(1.0, 2.0))
     assert cut.stop_reason == "time"
     assert "programs, the best" in cut.rejected[0].reason, "it was searched"
@@ -236,13 +277,14 @@ def test_ctrl_c_keeps_what_was_decided() -> None:
 def test_a_wrong_derivation_is_a_bug() -> None:
     module = prepared(network()).module
     (sub,) = split(module, ScopePrices)
-    result = Searcher(ScopePrices(sub.known), replace(whole.SETTINGS, depth=1)).search((sub.root,))
+    searcher = Searcher(ScopePrices(sub.known), replace(propose.SETTINGS, depth=1))
+    result = searcher.search((sub.root,))
     (inner,) = [s for s in result.states if s.depth == 1][:1]
     wrong = build(sub.root.shape, (), [Read(inner.roots[0], (Index(0),) * 4)], sub.root.element)
     state = replace(inner, roots=(wrong,))
     done = Done(("y",), (sub.root,), FoundProgram(state, ScopePrices().program((wrong,))), [])
     with pytest.raises(UserError, match="a derivation is wrong"):
-        whole.proof_of(done)
+        propose.proof_of(done)
 
 
 def test_one_scope_alone_computes_the_same() -> None:
@@ -319,7 +361,7 @@ def test_lines_that_share_an_input_become_one_product() -> None:
     (pair,) = groups(prepared(program).module, ScopePrices)
     assert len(pair.roots) == 2
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole, "SETTINGS", replace(choose.SETTINGS, keep=3))
+        patch.setattr(propose, "SETTINGS", replace(LONG, keep=3))
         result = searched(program, only_together)
     merged = {"merge-shared-operand", "merge-batch"} & set(rules_of(result))
     assert merged, rules_of(result)
@@ -390,7 +432,7 @@ def two_products() -> Program:
     return b.build()
 
 
-def over_the_peak(large: float, small: float) -> whole.Measure:
+def over_the_peak(large: float, small: float) -> Measure:
     """A measurement of `two_products`: so many times as long as at the machine's peak."""
 
     def measure(programs: Sequence[Program], seconds: float) -> list[float]:
@@ -407,14 +449,14 @@ def test_a_search_stops_where_nothing_is_left_to_gain() -> None:
     result = searched(two_products(), over_the_peak(1.0, 1.2))
     assert result.applied == []
     assert ["stopped" in r.reason for r in result.rejected] == [True]
-    assert result.looked_at.endswith(" 0 searched")
+    assert ": 0 searched" in result.looked_at
 
 
 def test_what_runs_at_the_peak_is_not_searched() -> None:
     """The small product could save much, so the search goes on, past the large one."""
     result = searched(two_products(), over_the_peak(1.0, 5.0))
     assert result.rejected[0].reason.startswith("nothing derived could be faster: ")
-    assert " 1 searched, " in result.looked_at
+    assert ": 1 searched, " in result.looked_at
     again = searched(two_products(), never)
     assert again.rejected == result.rejected, "what it takes was remembered"
 

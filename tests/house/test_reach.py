@@ -46,7 +46,7 @@ def test_the_product_does_not_import_testing() -> None:
     assert not [m for m in reached(entry_points(), used) if m.split(".")[0] == "testing"]
 
 
-@pytest.mark.parametrize("module", ["passes.fold_constants", "passes.partial.whole"])
+@pytest.mark.parametrize("module", ["passes.fold_constants", "passes.partial.propose"])
 def test_what_is_named_in_a_table_is_reached(module: str) -> None:
     assert module in reached(entry_points(), used)
     assert module not in reached(entry_points(), lambda m: used(m) - references(m))

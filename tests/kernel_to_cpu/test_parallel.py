@@ -6,17 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from isoform.dialects import executor
+from isoform.dialects.executor import Worker, kept_workers
 from isoform.lowering.kernel_to_cpu import parallel
 from isoform.lowering.kernel_to_cpu.cores import physical_cores, processors
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.jit import compile_object
 from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.parallel import (
-    LEAST_MODULES,
-    Worker,
-    compile_objects,
-    kept_workers,
-)
+from isoform.lowering.kernel_to_cpu.parallel import LEAST_MODULES, compile_objects
 from isoform.lowering.kernel_to_cpu.types import F32, constant
 
 
@@ -39,11 +36,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Worker]]:
     workers: list[Worker] = []
 
     class Counted(Worker):
-        def __init__(self, isa: Isa) -> None:
-            super().__init__(isa)
+        def __init__(self) -> None:
+            super().__init__()
             workers.append(self)
 
-    monkeypatch.setattr(parallel, "Worker", Counted)
+    monkeypatch.setattr(executor, "Worker", Counted)
     yield workers
     assert all(worker.process.poll() is not None for worker in workers)
 
@@ -77,13 +74,13 @@ def test_workers_are_kept_inside_the_block(started):
 
 
 def test_a_worker_that_dies_is_done_without(started, monkeypatch):
-    receive = parallel.receive
+    receive = executor.receive
 
     def dying(stream):
         started[0].process.kill()
         return receive(stream)
 
-    monkeypatch.setattr(parallel, "receive", dying)
+    monkeypatch.setattr(executor, "receive", dying)
     assert compiled(TEXTS) == alone()
 
 

@@ -18,7 +18,7 @@ from isoform.passes.cost import Costs
 from isoform.passes.equivalence.field import Evaluator
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import ResultKeys, places
-from isoform.passes.partial.whole import MutationSettings, search
+from isoform.passes.partial.propose import MutationSettings, search
 from isoform.passes.search_result import Limits
 from isoform.testing.derivation_cases import conv
 

@@ -1,7 +1,9 @@
 """Whole programs are mutated where it gains, and their results are what they were."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,14 +17,32 @@ from isoform.dialects.program import Program, keep_names, pipeline_of, provenanc
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.equivalence import compare
-from isoform.passes.partial import whole
+from isoform.passes.margins import PRUNE_MUTATION
+from isoform.passes.partial import propose
 from isoform.passes.partial.chains import neighbours
 from isoform.passes.partial.correct import Correction
 from isoform.passes.partial.generate import Mutant
 from isoform.passes.partial.search import Candidate
-from isoform.passes.partial.whole import search
-from isoform.passes.search_result import Limits
+from isoform.passes.partial.ways import renumbered
+from isoform.passes.search_result import Limits, Measure, SearchResult
 from isoform.testing.derivation_cases import conv
+
+# What else the machine does must not decide a test.
+LIMITS = Limits(36_000.0)
+
+
+def search(
+    program: Program, costs: Costs, measure: Measure | None = None, **settings: Any
+) -> SearchResult:
+    """Mutate without a clock."""
+    asked = propose.MutationSettings(**{"seconds": 18_000.0, **settings})
+    return propose.search(program, costs, LIMITS, measure, asked)
+
+
+@pytest.fixture(autouse=True)
+def own_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decisions are remembered in a folder of the test's own."""
+    monkeypatch.setenv("ISOFORM_CACHE", str(tmp_path / "own"))
 
 
 def dilated(count: int = 2, size: int = 14, channels: int = 128) -> Program:
@@ -40,10 +60,12 @@ def dilated(count: int = 2, size: int = 14, channels: int = 128) -> Program:
 
 
 @pytest.fixture(scope="module")
-def mutated() -> tuple[Program, Program]:
+def mutated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Program, Program]:
     """A program and what is made of it, by modelled costs of a GPU."""
     program = dilated()
-    result = search(program, Costs(target_named("v100")), Limits(60.0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ISOFORM_CACHE", str(tmp_path_factory.mktemp("mutated")))
+        result = search(program, Costs(target_named("v100")))
     assert {a.rule for a in result.applied} == {"mutate"}
     return program, result.program
 
@@ -89,7 +111,7 @@ def plain(program: Program) -> str:
 
 def test_what_does_not_gain_is_declined_with_the_reason() -> None:
     program = dilated(size=6, channels=4, count=1)
-    result = search(program, Costs(target_named("v100")), Limits(30.0))
+    result = search(program, Costs(target_named("v100")))
     assert result.applied == []
     assert result.program.module.is_structurally_equivalent(program.module)
     assert all("mutant" in r.reason or "share" in r.reason for r in result.rejected)
@@ -97,8 +119,23 @@ def test_what_does_not_gain_is_declined_with_the_reason() -> None:
 
 
 def test_time_that_is_spent_is_said() -> None:
-    result = search(dilated(), Costs(target_named("v100")), Limits(0.0))
+    result = propose.search(dilated(), Costs(target_named("v100")), Limits(0.0))
     assert (result.stop_reason, result.applied) == ("time", [])
+
+
+def test_a_decision_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = Costs(target_named("v100"))
+    first = search(dilated(1), costs)
+
+    def again(*_: object) -> None:
+        raise AssertionError("searched again")
+
+    monkeypatch.setattr(propose, "search_mutants", again)
+    same = search(dilated(1), costs)
+    assert first.applied and same.applied == first.applied
+    assert str(same.program.module) == str(first.program.module)
+    with pytest.raises(AssertionError, match="searched again"):
+        search(dilated(1), costs, depth=3)
 
 
 def test_what_runs_at_the_peak_is_not_searched(
@@ -116,7 +153,7 @@ def test_what_runs_at_the_peak_is_not_searched(
                 return [1.0]
             return [factor * quarter] * len(programs)  # noqa: B023
 
-        result = search(dilated(count=1), costs, Limits(20.0), measure)
+        result = search(dilated(count=1), costs, measure)
         assert f": {searched}" in result.looked_at
         assert result.applied == []
 
@@ -133,7 +170,7 @@ func.func @main(%a: tensor<64x64x8xf32>, %b: tensor<64x64xf32>, %x: tensor<1x128
   func.return %t, %y : tensor<64x64xf32>, tensor<1x128x14x14xf32>
 }
 """
-    result = search(api.parse(text), Costs(target_named("v100")), Limits(60.0))
+    result = search(api.parse(text), Costs(target_named("v100")))
     assert any(a.rule == "mutate" for a in result.applied)
 
 
@@ -161,7 +198,7 @@ def branches(features: tuple[int, ...]) -> Program:
 def test_branches_of_one_input_become_one_convolution() -> None:
     """PET, Table 3: the group of 1x1 convolutions of Inception-v3."""
     program = branches((48, 48, 40))
-    result = search(program, Costs(target_named("v100")), Limits(60.0))
+    result = search(program, Costs(target_named("v100")))
     assert [a.place.count(" with ") for a in result.applied] == [2]
     better = result.program
     products = [o for o in better.main.body.block.ops if isinstance(o, ScopeOp) and o.summation]
@@ -191,7 +228,7 @@ def test_a_sum_of_convolutions_becomes_one_where_that_gains() -> None:
     """PET, Figure 10, from the whole search: the sum is neither written nor read again."""
     costs = Costs(target_named("v100"))
     program = added(32, 512)
-    result = search(program, costs, Limits(60.0))
+    result = search(program, costs)
     assert [(a.place, a.proof) for a in result.applied if ".sum" in a.place]
     better = result.program
     products = [o for o in better.main.body.block.ops if isinstance(o, ScopeOp) and o.summation]
@@ -202,7 +239,7 @@ def test_a_sum_of_convolutions_becomes_one_where_that_gains() -> None:
     run_passes(again, pipeline_of(better.module))
     assert plain(again) == plain(better)
     wide = added(512, 32)  # there the copy of the images takes more than the sum did
-    assert not any(".sum" in a.place for a in search(wide, costs, Limits(60.0)).applied)
+    assert not any(".sum" in a.place for a in search(wide, costs).applied)
 
 
 def test_neighbours_are_found_across_elementwise_scopes_only() -> None:
@@ -220,14 +257,14 @@ func.func @main(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 def test_a_name_of_a_mutant_does_not_depend_on_the_order_of_operands() -> None:
     name = "input 1, move d2 mod 2 into d0 major | input 0 | conv"
-    assert whole.renumbered(name) == "input 0, move d2 mod 2 into d0 major | input 1 | conv"
-    assert whole.renumbered(whole.renumbered(name)) == name
+    assert renumbered(name) == "input 0, move d2 mod 2 into d0 major | input 1 | conv"
+    assert renumbered(renumbered(name)) == name
 
 
 @pytest.mark.slow
 def test_what_is_too_small_alone_goes_with_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside one that is mutated alike its views cost nothing: cheaper, so it comes first."""
-    monkeypatch.setattr(whole, "LEAST_SHARE", 0.4)
+    monkeypatch.setattr(propose, "PRUNE_MUTATION", replace(PRUNE_MUTATION, share=0.4))
     rng = np.random.default_rng(7)
     b = GraphBuilder()
     x = b.input("x", (1, 128, 14, 14))
@@ -236,7 +273,7 @@ def test_what_is_too_small_alone_goes_with_its_neighbour(monkeypatch: pytest.Mon
         x = b.relu(b.conv(x, w, strides=[1, 1], pads=[2] * 4, dilations=[2, 2]))
     b.output("y", x)
     program = b.build("uneven")
-    result = search(program, Costs(target_named("v100")), Limits(60.0))
+    result = search(program, Costs(target_named("v100")))
     assert result.looked_at.startswith("2 subprograms: 1 searched")
     assert "1 too small" in result.looked_at
     assert [a.rule for a in result.applied] == ["mutate", "mutate"]
@@ -254,8 +291,8 @@ def test_where_no_mutant_gains_several_rounds_still_derive() -> None:
     w = b.weight("w", rng.standard_normal((32, 256, 3, 3)).astype("f") / 48)
     b.output("y", b.relu(b.conv(x, w, strides=[1, 1], pads=[1] * 4, dilations=[1, 1])))
     program, costs = b.build("regular"), Costs(target_named("v100"))
-    assert "1 cannot gain" in search(program, costs, Limits(30.0)).looked_at
-    several = search(program, costs, Limits(30.0), None, whole.MutationSettings(rounds=2))
+    assert "1 cannot gain" in search(program, costs).looked_at
+    several = search(program, costs, rounds=2)
     assert "0 searched, 1 only derived" in several.looked_at
     assert [a.rule.partition(" ")[0] for a in several.applied] == ["derive"]
     assert compare(lower_to(program, "algebra"), several.program).kind == "equal"

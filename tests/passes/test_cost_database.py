@@ -11,7 +11,7 @@ from isoform.dialects import files
 from isoform.dialects.cache_folder import CacheFolder
 from isoform.lowering.kernel_to_cpu import version
 from isoform.passes.cost_file import CostFile, Measured
-from isoform.passes.derivation.remembered import Decision, Remembered
+from isoform.passes.subprograms.decisions import Decision, DecisionRecord
 from isoform.passes.tuning.database import (
     MOST_OTHERS,
     add_choices,
@@ -76,8 +76,8 @@ def test_choices_of_other_kernels_are_not_found(
 def test_decisions_of_other_kernels_are_not_found(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory = Remembered(CacheFolder(cache))
-    decision = Decision(None, 0.0, 1.0, 2.0, "measured", "depth", 3)
+    memory = DecisionRecord(CacheFolder(cache))
+    decision = Decision(None, 0.0, 1.0, 2.0, "measured", "finished", "3 programs")
     kernels_of(monkeypatch, "old")
     memory.save(["scope"], decision)
     assert memory.load(["scope"]) == decision

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ....dialects.executor import LocalExecutor, kept_workers
 from ....dialects.files import write_whole
 from ..floats import classified
 from ..prove.verdicts import verify_rule
@@ -72,10 +69,10 @@ def generate(
 ) -> Generated:
     """The rules of all graphs up to `size` operators, proved as far as the provers go."""
     made = Generated(size)
-    with workers(jobs) as pool:
+    with kept_workers():
         found = list[RuleCandidate]()
         steps = [(world, size) for world in worlds]
-        mapped = _mapped(pool, _enumerated, steps, checkpoint, f"candidates-{size}", 1)
+        mapped = _mapped(jobs, _enumerated, steps, checkpoint, f"candidates-{size}", 1)
         for world, (kept, counts) in zip(worlds, mapped, strict=True):
             made.counts.append((world.name, counts))
             tell(f"{world.name}: {counts.terms} terms, {len(kept)} candidates")
@@ -85,14 +82,14 @@ def generate(
         directed = [side for one in found for side in _directions(one)]
         made.laws, made.directed = len(found), len(directed)
         tell(f"{len(found)} laws, {len(directed)} directed: making them general")
-        results = list(_mapped(pool, generalise, directed, checkpoint, f"general-{size}"))
+        results = _mapped(jobs, generalise, directed, checkpoint, f"general-{size}")
         made.failures = [r for r in results if isinstance(r, Failure)]
         general = without_duplicates([r for r in results if isinstance(r, Rule)])
         made.general = len(general)
         rules = named(without_special_cases(general))
         made.kept = len(rules)
         tell(f"{len(rules)} rules: proving them")
-        verified = list(_mapped(pool, verify_rule, rules, checkpoint, f"proved-{size}"))
+        verified = _mapped(jobs, verify_rule, rules, checkpoint, f"proved-{size}")
     made.refuted = [v.rule for v in verified if v.rule.proof == "refuted"]
     made.rules = [v.rule for v in verified if v.rule.proof != "refuted"]
     return made
@@ -258,35 +255,29 @@ def _words(term: Term) -> str:
 # --- processes and checkpoints ------------------------------------------------------------------
 
 
-@contextmanager
-def workers(jobs: int) -> Generator[Executor | None]:
-    """A pool of processes; None where one is enough."""
-    if jobs <= 1:
-        yield None
-        return
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        yield pool
-
-
 def _mapped(
-    pool: Executor | None,
+    jobs: int,
     function: Callable[[Any], T],
     items: Sequence[Any],
     checkpoint: Path | None,
     name: str,
     block: int = 50,
-) -> Iterator[T]:
+) -> list[T]:
     """The function on every item, in order; finished blocks are kept and not done again."""
-    blocks = [items[start : start + block] for start in range(0, len(items), block)]
+    blocks = [range(start, min(start + block, len(items))) for start in range(0, len(items), block)]
     paths = [checkpoint and checkpoint / f"{name}-{k}.pickle" for k in range(len(blocks))]
-    known = [path.read_bytes() if path and path.exists() else None for path in paths]
-    missing = [chunk for chunk, text in zip(blocks, known, strict=True) if text is None]
-    left = [item for chunk in missing for item in chunk]
-    several = min(4, block)
-    results = map(function, left) if pool is None else pool.map(function, left, chunksize=several)
-    for chunk, path, text in zip(blocks, paths, known, strict=True):
-        done = list(islice(results, len(chunk))) if text is None else pickle.loads(text)
-        if path and text is None:
+    made: dict[int, T] = {}
+    for numbers, path in zip(blocks, paths, strict=True):
+        if path and path.exists():
+            made |= zip(numbers, pickle.loads(path.read_bytes()), strict=True)
+    left = [k for k in range(len(items)) if k not in made]
+
+    def done(number: int, result: T) -> None:
+        made[left[number]] = result
+        numbers, path = blocks[left[number] // block], paths[left[number] // block]
+        if path and all(k in made for k in numbers):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, pickle.dumps(done))
-        yield from done
+            write_whole(path, pickle.dumps([made[k] for k in numbers]))
+
+    LocalExecutor(jobs - 1).run(function, [items[k] for k in left], done)
+    return [made[k] for k in range(len(items))]

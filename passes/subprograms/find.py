@@ -11,6 +11,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
@@ -19,16 +20,17 @@ from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
-from .derive import native_seconds
-from .lift import Lift, family, scope_names, scope_ops
-from .price import ScopePrices
-from .search import is_contraction
+from ..derivation.derive import native_seconds
+from ..derivation.lift import Lift, family, scope_names, scope_ops
+from ..derivation.price import ScopePrices
+from ..derivation.search import is_contraction
 
 # Contractions that may become one are looked for among so many that follow in the program.
 NEAR = 8
 # Most members of a group whose contractions are merged as they stand.
 MOST_MEMBERS = 4
 
+Key: TypeAlias = "tuple[tuple[Scope, ...], tuple[str, ...]]"
 Table = Callable[[Sequence[str]], ScopePrices]
 
 
@@ -47,6 +49,11 @@ class Subprogram:
     known: tuple[str, ...]
     native: float
     places: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+
+    @property
+    def key(self) -> Key:
+        """Equal for subprograms that are equal up to names."""
+        return self.roots, self.known
 
     @property
     def root(self) -> Scope:
@@ -100,7 +107,7 @@ def _distinct(
     module: ModuleOp, prices: Table, known: set[SSAValue], members: Iterator[tuple[ScopeOp, ...]]
 ) -> list[Subprogram]:
     """One subprogram for those that are equal up to names."""
-    found: dict[tuple[tuple[Scope, ...], tuple[str, ...]], Subprogram] = {}
+    found: dict[Key, Subprogram] = {}
     names = scope_names(module)
     for ops in members:
         families = [family(op) for op in ops]

@@ -1,0 +1,181 @@
+"""Propose what rules derive, for contractions and for pairs and groups that may become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.errors import UserError
+from ...dialects.floats import GUARDED
+from ...dialects.program import Program
+from ...dialects.weights_only import weights_only
+from ..cost import Costs
+from ..equivalence.prove import Prover
+from ..margins import ACCEPT, PRUNE
+from ..search_result import Limits, Measure, Proof, SearchResult, StopReason
+from ..subprograms.driver import search_subprograms
+from ..subprograms.find import Subprogram, groups
+from ..subprograms.proposals import (
+    DoesNotFitError,
+    Place,
+    Prices,
+    Proposal,
+    Proposals,
+    Proposer,
+    Rewrite,
+)
+from .bound import least_of_program, least_of_scope
+from .by_hand import find_scope
+from .derive import Done, apply_found, apply_rules, stands
+from .isolate import isolate_all
+from .rules import named
+from .search import DerivationSettings, FoundProgram, Searcher, Stop
+from .side_by_side import BATCH, SHARED
+from .step import ProposalOptions
+
+# A block of rows is a matrix that fills the registers' tiles many times over.
+BLOCK = 128
+SETTINGS = DerivationSettings(
+    depth=3, states=1500, budget=20.0, keep=7, options=ProposalOptions(block=BLOCK)
+)
+# Two contractions need a derivation each before they are one; blocks of each would hide that.
+PAIR = replace(SETTINGS, depth=5, states=4000, keep=200, options=ProposalOptions())
+PAIR_KEEP = 4
+_STOPS: dict[Stop, StopReason] = {Stop.TIME: "time", Stop.STATES: "steps"}
+
+
+def search(
+    program: Program, costs: Costs, limits: Limits, measure: Measure | None = None
+) -> SearchResult:
+    """Derive every subprogram of a program.
+
+    Args:
+        measure: median seconds of programs, run in turn; None where the target does not run here.
+    """
+    prices = Prices(costs if measure is None else with_winograd(costs), measure)
+    return search_subprograms(program, [DerivationProposer(limits.steps)], limits, prices, PRUNE)
+
+
+def with_winograd(costs: Costs) -> Costs:
+    """Costs of what is measured: its kernels are tuned, and `tune` takes Winograd where it wins."""
+    convolutions = dict.fromkeys((*costs.target.convolutions, "winograd"))
+    target = replace(costs.target, convolutions=tuple(convolutions))
+    return Costs(target, costs.file, costs.fitted)
+
+
+def settings_of(sub: Subprogram, settings: DerivationSettings) -> DerivationSettings:
+    """Bounds for a subprogram: pairs go further, larger groups are merged as they stand."""
+    if len(sub.roots) == 1:
+        return settings
+    states = settings.states if settings.states < SETTINGS.states else PAIR.states
+    pair = replace(PAIR, states=states, budget=settings.budget)
+    if len(sub.roots) == 2:
+        return pair
+    return replace(pair, depth=len(sub.roots) - 1, rules=())
+
+
+class DerivationProposer(Proposer):
+    """Proposes the cheapest programs that rules derive.
+
+    Args:
+        steps: most states of a search.
+    """
+
+    rule = "derive"
+
+    def __init__(self, steps: int) -> None:
+        self.settings = replace(SETTINGS, states=min(SETTINGS.states, steps))
+
+    @property
+    def key(self) -> str:
+        """The bounds of a search."""
+        return f"{self.settings.depth} {self.settings.states} {self.settings.keep}"
+
+    def together(self) -> Sequence[Subprogram]:
+        """Pairs and groups of contractions."""
+        return groups(self.search.work.module, self.search.prices.scopes)
+
+    def why_not(self, sub: Subprogram) -> str | None:
+        """Whether all that rules could save is noise, or too little; of a model nothing is said."""
+        if self.search.prices.measure is None:
+            return None
+        members, baselines = self.search.members(sub), self.search.baselines
+        least = baselines.least_seconds(sum(least_of_scope(one.root) for one in members))
+        return self.search.idle("nothing derived", sub, sum(map(baselines.known, members)), least)
+
+    def least(self, sub: Subprogram) -> float:
+        """What its fewest operations take at the machine's peak."""
+        return self.search.baselines.least_seconds(least_of_scope(sub.root))
+
+    def propose(self, sub: Subprogram, seconds: float) -> Proposals:
+        """The cheapest programs by the model; of a pair those in which it has become one."""
+        settings = settings_of(sub, self.settings)
+        settings = replace(settings, budget=min(settings.budget, seconds))
+        searcher = Searcher(self.search.prices.scopes(sub.known), settings)
+        result = searcher.search(sub.roots)
+        best = result.best if len(sub.roots) == 1 else merged(result.best)[:PAIR_KEEP]
+        if self.search.prices.measure is not None and len(sub.roots) == 1:
+            op = find_scope(self.search.work.module, sub.places[0][0])
+            best = [found for found in best if not stands(found, op)]
+        return Proposals(
+            sub.native,
+            [self._proposal(sub, searcher, found) for found in best],
+            f"{len(result.states)} programs",
+            _STOPS.get(result.stop, "finished"),
+            repeatable=result.stop is not Stop.TIME or seconds >= self.settings.budget,
+        )
+
+    def _proposal(self, sub: Subprogram, searcher: Searcher, found: FoundProgram) -> Proposal:
+        def write() -> Program | None:
+            work = self.search.work
+            ops = [find_scope(work.module, name) for name in sub.places[0]]
+            program, copies = isolate_all(ops, weights_only(work.main.body.block.ops))
+            done = apply_found(program.module, copies, searcher, found)
+            return None if done is None else program
+
+        least = 0.0
+        if self.search.prices.measure is not None:
+            operations = least_of_program(found.state.roots, found.priced, searcher.prices)
+            least = self.search.baselines.least_seconds(operations)
+        return Proposal(found.state.trail(), found.priced.seconds, write, least)
+
+    def apply(self, module: ModuleOp, place: Place) -> Rewrite:
+        """Apply the rules again; each is named on its own, the library's forms as one."""
+        decision = place.decision
+        assert decision.trail is not None
+        ops = [find_scope(module, name) for name in place.names]
+        settings = settings_of(place.sub, self.settings)
+        searcher = Searcher(self.search.prices.scopes(place.sub.known), settings)
+        done = apply_rules(module, ops, searcher, decision.trail, decision.modelled)
+        if done is None:
+            reason = "what it reads was rewritten: the derivation does not fit any more"
+            raise DoesNotFitError(reason)
+        rules = [(f"derive {rule}", named(rule).floats) for rule in done.found.state.rules()]
+        return Rewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
+
+    def variants(self, places: Sequence[Place]) -> Sequence[Sequence[Place]]:
+        """Only what gains much: what gains little alone may cost its neighbours more."""
+        strong = [p for p in places if p.decision.after < ACCEPT.strong * p.decision.before]
+        return [strong] if 0 < len(strong) < len(places) else []
+
+
+def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:
+    """The programs in which two contractions have become one."""
+    return [f for f in found if {SHARED, BATCH} & set(f.state.rules())]
+
+
+def proof_of(done: Done) -> Proof:
+    """How the derived scopes are known to equal the given ones.
+
+    Raises:
+        UserError: they do not: a bug in a rule.
+    """
+    exact = True
+    for name, given, root in zip(done.names, done.roots, done.found.state.roots, strict=True):
+        proof = Prover().prove(given, root)
+        if proof.equal is False:
+            raise UserError(f"a derivation is wrong (a bug): {proof.method}", where=f"%{name}")
+        exact = exact and bool(proof.equal) and proof.bound == 0.0
+    return "exact" if exact else "checked"

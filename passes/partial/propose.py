@@ -1,0 +1,384 @@
+"""Propose corrected mutants, for contractions, for groups that share an operand, and for sums.
+
+A contraction whose mutants can gain nothing, for its product needs as long at the machine's peak,
+is not searched; with several rounds rules may still derive from it. What a mutant's views save at
+the contractions beside it the whole programs show.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+
+from xdsl.dialects.builtin import ModuleOp
+
+from ...dialects.algebra import ScopeOp
+from ...dialects.canonical_types import Scope
+from ...dialects.errors import UserError
+from ...dialects.floats import GUARDED
+from ...dialects.program import Program
+from ...dialects.weights_only import weights_only
+from ..algebra_gather_sums import AlgebraGatherSums, summands
+from ..cost import Costs
+from ..derivation.bound import has_fast_form, least_of_scope
+from ..derivation.by_hand import find_scope
+from ..derivation.isolate import isolate_all
+from ..derivation.lift import scope_names
+from ..margins import ACCEPT, MEASURE, PRUNE_MUTATION
+from ..search_result import Limits, Measure, Proof, SearchResult, StopReason
+from ..subprograms.decisions import Decision, Trail
+from ..subprograms.driver import SubprogramSearch, search_subprograms
+from ..subprograms.find import Key, Subprogram, groups, weight
+from ..subprograms.prepare import run
+from ..subprograms.proposals import (
+    DoesNotFitError,
+    Place,
+    Prices,
+    Proposal,
+    Proposals,
+    Proposer,
+    Rewrite,
+)
+from . import rounds
+from .apply import RULE, as_given, lifted
+from .bound import is_plain, is_regular, least_modelled
+from .chains import neighbours
+from .generate import Count, Kinds, Options
+from .mutate import modelled, tried
+from .rounds import EACH, FINISH, MutationState, Rounds, ScopeRewrite, cancels_first
+from .search import Candidate, FoundCandidates, groupable, named_mutant, search_mutants
+from .ways import Deriver, Mutation, renumbered
+
+
+@dataclass(frozen=True)
+class MutationSettings:
+    """How far a search goes.
+
+    Attributes:
+        depth: operators of a mutant; keep: states of a round.
+        rounds: rewrites of what was rewritten; where there are several, rules derive, too.
+        seconds: of generation for one subprogram.
+        most: mutants of it that are corrected and priced.
+        kinds: whether mutants may be wrong somewhere, must be, or both are taken.
+        forms: those that corrections may have; None for all.
+        together: whether contractions are also looked at in groups.
+    """
+
+    depth: int = 4
+    rounds: int = 1
+    keep: int = 8
+    seconds: float = 10.0
+    most: int = 24
+    kinds: Kinds = "both"
+    forms: tuple[str, ...] | None = None
+    together: bool = True
+
+
+def search(
+    program: Program,
+    costs: Costs,
+    limits: Limits,
+    measure: Measure | None = None,
+    settings: MutationSettings | None = None,
+) -> SearchResult:
+    """Mutate every contraction that gains.
+
+    Args:
+        measure: median seconds of programs, run in turn; None where the target does not run here.
+    """
+    proposer = MutationProposer(settings or MutationSettings())
+    return search_subprograms(program, [proposer], limits, Prices(costs, measure), PRUNE_MUTATION)
+
+
+@dataclass(frozen=True)
+class Explored:
+    """A subprogram alone, its scopes' names there, and what it may become."""
+
+    alone: Program
+    names: tuple[str, ...]
+    state: MutationState
+
+
+class MutationProposer(Proposer):
+    """Proposes the cheapest corrected mutants."""
+
+    rule = RULE
+    alike = ACCEPT.alike_mutants
+    finish = FINISH
+
+    def __init__(self, settings: MutationSettings) -> None:
+        self.settings = settings
+        self.stop: StopReason = "finished"
+        self.explored: dict[tuple[Key, Trail], Explored] = {}
+        self.reasons: dict[Key, str | None] = {}
+
+    @property
+    def key(self) -> str:
+        """The settings and the seed."""
+        return f"{asdict(self.settings)} {self.search.limits.seed}"
+
+    def begin(self, search: SubprogramSearch) -> None:
+        """Add scopes that hold the contractions that one scope adds."""
+        self.search, self.costs = search, search.prices.costs
+        self.measured = search.prices.measure is not None
+        several = self.settings.rounds > 1
+        self.rounds = Rounds(
+            self._mutants,
+            partial(rounds.priced, costs=self.costs),
+            self._way,
+            self.settings.rounds,
+            self.settings.keep,
+            Deriver(self.costs, EACH, search.end).ways if several else None,
+            search.end,
+        )
+        # For what no mutant gains, but rules may.
+        self.rules = replace(self.rounds, search=no_mutants, found={})
+        if self.settings.together:
+            run(search.work, (AlgebraGatherSums(),))
+            names = scope_names(search.work.module)
+            for op in names:
+                if parts := summands(op):
+                    search.parts[names[op]] = tuple(names[part] for part in parts)
+
+    def _way(self, candidate: Candidate) -> Mutation:
+        return Mutation(candidate, self.costs.target.name, self.settings.depth)
+
+    # --- which subprograms ---
+
+    def together(self) -> Sequence[Subprogram]:
+        """Groups that can be one product, and sums of contractions."""
+        if not self.settings.together:
+            return ()
+        found = groups(self.search.work.module, self.search.prices.scopes)
+        return [*(s for s in found if groupable([r.shape for r in s.roots])), *self._sums()]
+
+    def _sums(self) -> Sequence[Subprogram]:
+        """Contractions that one scope adds, those that are alike as one."""
+        found: dict[Key, Subprogram] = {}
+        module = self.search.work.module
+        native = {name: sub.native for sub in self.search.singles for name in sub.names}
+        for name, parts in self.search.parts.items():
+            if all(part in native for part in parts):
+                roots, lift = lifted(module, [find_scope(module, name)])
+                seconds = sum(native[part] for part in parts)
+                sub = Subprogram(tuple(roots), tuple(lift.known()), seconds)
+                found.setdefault(sub.key, sub).places.append((name,))
+        return sorted(found.values(), key=lambda s: -weight(s))
+
+    def why_not(self, sub: Subprogram) -> str | None:
+        """Why no mutant could gain; None where rules may derive from it."""
+        if sub.key not in self.reasons:
+            self.reasons[sub.key] = self._cannot_gain(sub)
+        return None if self._only_derived(sub) else self.reasons[sub.key]
+
+    def _only_derived(self, sub: Subprogram) -> bool:
+        derives = self.rules.derive is not None and sub in self.search.singles
+        return derives and self.reasons[sub.key] is not None
+
+    def _cannot_gain(self, sub: Subprogram) -> str | None:
+        module, members = self.search.work.module, self.search.members(sub)
+        if self.costs.target.runs_here and len(members) == 1:
+            op = find_scope(module, members[0].places[0][0])
+            # The same work in other images; a core is as well used by any of them.
+            if is_regular(op):
+                return "it is regular: another shape gains nothing here"
+            if is_plain(op) and not has_fast_form(sub.root):
+                return "its windows fit no faster algorithm in any shape: that gains nothing here"
+        before = sum(map(self.search.baselines.seconds, members))
+        if self.measured:
+            operations = sum(least_of_scope(m.root, one_product=True) for m in members)
+            least = self.search.baselines.least_seconds(operations)
+        elif len(members) == 1:
+            (one,) = members
+            least = least_modelled(find_scope(module, one.names[0]), one.root, self.costs)
+            # As it is lowered: derivation's price may be of other copies.
+            before = modelled([one.root], self.costs)
+        else:
+            least = None
+        return None if least is None else self.search.idle("no mutant", sub, before, least)
+
+    # --- one subprogram ---
+
+    def propose(self, sub: Subprogram, seconds: float) -> Proposals:
+        """The cheapest states of the rounds of mutation."""
+        ops = [find_scope(self.search.work.module, name) for name in sub.places[0]]
+        only = self._only_derived(sub)
+        alone, names = self._alone(sub)
+        copies = [find_scope(alone.module, name) for name in names]
+        explored = self.rules if only else self.rounds
+        self.stop = "finished"
+        before, heap = explored.price(alone), explored.run(alone, names)
+        if explored.cut:
+            self.stop = "time"
+        states = [state for state in heap if state.steps]
+        parts = [part for op in ops for part in summands(op)]
+        several = len(ops) + len(parts) > 1
+        looked = "only derived" if only else self._looked(copies)
+        if self.measured and several and states and states[0].seconds >= before * ACCEPT.subprogram:
+            looked += f", the best modelled to take {states[0].seconds / before:.2f} of the time"
+            states = []
+        states = states[: MEASURE.mutants] if self.measured else states
+        return Proposals(
+            before,
+            [self._proposal(sub, Explored(alone, names, state)) for state in states],
+            looked,
+            self.stop,
+            "only derived" if only else "searched",
+            repeatable=self.stop != "time",  # by the clock: a busy machine finds less
+        )
+
+    def _alone(self, sub: Subprogram) -> tuple[Program, tuple[str, ...]]:
+        """A subprogram as a program, and its scopes' names there."""
+        work = self.search.work
+        ops = [find_scope(work.module, name) for name in sub.places[0]]
+        inside = [part for op in ops for part in summands(op)]
+        alone, copies = isolate_all(ops, weights_only(work.main.body.block.ops), inside=inside)
+        names = scope_names(alone.module)
+        return alone, tuple(names[copy] for copy in copies)
+
+    def _proposal(self, sub: Subprogram, explored: Explored) -> Proposal:
+        state = explored.state
+        trail = state.trail
+        self.explored[sub.key, trail] = explored
+        return Proposal(
+            trail,
+            state.seconds,
+            lambda: rounds.finished(state.program),
+            rank=cancels_first(state),
+            repeatable=len(trail) == 1 and isinstance(state.steps[0].way, Mutation),
+        )
+
+    def _mutants(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
+        left = max(self.search.left(), 0.0)
+        made, price = self.settings, partial(modelled, costs=self.costs)
+        seconds = min(left / 2, made.seconds)
+        seed = self.search.limits.seed
+        options = Options(depth=made.depth, seconds=seconds, kinds=made.kinds, seed=seed)
+        if made.forms is not None:
+            options = replace(options, forms=made.forms)
+        # Of one round without measurements only what gains is taken.
+        last = not self.measured and made.rounds == 1
+        module = ops[0].get_toplevel_object()
+        assert isinstance(module, ModuleOp)
+        given = price(as_given(module, ops)[0])
+        below = given * (ACCEPT.subprogram if last else MEASURE.mutant)
+        found = search_mutants(
+            roots, tried(ops, options), price, made.most, self.costs, EACH, below
+        )
+        if found.count.stopped != "finished":
+            self.stop = found.count.stopped
+        return found
+
+    def _looked(self, ops: Sequence[ScopeOp]) -> str:
+        found = self.rounds.first(ops)
+        stopped = found.count.stopped
+        cut = "" if stopped == "finished" else f" when it stopped for {stopped}"
+        kept = f"{found.count.kept} of them mostly right"
+        return f"{found.count.products} mutants{cut}, {kept}, {found.priced} corrected and priced"
+
+    # --- the program ---
+
+    def apply(self, module: ModuleOp, place: Place) -> Rewrite:
+        """Do what the state did, at the place."""
+        found = self._explored(place)
+        program = Program(module, self.search.work.weights)
+        try:
+            steps = rounds.replayed(found.alone, found.names, program, place.names, found.state)
+        except UserError as error:
+            raise DoesNotFitError(str(error)) from error
+        proofs: list[Proof] = [step.way.proof for step in steps]
+        proof: Proof = "checked" if "checked" in proofs else "exact"
+        rule = ", ".join(step.way.rule for step in steps)
+        return Rewrite(",".join(step.pipeline for step in steps), [(rule, GUARDED)], proof)
+
+    def _explored(self, place: Place) -> Explored:
+        """The state of a trail; what another process found is made again by its name.
+
+        Raises DoesNotFitError.
+        """
+        trail = place.decision.trail
+        assert trail is not None
+        if (place.sub.key, trail) not in self.explored:
+            form, _, mutant = trail[0][1].partition(": ")
+            made = self._named(place.sub, mutant, form, self.settings.seconds)
+            if made is None:
+                raise DoesNotFitError(f"there is no mutant '{mutant}' any more")
+            self.explored[place.sub.key, trail] = made
+        return self.explored[place.sub.key, trail]
+
+    def _named(
+        self, sub: Subprogram, mutant: str, form: str, seconds: float, also: str = ""
+    ) -> Explored | None:
+        """A subprogram made a mutant of that name; None where it has none."""
+        alone, names = self._alone(sub)
+        copies = [find_scope(alone.module, name) for name in names]
+        options = tried(copies, Options(self.settings.depth, seconds=seconds))
+        same = named_mutant(
+            lifted(alone.module, copies)[0], options, mutant, form, self.costs, also=also
+        )
+        if same is None:
+            return None
+        way = self._way(same)
+        state = MutationState(alone, 0.0, (ScopeRewrite(names, way, way.replay(names)),))
+        return Explored(alone, names, state)
+
+    def variants(self, places: Sequence[Place]) -> Sequence[Sequence[Place]]:
+        """The contractions beside those taken made the same mutants."""
+        longer = list(self._beside(places))
+        return [[*places, *longer]] if longer else []
+
+    def _beside(self, places: Sequence[Place]) -> Iterator[Place]:
+        beside = neighbours(self.search.work.module)
+        of = {name: sub for sub in self.search.singles for name in sub.names}
+        done = {part for place in places for part in self.search.contractions(place.names)}
+        queue = [(place.names[0], way) for place in places if (way := self._one_mutant(place))]
+        known: dict[tuple[int, str], Decision | None] = {}
+        for name, candidate in queue:
+            for other in sorted(beside.get(name, set()) - done):
+                sub = of.get(other)
+                if sub is None or time.perf_counter() > self.search.end:
+                    continue
+                key = id(sub), candidate.mutant.name
+                if key not in known:
+                    known[key] = self._alike(sub, candidate)
+                if (decision := known[key]) is not None:
+                    done.add(other)
+                    queue.append((other, candidate))
+                    yield Place(sub, decision, (other,))
+
+    def _one_mutant(self, place: Place) -> Candidate | None:
+        """The mutant that one scope becomes, and nothing more."""
+        try:
+            state = self._explored(place).state
+        except DoesNotFitError:
+            return None
+        way = state.steps[0].way
+        one = len(place.names) == len(state.steps) == 1 and isinstance(way, Mutation)
+        return way.candidate if one and isinstance(way, Mutation) else None
+
+    def _alike(self, sub: Subprogram, candidate: Candidate) -> Decision | None:
+        """The decision to make a contraction the same mutant; None where it has none."""
+        if is_regular(find_scope(self.search.work.module, sub.places[0][0])):
+            return None
+        mutant = candidate.mutant.name
+        seconds = min(self.settings.seconds, max(self.search.left(), 0.0))
+        made = self._named(sub, mutant, candidate.form, seconds, renumbered(mutant))
+        if made is None:
+            return None
+        trail = made.state.trail
+        self.explored[sub.key, trail] = made
+        return Decision(trail, 0.0, 0.0, 0.0, "modelled", "finished", proposer=self.rule)
+
+    def order(self, programs: Sequence[Program]) -> Sequence[int]:
+        """By the model."""
+        if len(programs) < 2:
+            return range(len(programs))
+        seconds = [rounds.priced(program, self.costs) for program in programs]
+        return sorted(range(len(programs)), key=seconds.__getitem__)
+
+
+def no_mutants(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
+    """Look at none."""
+    return FoundCandidates((), Count(), 0)

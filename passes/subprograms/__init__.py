@@ -1,0 +1,1 @@
+"""Searches over the subprograms of a program: found, priced, decided and recorded in one way."""

@@ -1,0 +1,111 @@
+"""What subprograms take as they stand, and what is derived from them at least.
+
+Each is compiled alone and measured once: what that gave is remembered on disk, for this search and
+the next, so that none looks twice at what runs at the machine's peak already.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from functools import cached_property
+
+from xdsl.dialects.builtin import f32
+
+from ...dialects.canonical_types import Read, leaf
+from ...dialects.index import iterators
+from ...dialects.program import Program
+from ...dialects.weights_only import weights_only
+from ..algebra_gather_sums import summands
+from ..cost import EFFICIENCY, Costs
+from ..derivation.body import build
+from ..derivation.by_hand import find_scope
+from ..derivation.isolate import isolate_all
+from ..derivation.lift import program_of_scope
+from ..margins import MEASURE
+from .decisions import Decision, DecisionRecord
+from .find import Key, Subprogram, weight
+from .proposals import Prices
+
+# Side of the product whose rate says what this machine does.
+SIDE = 384
+
+
+class Baselines:
+    """Seconds of the subprograms of one program."""
+
+    def __init__(self, work: Program, prices: Prices, record: DecisionRecord) -> None:
+        self.work, self.prices, self.record = work, prices, record
+        self._singles: dict[Key, Decision] = {}
+
+    def seconds(self, sub: Subprogram) -> float:
+        """What one takes: as measured, now or before; as modelled where nothing is measured."""
+        if self.prices.measure is None:
+            return weight(sub) / len(sub.places)
+        if sub.key not in self._singles:
+            self._singles[sub.key] = self._remembered(_scopes_key(sub), sub)
+        return self._singles[sub.key].before
+
+    def known(self, sub: Subprogram) -> float:
+        """As `seconds`, but as modelled where it was not asked for before."""
+        found = self._singles.get(sub.key)
+        return weight(sub) / len(sub.places) if found is None else found.before
+
+    def total(self, subs: Sequence[Subprogram]) -> float:
+        """Seconds of all of them; what has no price at all is left out."""
+        return sum(self.known(s) * len(s.places) for s in subs if math.isfinite(s.native))
+
+    def spent(self, sub: Subprogram) -> float:
+        """Seconds that it took to compile and measure one."""
+        found = self._singles.get(sub.key)
+        return 0.0 if found is None else found.spent
+
+    def least_seconds(self, operations: float) -> float:
+        """What so many operations take at the machine's peak."""
+        return operations / self._peak if operations else 0.0
+
+    def _remembered(self, key: Sequence[str], sub: Subprogram | None) -> Decision:
+        assert self.prices.measure is not None
+        key = ("baseline", self.prices.costs.target.name, *key)  # the model's prices change nothing
+        found = self.record.load(key)
+        if found is None:
+            started = time.perf_counter()
+            program = square() if sub is None else self.program(sub)
+            (seconds,) = self.prices.measure([program], MEASURE.baseline_seconds)
+            spent = time.perf_counter() - started
+            found = Decision(None, 0.0, seconds, seconds, "measured", "finished", spent=spent)
+            self.record.save(key, found)
+        return found
+
+    def program(self, sub: Subprogram) -> Program:
+        """A subprogram as a program of its own."""
+        ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        inside = [part for op in ops for part in summands(op)]
+        return isolate_all(ops, weights_only(self.work.main.body.block.ops), inside=inside)[0]
+
+    @cached_property
+    def _peak(self) -> float:
+        """The target's peak; more where a matrix product shows that this machine has more."""
+        rate = self.prices.costs.target.rate("f32")
+        if self.prices.measure is None:
+            return rate
+        seconds = self._remembered(("square", str(SIDE)), None).before
+        return max(rate, 2.0 * SIDE**3 / seconds / EFFICIENCY["gemm"])
+
+
+def subprogram_key(sub: Subprogram, costs: Costs) -> tuple[str, ...]:
+    """What is decided for a subprogram on a target stands under this, and what was asked."""
+    return (*_scopes_key(sub), *costs.key)
+
+
+def _scopes_key(sub: Subprogram) -> tuple[str, ...]:
+    return "+".join(root.token for root in sub.roots), *sub.known
+
+
+def square() -> Program:
+    """A matrix product of a size that registers and caches suit."""
+    a, b = leaf("A", (SIDE, SIDE), f32, label="a"), leaf("B", (SIDE, SIDE), f32, label="b")
+    m, n, k = iterators(3)
+    factors = Read(a, (m, k)), Read(b, (k, n))
+    return Program(program_of_scope(build((SIDE, SIDE), (SIDE,), factors, f32)))

@@ -1,0 +1,73 @@
+"""Choose: the best of what is proposed for a subprogram, and where to take what was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..margins import ACCEPT
+from .decisions import Decision
+from .find import Subprogram
+from .proposals import Place, Proposal
+
+
+def best_of(
+    none: Decision, before: float, found: Sequence[Proposal], seconds: Sequence[float], alike: float
+) -> Decision:
+    """The decision for the best of some proposals by their seconds; `none` where none gains."""
+    limit = min(seconds, default=before) * alike
+    close = [k for k, taken in enumerate(seconds) if taken <= limit]
+    best = min(close, key=lambda k: found[k].rank, default=None)
+    if best is None:
+        return replace(none, before=before, after=before)
+    done = replace(none, before=before, after=seconds[best])
+    if seconds[best] >= before * ACCEPT.subprogram:
+        return done
+    one = found[best]
+    return replace(done, trail=one.trail, modelled=one.seconds, proposer=one.proposer)
+
+
+def chosen_places(
+    decided: Sequence[tuple[Subprogram, Decision]], parts: Mapping[str, Sequence[str]]
+) -> list[Place]:
+    """What to take where: what holds several contractions only where it saves more than they do.
+
+    Args:
+        parts: for each scope that holds several contractions, those.
+    """
+    saved: dict[str, float] = {}
+    alone: list[Place] = []
+    together: list[tuple[float, Place, set[str]]] = []
+    for sub, decision in decided:
+        for names in sub.places if decision.trail is not None else ():
+            more = decision.before - decision.after
+            members = {part for name in names for part in parts.get(name, (name,))}
+            if len(members) == 1:
+                saved[names[0]] = more
+                alone.append(Place(sub, decision, names))
+            else:
+                more -= sum(saved.get(name, 0.0) for name in members)
+                together.append((more, Place(sub, decision, names), members))
+    taken: set[str] = set()
+    places: list[Place] = []
+    for more, place, members in sorted(together, key=lambda one: -one[0]):
+        if more > 0 and not taken & members:
+            taken |= members
+            places.append(place)
+    return [*places, *(place for place in alone if place.names[0] not in taken)]
+
+
+def declined(decision: Decision) -> str:
+    """Why a subprogram stays as it is."""
+    if not decision.measured and decision.after == decision.before:
+        return f"{decision.looked}, none that is faster"
+    if decision.kind == "bound":
+        return not_faster(f"{decision.looked}, none", decision.before, decision.after)
+    ratio = decision.after / decision.before if decision.before else 1.0
+    return f"{decision.looked}, the best {decision.kind} to take {ratio:.2f} of the time"
+
+
+def not_faster(what: str, before: float, least: float) -> str:
+    """Why something was not measured: what it would take at least, and what there is takes."""
+    gain = "be faster" if least >= before * ACCEPT.subprogram else "save enough"
+    return f"{what} could {gain}: {least * 1e6:.3g} us at the peak, {before * 1e6:.3g} us as it is"

@@ -1,0 +1,295 @@
+"""Search the subprograms of a program: find them, ask proposers, price, keep the best, record.
+
+Subprograms are contractions, and what proposers take together (find.py). What was decided for one
+is remembered on disk (decisions.py). Where the target runs here, the cheapest proposals by the
+model and the subprogram as it stands are compiled alone and measured in turn, and it stays as it is
+unless one is faster by more than noise; elsewhere the model decides. What cannot be faster, for its
+operations alone take longer at the machine's peak, is not measured; and the search stops where
+nothing that is left could save enough. `optimize` measures the whole programs once more.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...dialects.program import Program, add_pipeline, where
+from ..derivation.by_hand import find_scope
+from ..margins import ACCEPT, MEASURE, Pruning
+from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
+from .baselines import Baselines, subprogram_key
+from .choose import best_of, chosen_places, declined, not_faster
+from .decisions import Decision, DecisionRecord
+from .find import Subprogram, priced, split, weight
+from .prepare import prepared, run
+from .proposals import DoesNotFitError, Place, Prices, Proposal, Proposals, Proposer
+
+# Of several reasons to stop the one that is said.
+_STOPS: tuple[StopReason, ...] = ("interrupted", "time", "memory", "nodes", "steps")
+
+
+def search_subprograms(
+    program: Program,
+    proposers: Sequence[Proposer],
+    limits: Limits,
+    prices: Prices,
+    pruning: Pruning,
+) -> SearchResult:
+    """Replace the subprograms of a program by what is proposed for them, where that gains."""
+    return SubprogramSearch(program, proposers, limits, prices, pruning).run()
+
+
+class SubprogramSearch:
+    """One search.
+
+    Attributes:
+        work: the program as scopes; what a proposer adds to it when it begins is used only where
+            something is done there.
+        parts: for each scope that a proposer added, the contractions in it.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        proposers: Sequence[Proposer],
+        limits: Limits,
+        prices: Prices,
+        pruning: Pruning,
+    ) -> None:
+        self.before, self.proposers, self.pruning = program, proposers, pruning
+        self.limits, self.prices = limits, prices
+        self.plain = prepared(program)
+        self.work = self.plain.clone()
+        self.parts: dict[str, tuple[str, ...]] = {}
+        self.started = time.perf_counter()
+        self.record = DecisionRecord(under=limits.key)
+        self.baselines = Baselines(self.work, prices, self.record)
+        for proposer in proposers:
+            proposer.begin(self)
+        self.singles = split(self.work.module, prices.scopes)
+        found = {sub.key: sub for sub in self.singles}
+        self.asked = {key: list(proposers) for key in found}
+        for proposer in proposers:
+            for sub in proposer.together():
+                found.setdefault(sub.key, sub)
+                self.asked.setdefault(sub.key, []).append(proposer)
+        self.subs = list(found.values())
+        self.decided: list[tuple[Subprogram, Decision]] = []
+        self.stops: list[StopReason] = []
+        self.seen: Counter[str] = Counter()
+        self.rejected: list[Rejected] = []
+
+    def run(self) -> SearchResult:
+        """Decide for each subprogram, then rewrite them all."""
+        try:
+            self._decide()
+        except KeyboardInterrupt:
+            self.stops.append("interrupted")
+        chosen = chosen_places(self.decided, self.parts)
+        choices = [chosen] if chosen else []
+        if chosen and "interrupted" not in self.stops:
+            choices += [v for one in self.proposers for v in one.variants(chosen)]
+        made = [self._rewritten(choice) for choice in choices]
+        for proposer in self.proposers:
+            made = [made[k] for k in proposer.order([result.program for result in made])]
+        result = made[0] if made else SearchResult(self.before.clone(), "finished")
+        result.stop_reason = next((s for s in _STOPS if s in self.stops), "finished")
+        result.rejected = [*self.rejected, *result.rejected]
+        result.alternatives = [other.program for other in made[1:]]
+        result.looked_at = self._looked_at()
+        return result
+
+    # --- what proposers ask ---
+
+    @property
+    def end(self) -> float:
+        """When the time is spent, by `time.perf_counter`."""
+        return self.started + self.limits.seconds
+
+    def left(self, share: float = 1.0) -> float:
+        """Seconds left of this share of the time."""
+        return self.started + self.limits.seconds * share - time.perf_counter()
+
+    def contractions(self, names: Sequence[str]) -> list[str]:
+        """The contractions that scopes are, or hold."""
+        return [part for name in names for part in self.parts.get(name, (name,))]
+
+    def members(self, sub: Subprogram) -> list[Subprogram]:
+        """The contractions of a subprogram, each as a subprogram of its own."""
+        of = {name: single for single in self.singles for name in single.names}
+        return [of[name] for name in self.contractions(sub.places[0])]
+
+    def idle(self, what: str, sub: Subprogram, before: float, least: float) -> str | None:
+        """Why a subprogram could not save enough, which takes at least so many seconds then."""
+        saved = (before - least) * len(sub.places)
+        enough = saved >= self.pruning.saved * self.baselines.total(self.singles)
+        if enough and least < before * ACCEPT.subprogram:
+            return None
+        return not_faster(what, before, least)
+
+    # --- one subprogram ---
+
+    def _decide(self) -> None:
+        """Search what is worth it, in order, until nothing that is left could save enough."""
+        least = self.pruning.share * priced(self.singles)
+        for sub in self.singles:
+            if weight(sub) >= least and self.left(self.pruning.baselines) > 0:
+                self.baselines.seconds(sub)
+        for number, sub in enumerate(self.subs):
+            if weight(sub) < least:
+                self.seen["too small"] += 1
+                if len(sub.roots) == 1:
+                    self._reject(sub, "it takes too small a share of the program")
+                continue
+            if (reason := self._hopeless(self.subs[number:])) is not None:
+                self.rejected.append(Rejected(self.proposers[0].rule, "main", reason))
+                break
+            reasons = {one.rule: one.why_not(sub) for one in self.asked[sub.key]}
+            able = [one for one in self.asked[sub.key] if reasons[one.rule] is None]
+            if able:
+                self._search(sub, able)
+            else:
+                self.seen["cannot gain"] += 1
+                self._reject(sub, str(next(iter(reasons.values()))))
+
+    def _search(self, sub: Subprogram, proposers: Sequence[Proposer]) -> None:
+        """Decide: as remembered, else now; nothing without time."""
+        kind = "modelled" if self.prices.measure is None else "measured"
+        asked = [f"{one.rule} {one.key}" for one in proposers]
+        key = (*subprogram_key(sub, self.prices.costs), *asked, kind)
+        decision = self.record.load(key)
+        if decision is None:
+            left = self.left(1.0 if len(sub.roots) == 1 else self.pruning.grouping)
+            if left <= 0:
+                self.stops.append("time")
+                self.seen["not reached"] += 1
+                self._reject(sub, "the time was spent")
+                return
+            started = time.perf_counter()
+            seconds = min(left, self.pruning.seconds)
+            proposed = [(one, one.propose(sub, seconds)) for one in proposers]
+            decision = self._decision(sub, proposed)
+            decision = replace(decision, spent=time.perf_counter() - started)
+            if self._lasts(decision, proposed):
+                self.record.save(key, decision)
+        self.seen[decision.how] += 1
+        if decision.stop != "finished":
+            self.stops.append(decision.stop)
+            if decision.stop != "steps":
+                self.seen[f"cut short ({decision.stop})"] += 1
+        if decision.trail is None:
+            self._reject(sub, declined(decision))
+        self.decided.append((sub, decision))
+
+    def _lasts(self, decision: Decision, proposed: Sequence[tuple[Proposer, Proposals]]) -> bool:
+        """Whether another process may take the decision: it can, and would find the same."""
+        taken = [p for _, one in proposed for p in one.found if p.trail == decision.trail]
+        return all(one.repeatable for _, one in proposed) and all(p.repeatable for p in taken)
+
+    def _decision(
+        self, sub: Subprogram, proposed: Sequence[tuple[Proposer, Proposals]]
+    ) -> Decision:
+        """The best of what is proposed, if it is faster than the subprogram as it stands."""
+        stops = [one.stop for _, one in proposed]
+        stop = next((reason for reason in _STOPS if reason in stops), "finished")
+        looked = " and ".join(one.looked for _, one in proposed)
+        before = min(one.before for _, one in proposed)
+        none = Decision(None, 0.0, before, before, "modelled", stop, looked, proposed[0][1].how)
+        found = [replace(p, proposer=who.rule) for who, one in proposed for p in one.found]
+        alike = max(who.alike for who, _ in proposed)
+        if self.prices.measure is None:
+            return best_of(none, before, found, [p.seconds for p in found], alike)
+        able = [p for p in found if not p.least or p.least < self._accepted(sub)]
+        if not able:
+            before = self.baselines.seconds(sub) if found else self.baselines.known(sub)
+            least = min((p.least for p in found), default=before)
+            return replace(none, before=before, after=least, kind="bound")
+        programs, kept = [self.baselines.program(sub)], list[Proposal]()
+        for proposal in able:
+            program = proposal.write()
+            if program is not None and not any(_same(program, other) for other in programs):
+                programs.append(program)
+                kept.append(proposal)
+        if not kept:
+            return replace(none, kind="measured")
+        seconds = self.prices.measure(programs, MEASURE.subprogram_seconds)
+        none = replace(none, kind="measured", measured=len(kept))
+        return best_of(none, seconds[0], kept, seconds[1:], alike)
+
+    def _accepted(self, sub: Subprogram) -> float:
+        """Seconds that a program must stay below to be faster than a subprogram."""
+        return self.baselines.seconds(sub) * ACCEPT.subprogram
+
+    def _hopeless(self, left: Sequence[Subprogram]) -> str | None:
+        """Why what was gained and all that is left to gain are too little; None where it is not."""
+        if not self.pruning.gain:
+            return None
+        done = {sub.roots: decision for sub, decision in self.decided}
+        names = {name for sub in left for place in sub.places for name in self.contractions(place)}
+        total = gained = conceivable = 0.0
+        for sub in self.singles:
+            decision = done.get(sub.roots)
+            before = self.baselines.known(sub) if decision is None else decision.before
+            after = before if decision is None or decision.trail is None else decision.after
+            best = min(after, min(one.least(sub) for one in self.proposers))
+            count = sum(name in names for name in sub.names)
+            total += before * len(sub.places)
+            gained += (before - after) * len(sub.places)
+            conceivable += (after - best) * count
+        if gained + conceivable >= self.pruning.gain * total:
+            return None
+        share = f"{(gained + conceivable) / total:.1%}" if total else "nothing"
+        return f"all that is left to search could save {share} of the program: stopped"
+
+    def _reject(self, sub: Subprogram, reason: str) -> None:
+        rule = self.asked[sub.key][0].rule
+        self.rejected.append(Rejected(rule, self._place(sub.places[0]), reason))
+
+    def _place(self, names: Sequence[str]) -> str:
+        return " with ".join(where(find_scope(self.work.module, name)) for name in names)
+
+    def _looked_at(self) -> str:
+        """How many subprograms were searched, what became of the others, and the longest time."""
+        others = [f"{count} {what}" for what, count in self.seen.items() if what != "searched"]
+        parts = [f"{self.seen['searched']} searched", *others]
+        if self.decided:
+            longest = max(d.spent + self.baselines.spent(sub) for sub, d in self.decided)
+            parts.append(f"{longest:.0f} s at most")
+        return f"{len(self.subs)} subprograms: {', '.join(parts)}"
+
+    # --- the program ---
+
+    def _rewritten(self, places: Sequence[Place]) -> SearchResult:
+        """A copy of the program with these subprograms replaced, each written down."""
+        added = any(name in self.parts for place in places for name in place.names)
+        made = (self.work if added else self.plain).clone()
+        result = SearchResult(made, "finished")
+        pipelines: list[str] = []
+        for place in places:
+            proposer = next(p for p in self.proposers if p.rule == place.decision.proposer)
+            trial = made.clone()
+            try:
+                done = proposer.apply(trial.module, place)
+            except DoesNotFitError as error:
+                rejected = Rejected(proposer.rule, self._place(place.names), str(error))
+                result.rejected.append(rejected)
+                continue
+            made = trial
+            pipelines.append(done.pipeline)
+            delta = (place.decision.after - place.decision.before) / len(done.rules)
+            at = self._place(place.names)
+            result.applied += [
+                Applied(rule, at, done.proof, delta, floats) for rule, floats in done.rules
+            ]
+        add_pipeline(made.module, ",".join(text for text in pipelines if text))
+        for proposer in self.proposers:
+            run(made, proposer.finish)
+        made.module.verify()
+        result.program = made
+        return result
+
+
+def _same(one: Program, other: Program) -> bool:
+    return one.module.is_structurally_equivalent(other.module)

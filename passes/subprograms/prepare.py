@@ -1,0 +1,41 @@
+"""A program as scopes that read through copies: what subprograms are taken from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.passes import ModulePass
+from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
+from xdsl.transforms.dead_code_elimination import DeadCodeElimination
+
+from ...dialects.context import WeightContext
+from ...dialects.program import Program, add_pipeline, keep_names
+from ...lowering.graph_to_algebra import GraphToAlgebra
+from ..algebra_inline_copies import AlgebraInlineCopies
+from ..derivation.name_scopes import AlgebraNameScopes
+
+# What rewrites leave: values that nobody reads, layouts that two of them share.
+CLEAN: tuple[ModulePass, ...] = (CommonSubexpressionElimination(), DeadCodeElimination())
+# Copies are read through first, so that a contraction sees what it reads; names are for the trace.
+PREPARE: tuple[ModulePass, ...] = (
+    GraphToAlgebra(),
+    AlgebraInlineCopies(),
+    *CLEAN,
+    AlgebraNameScopes(),
+)
+
+
+def prepared(program: Program) -> Program:
+    """The program as scopes that read through copies, each with a name; a copy."""
+    made = program.clone()
+    keep_names(made)
+    run(made, PREPARE)
+    return made
+
+
+def run(program: Program, passes: Sequence[ModulePass]) -> None:
+    """Apply passes in place, and say so in the module."""
+    context = WeightContext(weights=program.weights)
+    for one in passes:
+        one.apply(context, program.module)
+    add_pipeline(program.module, ",".join(one.name for one in passes))
