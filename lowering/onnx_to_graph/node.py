@@ -162,9 +162,10 @@ class OnnxNode:
         return self.int(name, int(default)) != 0
 
     def float(self, name: str, default: float) -> float:
+        """A float attribute, exactly: ONNX holds it in 32 bits, its default too."""
         proto = self.attributes.get(name)
         if proto is None:
-            return default
+            return float(np.float32(default))
         self._check(proto, AttributeProto.FLOAT)
         return proto.f
 

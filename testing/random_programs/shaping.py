@@ -33,7 +33,10 @@ def softmax(g: Grower) -> SSAValue:
 
 
 def norm(g: Grower) -> SSAValue:
-    """Layer, instance, batch and local response normalisation."""
+    """Layer, instance, batch and local response normalisation.
+
+    Attributes are powers of two: ONNX keeps them in 32 bits, and float64 shows what is lost.
+    """
     x = g.float(rank=g.rng.choice((2, 3, 4)))
     shape, element = shape_of(x), element_of(x)
     channels = shape[1:2]
@@ -42,17 +45,17 @@ def norm(g: Grower) -> SSAValue:
         axis = g.rng.randrange(len(shape))
         scale = g.fresh(shape[axis:], element)
         bias = [g.fresh(shape[axis:], element)] if g.chance(0.6) else []
-        return g.b.layer_norm(x, scale, *bias, axis=axis, epsilon=1e-2)
+        return g.b.layer_norm(x, scale, *bias, axis=axis, epsilon=2.0**-7)
     if kind == 1 and len(shape) >= 3:
         return g.b.instance_norm(
-            x, g.fresh(channels, element), g.fresh(channels, element), epsilon=1e-2
+            x, g.fresh(channels, element), g.fresh(channels, element), epsilon=2.0**-7
         )
     if kind == 2:
         size = g.rng.randint(1, 4)
-        return g.b.lrn(x, size=size, alpha=0.1, beta=0.75, bias=1.0)
+        return g.b.lrn(x, size=size, alpha=0.125, beta=0.75, bias=1.0)
     scale, bias, mean = (g.fresh(channels, element) for _ in range(3))
     variance = g.positive(g.fresh(channels, element))
-    return g.b.batch_norm(x, scale, bias, mean, variance, epsilon=1e-3)
+    return g.b.batch_norm(x, scale, bias, mean, variance, epsilon=2.0**-10)
 
 
 def reshape(g: Grower) -> SSAValue:
