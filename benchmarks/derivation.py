@@ -51,7 +51,7 @@ from isoform.passes.derivation.search import (
     DerivationState,
     Searcher,
 )
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.testing.derivation_cases import Case, all_cases, constants, stacked

@@ -34,8 +34,8 @@ from isoform.dialects.program import Program
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
 from isoform.passes.equivalence import compare, symbolic
-from isoform.passes.equivalence.bound import Measurer, lane_miss, lanes_for, miss
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.error_bound import Measurer, lane_miss, lanes_for, miss
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.inline import Inliner
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.equivalence.shrink import shrink

@@ -49,7 +49,7 @@ from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
 from isoform.passes.derivation.propose import search as derive_program
 from isoform.passes.derivation.step import DerivationStep
 from isoform.passes.equivalence import compare
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.partial.apply import RULE
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.mutate import modelled

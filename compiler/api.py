@@ -50,7 +50,7 @@ def save(program: Program, path: str | Path) -> None:
         case ".mlir":
             save_mlir(program, path)
         case ".onnx":
-            from ..lowering.graph_to_onnx import export_onnx
+            from ..lowering.graph_to_onnx.exporter import export_onnx
 
             export_onnx(program, path)
         case _:

@@ -107,10 +107,10 @@ def _in_onnxruntime(program: Any, inputs: Any) -> Any:
     from support.random_onnx.runtime import session_of
 
     import isoform
-    from isoform.lowering import graph_to_onnx
+    from isoform.lowering.graph_to_onnx import exporter
 
     try:
-        model = graph_to_onnx.to_model(program)
+        model = exporter.to_model(program)
     except isoform.UserError:
         return None
     session = session_of(model)

@@ -68,7 +68,7 @@ def compare_in_onnxruntime(
 
 def _written_peer(program: Program, folder: Path, threads: int, feeds: Mapping[str, Array]) -> Peer:
     """onnxruntime with the program as it will be written."""
-    from ...lowering.graph_to_onnx import export_onnx
+    from ...lowering.graph_to_onnx.exporter import export_onnx
 
     path = folder / "written.onnx"
     export_onnx(program, path)

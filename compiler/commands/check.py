@@ -28,9 +28,9 @@ from ...dialects.types import tensor_type
 if TYPE_CHECKING:
     import onnx
 
+    from ...lowering.onnx_to_graph.import_survey import Survey
     from ...lowering.onnx_to_graph.loading import OnnxModel
     from ...lowering.onnx_to_graph.subgraphs import NodeOutcome
-    from ...lowering.onnx_to_graph.survey import Survey
 
 KINDS = ("native", "composed", "folded", "opaque", "unsupported")
 
@@ -142,8 +142,8 @@ def check_model(
         from ..frontends.program_file import read_program
 
         return _check_program(read_program(Path(model)))
+    from ...lowering.onnx_to_graph.import_survey import Survey
     from ...lowering.onnx_to_graph.loading import load_model
-    from ...lowering.onnx_to_graph.survey import Survey
 
     loaded = load_model(model)
     survey = Survey(loaded, _fixed(loaded, shapes or {}))
@@ -153,7 +153,7 @@ def check_model(
 
 def _fixed(model: OnnxModel, shapes: Mapping[str, Sequence[int]]) -> Collection[str]:
     """The initialisers that are inputs too; an import makes them constants."""
-    from ...lowering.onnx_to_graph.defaults import overridable
+    from ...lowering.onnx_to_graph.default_inputs import overridable
     from ...lowering.onnx_to_graph.importer import imported
 
     try:

@@ -114,7 +114,7 @@ def _shapes(arguments: Namespace) -> dict[str, Sequence[int]]:
     shapes: dict[str, Sequence[int]] = dict(arguments.shape)
     if arguments.inputs is None or Path(arguments.model).suffix.lower() != ".onnx":
         return shapes
-    from ...lowering.onnx_to_graph.binding import dynamic_inputs
+    from ...lowering.onnx_to_graph.shape_binding import dynamic_inputs
 
     found = shapes_in(Path(arguments.inputs))
     return {n: found[n] for n in dynamic_inputs(Path(arguments.model)) if n in found} | shapes

@@ -96,7 +96,7 @@ def peer_model(program: Program, name: str | Path | None = None) -> Generator[Pe
             write_original(program, written)
             yield PeerModel(written, original.label, program, original)
             return
-        from ...lowering.graph_to_onnx import export_onnx
+        from ...lowering.graph_to_onnx.exporter import export_onnx
 
         export_onnx(program, written)
         yield PeerModel(written, OURS, program)

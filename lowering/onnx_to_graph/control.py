@@ -1,7 +1,7 @@
 """Control flow decided at import time: `If` on a constant, loops with a constant count.
 
-undecided.py handles what depends on data. No loop runs more than MAX_ITERATIONS times at import,
-and none makes many more nodes than MAX_UNROLLED.
+dynamic_control.py handles what depends on data. No loop runs more than MAX_ITERATIONS times at
+import, and none makes many more nodes than MAX_UNROLLED.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import onnx
 from ...dialects.errors import UserError
 from ...dialects.opaque import outer_names
 from ...dialects.types import element_of, shape_of
-from . import undecided
+from . import dynamic_control
 from .node import OnnxNode
 from .sequences import sequence_map
 from .subgraphs import CallContext, Env, Importing, bound, run_graph
@@ -34,7 +34,7 @@ def branch(
         raise UserError("the condition is no single boolean", found=list(node.shape(0)))
     condition = node.known(0)
     if condition is None:
-        return undecided.branch(importer, node, env, scope)
+        return dynamic_control.branch(importer, node, env, scope)
     taken = node.graph("then_branch" if condition.ravel()[0] else "else_branch")
     results = run_graph(importer, taken, {}, env, scope)
     importer.record(node, "folded")
@@ -52,12 +52,12 @@ def loop(
         if given is not None and given.size != 1:
             raise UserError("count and condition are single numbers", found=list(given.shape))
     if going is None or (node.has(0) and count is None):
-        return undecided.loop(importer, node, body, env, scope)
+        return dynamic_control.loop(importer, node, body, env, scope)
     trips = None if count is None else int(count.ravel()[0])
     if trips is not None and trips > MAX_ITERATIONS:
-        return undecided.loop(importer, node, body, env, scope)
+        return dynamic_control.loop(importer, node, body, env, scope)
     if _key(node, body, env) in importer.undecided:
-        return undecided.loop(importer, node, body, env, scope)
+        return dynamic_control.loop(importer, node, body, env, scope)
     (mark, recorded), visited = importer.mark(), importer.visited[0]
     carried: list[OnnxValue] = [node.value(k) for k in range(2, len(node.inputs))]
     rows: list[list[OnnxValue]] = []
@@ -77,14 +77,14 @@ def loop(
         if not results[0].is_known or too_large:  # whether it goes on depends on data
             importer.undo(mark, recorded)
             importer.undecided.add(_key(node, body, env))
-            return undecided.loop(importer, node, body, env, scope)
+            return dynamic_control.loop(importer, node, body, env, scope)
         going = results[0].array()
         carried, row = results[1 : len(carried) + 1], results[len(carried) + 1 :]
         rows.append(row)
     importer.record(node, "composed")
     outs = len(body.output) - 1 - len(carried)
     if not rows:
-        return [*carried, *undecided.empty_rows(importer, node, body, env, scope)]
+        return [*carried, *dynamic_control.empty_rows(importer, node, body, env, scope)]
     return [*carried, *_stacked(node, rows, [0] * outs)]
 
 

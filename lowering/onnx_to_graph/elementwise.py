@@ -20,8 +20,8 @@ from ...dialects.types import (
     is_unsigned,
     shape_of,
 )
-from .elements import element_of_number
 from .node import OnnxNode
+from .tensor_data import element_of_number
 from .values import NotNative
 
 Converter: TypeAlias = Callable[[OnnxNode], list[SSAValue]]

@@ -18,8 +18,8 @@ from ...dialects.errors import UserError
 from ...dialects.index_range import check_node, ints_of
 from ...dialects.opaque import operators
 from ...dialects.types import Array, is_float
-from .elements import element_of_number, is_supported, reader, tensor_shape
 from .node import OnnxNode
+from .tensor_data import element_of_number, is_supported, reader, tensor_shape
 from .values import KNOWN_FLOATS, KNOWN_INTEGERS, LITERAL, NotConstant, OnnxValue
 
 # Ops whose results may be much larger than their operands; known operands give their size.

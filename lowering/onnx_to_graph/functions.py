@@ -9,11 +9,11 @@ import onnx
 from onnx import AttributeProto, FunctionProto
 
 from ...dialects.errors import UserError, did_you_mean
-from .elements import number_of_element, type_name
 from .fused import DOMAIN as FUSED
 from .loading import OLDEST, domain_of, in_order, needed, opsets_of
 from .node import OnnxNode
 from .subgraphs import CallContext, Env, Importing
+from .tensor_data import number_of_element, type_name
 from .values import OnnxValue
 
 # A limit for the expansion of small files by functions that call functions.

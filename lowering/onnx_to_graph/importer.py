@@ -20,16 +20,16 @@ from ...dialects.errors import ElementError, UserError, warn
 from ...dialects.graph import ConstantOp, OpaqueOp, WeightOp
 from ...dialects.program import Program, name_value
 from ...dialects.types import is_unsigned
-from . import control, folding, functions, half, opaque, sequences
-from .binding import bind, declared_dims, declared_inputs, fits, shown
-from .defaults import deciding, overridable, tell
-from .elements import element_of_number, reader, tensor_shape
+from . import control, folding, functions, half_floats, opaque, sequences
+from .default_inputs import deciding, overridable, tell
 from .fused import fused_body
 from .loading import OnnxModel, domain_of, in_order, load_model, needed
 from .node import OnnxNode, describe
-from .origin import read_origin
+from .provenance import read_origin
+from .shape_binding import bind, declared_dims, declared_inputs, fits, shown
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import ANY_TYPE, TABLE
+from .tensor_data import element_of_number, reader, tensor_shape
 from .values import NotConstant, NotNative, OnnxValue
 
 # A limit for the expansion of small files by unrolled loops.
@@ -282,10 +282,10 @@ class Importer:
         mark = self.build.block.last_op
         try:
             results = converter(node)
-            if half.has_half(node) and half.takes_steps(node, self._since(mark)):
+            if half_floats.has_half(node) and half_floats.takes_steps(node, self._since(mark)):
                 self._undo(mark)
-                wide = converter(half.widened(node))
-                results = [half.narrowed(node, k, value) for k, value in enumerate(wide)]
+                wide = converter(half_floats.widened(node))
+                results = [half_floats.narrowed(node, k, value) for k, value in enumerate(wide)]
         except NotNative:
             self._undo(mark)
             return None
@@ -349,7 +349,7 @@ class Importer:
         self, node: OnnxNode, make: Callable[[OnnxNode], FunctionProto | None], scope: CallContext
     ) -> Sequence[OnnxValue | None]:
         """The body that defines an op, on the operands; in float32 for half floats."""
-        wide = half.widened(node) if half.has_half(node) else node
+        wide = half_floats.widened(node) if half_floats.has_half(node) else node
         body = make(wide)
         assert body is not None
         results = functions.call(self, body, wide, scope)
@@ -361,7 +361,7 @@ class Importer:
         """Result `k` of a widened node, in the node's own type."""
         if value.element != f32:
             return value
-        ssa = half.narrowed(node, k, value.ssa(self.build, self.fresh, node.where))
+        ssa = half_floats.narrowed(node, k, value.ssa(self.build, self.fresh, node.where))
         return OnnxValue.of_ssa(value.name, ssa)
 
     def record(

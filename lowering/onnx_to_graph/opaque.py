@@ -14,8 +14,8 @@ from ...dialects.graph import OpaqueOp
 from ...dialects.opaque import evaluate_node, evaluator, node_model, outer_names
 from ...dialects.opaque_kernels import KERNELS
 from ...dialects.types import Array, Tensor, tensor, to_numpy
-from .elements import element_of_number, number_of_element, to_proto
 from .node import OnnxNode
+from .tensor_data import element_of_number, number_of_element, to_proto
 from .values import NotConstant, OnnxValue
 
 # Operand data up to this size are given to shape inference.

@@ -11,9 +11,9 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.opaque_kernels.moves import slice_places
 from ...dialects.types import shape_of, to_numpy
-from .elements import element_of_number
 from .folding import range_size
 from .node import OnnxNode
+from .tensor_data import element_of_number
 from .values import NotNative
 
 # Constants made by a composition (positions, masks) have at most this many elements.

@@ -13,8 +13,8 @@ from ...dialects.canonical_scope import Source, leaf
 from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor
-from . import cancelling, constants, witness
-from .agreement import agree, is_special
+from . import cancellation, folded_constants, witness
+from .constant_alignment import ConstantAligner, replaced
 from .differences import (
     Pairs,
     by_residues,
@@ -25,12 +25,12 @@ from .differences import (
     narrower,
 )
 from .identities import STATEMENTS
-from .match import Matcher
+from .matcher import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
-from .recognised import ConstantValues
-from .sample import Sampler
+from .recognised_weights import ConstantValues
+from .run_check import agree, is_special
+from .sampler import Sampler
 from .translate import Translator
-from .tying import Tier, replaced
 from .verdict import (
     DIFFERENT,
     EQUAL,
@@ -45,7 +45,7 @@ from .verdict import (
     OutputVerdict,
     Verdict,
 )
-from .weights import WeightIdentities
+from .weight_identities import WeightIdentities
 
 # Smaller differences may come from rounded literals, or from constants of unknown origin.
 _LOOSE = 1e-4
@@ -141,15 +141,15 @@ class _Comparison:
 
     def run(self) -> Verdict:
         """The verdict; nothing of the comparison is left on the programs."""
-        self.couple = witness.Couple(self.a, self.b, self.order)
+        self.program_pair = witness.ProgramPair(self.a, self.b, self.order)
         try:
             return self._run()
         finally:
-            self.couple.remembering.drop()
+            self.program_pair.remembering.drop()
 
     def _run(self) -> Verdict:
         self.weights = WeightIdentities(self.a, self.b)
-        self.couple.identity = self.weights.identity
+        self.program_pair.identity = self.weights.identity
         self.prover = Prover(self.seed, self.deadline, most_work=_LIGHT)
         self.sampler = Sampler(self._inputs(), self.weights.data, self.prover.check)
         found: list[Verdict] = []
@@ -173,7 +173,7 @@ class _Comparison:
         if not verdict.is_equal or not self._needs_runs(verdict):
             return verdict
         tolerance = _LOOSE if verdict.kind == FOLDING else witness.TOLERANCE
-        found = agree(self.couple, self.prover.seed, self.prover.deadline, tolerance)
+        found = agree(self.program_pair, self.prover.seed, self.prover.deadline, tolerance)
         if found.different is not None:
             outputs = tuple(
                 OutputVerdict(name, DIFFERENT, ("reference",))
@@ -186,7 +186,7 @@ class _Comparison:
 
     def _needs_runs(self, verdict: Verdict) -> bool:
         names = {a.name for a in verdict.assumptions}
-        if names & {cancelling.NAME, constants.NAME} or verdict.largest_ulps > 0:
+        if names & {cancellation.NAME, folded_constants.NAME} or verdict.largest_ulps > 0:
             return True
         shared = self.weights.shared
         return any(is_special(p, weights=not shared) for p in (self.a, self.b))
@@ -273,9 +273,9 @@ class _Comparison:
         bound = min(1.0, sum(p.bound for p in matcher.proofs))
         assumed = sorted({name for p in matcher.proofs for name in p.assumptions})
         if self.weights.recognised:
-            assumed = sorted({*assumed, constants.NAME})
-        folded = bool(self.weights.folded) or constants.NAME in assumed
-        functions = any(name != constants.NAME for name in assumed)
+            assumed = sorted({*assumed, folded_constants.NAME})
+        folded = bool(self.weights.folded) or folded_constants.NAME in assumed
+        functions = any(name != folded_constants.NAME for name in assumed)
         kind: Kind = FUNCTIONS if functions else FOLDING if folded else EQUAL
         outputs: list[OutputVerdict] = []
         for name, proof in zip(self.a.output_names, proofs, strict=True):
@@ -337,15 +337,15 @@ class _Comparison:
             counts[proof.method] = counts.get(proof.method, 0) + 1
         primes = [p.primes for p in proofs if p.primes]
         equal = kind in (EQUAL, FOLDING, FUNCTIONS)
-        statements = {**STATEMENTS, constants.NAME: constants.STATEMENT}
-        statements[cancelling.NAME] = cancelling.STATEMENT
+        statements = {**STATEMENTS, folded_constants.NAME: folded_constants.STATEMENT}
+        statements[cancellation.NAME] = cancellation.STATEMENT
         assumptions = [Assumption(name, statements[name]) for name in assumed]
         if self.weights.by_name:
             listed = ", ".join(f"'{name}'" for name in self.weights.by_name)
             statement = f"weights of one name whose data is absent are the same: {listed}"
             assumptions.append(Assumption("weights-by-name", statement))
         folded = dict(self.weights.folded)
-        if matcher is not None and any(constants.NAME in p.assumptions for p in proofs):
+        if matcher is not None and any(folded_constants.NAME in p.assumptions for p in proofs):
             names = sorted({name for group in self.foreign for name in group})
             folded |= {name: FoldedConstant(name, "", matcher.apart) for name in names}
         folded |= self.weights.recognised if equal else {}
@@ -371,7 +371,7 @@ class _Comparison:
     def _different(self, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> Verdict | None:
         """The verdict "different", if a concrete input shows more than rounding can make."""
         wanted = self._decidable(pairs, proofs)
-        found = by_witness(self.couple, pairs, wanted, self.prover, _LOOSE)
+        found = by_witness(self.program_pair, pairs, wanted, self.prover, _LOOSE)
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _by_a_little(self) -> Verdict | None:
@@ -383,17 +383,19 @@ class _Comparison:
             return None
         matcher, pairs, proofs = self.state
         wanted = self._decidable(pairs, proofs)
-        couple, left, given, begins = self.couple, None, None, ""
+        program_pair, left, given, begins = self.program_pair, None, None, ""
         if any(self.foreign) and not self.weights.shared:
-            (couple, left, begins), given = self._tied(), couple
+            (program_pair, left, begins), given = self._tied(), program_pair
         small = witness.TOLERANCE
-        found = by_witness(couple, pairs, wanted, self.prover, small, left, given)
+        found = by_witness(program_pair, pairs, wanted, self.prover, small, left, given)
         return None if found is None else self._differing(found, matcher, pairs, proofs, begins)
 
-    def _tied(self) -> tuple[witness.Couple, witness.Foreign, str]:
+    def _tied(self) -> tuple[witness.ProgramPair, witness.Foreign, str]:
         """Both programs without the differences that rounding explains, the unexplained constants,
         and the place of the first of them."""
-        tier = Tier(self.prover, self.sampler, functions=True, constants=self.weights.data)
+        tier = ConstantAligner(
+            self.prover, self.sampler, functions=True, constants=self.weights.data
+        )
         for side, program in (("a", self.a), ("b", self.b)):
             self._translator(side, program, tier).program(program, program.input_names)
         own = {id(p): self.weights.own(p) for p in (self.a, self.b)}
@@ -403,7 +405,7 @@ class _Comparison:
                     tier.recognise(leaf_, self.weights.values[id(other)])
         mine, theirs = ({n: s.token for n, s in own[id(p)].items()} for p in (self.a, self.b))
         a, b = replaced(self.a, tier.tied, mine), replaced(self.b, tier.tied, theirs)
-        tied = witness.Couple(a, b, self.order, remembering=self.couple.remembering)
+        tied = witness.ProgramPair(a, b, self.order, remembering=self.program_pair.remembering)
         return tied, tier.left(mine, theirs), tier.begins
 
     def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:

@@ -11,8 +11,8 @@ from ...dialects.errors import UserError
 from ...dialects.program import Program, where
 from ...dialects.types import element_of, is_float
 from . import witness
-from .field import Evaluator, TooLargeError, schedule
-from .match import Matcher
+from .evaluator import Evaluator, TooLargeError, schedule
+from .matcher import Matcher
 from .prove import Proof, Prover
 from .residues import BadPrimeError, Residues, draw_primes
 from .verdict import Difference
@@ -24,13 +24,13 @@ Pairs: TypeAlias = "Sequence[tuple[Source, Source]]"
 
 
 def by_witness(
-    couple: witness.Couple,
+    program_pair: witness.ProgramPair,
     pairs: Pairs,
     wanted: Sequence[bool],
     prover: Prover,
     tolerance: float,
     foreign: witness.Foreign | None = None,
-    given: witness.Couple | None = None,
+    given: witness.ProgramPair | None = None,
 ) -> Difference | None:
     """A difference of float64 values on drawn inputs, in a `wanted` output.
 
@@ -48,12 +48,12 @@ def by_witness(
             return None
         seed, scale = prover.seed + k, scales[k % len(scales)]
         try:
-            found = witness.find(couple, seed, scale, tolerance, foreign, given)
+            found = witness.find(program_pair, seed, scale, tolerance, foreign, given)
         except UserError:  # these inputs do not suit it, or the reference cannot run it at all
             continue
         for d in found:
             if wanted[d.output]:
-                return d.named(couple.a.output_names[d.output])
+                return d.named(program_pair.a.output_names[d.output])
         if 2 * time.monotonic() - started > prover.deadline:
             return None
     return None

@@ -41,8 +41,8 @@ from ...dialects.canonical_scope import (
     single_factor,
 )
 from ...dialects.index import Index, iterators
-from .cancelling import NAME as CANCELLING
-from .cancelling import needs_cancelling
+from .cancellation import NAME as CANCELLING
+from .cancellation import needs_cancelling
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
 

@@ -26,7 +26,7 @@ from ...dialects.canonical_scope import (
     substitute,
 )
 from ...dialects.index import Index
-from .field import schedule
+from .evaluator import schedule
 
 # Limits of an expression's size: terms, factors at all levels, nesting of functions.
 MOST_TERMS = 256

@@ -24,10 +24,10 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import Index
 from ...dialects.wrapping import bits_of, is_whole
 from . import symbolic
-from .bound import Measurer, lane_miss, lanes_for, miss
-from .cancelling import NAME as CANCELLING
-from .cancelling import needs_cancelling
-from .field import Evaluator, TooLargeError, schedule
+from .cancellation import NAME as CANCELLING
+from .cancellation import needs_cancelling
+from .error_bound import Measurer, lane_error, lanes_for, miss
+from .evaluator import Evaluator, TooLargeError, schedule
 from .inline import Inliner, NarrowInliner, TooManyTermsError
 from .residues import BadPrimeError, Residues, draw_primes
 from .shrink import shrink
@@ -204,7 +204,7 @@ class Prover:
                 continue
             except (TooLargeError, MemoryError):
                 return Proof(None, FIELD, reason="the field check would take too much memory")
-            bound = miss(measures, lanes, lane_miss(measures))
+            bound = miss(measures, lanes, lane_error(measures))
             return Proof(same, f"{FIELD}, full", bound if same else 0.0, primes=primes)
         return Proof(None, FIELD, reason="no prime fits the coefficients")
 

@@ -48,7 +48,7 @@ from ...dialects.canonical_scope import (
     scope,
 )
 from ...dialects.index import Index
-from .field import schedule, sources_of
+from .evaluator import schedule, sources_of
 
 # An output dim ("out", k), a dim of a source (token, k), or an iterator of a sum ("sum", number).
 Node: TypeAlias = tuple[str, int]

@@ -53,7 +53,7 @@ from ...dialects.types import (
     tensor_type,
     to_numpy,
 )
-from .cancelling import without_signs
+from .cancellation import without_signs
 from .static_gather import DataOf, static_gather
 
 Merge = Callable[[Source, Operation], Source]
@@ -190,7 +190,7 @@ class Translator:
     def _scope(self, op: ScopeOp) -> Scope:
         """One op's scope; if terms cancel inside it, its sums are kept as separate scopes.
 
-        cancelling.py checks scopes for proofs that need cancelling: the scopes of an op
+        cancellation.py checks scopes for proofs that need cancelling: the scopes of an op
         that computes (x + c) - c must not have lost c by then.
         """
         made = from_op(op, self.values.__getitem__, only_moves)

@@ -21,7 +21,7 @@ from ...dialects.program import Program
 from ...dialects.reference import run
 from ...dialects.types import Array, Tensor, is_bool, is_float, to_numpy
 from ...dialects.weights import Weights
-from .remembering import Remembering
+from .memoised_evaluation import MemoisedEvaluator
 from .verdict import Difference
 
 # Scales of the inputs, tried in order, each with the next seed: faults may hide beyond a clip, near
@@ -113,7 +113,7 @@ def _ends(info: np.iinfo[Any]) -> Array:
 
 
 @dataclass
-class Couple:
+class ProgramPair:
     """Two programs that are run together, several times.
 
     Attributes:
@@ -130,7 +130,7 @@ class Couple:
     order: Sequence[int]
     identity: Callable[[WeightOp, Program], str] | None = None
     held: dict[str, dict[SSAValue, Array]] = field(default_factory=dict[str, dict[SSAValue, Array]])
-    remembering: Remembering = field(default_factory=Remembering)
+    remembering: MemoisedEvaluator = field(default_factory=MemoisedEvaluator)
     outputs: dict[object, tuple[list[Array], list[Array]]] = field(
         default_factory=dict[object, tuple[list[Array], list[Array]]]
     )
@@ -162,12 +162,12 @@ class Couple:
 
 
 def find(
-    couple: Couple,
+    program_pair: ProgramPair,
     seed: int,
     scale: float,
     tolerance: float,
     foreign: Foreign | None = None,
-    given: Couple | None = None,
+    given: ProgramPair | None = None,
 ) -> list[FoundDifference]:
     """The differences on one draw.
 
@@ -176,15 +176,15 @@ def find(
 
     Args:
         foreign: weights that may be rounded; differences that this explains do not count.
-        given: the original programs, where weights of the couple have other numbers.
+        given: the original programs, where weights of the program_pair have other numbers.
         A difference must exceed twice the effect of that change; values are the original ones.
 
     Raises:
         UserError: the reference cannot run one of them.
     """
-    pair = Pair(couple, seed, scale)
+    pair = PairRun(program_pair, seed, scale)
     first, second = pair.values()
-    mine, theirs = (first, second) if given is None else Pair(given, seed, scale).values()
+    mine, theirs = (first, second) if given is None else PairRun(given, seed, scale).values()
     found: list[FoundDifference] = []
     for k, (x, y) in enumerate(zip(first, second, strict=True)):
         wrong = differing(x, y, tolerance, unbounded=scale <= 1.0)
@@ -209,10 +209,10 @@ def _largest(*changes: Array) -> float:
 
 
 @dataclass
-class Pair:
+class PairRun:
     """Two programs on the inputs of one draw; absent weights are drawn as well."""
 
-    couple: Couple
+    program_pair: ProgramPair
     seed: int
     scale: float
     arithmetic: Arithmetic = Arithmetic.REAL
@@ -224,14 +224,14 @@ class Pair:
     def values(self) -> tuple[list[Array], list[Array]]:
         """The outputs of both, those of the second in the order of the first."""
         key = (self.seed, self.scale, self.arithmetic)
-        kept = self.couple.outputs
+        kept = self.program_pair.outputs
         if key in kept:
             return kept[key]
-        self.couple.remembering.forget()
+        self.program_pair.remembering.forget()
         try:
             found = self._run("a"), self._run("b")
         finally:
-            self.couple.remembering.forget()
+            self.program_pair.remembering.forget()
         if len(kept) < _MOST_KEPT and sum(x.size for side in found for x in side) < 1 << 22:
             kept[key] = found
         return found
@@ -239,15 +239,15 @@ class Pair:
     @cached_property
     def inputs(self) -> dict[str, Array]:
         """The outputs by name in the first program, in its order."""
-        types = self.couple.a.inputs
-        drawn = inputs_of(self.couple.a, self.seed, self.scale)
+        types = self.program_pair.a.inputs
+        drawn = inputs_of(self.program_pair.a, self.seed, self.scale)
         return {n: self.arithmetic.tensor(x, types[n].element_type) for n, x in drawn.items()}
 
     def _run(
         self, side: str, change: Change | None = None, only: Foreign | None = None
     ) -> list[Array]:
         """Run one program, perhaps with changed inputs and weights, or only some weights."""
-        a, b = self.couple.a, self.couple.b
+        a, b = self.program_pair.a, self.program_pair.b
         program, other = (a, b) if side == "a" else (b, a)
         inputs = self.inputs
         if change is not None and only is None:
@@ -255,17 +255,17 @@ class Pair:
         if set(b.input_names) != set(a.input_names):
             inputs = dict(zip(program.input_names, inputs.values(), strict=False))
         given = with_weights(program, self.seed, other.weights)
-        evaluate = self.couple.remembering
+        evaluate = self.program_pair.remembering
         if change is None:
             args = program.main.body.block.args
             known = {arg: inputs[n] for n, arg in zip(program.input_names, args, strict=True)}
-            known |= self.couple.known(side)
+            known |= self.program_pair.known(side)
             found = run(given, inputs, self.arithmetic, known, evaluate)
         else:
             found = run(_changed(given, change, only), inputs, self.arithmetic, None, evaluate)
             evaluate.forget()
         outputs = list(found.values())
-        return outputs if side == "a" else [outputs[k] for k in self.couple.order]
+        return outputs if side == "a" else [outputs[k] for k in self.program_pair.order]
 
     def beyond_noise(self, number: int, x: Array, y: Array, among: Array) -> Array:
         """Where two values of an output differ by more than their data's rounding explains.

@@ -27,7 +27,7 @@ from xdsl.dialects.builtin import f32
 from ...dialects.canonical_types import Extents, Leaf, Scope, Source, leaf
 from ...dialects.index import Index
 from ..derivation.lift import leaves_of
-from ..equivalence.field import Evaluator, TooLargeError
+from ..equivalence.evaluator import Evaluator, TooLargeError
 from ..equivalence.prove import OutOfTimeError
 from ..equivalence.residues import Lanes, Residues, draw_primes
 from ..search_result import StopReason

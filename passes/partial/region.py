@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...dialects.canonical_types import Scope
-from ..equivalence.field import Evaluator
+from ..equivalence.evaluator import Evaluator
 from ..equivalence.inline import Inliner
 from ..equivalence.symbolic import Variables, differing
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ...dialects.canonical_types import Expr, Extents, Guard, Read, Scope, Term
 from ...dialects.index import Index, grid
-from ..equivalence.field import Evaluator
+from ..equivalence.evaluator import Evaluator
 from ..equivalence.inline import Inliner
 from .points import points_of, product_at, read_at
 from .region import Mask

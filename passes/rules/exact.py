@@ -28,7 +28,7 @@ from ...dialects.graph import OPS, GraphOp
 from ...dialects.op_reference import ScopeEvaluator, evaluate_op
 from ...dialects.scalars import Call
 from ...dialects.types import Array, shape_of, tensor
-from ..equivalence.contraction import contract
+from ..equivalence.residue_einsum import contract
 from ..equivalence.residues import Lanes, Residues, Words, mix
 
 Shape: TypeAlias = "tuple[int, ...]"

@@ -171,12 +171,12 @@ def test_a_file_that_is_slower_there_is_called_so(
 def test_a_file_that_onnxruntime_refuses_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from isoform.lowering import graph_to_onnx
+    from isoform.lowering.graph_to_onnx import exporter
 
     def broken(program: Any, path: Path) -> None:
         path.write_bytes(b"no model")
 
-    monkeypatch.setattr(graph_to_onnx, "export_onnx", broken)
+    monkeypatch.setattr(exporter, "export_onnx", broken)
     own = marked(tmp_path / "own.onnx")
     out = tmp_path / "out.onnx"
     assert main(["optimize", str(own), "--shape", "x=4,3", "--budget", "1", "-o", str(out)]) == 1

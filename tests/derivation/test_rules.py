@@ -18,7 +18,7 @@ from isoform.passes.derivation.replace import Replacer
 from isoform.passes.derivation.rules import BY_HAND, EAGER, RULES, named
 from isoform.passes.derivation.side_by_side import Merge, merge_batch, merge_shared
 from isoform.passes.derivation.step import DerivationRule, ProposalOptions
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.testing.derivation_cases import all_cases
 

@@ -10,7 +10,7 @@ from isoform.passes.derivation.instantiate import instantiate
 from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.replace import Replacer, Roots, scopes_of
 from isoform.passes.derivation.search import DerivationSettings, DerivationState, Searcher
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.testing.derivation_cases import all_cases, stacked
 

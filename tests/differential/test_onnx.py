@@ -10,7 +10,7 @@ from isoform.dialects.program import Program
 from isoform.testing.random_programs import Agreement, random_graph, random_inputs
 
 onnxruntime = pytest.importorskip("onnxruntime")
-graph_to_onnx = pytest.importorskip("isoform.lowering.graph_to_onnx")
+exporter = pytest.importorskip("isoform.lowering.graph_to_onnx.exporter")
 
 LIMITS = onnxruntime.capi.onnxruntime_pybind11_state
 
@@ -50,7 +50,7 @@ def test_a_round_trip_keeps_the_meaning(holds, tmp_path, chunk: int) -> None:
 
     def check(program: Program, seed: int) -> str | None:
         path = tmp_path / "model.onnx"
-        graph_to_onnx.export_onnx(program, path)
+        exporter.export_onnx(program, path)
         inputs = random_inputs(program, seed)
         before = reference.run(program, inputs)
         back = import_onnx(path, {})
@@ -72,7 +72,7 @@ def test_onnxruntime_agrees(holds, chunk: int) -> None:
 
     def check(program: Program, seed: int) -> str | None:
         nonlocal ran
-        model = graph_to_onnx.to_model(program)
+        model = exporter.to_model(program)
         onnx.checker.check_model(model)
         inputs = random_inputs(program, seed)
         found = run_onnxruntime(model, inputs)

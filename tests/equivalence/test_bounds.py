@@ -15,7 +15,7 @@ from isoform.dialects.scalars import Expr, call
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
 from isoform.passes.equivalence import compare, symbolic
-from isoform.passes.equivalence.bound import Measurer, lane_miss, lanes_for, miss
+from isoform.passes.equivalence.error_bound import Measurer, lane_error, lanes_for, miss
 from isoform.passes.equivalence.residues import draw_primes, prime_pool
 from isoform.passes.equivalence.shrink import shrink
 
@@ -133,7 +133,7 @@ def test_at_a_small_prime_misses_stay_within_the_bound(name: str) -> None:
     a, b = (output(p) for p in DIFFERENT[name])
     measurer = Measurer()
     measures = [measurer.source(a), measurer.source(b)]
-    bound = miss(measures, 1, lane_miss(measures, prime, pool=1))
+    bound = miss(measures, 1, lane_error(measures, prime, pool=1))
     assert bound < 1.0
     sigma = math.sqrt(bound * (1 - bound) / draws)
     found = rate(a, b, prime, draws)
@@ -166,7 +166,7 @@ def test_the_bound_knows_denominators_and_counts() -> None:
     assert (one.denominator, two.denominator) == (60, 120)
     assert one.bits >= 2 * 60
     assert sums.norm >= math.log2(12)
-    assert lane_miss([two, two]) > lane_miss([one, one]) > 1e-4 > lane_miss([sums, sums])
+    assert lane_error([two, two]) > lane_error([one, one]) > 1e-4 > lane_error([sums, sums])
 
 
 def test_the_witness_reaches_its_bound() -> None:
@@ -190,9 +190,9 @@ def test_lanes_are_as_many_as_the_bound_needs() -> None:
     measurer = Measurer()
     plain = [measurer.source(output(p)) for p in two_sums(3)]
     assert lanes_for(plain, 1e-12) == 3
-    assert miss(plain, 3, lane_miss(plain)) <= 1e-12 < miss(plain, 2, lane_miss(plain))
+    assert miss(plain, 3, lane_error(plain)) <= 1e-12 < miss(plain, 2, lane_error(plain))
     functions = [measurer.source(output(p)) for p in DIFFERENT["exp of products"]]
-    assert miss(functions, 3, lane_miss(functions)) > miss(plain, 3, lane_miss(plain))
+    assert miss(functions, 3, lane_error(functions)) > miss(plain, 3, lane_error(plain))
 
 
 def test_a_coefficient_that_a_prime_divides_is_part_of_the_bound() -> None:
@@ -204,7 +204,7 @@ def test_a_coefficient_that_a_prime_divides_is_part_of_the_bound() -> None:
     assert not field_equal(a, b, (q,), 0)
     measurer = Measurer()
     measures = [measurer.source(a), measurer.source(b)]
-    assert lane_miss(measures) >= 1 / len(prime_pool())
+    assert lane_error(measures) >= 1 / len(prime_pool())
 
 
 def test_primes_are_primes_near_two_to_the_twenty() -> None:

@@ -17,8 +17,8 @@ from isoform.dialects.types import f32
 from isoform.dialects.weights import Weights
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.compare import _Comparison, correspondence
-from isoform.passes.equivalence.match import Matcher
-from isoform.passes.equivalence.needed import Needed
+from isoform.passes.equivalence.dependencies import Dependencies
+from isoform.passes.equivalence.matcher import Matcher
 from isoform.passes.equivalence.prove import Prover
 
 WIDE, LAYERS = 768, 6
@@ -136,7 +136,7 @@ def test_every_part_that_is_read_is_needed(first: int, names: str) -> None:
     ]
     for whole in (together, scope((8,), f32, add(*spread))):
         piece = scope((4,), f32, factor(Read(whole, (i + first,), 0.0), (4,)))
-        assert Needed().of(piece) == {parts[name].token for name in names}
+        assert Dependencies().of(piece) == {parts[name].token for name in names}
 
 
 def halves(side_by_side: bool) -> Program:

@@ -10,7 +10,7 @@ from xdsl.ir import SSAValue
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.passes.equivalence import compare, residues, witness
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.equivalence.verdict import ORDER, Verdict
 

@@ -9,7 +9,7 @@ from support.mutations import algebra, mutate
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.passes.equivalence import compare
-from isoform.passes.equivalence.witness import Couple, find
+from isoform.passes.equivalence.witness import ProgramPair, find
 
 FEW, MANY = 6, 300  # per family: 210 by default, 10,500 in all
 DRAWS = [(seed, scale) for seed in range(1000, 1003) for scale in (1.0, 8.0, 0.05, 200.0)]
@@ -19,7 +19,7 @@ def shows(a: Program, b: Program, tolerance: float) -> bool:
     """Whether two programs differ on some input, by brute force: the reference on many inputs."""
     for seed, scale in DRAWS:
         try:
-            if find(Couple(a, b, [0]), seed, scale, tolerance):
+            if find(ProgramPair(a, b, [0]), seed, scale, tolerance):
                 return True
         except UserError:  # an index that a gather refuses
             continue

@@ -8,9 +8,9 @@ from isoform.dialects.canonical_scope import leaf
 from isoform.dialects.program import Program
 from isoform.dialects.types import f32
 from isoform.passes.equivalence import compare
-from isoform.passes.equivalence.pieces import Other, expressed
-from isoform.passes.equivalence.relate import layout, places_of
-from isoform.passes.equivalence.sample import Sampler
+from isoform.passes.equivalence.joined_weights import Other, expressed
+from isoform.passes.equivalence.layout_search import layout, places_of
+from isoform.passes.equivalence.sampler import Sampler
 
 Shape = tuple[int, ...]
 

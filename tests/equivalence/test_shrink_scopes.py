@@ -24,7 +24,7 @@ from isoform.dialects.canonical_scope import (
     scope,
 )
 from isoform.dialects.index import Index
-from isoform.passes.equivalence.field import schedule
+from isoform.passes.equivalence.evaluator import schedule
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import draw_primes
 from isoform.passes.equivalence.shrink import shrink

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from isoform.passes.equivalence import agreement, witness
+from isoform.passes.equivalence import run_check, witness
 from isoform.passes.equivalence.residues import prime_pool
 from isoform.passes.equivalence.translate import MOST_KNOWN
 from isoform.passes.equivalence.verdict import MOST_ULPS
@@ -30,6 +30,6 @@ def test_its_numbers_are_those_of_the_code() -> None:
     assert f"the {len(prime_pool()):,} primes" in TEXT
     assert f"Literals (`graph.constant`) of up to {MOST_KNOWN:,} elements" in TEXT
     assert f"difference of more than {witness.TOLERANCE:.0e}".replace("e-0", "e-") in TEXT
-    assert (agreement.SINGLE, agreement.HALF, agreement.DOUBLE) == (2**-10, 2**-4, 2**-24)
+    assert (run_check.SINGLE, run_check.HALF, run_check.DOUBLE) == (2**-10, 2**-4, 2**-24)
     assert "more than 2^-10 of the output's" in TEXT
     assert "(2^-4 with half floats, 2^-24 with float64 alone)" in TEXT

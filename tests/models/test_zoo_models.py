@@ -9,7 +9,7 @@ from isoform.compiler import zoo
 from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
-from isoform.lowering.graph_to_onnx import to_model
+from isoform.lowering.graph_to_onnx.exporter import to_model
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 NAMES = [model.name for model in zoo.MODELS]

@@ -14,7 +14,7 @@ import isoform
 from isoform.compiler.frontends.program_file import read_program, save_mlir
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
-from isoform.lowering.graph_to_onnx import to_model
+from isoform.lowering.graph_to_onnx.exporter import to_model
 from isoform.lowering.onnx_to_graph import import_onnx
 from isoform.lowering.onnx_to_graph.control import MAX_ITERATIONS, MAX_UNROLLED
 from isoform.lowering.onnx_to_graph.importer import Importer

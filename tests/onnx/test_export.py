@@ -18,9 +18,9 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.graph import OPS
 from isoform.dialects.program import Program
 from isoform.dialects.types import tensor, to_numpy
-from isoform.lowering import graph_to_onnx
-from isoform.lowering.graph_to_onnx import export_onnx, to_model
-from isoform.lowering.graph_to_onnx_ops import WRITERS
+from isoform.lowering.graph_to_onnx import exporter
+from isoform.lowering.graph_to_onnx.exporter import export_onnx, to_model
+from isoform.lowering.graph_to_onnx.ops import WRITERS
 from isoform.lowering.onnx_to_graph import import_onnx
 
 RNG = np.random.default_rng(0)
@@ -236,7 +236,7 @@ def big_program() -> Program:
 def test_large_weights_go_into_a_file_beside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graph_to_onnx, "EXTERNAL_BYTES", 1000)
+    monkeypatch.setattr(exporter, "EXTERNAL_BYTES", 1000)
     path = tmp_path / "big.onnx"
     export_onnx(big_program(), path)
     assert path.stat().st_size < 1500

@@ -22,7 +22,7 @@ from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, named, return_of
 from isoform.dialects.types import shape_of
-from isoform.lowering.graph_to_onnx import to_model
+from isoform.lowering.graph_to_onnx.exporter import to_model
 from isoform.lowering.onnx_to_graph import import_onnx
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"

@@ -13,7 +13,7 @@ from isoform.compiler.commands.inputs import read_inputs, write_outputs
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array
-from isoform.lowering.graph_to_onnx import to_model
+from isoform.lowering.graph_to_onnx.exporter import to_model
 from isoform.lowering.onnx_to_graph import import_onnx
 from isoform.passes.same_interface import check_same_interface
 

@@ -15,7 +15,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import ResultKeys, places
 from isoform.passes.partial.propose import MutationSettings, search

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import Float32Type
 
 from isoform.dialects.canonical_types import leaf
 from isoform.dialects.types import Array
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.partial import operators
 from isoform.passes.partial.operators import Conv, Matmul, Multiply

@@ -10,7 +10,7 @@ from isoform.dialects.canonical_scope import add
 from isoform.dialects.canonical_types import Read, Scope, leaf, scope
 from isoform.dialects.index import Index, iterators
 from isoform.passes.derivation.body import build
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.partial.correct import correct

@@ -13,7 +13,7 @@ from isoform.dialects.canonical_types import Scope, Source, leaf
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.derivation.lift import program_of_scope, scope_ops
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.partial import generate
 from isoform.passes.partial.bound import least_modelled

@@ -7,7 +7,7 @@ from support.moved import moved
 from xdsl.dialects.builtin import Float32Type
 
 from isoform.dialects.canonical_types import leaf
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes
 from isoform.passes.partial.views import moves, swaps, view
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from isoform.dialects.canonical_scope import Expr, Scope
 from isoform.dialects.program import Program
-from isoform.passes.equivalence.field import Evaluator
+from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.inline import Inliner
 from isoform.passes.equivalence.residues import Residues
 from isoform.passes.equivalence.translate import Translator, whole

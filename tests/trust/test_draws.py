@@ -146,7 +146,7 @@ def test_folded_constants_are_compared_by_expression_and_distance(
 def test_a_distance_stated_smaller_than_found_is_refused(
     certified: Path, isoform: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("isoform.passes.equivalence.weights.ulps", lambda *_: 3.0)
+    monkeypatch.setattr("isoform.passes.equivalence.weight_identities.ulps", lambda *_: 3.0)
     status, _, err = isoform("verify", certified)
     assert status == 1
     assert "distance of the folded constants, in ulp" in err

@@ -52,7 +52,7 @@ def test_the_expression_is_over_the_weights_of_the_program_as_it_came() -> None:
     from xdsl.rewriter import InsertPoint, Rewriter
 
     from isoform.dialects.graph.elementwise import NegOp
-    from isoform.passes.equivalence.weights import WeightIdentities
+    from isoform.passes.equivalence.weight_identities import WeightIdentities
 
     weight = next(op for op in ops if op.name == "graph.weight")
     negated = NegOp(weight.results[0])

@@ -8,7 +8,7 @@ import pytest
 from isoform.compiler import zoo
 from isoform.dialects import reference
 from isoform.dialects.program import Program
-from isoform.lowering.graph_to_onnx import to_model
+from isoform.lowering.graph_to_onnx.exporter import to_model
 
 NAMES = [model.name for model in zoo.MODELS]
 # ONNX has no band product: the export computes full ones, 6 GB each at the published size.

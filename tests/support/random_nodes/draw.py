@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from isoform.lowering.onnx_to_graph.elements import to_proto
+from isoform.lowering.onnx_to_graph.tensor_data import to_proto
 
 Array = Any  # arrays of any dtype
 

@@ -1,7 +1,7 @@
 """Write a graph-level program as an ONNX model.
 
 One writer per graph op, in one table; groups of ops that are one ONNX node are written whole
-(graph_to_onnx_whole.py), broadcasts are left to the op that reads them (graph_to_onnx_operands.py).
+(composites.py), broadcasts are left to the op that reads them (operands.py).
 Opaque nodes are put back as they were read. Names of inputs, outputs, weights and nodes are kept.
 The opset is 17, or the least that has what the program needs; whole ops raise it up to 20 where no
 opaque node stands in the way.
@@ -22,21 +22,21 @@ from xdsl.dialects.builtin import TensorType, bf16
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 
-from ..dialects.errors import UserError
-from ..dialects.files import atomic_write, cannot, write_whole
-from ..dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
-from ..dialects.graph.contraction import MatmulOp
-from ..dialects.graph.pooling import AvgPoolOp, PoolOp
-from ..dialects.graph.shaping import BroadcastOp, TransposeOp
-from ..dialects.opaque import outer_names, rename_outer
-from ..dialects.program import Program, expression_of, pipeline_of, return_of, where
-from ..dialects.types import Array, shape_of, tensor_type
-from ..dialects.weights import Weights
-from .graph_to_onnx_nodes import NodeWriter
-from .graph_to_onnx_ops import WRITERS, operands_of
-from .graph_to_onnx_whole import Whole, find_wholes
-from .onnx_to_graph.elements import number_of_element, to_proto
-from .onnx_to_graph.origin import write_origin
+from ...dialects.errors import UserError
+from ...dialects.files import atomic_write, cannot, write_whole
+from ...dialects.graph import ConstantOp, GraphOp, OpaqueOp, WeightOp
+from ...dialects.graph.contraction import MatmulOp
+from ...dialects.graph.pooling import AvgPoolOp, PoolOp
+from ...dialects.graph.shaping import BroadcastOp, TransposeOp
+from ...dialects.opaque import outer_names, rename_outer
+from ...dialects.program import Program, expression_of, pipeline_of, return_of, where
+from ...dialects.types import Array, shape_of, tensor_type
+from ...dialects.weights import Weights
+from ..onnx_to_graph.provenance import write_origin
+from ..onnx_to_graph.tensor_data import number_of_element, to_proto
+from .composites import Whole, find_wholes
+from .nodes import NodeWriter
+from .ops import WRITERS, operands_of
 
 OPSET = 17
 # With every op that is written whole; newer ones change nothing for them.

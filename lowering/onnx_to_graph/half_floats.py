@@ -16,9 +16,9 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.types import element_of, is_float, is_half
-from .elements import element_of_number, number_of_element
 from .loading import domain_of
 from .node import OnnxNode
+from .tensor_data import element_of_number, number_of_element
 from .values import OnnxValue
 
 # Graph ops that round nothing, so they do not count as steps.

@@ -11,13 +11,13 @@ from ...dialects.errors import UserError
 from ...dialects.opaque import reads
 from ...dialects.types import Array
 from . import functions, opaque
-from .binding import DeclaredInput, bind, declared_inputs, flags
-from .elements import element_of_number, is_supported, tensor_shape
 from .importer import Importer
 from .loading import OnnxModel, domain_of, in_order
 from .node import OnnxNode
+from .shape_binding import DeclaredInput, bind, declared_inputs, flags
 from .subgraphs import CallContext, Env, NodeOutcome
 from .table import TABLE
+from .tensor_data import element_of_number, is_supported, tensor_shape
 from .values import OnnxValue
 
 

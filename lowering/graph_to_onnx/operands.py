@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from xdsl.ir import SSAValue
 
-from ..dialects.graph.shaping import BroadcastOp, TransposeOp
-from ..dialects.types import shape_of
-from .graph_to_onnx_nodes import NodeWriter
+from ...dialects.graph.shaping import BroadcastOp, TransposeOp
+from ...dialects.types import shape_of
+from .nodes import NodeWriter
 
 Shape: TypeAlias = "tuple[int, ...]"
 

@@ -17,13 +17,13 @@ from xdsl.ir import Operation
 
 from ...dialects.canonical_body import only_moves
 from ...dialects.canonical_scope import Scope, Source
-from .constants import Data, prove_up_to_constants
-from .field import schedule, sources_of
+from .dependencies import Dependencies
+from .evaluator import schedule, sources_of
+from .folded_constants import Data, prove_up_to_constants
 from .identities import prove_up_to_functions
-from .needed import Needed
+from .layout_search import layout, through
 from .prove import STRUCTURAL, Proof, Prover
-from .relate import layout, through
-from .sample import Sampler
+from .sampler import Sampler
 
 # Candidates tried for one scope, and how often a proof is repeated over an earlier cut.
 MOST_CANDIDATES = 4
@@ -62,7 +62,7 @@ class Matcher:
     stuck: dict[str, int] = field(default_factory=dict[str, int])
     leaves: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     by_size: dict[object, list[Scope]] = field(default_factory=dict[object, list[Scope]])
-    needed: Needed = field(default_factory=Needed)
+    needed: Dependencies = field(default_factory=Dependencies)
     functions: bool = False
     constants: Data | None = None
     apart: float = 0.0

@@ -25,8 +25,8 @@ from ...dialects.program import Program, expression_of, main_of, return_of
 from ...dialects.reference import run_block
 from ...dialects.types import Array, is_float, tensor_type
 from ...dialects.weights import Weights as Store
-from .pieces import Other, expressed
-from .recognised import ConstantValues
+from .joined_weights import OtherWeight, expressed
+from .recognised_weights import ConstantValues
 from .translate import (
     MOST_KNOWN,
     Translator,
@@ -73,7 +73,7 @@ class WeightIdentities:
     )
     _hashes: dict[tuple[int, str], str] = field(default_factory=dict[tuple[int, str], str])
     _contents: dict[tuple[int, str], Source] = field(default_factory=dict[tuple[int, str], Source])
-    _others: list[Other] | None = None
+    _others: list[OtherWeight] | None = None
     _expressions: dict[tuple[str, str], Source] = field(
         default_factory=dict[tuple[str, str], Source]
     )
@@ -187,7 +187,7 @@ class WeightIdentities:
         mine = self._all[1]
         if self._others is None:
             self._others = [
-                Other(self._leaf(w, self.a), self.a.weights[w.key])
+                OtherWeight(self._leaf(w, self.a), self.a.weights[w.key])
                 for w in _weights(self.a)
                 if w.key not in self.absent
                 and self.identity(w, self.a) not in mine

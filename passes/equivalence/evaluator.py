@@ -1,7 +1,7 @@
 """Evaluate canonical scopes over a number system: residues, for the randomised check, or floats.
 
 Leaves hold drawn numbers. The number system defines functions and reductions
-(residues.py, floating.py). The values of two programs are compared at every position.
+(residues.py, float_lane.py). The values of two programs are compared at every position.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...dialects.canonical_scope import (
 )
 from ...dialects.gather import GatherPlaces
 from ...dialects.index import Index, grid
-from .contraction import Part, contract, spread
+from .residue_einsum import Part, contract, spread
 from .residues import Lanes, Residues
 
 # Elements of one array, all lanes; larger work is split along a traversal iterator.

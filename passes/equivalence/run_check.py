@@ -56,7 +56,9 @@ class RunEvidence:
     reason: str = ""
 
 
-def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) -> RunEvidence:
+def agree(
+    program_pair: witness.ProgramPair, seed: int, deadline: float, tolerance: float
+) -> RunEvidence:
     """Run both programs, exactly and as computed, on several drawn inputs."""
     started, runs, fault = time.monotonic(), 0, "no input was found that both can be run on"
     for k in range(2 * len(SCALES)):
@@ -67,11 +69,11 @@ def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) 
             return RunEvidence(runs, reason="the time budget is spent before both were run")
         scale = SCALES[k % len(SCALES)]
         try:
-            found = witness.find(couple, seed + k, scale, tolerance)
+            found = witness.find(program_pair, seed + k, scale, tolerance)
             if found:
-                name = couple.a.output_names[found[0].output]
+                name = program_pair.a.output_names[found[0].output]
                 return RunEvidence(runs, found[0].named(name))
-            fault = _as_computed(couple, seed + k, scale)
+            fault = _as_computed(program_pair, seed + k, scale)
         except UserError:  # these inputs do not suit it, or the reference cannot run it at all
             continue
         if fault:
@@ -80,11 +82,11 @@ def agree(couple: witness.Couple, seed: int, deadline: float, tolerance: float) 
     return RunEvidence(runs, reason="" if runs else f"it needs runs that agree, and {fault}")
 
 
-def _as_computed(couple: witness.Couple, seed: int, scale: float) -> str:
+def _as_computed(program_pair: witness.ProgramPair, seed: int, scale: float) -> str:
     """Where both, run as computed, differ by more than rounding; empty if nowhere."""
-    pair = witness.Pair(couple, seed, scale, Arithmetic.COMPUTED)
+    pair = witness.PairRun(program_pair, seed, scale, Arithmetic.COMPUTED)
     first, second = pair.values()
-    allowed = _allowed((couple.a, couple.b))
+    allowed = _allowed((program_pair.a, program_pair.b))
     for k, (x, y) in enumerate(zip(first, second, strict=True)):
         wrong = witness.differing(x, y, allowed, unbounded=scale <= 1.0)
         doubtful = witness.suspicious(x, y, 4 * allowed)
@@ -92,7 +94,7 @@ def _as_computed(couple: witness.Couple, seed: int, scale: float) -> str:
             wrong = pair.beyond_noise(k, x, y, doubtful)
         if wrong.any():
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
-            name = couple.a.output_names[k]
+            name = program_pair.a.output_names[k]
             return (
                 "equal over exact arithmetic, but run as computed, each op in its own type, output "
                 f"'{name}' at {list(place)} is {x[place]:.9g} against {y[place]:.9g}, "

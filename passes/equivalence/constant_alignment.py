@@ -21,11 +21,11 @@ from ...dialects.graph import WeightOp
 from ...dialects.program import Program, where
 from ...dialects.types import Array, to_numpy
 from ...dialects.weights import Weights as Store
-from .constants import Data, Group, Whence, coefficients, distances
-from .field import sources_of
-from .match import Matcher
+from .evaluator import sources_of
+from .folded_constants import ConstantFactors, Data, Group, coefficients, distances
+from .matcher import Matcher
 from .prove import Proof
-from .recognised import ConstantValues
+from .recognised_weights import ConstantValues
 from .verdict import MOST_ULPS
 from .witness import Foreign, unit_part
 
@@ -37,7 +37,7 @@ _SAME = 1e-12
 
 
 @dataclass
-class Tier(Matcher):
+class ConstantAligner(Matcher):
     """Match values to compare their constants. The matches are no evidence of equality.
 
     Attributes:
@@ -155,7 +155,7 @@ def sources_of_factor(f: object) -> list[Source]:
     return [s for a in f.args for s in sources_of(a)] if isinstance(f, Apply) else []
 
 
-def _plain(made: Whence) -> tuple[Source, list[int | None]] | None:
+def _plain(made: ConstantFactors) -> tuple[Source, list[int | None]] | None:
     """The weight that is a coefficient, and for each of its dims the coefficient's axis."""
     only = made.factors[0] if len(made.factors) == 1 else None
     if not isinstance(only, Read) or only.outside != 0.0:
@@ -173,7 +173,7 @@ def _plain(made: Whence) -> tuple[Source, list[int | None]] | None:
     return (only.source, axes) if len(set(used)) == len(used) else None
 
 
-def _laid(made: Whence, source: Source, axes: Sequence[int | None], total: Array) -> Array:
+def _laid(made: ConstantFactors, source: Source, axes: Sequence[int | None], total: Array) -> Array:
     """The coefficient's values in the layout of its weight."""
     total = np.broadcast_to(total, np.broadcast_shapes(total.shape, (1,) * len(made.axes)))
     kept = [axis for axis in axes if axis is not None]
@@ -196,4 +196,4 @@ def replaced(program: Program, tied: Mapping[str, Array], tokens: Mapping[str, s
     return Program(program.module, Store({**kept, **changed}), program.source)
 
 
-__all__ = ["Tier", "replaced"]
+__all__ = ["ConstantAligner", "replaced"]

@@ -33,7 +33,7 @@ from ...dialects.canonical_scope import (
     scope,
 )
 from ...dialects.types import is_bool, is_float
-from .field import schedule
+from .evaluator import schedule
 
 NAME = "cancelling"
 STATEMENT = (

@@ -14,9 +14,9 @@ import onnx
 
 from ...dialects.errors import UserError, warn
 from ...dialects.opaque import captured
-from .binding import declared_dims, fits, shown
-from .elements import is_supported, tensor_shape, type_name
 from .loading import OnnxModel
+from .shape_binding import declared_dims, fits, shown
+from .tensor_data import is_supported, tensor_shape, type_name
 
 # Since this IR version an initialiser need not be an input; one that is may be replaced.
 OPTIONAL_SINCE = 4

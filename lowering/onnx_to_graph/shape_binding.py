@@ -9,8 +9,8 @@ from pathlib import Path
 import onnx
 
 from ...dialects.errors import UserError, did_you_mean
-from .elements import element_of_number
 from .loading import load_model
+from .tensor_data import element_of_number
 
 Dim = int | str | None
 

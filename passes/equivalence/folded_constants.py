@@ -36,7 +36,7 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import grid
 from ...dialects.scalars import FUNCTIONS
 from ...dialects.types import Array, is_float, to_numpy
-from .field import sources_of
+from .evaluator import sources_of
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
 from .verdict import MOST_ULPS
@@ -59,7 +59,7 @@ class _UnknownError(Exception):
 
 
 @dataclass(frozen=True)
-class Whence:
+class ConstantFactors:
     """The constant part of a term.
 
     Attributes:
@@ -81,7 +81,9 @@ class Group:
     extents: Extents
     sums: Extents
     parts: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
-    whence: tuple[list[Whence], list[Whence]] = field(default_factory=lambda: ([], []))
+    whence: tuple[list[ConstantFactors], list[ConstantFactors]] = field(
+        default_factory=lambda: ([], [])
+    )
 
     def add(
         self, side: int, term: Term, ours: Sequence[Factor], order: Sequence[int], data: Data
@@ -90,7 +92,7 @@ class Group:
         first = len(self.extents)
         wide = self.extents + term.sums
         self.parts[side].append(_coefficient(term, ours, wide, first, order, data))
-        made = Whence(term.coefficient, tuple(ours), wide, (*range(first), *order))
+        made = ConstantFactors(term.coefficient, tuple(ours), wide, (*range(first), *order))
         self.whence[side].append(made)
 
 

@@ -12,9 +12,9 @@ from onnx import NodeProto, TensorProto, helper
 from xdsl.dialects.builtin import NameLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..dialects.graph import GraphOp
-from ..dialects.types import Array, to_numpy
-from .onnx_to_graph.elements import to_proto
+from ...dialects.graph import GraphOp
+from ...dialects.types import Array, to_numpy
+from ..onnx_to_graph.tensor_data import to_proto
 
 
 class NodeWriter(ABC):

@@ -9,7 +9,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.passes.equivalence import witness
-from isoform.passes.equivalence.remembering import Remembering
+from isoform.passes.equivalence.memoised_evaluation import MemoisedEvaluator
 
 
 def bits(arrays: dict[str, np.ndarray]) -> list[bytes]:
@@ -25,14 +25,15 @@ def uses(p: Program) -> list[int]:
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("arithmetic", [Arithmetic.EXACT, Arithmetic.REAL, Arithmetic.COMPUTED])
 def test_runs_are_the_same(name: str, arithmetic: Arithmetic) -> None:
-    p, remembering = program(name), Remembering()
+    p, remembering = program(name), MemoisedEvaluator()
     inputs = witness.inputs_of(p, 0, 1.0)
     plain, before = bits(run(p, inputs, arithmetic)), uses(p)
-    couple = witness.Couple(p, p.clone(), list(range(len(p.output_names))))
+    program_pair = witness.ProgramPair(p, p.clone(), list(range(len(p.output_names))))
     for _ in range(2):
         assert bits(run(p, inputs, arithmetic, None, remembering)) == plain
-        assert bits(run(p, inputs, arithmetic, couple.known("a"), remembering)) == plain
-        assert bits(run(couple.b, inputs, arithmetic, couple.known("b"), remembering)) == plain
+        assert bits(run(p, inputs, arithmetic, program_pair.known("a"), remembering)) == plain
+        other = run(program_pair.b, inputs, arithmetic, program_pair.known("b"), remembering)
+        assert bits(other) == plain
     remembering.drop()
     assert uses(p) == before
 
@@ -48,14 +49,14 @@ def one(axis: int, negative: bool = False) -> Program:
 def evaluated(first: Program, second: Program, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many ops of the second are evaluated after the first was."""
     counts = [0]
-    plain = Remembering.compute
+    plain = MemoisedEvaluator.compute
 
-    def counted(self: Remembering, *args: object) -> object:
+    def counted(self: MemoisedEvaluator, *args: object) -> object:
         counts[0] += 1
         return plain(self, *args)  # pyright: ignore
 
-    monkeypatch.setattr(Remembering, "compute", counted)
-    remembering, x = Remembering(), {"x": np.ones((3, 3))}
+    monkeypatch.setattr(MemoisedEvaluator, "compute", counted)
+    remembering, x = MemoisedEvaluator(), {"x": np.ones((3, 3))}
     run(first, x, evaluate=remembering)
     before = counts[0]
     run(second, dict(x), evaluate=remembering)
@@ -81,6 +82,6 @@ def test_a_number_is_no_row_of_one() -> None:
     number, row = (b.constant(np.full(shape, 0.5, np.float32)) for shape in ((), (1,)))
     y = b.mul(x, b.broadcast(number, shape=[2, 2], dims=[]))
     b.output("y", b.add(y, b.broadcast(row, shape=[2, 2], dims=[1])))
-    remembering, given = Remembering(), {"x": np.ones((2, 2))}
+    remembering, given = MemoisedEvaluator(), {"x": np.ones((2, 2))}
     assert run(b.build(), given, evaluate=remembering)["y"].tolist() == [[1.0, 1.0]] * 2
     remembering.drop()

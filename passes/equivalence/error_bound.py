@@ -34,7 +34,7 @@ from ...dialects.canonical_scope import (
     Source,
     Symbol,
 )
-from .field import schedule
+from .evaluator import schedule
 from .residues import LEAST_PRIME, prime_pool
 
 # Points at which a law fixes a function's value, and neutral elements: at most this many a
@@ -163,7 +163,7 @@ def _product(parts: Iterable[Measure]) -> Measure:
     return total
 
 
-def lane_miss(measures: Iterable[Measure], least_prime: int = LEAST_PRIME, pool: int = 0) -> float:
+def lane_error(measures: Iterable[Measure], least_prime: int = LEAST_PRIME, pool: int = 0) -> float:
     """The chance that one lane misses a difference; `pool` 0 means primes of `prime_pool`.
 
     With another pool (tests use one small prime) the coefficients must not vanish modulo it.
@@ -185,7 +185,7 @@ def miss(measures: Iterable[Measure], lanes: int, lane: float) -> float:
 def lanes_for(measures: Iterable[Measure], target: float) -> int | None:
     """The fewest lanes, at least two, that reach the target bound; None if too many."""
     measures = list(measures)
-    lane = lane_miss(measures)
+    lane = lane_error(measures)
     for lanes in range(2, MOST_LANES + 1):
         if miss(measures, lanes, lane) <= target:
             return lanes

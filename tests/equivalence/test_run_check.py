@@ -7,7 +7,7 @@ from isoform.compiler.frontends.program_file import parse
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.weights import Weights
-from isoform.passes.equivalence import Verdict, compare, constants
+from isoform.passes.equivalence import Verdict, compare, folded_constants
 from isoform.passes.equivalence.verdict import MOST_ULPS
 
 W = np.array([1.0, 2.0, 3.0, 4.0], np.float32)
@@ -81,9 +81,9 @@ def test_an_overflow_is_no_agreement(name: str, place: int) -> None:
 @pytest.mark.parametrize(("one", "other"), [(9e40, 9.5e40), (np.inf, np.inf), (np.nan, np.nan)])
 def test_a_distance_that_is_no_number_is_beyond_every_bound(one: float, other: float) -> None:
     parts = ([np.array([one, 1.0])], [np.array([other, 1.0])])
-    group = constants.Group([], (2,), (), parts)
+    group = folded_constants.Group([], (2,), (), parts)
     with np.errstate(all="ignore"):
-        assert constants.largest_distance(group, np.dtype(np.float32)) == np.inf
+        assert folded_constants.largest_distance(group, np.dtype(np.float32)) == np.inf
 
 
 def test_inputs_of_several_sizes_are_run() -> None:

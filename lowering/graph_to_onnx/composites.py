@@ -20,19 +20,19 @@ from typing import Any, TypeAlias
 from onnx import NodeProto, helper
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..dialects.builder import GraphBuilder
-from ..dialects.graph import ConstantOp, GraphOp
-from ..dialects.graph.contraction import ConvolutionOp, MatmulOp
-from ..dialects.graph.elementwise import AddOp
-from ..dialects.graph.reduction import ReduceMeanOp
-from ..dialects.graph.shaping import BroadcastOp, SliceOp
-from ..dialects.types import element_of, is_float, shape_of
-from .graph_to_onnx_nodes import NodeWriter
-from .graph_to_onnx_operands import reshaped, small, write_small
-from .graph_to_onnx_ops import WRITERS
-from .onnx_to_graph.node import OnnxNode
-from .onnx_to_graph.table import TABLE
-from .onnx_to_graph.values import OnnxValue
+from ...dialects.builder import GraphBuilder
+from ...dialects.graph import ConstantOp, GraphOp
+from ...dialects.graph.contraction import ConvolutionOp, MatmulOp
+from ...dialects.graph.elementwise import AddOp
+from ...dialects.graph.reduction import ReduceMeanOp
+from ...dialects.graph.shaping import BroadcastOp, SliceOp
+from ...dialects.types import element_of, is_float, shape_of
+from ..onnx_to_graph.node import OnnxNode
+from ..onnx_to_graph.table import TABLE
+from ..onnx_to_graph.values import OnnxValue
+from .nodes import NodeWriter
+from .operands import reshaped, small, write_small
+from .ops import WRITERS
 
 Write: TypeAlias = "Callable[[NodeWriter, list[str]], None]"
 

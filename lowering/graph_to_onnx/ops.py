@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.graph import GraphOp
-from ..dialects.types import finite_range, is_float, shape_of
-from .graph_to_onnx_nodes import NodeWriter, Writer
-from .graph_to_onnx_operands import batched, expand, together
-from .onnx_to_graph.elements import number_of_element
+from ...dialects.graph import GraphOp
+from ...dialects.types import finite_range, is_float, shape_of
+from ..onnx_to_graph.tensor_data import number_of_element
+from .nodes import NodeWriter, Writer
+from .operands import batched, expand, together
 
 _INT64_MIN = -(1 << 63)
 

@@ -25,7 +25,7 @@ _MOST_COMPARED = 1 << 19
 
 
 @dataclass
-class Remembering:
+class MemoisedEvaluator:
     """Replaces `evaluate_op`, with results of graph ops memoised by their operands.
 
     Call `forget` before inputs or arithmetic change, and `drop` at the end.
@@ -113,4 +113,4 @@ def _same_bits(a: Array, b: Array) -> bool:
     return bool(np.array_equal(one, other))
 
 
-__all__ = ["Remembering"]
+__all__ = ["MemoisedEvaluator"]

@@ -19,8 +19,8 @@ from ...dialects.canonical_scope import Leaf, Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.op_reference import evaluate_op
 from ...dialects.types import Array, element_of, is_bool, is_float, is_unsigned
-from .field import Evaluator, TooLargeError, schedule, sources_of
-from .floating import HUGE, DrawnFloats
+from .evaluator import Evaluator, TooLargeError, schedule, sources_of
+from .float_lane import HUGE, DrawnFloats
 from .residues import Lanes
 
 # Limits for the elements of all kept values, and for one scope's points: beyond, values are

@@ -33,7 +33,7 @@ _LEAST = 2
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherWeight:
     """A weight of the other program."""
 
     source: Source
@@ -45,7 +45,7 @@ class Other:
         return self.data.squeeze()
 
 
-def expressed(array: Array, others: Sequence[Other], like: Source) -> Source | None:
+def expressed(array: Array, others: Sequence[OtherWeight], like: Source) -> Source | None:
     """A weight as an expression over the other program's; None if it is not one.
 
     Args:
@@ -68,7 +68,7 @@ def expressed(array: Array, others: Sequence[Other], like: Source) -> Source | N
 
 
 def _joined(
-    array: Array, others: Sequence[Other], like: Source, axes: Sequence[int]
+    array: Array, others: Sequence[OtherWeight], like: Source, axes: Sequence[int]
 ) -> Source | None:
     """Weights side by side along one axis: each place comes from one of them."""
     for axis in range(array.ndim):
@@ -91,8 +91,8 @@ def _joined(
 
 
 def _begins_with(
-    rest: Array, axis: int, others: Sequence[Other], like: Source
-) -> tuple[Other, Sequence[int], int] | None:
+    rest: Array, axis: int, others: Sequence[OtherWeight], like: Source
+) -> tuple[OtherWeight, Sequence[int], int] | None:
     """The weight that the array begins with along an axis, its dim order, and its extent."""
     for other in others:
         if other.source.element != like.element or other.array.ndim != rest.ndim:
@@ -149,7 +149,11 @@ def _bits_equal(a: Array, b: Array) -> bool:
 
 
 def _read(
-    other: Other, order: Sequence[int], start: Sequence[int], like: Source, axes: Sequence[int]
+    other: OtherWeight,
+    order: Sequence[int],
+    start: Sequence[int],
+    like: Source,
+    axes: Sequence[int],
 ) -> Expr:
     """A weight with its dims permuted, from a place on; 0 outside.
 
@@ -164,4 +168,4 @@ def _read(
     return factor(Read(other.source, tuple(index)), like.shape)
 
 
-__all__ = ["Other", "expressed"]
+__all__ = ["OtherWeight", "expressed"]

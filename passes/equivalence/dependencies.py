@@ -23,7 +23,7 @@ MOST_NESTED = 24
 
 
 @dataclass
-class Needed:
+class Dependencies:
     """Tokens of leaves and cut sources that sources depend on."""
 
     cut: frozenset[str] = frozenset()

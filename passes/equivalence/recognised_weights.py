@@ -26,7 +26,7 @@ from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.types import Array, element_of, is_float, shape_of
 from ...dialects.weights_only import depends_on_weights_only, is_source
-from .relate import Digits, layout, places_of, through
+from .layout_search import Digits, layout, places_of, through
 from .translate import Translator, whole
 from .verdict import MOST_ULPS
 
@@ -38,7 +38,7 @@ _LEAST = 2
 
 
 @dataclass(frozen=True)
-class Near:
+class NearValue:
     """A value near a weight: its numbers in the weight's shape, and which of them differ."""
 
     source: Source
@@ -102,7 +102,7 @@ class ConstantValues:
                 return through(self.sources[value], digits, whole(like)), most
         return None
 
-    def nearest(self, array: Array, like: Source, near: float) -> Near | None:
+    def nearest(self, array: Array, like: Source, near: float) -> NearValue | None:
         """The first value near a weight, and where they differ by more than rounding.
 
         Args:
@@ -111,7 +111,7 @@ class ConstantValues:
         for value, digits, apart in self._near(array, like, near):
             laid = self.exact[value].reshape(-1)[places_of(digits)].reshape(array.shape)
             far = ~(apart <= MOST_ULPS)
-            return Near(self.sources[value], laid, far.reshape(array.shape))
+            return NearValue(self.sources[value], laid, far.reshape(array.shape))
         return None
 
     def _near(

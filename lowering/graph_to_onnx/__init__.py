@@ -1,0 +1,1 @@
+"""Export graph programs as ONNX models."""
