@@ -21,24 +21,22 @@ import numpy as np
 
 from ...dialects.canonical_scope import (
     Apply,
-    Expr,
     Extents,
     Factor,
-    Guard,
     Leaf,
     Read,
-    Reduce,
     Scope,
     Source,
     Term,
     render_factor,
 )
-from ...dialects.index import grid
 from ...dialects.scalars import FUNCTIONS
 from ...dialects.types import Array, is_float, to_numpy
-from .evaluator import sources_of
+from .evaluator import Evaluator, TooLargeError, sources_of
+from .float_lane import DrawnFloats
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
+from .residue_einsum import Part, contract
 from .verdict import MOST_ULPS
 
 NAME = "inferred-folding"
@@ -86,12 +84,12 @@ class Group:
     )
 
     def add(
-        self, side: int, term: Term, ours: Sequence[Factor], order: Sequence[int], data: Data
+        self, side: int, term: Term, ours: Sequence[Factor], order: Sequence[int], numbers: _Numbers
     ) -> None:
         """A term of one side whose factors `ours` are constants."""
         first = len(self.extents)
         wide = self.extents + term.sums
-        self.parts[side].append(_coefficient(term, ours, wide, first, order, data))
+        self.parts[side].append(_coefficient(term, ours, wide, first, order, numbers))
         made = ConstantFactors(term.coefficient, tuple(ours), wide, (*range(first), *order))
         self.whence[side].append(made)
 
@@ -124,19 +122,19 @@ def coefficients(
         return None
     try:
         inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
-        groups: list[Group] = []
+        groups, numbers = list[Group](), _Numbers(data)
         for side, expr in enumerate((inliner.whole(a), inliner.whole(b))):
             for term in expr.terms:
-                _add(groups, side, term, a.shape, data)
+                _add(groups, side, term, a.shape, numbers)
         with np.errstate(all="ignore"):  # `largest_distance` finds what overflows
             return [(g, largest_distance(g, to_numpy(a.element))) for g in groups]
-    except (TooManyTermsError, _UnknownError):
+    except (TooManyTermsError, TooLargeError, _UnknownError):
         return None
 
 
-def _add(groups: list[Group], side: int, term: Term, shape: Extents, data: Data) -> None:
+def _add(groups: list[Group], side: int, term: Term, shape: Extents, numbers: _Numbers) -> None:
     """Add a term to the group of its product of data."""
-    ours = [f for f in term.factors if _is_constant(f, data)]
+    ours = [f for f in term.factors if _is_constant(f, numbers.data)]
     rest = [f for f in term.factors if f not in ours]
     wide, first = shape + term.sums, len(shape)
     live = sorted(k for k in frozenset[int]().union(*(f.iterators for f in rest)) if k >= first)
@@ -145,11 +143,11 @@ def _add(groups: list[Group], side: int, term: Term, shape: Extents, data: Data)
             if _tokens(rest, first, order, len(wide)) == group.tokens and group.sums == tuple(
                 wide[k] for k in order
             ):
-                group.add(side, term, ours, order, data)
+                group.add(side, term, ours, order, numbers)
                 return
     sums = tuple(wide[k] for k in live)
     made = Group(_tokens(rest, first, live, len(wide)), shape, sums)
-    made.add(side, term, ours, live, data)
+    made.add(side, term, ours, live, numbers)
     groups.append(made)
 
 
@@ -173,11 +171,33 @@ def _is_data(source: Source, data: Data) -> bool:
     return source.token in data or (isinstance(source, Leaf) and source.data is not None)
 
 
-def _array(source: Source, data: Data) -> Array:
-    if source.token in data:
-        return data[source.token]()
-    assert isinstance(source, Leaf) and source.data is not None
-    return np.array([float(v) for v in source.data]).reshape(source.shape)
+class _Numbers(Evaluator):
+    """Factors of constants alone, in float64. Raises `_UnknownError` where one is none."""
+
+    def __init__(self, data: Data) -> None:
+        super().__init__(DrawnFloats((1,), 0), data)
+        self.data = data
+
+    def compute(self, source: Source) -> Array:
+        if source.token in self.data:
+            return np.asarray(self.data[source.token]())[None]
+        if isinstance(source, Leaf) and source.data is not None:
+            return super().compute(source)
+        raise _UnknownError
+
+    def factor(self, factor: Factor, extents: Extents) -> Part:
+        if isinstance(factor, Read):
+            self.value(factor.source)
+        return super().factor(factor, extents)
+
+    def symbol(self, name: str) -> Array:
+        raise _UnknownError
+
+    def apply(self, function: str, args: Sequence[Array], shape: Sequence[int]) -> Array:
+        known = FUNCTIONS.get(function)
+        if function != "recip" and (known is None or known.arity > len(args)):
+            raise _UnknownError  # casts among them: they round
+        return super().apply(function, args, shape)
 
 
 def _coefficient(
@@ -186,80 +206,19 @@ def _coefficient(
     wide: Extents,
     first: int,
     order: Sequence[int],
-    data: Data,
+    numbers: _Numbers,
 ) -> Array:
     """The product of a term's constants, over the outer iterators and then its sums."""
     kept = [*range(first), *order]
-    operands: list[Any] = []
-    used: set[int] = set()
-    for f in factors:
-        its = [k for k in sorted(f.iterators) if wide[k] != 1]
-        operands += [_evaluate_factor(f, wide, its, data), its]
-        used |= set(its)
-    scale = float(term.coefficient)
-    alone = [k for k in range(first, len(wide)) if k not in order and k not in used]
-    scale *= math.prod(wide[k] for k in alone)
-    out = [k for k in kept if k in used]
-    if math.prod(wide[k] for k in out) > _MOST_ELEMENTS:
+    read = {k for f in factors for k in f.iterators}
+    if math.prod(wide[k] for k in kept if k in read) > _MOST_ELEMENTS:
         raise _UnknownError
-    value = np.einsum(*operands, out, optimize=True) if operands else np.asarray(1.0)
-    sized = dict(zip(out, value.shape, strict=True))
-    return value.reshape([sized.get(k, 1) for k in kept]) * scale
-
-
-def _evaluate_factor(f: Factor, wide: Extents, its: Sequence[int], data: Data) -> Array:
-    """A constant factor in float64, over the iterators it uses."""
-    points = grid(wide, its)
-    shape = [wide[k] for k in its]
-    match f:
-        case Read(source, index, _):
-            array = _array(source, data)
-            at = [np.asarray(e.evaluate(points)) for e in index]
-            inside: Any = True
-            for position, size in zip(at, array.shape, strict=True):
-                inside = inside & ((position >= 0) & (position < size))
-            clipped = [np.clip(p, 0, max(n - 1, 0)) for p, n in zip(at, array.shape, strict=True)]
-            value = np.where(inside, array[tuple(clipped)].astype(np.float64), 0.0)
-            return np.broadcast_to(value, shape)
-        case Guard(index, extent):
-            at = np.asarray(index.evaluate(points))
-            return np.broadcast_to(((at >= 0) & (at < extent)).astype(np.float64), shape)
-        case Apply(function, args, depth):
-            parts = [_evaluate(a, wide[:depth], its, data) for a in args]
-            with np.errstate(all="ignore"):
-                return np.broadcast_to(_call(function, parts), shape)
-        case _:
-            raise _UnknownError
-
-
-def _evaluate(expr: Expr, extents: Extents, its: Sequence[int], data: Data) -> Array:
-    total: Any = np.zeros([extents[k] for k in its])
-    for term in expr.terms:
-        if any(isinstance(f, Reduce) for f in term.factors):
-            raise _UnknownError
-        wide = extents + term.sums
-        every = [*its, *range(len(extents), len(wide))]
-        if math.prod(wide[k] for k in every) > _MOST_ELEMENTS:
-            raise _UnknownError
-        value: Any = np.full([wide[k] for k in every], float(term.coefficient))
-        for f in term.factors:
-            own = [k for k in every if k in f.iterators]
-            part = _evaluate_factor(f, wide, own, data)
-            value = value * part.reshape([wide[k] if k in own else 1 for k in every])
-        total = total + value.sum(axis=tuple(range(len(its), len(every))))
-    return total
-
-
-def _call(function: str, parts: Sequence[Array]) -> Array:
-    if function == "recip":
-        return 1.0 / parts[0]
-    known = FUNCTIONS.get(function)
-    if known is None or known.arity > len(parts):
-        raise _UnknownError
-    value = known.numpy(*parts[: known.arity])
-    for part in parts[known.arity :]:
-        value = known.numpy(value, part)
-    return np.asarray(value, np.float64)
+    lanes, used = contract(numbers.field, [numbers.factor(f, wide) for f in factors], kept)
+    ways = math.prod(wide[k] for k in range(first, len(wide)) if k not in order and k not in read)
+    axes = [k for k in kept if k in used]
+    value = lanes[0].transpose([used.index(k) for k in axes])
+    shape = [wide[k] if k in used else 1 for k in kept]
+    return value.reshape(shape) * (float(term.coefficient) * ways)
 
 
 def _measured(size: Array) -> Array:

@@ -95,7 +95,7 @@ class SubprogramSearch:
         for proposer in self.proposers:
             made = [made[k] for k in proposer.order([result.program for result in made])]
         result = made[0] if made else SearchResult(self.before.clone(), "finished")
-        result.stop_reason = next((s for s in _STOPS if s in self.stops), "finished")
+        result.stop_reason = _first_of(self.stops)
         result.rejected = [*self.rejected, *result.rejected]
         result.alternatives = [other.program for other in made[1:]]
         result.looked_at = self._looked_at()
@@ -192,8 +192,7 @@ class SubprogramSearch:
         self, sub: Subprogram, proposed: Sequence[tuple[Proposer, Proposals]]
     ) -> Decision:
         """The best of what is proposed, if it is faster than the subprogram as it stands."""
-        stops = [one.stop for _, one in proposed]
-        stop = next((reason for reason in _STOPS if reason in stops), "finished")
+        stop = _first_of([one.stop for _, one in proposed])
         looked = " and ".join(one.looked for _, one in proposed)
         before = min(one.before for _, one in proposed)
         none = Decision(None, 0.0, before, before, "modelled", stop, looked, proposed[0][1].how)
@@ -289,6 +288,12 @@ class SubprogramSearch:
         made.module.verify()
         result.program = made
         return result
+
+
+def _first_of(stops: Sequence[StopReason]) -> StopReason:
+    """The reason that is said of several."""
+    known: list[StopReason] = [reason for reason in _STOPS if reason in stops]
+    return known[0] if known else "finished"
 
 
 def _same(one: Program, other: Program) -> bool:

@@ -35,7 +35,7 @@ def search(
     program: Program, costs: Costs, measure: Measure | None = None, **settings: Any
 ) -> SearchResult:
     """Mutate without a clock."""
-    asked = propose.MutationSettings(**{"seconds": 18_000.0, **settings})
+    asked = replace(propose.MutationSettings(seconds=18_000.0), **settings)
     return propose.search(program, costs, LIMITS, measure, asked)
 
 
