@@ -4,6 +4,8 @@
     taskset -c 1 python benchmarks/nests.py rows product --rounds 15
     python benchmarks/nests.py points --check             compare values only
     python benchmarks/nests.py --compile                  what compiling takes
+    python benchmarks/nests.py --save now.json            the kernels of programs, as text
+    python benchmarks/nests.py --against before.json      these against kernels saved before
     python benchmarks/nests.py --print "softmax 128x768"  the nest of one shape
 
 Both kernels work on the same buffers: where these lie decides by up to a tenth how fast one is. The
@@ -22,6 +24,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import llvmlite
@@ -355,9 +358,25 @@ def operands(op: KernelOp, constants: Any) -> dict[SSAValue, np.ndarray]:
     return found
 
 
-def pair(case: Case) -> tuple[Kernel, Kernel, float]:
-    """Today's kernel, the nest's, and seconds that it took to build and print the nest."""
+def text_of(case: Case) -> KernelCode:
+    """The kernel that a program would run."""
     op, constants = kernels(case)
+    if isinstance(op, GemmOp):
+        known = {v: constants[v] for v in op.inputs if v in constants.known}
+        return lower_gemm(op, known, Isa.host())[0].code
+    return emit_loops(op, Isa.host())
+
+
+def pair(case: Case, before: Mapping[str, Sequence[Any]]) -> tuple[Kernel, Kernel, float]:
+    """Today's kernel, the nest's, and seconds that it took to build and print the nest.
+
+    Where a kernel was saved `before`, that one, today's, and no seconds.
+    """
+    op, constants = kernels(case)
+    if case.name in before and isinstance(op, LoopsOp):
+        arguments, data = [Argument(v) for v in (*op.inputs, op.result)], operands(op, constants)
+        saved, now = KernelCode(*before[case.name]), text_of(case)
+        return load(saved, op, arguments, data), load(now, op, arguments, data), 0.0
     isa, data = Isa.host(), operands(op, constants)
     start = time.perf_counter()
     if isinstance(op, GemmOp):
@@ -404,9 +423,9 @@ def difference(now: Kernel, nest: Kernel) -> float:
     return float(np.abs(wanted - found).max() / np.abs(wanted).max())
 
 
-def measure(case: Case, rounds: int) -> dict[str, Any]:
+def measure(case: Case, rounds: int, before: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Medians of both, in turns whose order alternates."""
-    now, nest, seconds = pair(case)
+    now, nest, seconds = pair(case, before)
     differs = difference(now, nest)
     now.run(3)
     once = min(now.seconds(1) for _ in range(3))
@@ -475,6 +494,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--check", action="store_true", help="compare values only")
     add("--compile", action="store_true", help="measure what compiling takes")
     add("--print", dest="shown", metavar="SHAPE", help="print the nest of one shape")
+    add("--save", metavar="FILE", help="write the kernels of programs, and measure nothing")
+    add("--against", metavar="FILE", help="measure against kernels that --save wrote before")
     add("--json", action="store_true")
     parsed = parser.parse_args(arguments)
     chosen = [c for c in CASES if not parsed.kinds or c.kind in parsed.kinds]
@@ -484,6 +505,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
             op, _ = kernels(case)
             print(loops(op, Isa.host()) if isinstance(op, LoopsOp) else op)
         return
+    if parsed.save:
+        codes = {case.name: text_of(case) for case in chosen}
+        texts = {name: [c.symbol, c.ir, c.items, c.arguments] for name, c in codes.items()}
+        Path(parsed.save).write_text(json.dumps(texts))
+        return
+    before = {} if parsed.against is None else json.loads(Path(parsed.against).read_text())
     if parsed.compile:
         head = ["shape", "emitted now", "LLVM", "nest built", "printed", "LLVM"]
         rows = [[c.name, *(f"{ms:.1f}" for ms in compile_times(c))] for c in chosen]
@@ -491,10 +518,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     if parsed.check:
         for case in chosen:
-            now, nest, _ = pair(case)
+            now, nest, _ = pair(case, before)
             print(f"{case.name}: {difference(now, nest):.2g}", flush=True)
         return
-    found = [measure(case, parsed.rounds) for case in chosen]
+    found = [measure(case, parsed.rounds, before) for case in chosen]
     print(json.dumps(found, indent=2) if parsed.json else _report(found))
 
 

@@ -35,7 +35,7 @@ from xdsl.dialects.builtin import (
     MemRefType,
     StringAttr,
 )
-from xdsl.ir import Attribute, Block, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, Block, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     AnyAttr,
     IRDLOperation,
@@ -65,6 +65,7 @@ from .nest_access import (
     PlacedOp,
     PrefetchOp,
     StoreOp,
+    flat_buffer,
     integer,
     is_local,
     map_of,
@@ -74,6 +75,7 @@ from .nest_access import (
 )
 
 __all__ = [
+    "KIND",
     "NEST",
     "REDUCTIONS",
     "REGISTERS",
@@ -98,7 +100,8 @@ __all__ = [
     "parallel_loops",
 ]
 
-KINDS = ("serial", "parallel", "unrolled", "vector")
+KIND = {kind: StringAttr(kind) for kind in ("serial", "parallel", "unrolled", "vector")}
+INDEX = IndexType()
 REGISTERS, STACK = StringAttr("registers"), StringAttr("stack")
 
 
@@ -160,19 +163,19 @@ class ForOp(PlacedOp):
         unroll: int | None = None,
         hint: str | None = None,
     ):
-        block = Block(arg_types=[IndexType()])
+        block = Block(arg_types=[INDEX])
         block.args[0].name_hint = hint
         properties = _loop_properties(extent, kind, lanes, len(lower), unroll)
         properties["map"] = map_of((*lower, *upper), len(places))
-        super().__init__(operands=[places], properties=properties, regions=[Region(block)])
+        self.made(places, properties, regions=[Region(block)])
 
     @property
     def block(self) -> Block:
-        return self.body.block
+        return self.regions[0].block
 
     @property
     def iterator(self) -> SSAValue:
-        return self.body.block.args[0]
+        return self.regions[0].block.args[0]
 
     @property
     def size(self) -> int:
@@ -192,8 +195,8 @@ class ForOp(PlacedOp):
 
     def verify_(self) -> None:
         super().verify_()
-        if self.kind.data not in KINDS:
-            raise VerifyException(f"nest.for: '{self.kind.data}' is none of {', '.join(KINDS)}")
+        if self.kind.data not in KIND:
+            raise VerifyException(f"nest.for: '{self.kind.data}' is none of {', '.join(KIND)}")
         if self.size < 1:
             raise VerifyException("nest.for: the extent is at least 1")
 
@@ -219,7 +222,7 @@ class ForOp(PlacedOp):
         name = parser.parse_argument(expect_type=False)
         parser.parse_characters("<")
         extent = parser.parse_integer()
-        words = (k for k in KINDS if parser.parse_optional_keyword(k) is not None)
+        words = (k for k in KIND if parser.parse_optional_keyword(k) is not None)
         kind = next(words, "serial")
         lanes = extent if kind == "vector" else 0
         if parser.parse_optional_keyword("lanes") is not None:
@@ -245,7 +248,7 @@ def _loop_properties(
     numbers = {"extent": extent, "lanes": lanes, "lowers": lowers}
     if unroll is not None:
         numbers["unroll"] = unroll
-    return {"kind": StringAttr(kind), **{name: integer(n) for name, n in numbers.items()}}
+    return {"kind": KIND[kind], **{name: integer(n) for name, n in numbers.items()}}
 
 
 @irdl_op_definition
@@ -257,7 +260,7 @@ class AllocOp(IRDLOperation):
     assembly_format = "attr-dict `:` type($result)"
 
     def __init__(self, element: Attribute, count: int, space: StringAttr = REGISTERS):
-        super().__init__(result_types=[MemRefType(element, [count], memory_space=space)])
+        Operation.__init__(self, result_types=[flat_buffer(element, count, space)])
 
 
 @irdl_op_definition
@@ -320,11 +323,8 @@ class IfOp(PlacedOp):
     traits = traits_def(NoTerminator())
 
     def __init__(self, places: Sequence[SSAValue], guards: Sequence[Guard]):
-        super().__init__(
-            operands=[places],
-            properties=_if_properties(guards, len(places)),
-            regions=[Region(Block()), Region(Block())],
-        )
+        bodies = [Region(Block()), Region(Block())]
+        self.made(places, _if_properties(guards, len(places)), regions=bodies)
 
     @property
     def guards(self) -> tuple[Guard, ...]:

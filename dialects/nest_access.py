@@ -5,7 +5,7 @@ nest.py has the loops and the dialect.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from xdsl.dialects.builtin import (
@@ -15,12 +15,13 @@ from xdsl.dialects.builtin import (
     IndexType,
     IntegerAttr,
     MemRefType,
+    NoneAttr,
     StringAttr,
     UnitAttr,
     f64,
     i64,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 from xdsl.irdl import (
     AnyAttr,
@@ -59,9 +60,15 @@ def _indices_of(map_: AffineMapAttr) -> tuple[Index, ...]:
     return tuple(from_affine(e) for e in map_.data.results)
 
 
+@lru_cache(maxsize=1 << 12)
 def integer(value: int) -> IntegerAttr:
     """A number as an attribute."""
     return IntegerAttr(value, i64)
+
+
+@lru_cache(maxsize=1 << 8)
+def _number(value: float) -> FloatAttr:
+    return FloatAttr(value, f64)
 
 
 def numbers_in(attribute: DenseArrayBase) -> list[int]:
@@ -71,7 +78,20 @@ def numbers_in(attribute: DenseArrayBase) -> list[int]:
 
 def sizes_of(guards: Sequence[Guard]) -> DenseArrayBase:
     """The sizes of guards as an attribute."""
-    return DenseArrayBase.from_list(i64, [n for _, n in guards])
+    return _array(tuple(n for _, n in guards))
+
+
+@lru_cache(maxsize=1 << 10)
+def _array(numbers: tuple[int, ...]) -> DenseArrayBase:
+    return DenseArrayBase.from_list(i64, numbers)
+
+
+@lru_cache(maxsize=1 << 12)
+def flat_buffer(
+    element: Attribute, count: int, space: Attribute | None = None
+) -> MemRefType[Attribute]:
+    """The type of a buffer of so many elements."""
+    return MemRefType(element, [count], memory_space=NoneAttr() if space is None else space)
 
 
 class PlacedOp(IRDLOperation):
@@ -80,10 +100,26 @@ class PlacedOp(IRDLOperation):
     places = var_operand_def(IndexType)
     map = prop_def(AffineMapAttr)
 
+    def made(
+        self,
+        operands: Sequence[SSAValue],
+        properties: Mapping[str, Attribute],
+        results: Sequence[Attribute] = (),
+        regions: Sequence[Region] = (),
+    ) -> None:
+        """Set what the op is made of, without the checks of `IRDLOperation`: nests are many ops."""
+        Operation.__init__(
+            self, operands=operands, properties=properties, result_types=results, regions=regions
+        )
+
     @property
     def indices(self) -> tuple[Index, ...]:
         """The expressions; iterator k is `places[k]`."""
-        return _indices_of(self.map)
+        map_ = self.map
+        known = self.__dict__.get("known_indices")
+        if known is None or known[0] is not map_:
+            known = self.__dict__["known_indices"] = map_, _indices_of(map_)
+        return known[1]
 
     def replace_places(self, places: Sequence[SSAValue], indices: Sequence[Index]) -> None:
         """Replace the expressions and the iterators."""
@@ -161,14 +197,10 @@ class LoadOp(AccessOp):
     ):
         assert isinstance(buffer.type, MemRefType)
         properties = _access(address, guards, len(places)) | {
-            "outside": FloatAttr(outside, f64),
+            "outside": _number(outside),
             "room": integer(room),
         }
-        super().__init__(
-            operands=[buffer, places],
-            properties=properties,
-            result_types=[buffer.type.element_type],
-        )
+        self.made([buffer, *places], properties, [buffer.type.element_type])
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -190,7 +222,7 @@ class LoadOp(AccessOp):
             outside = float(parser.parse_number())
         if parser.parse_optional_keyword("room") is not None:
             room = parser.parse_integer()
-        properties |= {"outside": FloatAttr(outside, f64), "room": integer(room)}
+        properties |= {"outside": _number(outside), "room": integer(room)}
         if parser.parse_optional_keyword("padded") is not None:
             properties["padded"] = UnitAttr()
         buffer = text.parse_buffer(parser, name)
@@ -209,11 +241,7 @@ class InsideOp(AccessOp):
     result = result_def(AnyAttr())
 
     def __init__(self, element: Attribute, places: Sequence[SSAValue], guards: Sequence[Guard]):
-        super().__init__(
-            operands=[places],
-            properties=_access(Index(0), guards, len(places)),
-            result_types=[element],
-        )
+        self.made(places, _access(Index(0), guards, len(places)), [element])
 
     def print(self, printer: Printer) -> None:
         text.print_guards(printer, list(self.places), self.guards, " if ")
@@ -246,7 +274,7 @@ class StoreOp(AccessOp):
     ):
         properties = _access(address, (), len(places))
         properties["past_caches"] = integer(past_caches)
-        super().__init__(operands=[value, buffer, places], properties=properties)
+        self.made([value, buffer, *places], properties)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -296,7 +324,7 @@ class AccumulateOp(AccessOp):
     ):
         properties = _access(Index(0) if address is None else address, (), len(places))
         properties["reduction"] = StringAttr(reduction)
-        super().__init__(operands=[value, buffer, places], properties=properties)
+        self.made([value, buffer, *places], properties)
 
     def verify_(self) -> None:
         super().verify_()
@@ -347,9 +375,7 @@ class PrefetchOp(AccessOp):
         address: Index,
         guards: Sequence[Guard] = (),
     ):
-        super().__init__(
-            operands=[buffer, places], properties=_access(address, guards, len(places))
-        )
+        self.made([buffer, *places], _access(address, guards, len(places)))
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")

@@ -2,22 +2,23 @@
 
 A scalar in a vector loop is a vector as soon as it depends on the lanes. Local buffers are stack
 slots; LLVM keeps in registers what is accessed at known places only. An op in an unrolled loop is
-printed many times: what it is made of is looked up once (`_Place`).
+printed many times: what it is made of is looked up once (`Step`, `_Place`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import IntegerType, MemRefType
 from xdsl.dialects.utils import FastMathFlag
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ..dialects.index import Index as Affine
 from ..dialects.nest import (
+    STACK,
     AccessOp,
     AccumulateOp,
     AllocOp,
@@ -45,8 +46,10 @@ from .kernel_to_cpu.access import (
     memory_type,
     read,
     store,
+    to_compute,
+    to_memory,
 )
-from .kernel_to_cpu.emit import Emitter
+from .kernel_to_cpu.emit import Emitter, Mask
 from .kernel_to_cpu.lanes import split_item
 from .kernel_to_cpu.module import KernelCode, Module, kernel
 from .kernel_to_cpu.scalar_code import CONTRACTION, FAST, HORIZONTAL, combine, emit_op, identity
@@ -74,16 +77,31 @@ def print_llvm(nest: NestOp) -> KernelCode:
 
 
 class _Place:
-    """What an op's expressions are over, looked up once. Iterators count in their `steps`."""
+    """What an op's expressions are over, looked up once. Iterators count in their `steps`.
+
+    Attributes:
+        vector: which of the places is the iterator of the vector loop, and its lanes.
+    """
 
     def __init__(self, op: PlacedOp, steps: Mapping[SSAValue, int]):
-        self.places = list(op.places)
+        self.places = tuple(op.places)
+        loops = [loop_of(place) for place in self.places]
         counts = [steps.get(place, 1) for place in self.places]
-        sizes = (loop_of(place).size for place in self.places)
-        self.extents = tuple((n - 1) * c + 1 for n, c in zip(sizes, counts, strict=True))
+        self.extents = tuple((p.size - 1) * c + 1 for p, c in zip(loops, counts, strict=True))
         self.indices = tuple(_rescaled(e, counts) for e in op.indices)
         guards = op.guards if isinstance(op, AccessOp | IfOp) else ()
-        self.guards = [(_rescaled(e, counts), n) for e, n in guards]
+        self.guards = tuple((_rescaled(e, counts), n) for e, n in guards)
+        lanes = (k for k, p in enumerate(loops) if p.kind.data == "vector")
+        lane = next(lanes, None)
+        self.vector = None if lane is None else (lane, loops[lane].width)
+
+    def point(self, at: Mapping[SSAValue, Index], mask: Mask = None) -> Point:
+        """Where the expressions are taken; iterator k is place number k."""
+        values = {k: at[place] for k, place in enumerate(self.places)}
+        vector = None
+        if self.vector is not None:
+            vector = Vector(*self.vector, mask, aligned=True)
+        return Point(self.extents, values, vector)
 
 
 def _rescaled(index: Affine, counts: Sequence[int]) -> Affine:
@@ -113,262 +131,344 @@ def step_of(iterator: SSAValue) -> int:
     return max(1, found)
 
 
-@dataclass(frozen=True)
-class _Local:
-    """An access of a local buffer, looked up once: its address, as for `_Place`."""
-
-    place: _Place
-    type: Type
-    buffer: SSAValue
+Step: TypeAlias = "Callable[[], None]"
 
 
 class _Printer:
-    """Where emission stands: places of iterators, values of scalars, the vector loop it is in."""
+    """Where emission stands: places of iterators, values of scalars, the vector loop it is in.
+
+    An op is looked at once, and becomes a step; a step in an unrolled loop is taken many times.
+    """
 
     def __init__(self, b: Emitter, pointers: dict[SSAValue, Value]):
         self.b, self.pointers = b, pointers
         self.at: dict[SSAValue, Index] = {}
         self.values: dict[SSAValue, Value] = {}
-        self._places: dict[PlacedOp, _Place] = {}
+        self._blocks: dict[Block, list[Step]] = {}
         self._steps: dict[SSAValue, int] = {}
-        self._locals: dict[AccessOp, _Local | None] = {}
+        self._held: dict[SSAValue, dict[int, Value]] = {}
+        """Values by place, of buffers that need no memory."""
+        self._raw: set[SSAValue] = set()
+        """Such buffers, and what is put there, whose values are as they lie in memory."""
         self._factors: dict[SSAValue, list[Value]] = {}
         """Of products that a sum takes: they are multiplied and added at once."""
-        self._lane: SSAValue | None = None
         self._width = 0
         self._mask: Value | int | None = None
+        self._makers: dict[type[Operation], Callable[[Any], Step]] = {
+            ForOp: self._for,
+            LoadOp: self._load,
+            InsideOp: self._inside,
+            StoreOp: self._store,
+            AccumulateOp: self._accumulate,
+            AllocOp: self._alloc,
+            PrefetchOp: self._prefetch,
+            IfOp: self._if,
+            WhenOp: self._when,
+            TransposeOp: self._transpose,
+            IdentityOp: self._identity,
+        }
 
     def block(self, block: Block) -> None:
         """Emit all ops of a block."""
-        for op in block.ops:
-            self._op(op)
-
-    def _op(self, op: Operation) -> None:
-        match op:
-            case ForOp():
-                self._for(op)
-            case LoadOp():
-                self.values[op.result] = self._load(op)
-            case InsideOp():
-                access = Access(None, op.result.type, Affine(0), tuple(self._placed(op).guards))
-                self.values[op.result] = read(self.b, access, self._point(op))
-            case StoreOp():
-                self._store(op)
-            case AccumulateOp():
-                self._accumulate(op)
-            case AllocOp():
-                dtype, count = _buffer(op.result)
-                self.pointers[op.result] = self.b.reserve(dtype, count)
-            case PrefetchOp():
-                self._prefetch(op)
-            case IfOp():
-                self._branches(self._holds(op), op.then, op.otherwise)
-            case WhenOp():
-                self._branches(self.values[op.condition], op.then, op.otherwise)
-            case TransposeOp():
-                self._transpose(op)
-            case arith.MulfOp() if _is_summed(op):
-                self._factors[op.result] = self._arguments(op)
-            case IdentityOp():
-                self.values[op.result] = _identity(op.reduction.data, compute_type(op.result.type))
-            case _:
-                self._scalar(op)
+        steps = self._blocks.get(block)
+        if steps is None:
+            steps = self._blocks[block] = []
+            for op in block.ops:
+                steps.append(self._makers.get(type(op), self._scalar)(op))
+        for step in steps:
+            step()
 
     # Loops
 
-    def _for(self, op: ForOp) -> None:
-        low, high = self._bounds(op) if op.indices else (0, op.size)
+    def _for(self, op: ForOp) -> Step:
+        iterator, block, size, width = op.iterator, op.block, op.size, op.width
+        bounds = self._bounds(op) if op.indices else lambda: (0, size)
+
+        def vector() -> None:
+            _, high = bounds()
+            self._width, self._mask = width, None if high == width else high
+            self.at[iterator] = 0
+            self.block(block)
+            self._mask = None
+
+        def unrolled() -> None:
+            low, high = bounds()
+            assert isinstance(low, int) and isinstance(high, int)
+            for k in range(low, high):
+                self.at[iterator] = k
+                self.block(block)
+
+        def counted() -> None:
+            (low, high), step = bounds(), self._steps[iterator]
+            with self.b.loop(low, self.b.mul(high, step), step, unroll) as index:
+                self.at[iterator] = index
+                self.block(block)
+
         match op.kind.data:
             case "vector":
-                assert self._lane is None, "a vector loop holds no other"
-                self._lane, self._width = op.iterator, op.width
-                self._mask = None if high == op.width else high
-                self.at[op.iterator] = 0
-                self.block(op.block)
-                self._lane = None
+                return vector
             case "unrolled":
-                assert isinstance(low, int) and isinstance(high, int)
-                for k in range(low, high):
-                    self.at[op.iterator] = k
-                    self.block(op.block)
+                return unrolled
             case _:
                 unroll = None if op.unroll is None else op.unroll.value.data
-                step = step_of(op.iterator) if not op.indices else 1
-                self._steps[op.iterator] = step
-                with self.b.loop(low, self.b.mul(high, step), step, unroll) as index:
-                    self.at[op.iterator] = index
-                    self.block(op.block)
+                self._steps[iterator] = 1 if op.indices else step_of(iterator)
+                return counted
 
-    def _bounds(self, op: ForOp) -> tuple[Index, Index]:
-        low: Index = 0
-        high: Index = op.size
-        point, count = self._point(op), op.lowers.value.data
-        bounds = self._placed(op).indices
-        lowers, uppers = bounds[:count], bounds[count:]
-        for e in lowers:
-            low = _larger(self.b, emit_index(self.b, e, point), low)
-        for e in uppers:
-            high = _smaller(self.b, emit_index(self.b, e, point), high)
-        return low, high
+    def _bounds(self, op: ForOp) -> Callable[[], tuple[Index, Index]]:
+        place, count, size = self._place(op), op.lowers.value.data, op.size
+        lowers, uppers = place.indices[:count], place.indices[count:]
 
-    def _branches(self, condition: Value, then: Region, otherwise: Region) -> None:
-        def run(region: Region) -> list[Value]:
-            self.block(region.block)
+        def bounds() -> tuple[Index, Index]:
+            low: Index = 0
+            high: Index = size
+            point = place.point(self.at)
+            for e in lowers:
+                low = _larger(self.b, emit_index(self.b, e, point), low)
+            for e in uppers:
+                high = _smaller(self.b, emit_index(self.b, e, point), high)
+            return low, high
+
+        return bounds
+
+    def _place(self, op: PlacedOp) -> _Place:
+        return _Place(op, self._steps)
+
+    def _if(self, op: IfOp) -> Step:
+        place, bodies = self._place(op), (op.then.block, op.otherwise.block)
+        return lambda: self._branches(self._holds(place), *bodies)
+
+    def _when(self, op: WhenOp) -> Step:
+        condition, bodies = op.condition, (op.then.block, op.otherwise.block)
+        return lambda: self._branches(self.values[condition], *bodies)
+
+    def _branches(self, condition: Value, then: Block, otherwise: Block) -> None:
+        def run(block: Block) -> list[Value]:
+            self.block(block)
             return []
 
         self.b.if_else(condition, lambda: run(then), lambda: run(otherwise))
 
-    def _holds(self, op: AccessOp | IfOp) -> Value:
+    def _holds(self, place: _Place) -> Value:
         """Whether all guards of an op hold."""
-        point, condition = self._point(op), None
-        for index, size in self._placed(op).guards:
-            place = self.b.value(emit_index(self.b, index, point), I64)
-            inside = self.b.compare("lt", place, size, signed=False)
+        point, condition = place.point(self.at), None
+        for index, size in place.guards:
+            value = self.b.value(emit_index(self.b, index, point), I64)
+            inside = self.b.compare("lt", value, size, signed=False)
             condition = inside if condition is None else self.b.logic("and", condition, inside)
         assert condition is not None
         return condition
 
     # Memory
 
-    def _placed(self, op: PlacedOp) -> _Place:
-        found = self._places.get(op)
-        if found is None:
-            found = self._places[op] = _Place(op, self._steps)
-        return found
+    def _alloc(self, op: AllocOp) -> Step:
+        buffer, (dtype, count) = op.result, _buffer(op.result)
+        if is_held(op):
+            held = self._held[buffer] = {}
+            stores = [u.operation for u in buffer.uses if isinstance(u.operation, StoreOp)]
+            if all(_is_copy(store) for store in stores):
+                self._raw |= {buffer, *(store.value for store in stores)}
+            return held.clear
 
-    def _point(self, op: PlacedOp) -> Point:
-        """Where an op's expressions are taken; iterator k is its place number k."""
-        found = self._placed(op)
-        values = {k: self.at[place] for k, place in enumerate(found.places)}
-        vector = None
-        if self._lane is not None and self._lane in found.places:
-            lane = found.places.index(self._lane)
-            vector = Vector(lane, self._width, self._mask, aligned=True)
-        return Point(found.extents, values, vector)
+        def reserve() -> None:
+            self.pointers[buffer] = self.b.reserve(dtype, count)
 
-    def _local(self, op: LoadOp | StoreOp | AccumulateOp) -> _Local | None:
-        """An access of a local buffer; None for one of an argument."""
-        if op not in self._locals:
-            local = is_local(op.buffer)
-            dtype = _buffer(op.buffer)[0] if local else None
-            found = None if dtype is None else _Local(self._placed(op), dtype, op.buffer)
-            self._locals[op] = found
-        return self._locals[op]
+        return reserve
 
-    def _element(self, local: _Local) -> tuple[Type, Index]:
+    def _element(self, op: AccessOp, buffer: SSAValue) -> Callable[[], tuple[Type, Index]]:
         """The type, a vector along the lanes, and the first element of what is accessed."""
-        flat, lanes, place = local.place.indices[0], 0, local.place.indices[0].constant
-        for atom, coefficient in flat.terms:
-            assert isinstance(atom, int), "local buffers have linear addresses"
-            iterator = local.place.places[atom]
-            if iterator is self._lane:
-                assert coefficient == 1, "local buffers are accessed along the lanes"
-                lanes = self._width
-                continue
-            place = self.b.add(place, self.b.mul(self.at[iterator], coefficient))
-        return local.type.vector(lanes), place
+        place, dtype = self._place(op), _buffer(buffer)[0]
+        flat = place.indices[0]
+        if place.vector is not None:
+            lane, width = place.vector
+            step = flat.coefficient(lane)
+            assert step in (0, 1), "local buffers are accessed along the lanes"
+            dtype = dtype.vector(width * step)
+        return lambda: (dtype, emit_index(self.b, flat, place.point(self.at)))
 
-    def _load(self, op: LoadOp) -> Value:
-        local = self._local(op)
-        if local is not None:
-            dtype, place = self._element(local)
-            return self.b.load(dtype, self.pointers[op.buffer], place)
-        point, found = self._point(op), self._placed(op)
-        element = op.result.type
+    def _load(self, op: LoadOp) -> Step:
+        buffer, result = op.buffer, op.result
+        if not is_local(buffer):
+            return self._load_argument(op)
+        held, element = self._held.get(buffer), self._element(op, buffer)
+
+        def load() -> None:
+            dtype, place = element()
+            if held is None:
+                value = self.b.load(dtype, self.pointers[buffer], place)
+                self.values[result] = to_compute(self.b, value, result.type)
+                return
+            assert isinstance(place, int)
+            value = held.get(place) or constant(dtype, 0)
+            self.values[result] = self._converted(value, result) if buffer in self._raw else value
+
+        return load
+
+    def _converted(self, value: Value, result: SSAValue) -> Value:
+        """What is computed with, of a value as it lies in memory."""
+        memory = memory_type(result.type).vector(value.type.lanes)
+        value = value if value.type == memory else self.b.bitcast(value, memory)
+        return to_compute(self.b, value, result.type)
+
+    def _load_argument(self, op: LoadOp) -> Step:
+        place, result, padded = self._place(op), op.result, op.padded is not None
         access = Access(
             self.pointers[op.buffer],
-            element,
-            found.indices[0],
-            tuple(found.guards),
+            _raw_type(result.type) if result in self._raw else result.type,
+            place.indices[0],
+            place.guards,
             op.outside.value.data,
             fixed=True,
             size=op.room.value.data,
         )
-        vector = point.vector
-        if vector is not None and not access.uses(vector.iterator):
-            point.vector = None
-        elif vector is not None and op.padded is not None:
-            point.vector = Vector(vector.iterator, vector.lanes, aligned=True)
-        return read(self.b, access, point)
+        if place.vector is not None and not access.uses(place.vector[0]):
+            place.vector = None
 
-    def _store(self, op: StoreOp) -> None:
-        value, local = self.values[op.value], self._local(op)
-        if local is not None:
-            dtype, place = self._element(local)
-            self.b.store(self._widened(value, dtype.lanes), self.pointers[op.buffer], place)
-            return
-        point = self._point(op)
-        assert isinstance(op.buffer.type, MemRefType)
-        element, flat = op.buffer.type.element_type, self._placed(op).indices[0]
-        access = Access(self.pointers[op.buffer], element, flat)
-        wide = self._widened(value, point.lanes)
-        store(self.b, wide, access, point, past_caches=op.past_caches.value.data)
+        def load() -> None:
+            point = place.point(self.at, None if padded else self._mask)
+            self.values[result] = read(self.b, access, point)
+
+        return load
+
+    def _inside(self, op: InsideOp) -> Step:
+        place, result = self._place(op), op.result
+        access = Access(None, result.type, Affine(0), place.guards)
+
+        def inside() -> None:
+            self.values[result] = read(self.b, access, place.point(self.at, self._mask))
+
+        return inside
+
+    def _store(self, op: StoreOp) -> Step:
+        if is_local(op.buffer):
+            return self._store_local(op)
+        place, value, past_caches = self._place(op), op.value, op.past_caches.value.data
+        access = Access(self.pointers[op.buffer], value.type, place.indices[0])
+
+        def put() -> None:
+            point = place.point(self.at, self._mask)
+            wide = self._widened(self.values[value], point.lanes)
+            store(self.b, wide, access, point, past_caches=past_caches)
+
+        return put
+
+    def _store_local(self, op: StoreOp) -> Step:
+        buffer, stored = op.buffer, op.value
+        held, element = self._held.get(buffer), self._element(op, buffer)
+
+        def put() -> None:
+            dtype, place = element()
+            value = self._widened(self.values[stored], dtype.lanes)
+            if held is not None:
+                assert isinstance(place, int)
+                held[place] = value
+                return
+            if dtype.element != value.type.element:
+                value = to_memory(self.b, value, stored.type)
+            self.b.store(value, self.pointers[buffer], place)
+
+        return put
 
     def _widened(self, value: Value, lanes: int) -> Value:
         return value if value.type.lanes == lanes else self.b.broadcast(value, lanes)
 
-    def _accumulate(self, op: AccumulateOp) -> None:
-        b, kind, local = self.b, op.reduction.data, self._local(op)
-        assert local is not None, "totals are in local buffers"
-        dtype, place = self._element(local)
-        if op.value in self._factors:
-            x, y = self._factors[op.value]
-            if x.type.lanes <= dtype.lanes:
-                x, y = self._widened(x, dtype.lanes), self._widened(y, dtype.lanes)
-                total = b.load(dtype, self.pointers[op.buffer], place)
-                b.store(b.fma(x, y, total), self.pointers[op.buffer], place)
-                return
-            self.values[op.value] = b.mul(x, y)
-        value = self.values[op.value]
-        if op.masked is not None and self._lane is not None and self._mask is not None:
-            mask = b.mask(self._mask, self._width)
-            assert mask is not None
-            value = self._widened(value, self._width)
-            value = b.select(mask, value, _identity(kind, value.type))
-        if value.type.lanes and not dtype.lanes:
-            value = _across(b, kind, value)
-        total = b.load(dtype, self.pointers[op.buffer], place)
-        made = _combined(b, kind, total, self._widened(value, dtype.lanes))
-        b.store(made, self.pointers[op.buffer], place)
+    def _accumulate(self, op: AccumulateOp) -> Step:
+        b, kind, taken, buffer = self.b, op.reduction.data, op.value, op.buffer
+        assert is_local(buffer), "totals are in local buffers"
+        element, masked = self._element(op, buffer), op.masked is not None
 
-    def _prefetch(self, op: PrefetchOp) -> None:
+        def accumulate() -> None:
+            (dtype, place), pointer = element(), self.pointers[buffer]
+            if taken in self._factors:
+                x, y = self._factors[taken]
+                if x.type.lanes <= dtype.lanes:
+                    x, y = self._widened(x, dtype.lanes), self._widened(y, dtype.lanes)
+                    b.store(b.fma(x, y, b.load(dtype, pointer, place)), pointer, place)
+                    return
+                self.values[taken] = b.mul(x, y)
+            value = self.values[taken]
+            if masked and self._mask is not None:
+                mask = b.mask(self._mask, self._width)
+                assert mask is not None
+                value = self._widened(value, self._width)
+                value = b.select(mask, value, _start(kind, value.type))
+            if value.type.lanes and not dtype.lanes:
+                value = _across(b, kind, value)
+            value = self._widened(value, dtype.lanes)
+            made = _combined(b, kind, b.load(dtype, pointer, place), value)
+            b.store(made, pointer, place)
+
+        return accumulate
+
+    def _prefetch(self, op: PrefetchOp) -> Step:
         assert isinstance(op.buffer.type, MemRefType)
-        found = self._placed(op)
-        place = emit_index(self.b, found.indices[0], self._point(op))
-        if found.guards:
-            place = self.b.select(self._holds(op), self.b.value(place, I64), constant(I64, 0))
+        place, pointer = self._place(op), self.pointers[op.buffer]
         memory = memory_type(op.buffer.type.element_type)
-        self.b.prefetch(memory, self.pointers[op.buffer], place)
 
-    def _transpose(self, op: TransposeOp) -> None:
-        b, pointer = self.b, self.pointers[op.buffer]
+        def ask() -> None:
+            index = emit_index(self.b, place.indices[0], place.point(self.at))
+            if place.guards:
+                zero = constant(I64, 0)
+                index = self.b.select(self._holds(place), self.b.value(index, I64), zero)
+            self.b.prefetch(memory, pointer, index)
+
+        return ask
+
+    def _transpose(self, op: TransposeOp) -> Step:
+        b, buffer, held = self.b, op.buffer, self._held.get(op.buffer)
         rows, columns = op.rows.value.data, op.columns.value.data
         lanes, count = max(rows, columns), min(rows, columns)
-        dtype = _buffer(op.buffer)[0].vector(lanes)
-        vectors = [b.load(dtype, pointer, k * lanes) for k in range(count)]
-        if rows == columns:
-            made = b.transpose(vectors)
-        else:
-            places = [i * columns + j for j in range(columns) for i in range(rows)]
-            parts = (places[k : k + lanes] for k in range(0, len(places), lanes))
-            made = [b.pick(vectors, part) for part in parts]
-        for k, value in enumerate(made):
-            b.store(value, pointer, k * lanes)
+        dtype = _buffer(buffer)[0].vector(lanes)
+        starts = [k * lanes for k in range(count)]
+        places = [i * columns + j for j in range(columns) for i in range(rows)]
+
+        def turned(vectors: list[Value]) -> list[Value]:
+            if rows == columns:
+                return b.transpose(vectors)
+            return [b.pick(vectors, places[k : k + lanes]) for k in starts]
+
+        def transpose() -> None:
+            if held is not None:
+                known = next(iter(held.values())).type
+                vectors = [held.get(start) or constant(known, 0) for start in starts]
+                held.update(zip(starts, turned(vectors), strict=True))
+                return
+            pointer = self.pointers[buffer]
+            made = turned([b.load(dtype, pointer, start) for start in starts])
+            for start, value in zip(starts, made, strict=True):
+                b.store(value, pointer, start)
+
+        return transpose
 
     # Scalars
 
-    def _arguments(self, op: Operation) -> list[Value]:
-        """An op's operands, all scalars or all vectors."""
-        args = [self.values[v] for v in op.operands]
-        lanes = max((a.type.lanes for a in args), default=0)
-        return [self._widened(a, lanes) for a in args]
+    def _identity(self, op: IdentityOp) -> Step:
+        result, value = op.result, _start(op.reduction.data, compute_type(op.result.type))
 
-    def _scalar(self, op: Operation) -> None:
-        args = self._arguments(op)
-        lanes = args[0].type.lanes if args else 0
-        with self.b.flags(_flags(op)):
-            values = dict(zip(op.operands, args, strict=True))
-            self.values[op.results[0]] = emit_op(self.b, op, values, lanes)
+        def identity_() -> None:
+            self.values[result] = value
+
+        return identity_
+
+    def _scalar(self, op: Operation) -> Step:
+        operands, result, flags = tuple(op.operands), op.results[0], _flags(op)
+
+        def arguments() -> list[Value]:
+            """All scalars or all vectors."""
+            args = [self.values[v] for v in operands]
+            lanes = max((a.type.lanes for a in args), default=0)
+            return [self._widened(a, lanes) for a in args]
+
+        def factors() -> None:
+            self._factors[result] = arguments()
+
+        def scalar() -> None:
+            args = arguments()
+            lanes = args[0].type.lanes if args else 0
+            with self.b.flags(flags):
+                values = dict(zip(operands, args, strict=True))
+                self.values[result] = emit_op(self.b, op, values, lanes)
+
+        return factors if isinstance(op, arith.MulfOp) and _is_summed(op) else scalar
 
 
 def _larger(b: Emitter, x: Index, y: Index) -> Index:
@@ -380,10 +480,69 @@ def _smaller(b: Emitter, x: Index, y: Index) -> Index:
 
 
 def _buffer(buffer: SSAValue) -> tuple[Type, int]:
-    """What a local buffer holds, and how much of it."""
+    """What a local buffer holds, and how much of it: on the stack, elements as in any memory."""
     assert isinstance(buffer.type, MemRefType)
     (count,) = buffer.type.get_shape()
-    return compute_type(buffer.type.element_type), count
+    element = memory_type if buffer.type.memory_space == STACK else compute_type
+    return element(buffer.type.element_type), count
+
+
+def is_held(op: AllocOp) -> bool:
+    """Whether a buffer's elements need no memory: each is one value wherever it is read.
+
+    They are accessed in vectors of one size, at places that are known, on one way through the code.
+    """
+    home, sizes = _way(op), set[int]()
+    for use in op.result.uses:
+        user = use.operation
+        if _way(user) is not home or not isinstance(user, LoadOp | StoreOp | TransposeOp):
+            return False
+        sizes.add(_vector_size(user))
+    return len(sizes) == 1 and 0 not in sizes
+
+
+def _is_copy(op: StoreOp) -> bool:
+    """Whether what is stored was read without a check, to be stored here alone."""
+    load = op.value.owner
+    return (
+        isinstance(load, LoadOp)
+        and not is_local(load.buffer)
+        and not load.guards
+        and len(list(load.result.uses)) == 1
+    )
+
+
+def _raw_type(element: Attribute) -> Attribute:
+    """The type whose values are an element's bits in memory."""
+    memory = memory_type(element)
+    if memory == compute_type(element):
+        return element
+    return IntegerType(memory.bits)
+
+
+def _vector_size(op: LoadOp | StoreOp | TransposeOp) -> int:
+    """The elements that are accessed at once, from a known multiple of their number on; else 0."""
+    if isinstance(op, TransposeOp):
+        return max(op.rows.value.data, op.columns.value.data)
+    (index, *_), size = op.indices, 1
+    steps = [index.constant]
+    for k, place in enumerate(op.places):
+        loop, step = loop_of(place), index.coefficient(k)
+        if step and loop.kind.data == "vector":
+            size = loop.width
+        elif step and loop.kind.data != "unrolled":
+            return 0
+        else:
+            steps.append(step)
+    return 0 if index.has_floor or any(step % size for step in steps) else size
+
+
+def _way(op: Operation) -> Operation | None:
+    """The loop or branch that decides whether an op runs, and how often."""
+    outer = op.parent_op()
+    while isinstance(outer, ForOp) and outer.kind.data in ("unrolled", "vector"):
+        outer = outer.parent_op()
+    return outer
 
 
 def _is_summed(op: arith.MulfOp) -> bool:
@@ -402,7 +561,7 @@ def _flags(op: Operation) -> str:
     return CONTRACTION if FastMathFlag.ALLOW_CONTRACT in written.data else ""
 
 
-def _identity(kind: str, dtype: Type) -> Value:
+def _start(kind: str, dtype: Type) -> Value:
     return identity(kind.removeprefix("numeric_"), dtype)
 
 

@@ -277,7 +277,6 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
         return b.select(guard, constant(target, 1), constant(target, 0))
     mask = guard if real is None else real if guard is None else b.logic("and", guard, real)
     dtype = memory_type(access.element).vector(lanes)
-    picks = _picks(access, vector, point) if guard is None else None
     if shared is not None and own is None and real is None and access.can_be_cleared(vector):
         place = b.select(shared, b.value(emit_index(b, access.flat, point), I64), constant(I64, 0))
         value = cleared(b, b.load(dtype, access.pointer, place, pure=access.fixed), shared)
@@ -286,7 +285,7 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
         if shared is not None:  # no lane is read, but far outside even that is slow
             place = b.select(shared, b.value(place, I64), constant(I64, 0))
         value = b.load(dtype, access.pointer, place, mask=mask, pure=access.fixed)
-    elif picks is not None:
+    elif guard is None and (picks := _picks(access, vector, point)) is not None:
         first = b.add(emit_index(b, access.flat, point), min(picks))
         moved = [k - min(picks) for k in picks]
         value = load_picked(b, dtype, access.pointer, first, moved, pure=access.fixed)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from ...dialects.index import Index as Affine
 from ...dialects.kernel import KernelOp, physical
 from ...dialects.types import tensor_type
-from .access import MOST_LOADS, Access, lane_offsets, memory_type
+from .access import MOST_LOADS, Access, compute_type, lane_offsets, memory_type
 from .emit import Emitter
 from .nest import NestOperand, NestPlan, ScopePlan
-from .types import Index, Value
+from .types import Index, Type, Value
 
 # Enough slices for a few threads to share evenly; more only cost index arithmetic.
 SLICES = 64
@@ -101,6 +101,13 @@ def split_item(
     if iterators:
         values[iterators[0]] = item
     return values
+
+
+def widest(op: KernelOp) -> Type:
+    """The element type that decides how many lanes a vector has."""
+    tensors = [*op.inputs, *(scope.result for scope in op.scopes)]
+    elements = [tensor_type(v).element_type for v in tensors]
+    return max((compute_type(e) for e in elements), key=lambda t: t.bits)
 
 
 def power_of_two(extent: int, lanes: int) -> int:

@@ -20,11 +20,20 @@ from xdsl.ir import SSAValue
 from ...dialects.kernel import KernelOp
 from ...dialects.types import byte_size, tensor_type
 from ..algebra_to_kernel.loops import shared_loops
-from .access import Access, Point, Vector, compute_type, lane_offsets, store
+from ..kernel_to_nest.transposed import across_iterator, transposed_points
+from ..nest_to_llvm import print_llvm
+from .access import Access, Point, Vector, lane_offsets, store
 from .emit import Emitter
 from .inlined import inline_rows
 from .isa import Isa
-from .lanes import power_of_two, result_access, result_address, split_item, vector_iterator
+from .lanes import (
+    power_of_two,
+    result_access,
+    result_address,
+    split_item,
+    vector_iterator,
+    widest,
+)
 from .merging import merge_loops
 from .module import KernelCode, Module, kernel
 from .nest import (
@@ -40,20 +49,21 @@ from .points import Points
 from .reduction import emit_horizontal, emit_scope
 from .rows_across import RowsAcross, lanes_across
 from .rows_held import RowsHeld, can_be_held
-from .stack_rows import moved, reserve_row, row_access
-from .transposed import Transposed, across_iterator
+from .stack_rows import (
+    MOST_BYTES,
+    MOST_RESULT,
+    TOGETHER,
+    UNROLL,
+    moved,
+    reserve_row,
+    row_access,
+    stages,
+)
 from .types import Index, Type, Value
 
-Body: TypeAlias = "Points | Transposed | RowsAcross | RowsHeld | _Rows"
+Body: TypeAlias = "Points | RowsAcross | RowsHeld | _Rows"
 # Reads of vectors in a row that is written out, not a loop.
 MOST_READS = 256
-# Written out whole, a row would be kept in more registers than there are.
-UNROLL = 4
-# Points that take turns, what their rows may take of the first-level cache, and the largest result
-# for which they do: from beyond the second-level cache rows are read while the last one is stored.
-TOGETHER = 2
-MOST_BYTES = 32 << 10
-MOST_RESULT = 1 << 19
 
 
 def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
@@ -62,7 +72,12 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     plan = plan_nest(op.scopes, shared_loops(op.scopes))
     plan = merge_loops(plan, op.type, types)  # pyright: ignore[reportArgumentType]
     lanes = isa.lanes(widest(op))
-    body = _body(op, plan, isa, lanes)
+    vector = vector_iterator(plan, op)
+    if vector is not None and not any(scope.own for scope in plan.scopes):
+        across = across_iterator(op, plan, vector, lanes)
+        if across is not None:
+            return print_llvm(transposed_points(op, plan, vector, across, lanes))
+    body = _body(op, plan, isa, lanes, vector)
     module = Module()
 
     def emit(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
@@ -73,8 +88,7 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     return kernel(module, len(op.inputs) + 1, body.items, emit)
 
 
-def _body(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
-    vector = vector_iterator(plan, op)
+def _body(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int, vector: int | None) -> Body:
     if vector is None or any(scope.own for scope in plan.scopes):
         across = lanes_across(plan, op, lanes)
         if across is not None:
@@ -82,17 +96,7 @@ def _body(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int) -> Body:
         if can_be_held(plan, lanes):
             return RowsHeld(op, plan, lanes)
         return _Rows(op, inline_rows(plan), lanes)
-    across = across_iterator(op, plan, vector, lanes)
-    if across is not None:
-        return Transposed(op, plan, vector, across, lanes)
     return Points(op, plan, vector, isa, lanes)
-
-
-def widest(op: KernelOp) -> Type:
-    """The element type that decides how many lanes a vector has."""
-    tensors = [*op.inputs, *(scope.result for scope in op.scopes)]
-    elements = [tensor_type(v).element_type for v in tensors]
-    return max((compute_type(e) for e in elements), key=lambda t: t.bits)
 
 
 @dataclass
@@ -224,16 +228,6 @@ class _Rows:
         if whole < extent:
             at = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole, aligned=True))
             store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
-
-
-def stages(scopes: Sequence[ScopePlan]) -> list[list[ScopePlan]]:
-    """The scopes up to each summation, and the rest."""
-    stages: list[list[ScopePlan]] = [[]]
-    for scope in scopes:
-        stages[-1].append(scope)
-        if scope.sums and not scope.own:
-            stages.append([])
-    return [stage for stage in stages if stage]
 
 
 def _written_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...dialects.index import range_of
@@ -14,6 +15,13 @@ from .types import I64, Index, Type, Value, constant
 
 # Zeros beside a row: readers further outside check their bounds.
 MOST_ZEROS = 64
+# Written out whole, a row would be kept in more registers than there are.
+UNROLL = 4
+# Points that take turns, what their rows may take of the first-level cache, and the largest result
+# for which they do: from beyond the second-level cache rows are read while the last one is stored.
+TOGETHER = 2
+MOST_BYTES = 32 << 10
+MOST_RESULT = 1 << 19
 
 
 def reserve_row(
@@ -72,3 +80,13 @@ def _halo(scope: ScopePlan, plan: NestPlan) -> tuple[tuple[int, int], ...]:
                 if max(low, high) <= MOST_ZEROS:
                     halo[k] = (max(halo[k][0], low), max(halo[k][1], high))
     return tuple(halo)
+
+
+def stages(scopes: Sequence[ScopePlan]) -> list[list[ScopePlan]]:
+    """The scopes up to each summation, and the rest."""
+    stages: list[list[ScopePlan]] = [[]]
+    for scope in scopes:
+        stages[-1].append(scope)
+        if scope.sums and not scope.own:
+            stages.append([])
+    return [stage for stage in stages if stage]

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
 
 _BITS = {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}
 _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}
@@ -16,16 +17,20 @@ class Type:
     lanes: int = 0
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"<{self.lanes} x {self.scalar}>" if self.lanes else self.scalar
 
-    @property
+    @cached_property
     def element(self) -> "Type":
         """Give the type of one lane."""
-        return Type(self.scalar)
+        return Type(self.scalar) if self.lanes else self
 
     def vector(self, lanes: int) -> "Type":
         """Give the vector of `lanes` of this scalar; 0 gives the scalar itself."""
-        return Type(self.scalar, lanes)
+        return self if lanes == self.lanes else _vector(self.scalar, lanes)
 
     @property
     def bits(self) -> int:
@@ -52,6 +57,11 @@ class Type:
         """Spell the type as intrinsic names do, as in `v16f32`."""
         scalar = _SUFFIX.get(self.scalar, self.scalar)
         return f"v{self.lanes}{scalar}" if self.lanes else scalar
+
+
+@cache
+def _vector(scalar: str, lanes: int) -> Type:
+    return Type(scalar, lanes)
 
 
 I1, I8, I16, I32, I64 = (Type(f"i{bits}") for bits in (1, 8, 16, 32, 64))
@@ -85,6 +95,17 @@ def constant(dtype: Type, number: float) -> Value:
 
 def constant_vector(dtype: Type, numbers: Sequence[float]) -> Value:
     """Make a vector constant of the scalar `dtype`, one number for each lane."""
+    if dtype.is_int:
+        return _integer_vector(dtype, tuple(numbers))
+    return _constant_vector(dtype, numbers)
+
+
+@lru_cache(maxsize=1 << 12)
+def _integer_vector(dtype: Type, numbers: tuple[float, ...]) -> Value:
+    return _constant_vector(dtype, numbers)
+
+
+def _constant_vector(dtype: Type, numbers: Sequence[float]) -> Value:
     lanes = ", ".join(f"{dtype.scalar} {_scalar_text(dtype.element, x)}" for x in numbers)
     return Value(f"<{lanes}>", dtype.vector(len(numbers)))
 

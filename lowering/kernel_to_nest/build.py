@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import MemRefType
+from xdsl.dialects.builtin import MemRefType, f32
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
@@ -22,6 +22,7 @@ from ...dialects.nest import (
     NestOp,
     StoreOp,
 )
+from ...dialects.nest_access import flat_buffer
 from ...dialects.types import Tensor, is_half, tensor_type
 from ..kernel_to_cpu.nest import (
     Buffers,
@@ -36,6 +37,17 @@ from ..kernel_to_cpu.types import PTR, Value
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
+
+
+def _rounded(site: Site, value: SSAValue) -> SSAValue:
+    """What a tensor holds of a value: half floats are computed with more digits."""
+    if not is_half(value.type):
+        return value
+    wide = arith.ExtFOp(value, f32)
+    narrow = arith.TruncFOp(wide.result, value.type)  # pyright: ignore[reportArgumentType]
+    site.add(wide)
+    site.add(narrow)
+    return narrow.result
 
 
 class Unsupported(Exception):
@@ -76,7 +88,7 @@ class Site:
 
 def buffer_type(type_: Tensor) -> MemRefType[Attribute]:
     """A tensor's buffer, flat, with its halo and room."""
-    return MemRefType(type_.element_type, [physical(type_)[2]])
+    return flat_buffer(type_.element_type, physical(type_)[2])
 
 
 def empty_nest(op: KernelOp) -> NestOp:
@@ -95,9 +107,6 @@ class Builder:
         reading: what tells where a read finds its elements.
         rows: values that an earlier scope left in a local buffer: it, and the place there of the
             scope's own point.
-
-    Raises:
-        Unsupported: a half float between scopes, which would be rounded.
     """
 
     def __init__(self, op: KernelOp, plan: NestPlan, nest: NestOp):
@@ -110,9 +119,6 @@ class Builder:
         self.reading = Buffers(dict.fromkeys(arguments, Value("", PTR)), self.types)
         self._made: dict[SSAValue, ScopePlan] = {s.op.result: s for s in plan.scopes}
         self._flags = REASSOCIATE if FAST_MATH in op.attributes else None
-        between = [tensor_type(s.op.result).element_type for s in plan.scopes[:-1]]
-        if any(is_half(element) for element in between):
-            raise Unsupported("half floats between scopes")
 
     def read(self, site: Site, operand: NestOperand) -> SSAValue:
         """Load what a scope reads."""
@@ -163,7 +169,8 @@ class Builder:
             made = [reads[p] if isinstance(p, int) else emit(p.block, p.parts) for p in parts]
             return self._inlined(site, block, made, scope.op.is_sum)
 
-        return emit(scope.op.body.block, scope.parts)
+        value = emit(scope.op.body.block, scope.parts)
+        return value if scope.sums or scope is self.plan.root else _rounded(site, value)
 
     def _inlined(
         self, site: Site, block: Block, arguments: Sequence[SSAValue], summed: bool

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType, StringAttr, i64
+from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.index import Index, normalise
-from ...dialects.nest import AccessOp, AllocOp, ForOp, IfOp, PlacedOp, loop_of
+from ...dialects.nest import KIND, AccessOp, AllocOp, ForOp, IfOp, PlacedOp, loop_of
+from ...dialects.nest_access import integer
 
 Terms = Sequence[tuple[SSAValue, int]]
 """A sum of iterators times numbers."""
@@ -34,22 +35,25 @@ def substitute(old: SSAValue, terms: Terms, constant: int = 0) -> None:
         places = list(dict.fromkeys([*(p for p in was if p is not old), *(v for v, _ in terms)]))
         image = linear(places, terms, constant)
         images = [image if p is old else Index.iterator(places.index(p)) for p in was]
-        extents = [loop_of(p).size for p in places]
-        op.replace_places(places, [normalise(e.substitute(images), extents) for e in op.indices])
+        indices = [e.substitute(images) for e in op.indices]
+        if any(e.has_floor for e in indices):
+            extents = [loop_of(p).size for p in places]
+            indices = [normalise(e, extents) for e in indices]
+        op.replace_places(places, indices)
 
 
 def mark(loop: ForOp, kind: str, lanes: int = 0, unroll: int | None = None) -> ForOp:
     """Say how a loop is run."""
-    loop.properties["kind"] = StringAttr(kind)
-    loop.properties["lanes"] = IntegerAttr(lanes, i64)
+    loop.properties["kind"] = KIND[kind]
+    loop.properties["lanes"] = integer(lanes)
     if unroll is not None:
-        loop.properties["unroll"] = IntegerAttr(unroll, i64)
+        loop.properties["unroll"] = integer(unroll)
     return loop
 
 
 def resize(loop: ForOp, size: int) -> None:
     """Give a loop another extent."""
-    loop.properties["extent"] = IntegerAttr(size, i64)
+    loop.properties["extent"] = integer(size)
 
 
 def move_ops(ops: Iterable[Operation], target: Block) -> None:
@@ -314,7 +318,7 @@ def tile_together(loops: Sequence[ForOp], factor: int, kind: str) -> ForOp:
         loop.detach()
         outer.block.add_op(loop)
         if outer.size > 1:
-            loop.properties["lowers"] = IntegerAttr(1, i64)
+            loop.properties["lowers"] = integer(1)
             bounds = [first - done, first - (done - factor)]
             loop.replace_places([outer.iterator], bounds)
         done += loop.size

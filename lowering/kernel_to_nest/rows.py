@@ -21,19 +21,13 @@ from ...dialects.nest import (
     StoreOp,
     WhenOp,
 )
-from ...dialects.types import byte_size, is_bool, is_float, tensor_type
+from ...dialects.types import byte_size, is_bool, is_float, is_half, tensor_type
 from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.lanes import power_of_two, result_address
-from ..kernel_to_cpu.loops import (
-    MOST_BYTES,
-    MOST_RESULT,
-    TOGETHER,
-    UNROLL,
-    stages,
-)
 from ..kernel_to_cpu.nest import NestPlan, ScopePlan
 from ..kernel_to_cpu.past_caches import LEAST_BYTES_OF_LOOPS, streamed
 from ..kernel_to_cpu.reduction import CHAINS, LEAST_CHECKED
+from ..kernel_to_cpu.stack_rows import MOST_BYTES, MOST_RESULT, TOGETHER, UNROLL, stages
 from . import rewrites
 from .build import Builder, Site, Unsupported, empty_nest
 from .reductions import take_lanes, vectorise_reduction
@@ -44,7 +38,7 @@ def rows(op: LoopsOp, plan: NestPlan, isa: Isa, lanes: int) -> NestOp:
 
     Raises:
         Unsupported: sums within rows, over several loops, or not along memory; rows of bools, or
-            read elsewhere than where they were made.
+            read elsewhere than where they were made; half floats between scopes.
     """
     nest = empty_nest(op)
     builder = _Rows(op, plan, nest, lanes)
@@ -99,6 +93,8 @@ class _Rows(Builder):
         self.sums: list[tuple[ForOp, ScopePlan]] = []
         if any(is_bool(tensor_type(s.op.result).element_type) for s in plan.scopes[:-1]):
             raise Unsupported("rows of bools")
+        if any(is_half(tensor_type(s.op.result).element_type) for s in plan.scopes[:-1]):
+            raise Unsupported("half floats between rows")
 
     def scope(self, site: Site, scope: ScopePlan) -> None:
         """One scope: what it makes stays in a local buffer, or is the kernel's result."""

@@ -8,17 +8,16 @@ from ...dialects.types import tensor_type
 from ..algebra_to_kernel.loops import shared_loops
 from ..kernel_to_cpu.inlined import inline_rows
 from ..kernel_to_cpu.isa import Isa
-from ..kernel_to_cpu.lanes import vector_iterator
-from ..kernel_to_cpu.loops import widest
+from ..kernel_to_cpu.lanes import vector_iterator, widest
 from ..kernel_to_cpu.merging import merge_loops
 from ..kernel_to_cpu.nest import plan_nest
 from ..kernel_to_cpu.rows_across import lanes_across
 from ..kernel_to_cpu.rows_held import can_be_held
-from ..kernel_to_cpu.transposed import across_iterator
 from .build import Unsupported
-from .points import points, transposed_points
+from .points import points
 from .rewrites import drop_single
 from .rows import rows
+from .transposed import across_iterator, transposed_points
 
 
 def loops(op: LoopsOp, isa: Isa) -> NestOp:

@@ -9,10 +9,11 @@ from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu import past_caches, transposed
+from isoform.lowering.kernel_to_cpu import past_caches
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.past_caches import LINE
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.lowering.kernel_to_nest import transposed
 
 # What is read, and its order: rows of the result are more than four vectors, and no whole lines.
 SHAPES = {
