@@ -16,10 +16,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, bf16, f16, f32, f64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import ParseError
+from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from .errors import UserError, suggest
 from .index import Index
@@ -194,6 +197,23 @@ def defined_operand(parser: Parser) -> SSAValue:
     return values[unresolved.index]
 
 
+def parse_index(text: str, names: Sequence[str]) -> Index:
+    """Read one index expression, `h + 2 * r`, over iterators of these names.
+
+    Raises:
+        UserError: it is none, or names another iterator.
+    """
+    parser = Parser(Context(), text)
+    try:
+        found = _BodyParser(parser, names).index()
+        if parser._current_token.kind != MLIRTokenKind.EOF:  # pyright: ignore[reportPrivateUsage]
+            parser.raise_error("it goes on")
+    except ParseError as error:
+        hint = f"iterators: {', '.join(names)}"
+        raise UserError(f"'{text}' is no index expression", hint=hint) from error
+    return found
+
+
 class _BodyParser:
     """Recursive descent over the body of one scope."""
 
@@ -254,7 +274,7 @@ class _BodyParser:
         source = defined_operand(self.parser)
         if not isinstance(source.type, TensorType):
             self.parser.raise_error("a scope reads tensors only")
-        index = self.parser.parse_comma_separated_list(self.parser.Delimiter.SQUARE, self._index)
+        index = self.parser.parse_comma_separated_list(self.parser.Delimiter.SQUARE, self.index)
         rank = len(tensor_type(source).get_shape())
         if len(index) != rank:
             self.parser.raise_error(f"a tensor of rank {rank} is read at {len(index)} indices")
@@ -266,7 +286,7 @@ class _BodyParser:
             outside = literal.value
         return Read(source, tuple(index), float(outside))
 
-    def _index(self) -> Index:
+    def index(self) -> Index:
         total = self._index_term()
         while True:
             if self.parser.parse_optional_punctuation("+") is not None:
@@ -301,7 +321,7 @@ class _BodyParser:
         if self.parser.parse_optional_punctuation("-") is not None:
             return -self._index_primary()
         if self.parser.parse_optional_punctuation("(") is not None:
-            inner = self._index()
+            inner = self.index()
             self.parser.parse_punctuation(")")
             return inner
         if (number := self.parser.parse_optional_integer(allow_boolean=False)) is not None:

@@ -23,9 +23,10 @@ from ..passes.rules.instances import (
     shapes_of,
 )
 from ..passes.rules.prove.by_z3 import DEFINED, STEPS, properties, proved_by_z3
+from ..passes.rules.prove.encoder import attributes_of
 from ..passes.rules.prove.facts import FACTS
-from ..passes.rules.prove.formulas import attributes_of
-from ..passes.rules.rule import AttrVar, Node, Out, Rule, Term, Var
+from ..passes.rules.rule import Node, Out, Rule, Term, Var, variables_of
+from ..passes.rules.terms import attribute_names
 
 _BASES = 4
 
@@ -78,10 +79,9 @@ def _instances(rule: Rule, count: int, seed: int) -> Iterator[Bindings]:
 def _only_right(rule: Rule, count: int, seed: int) -> Bindings | None:
     """An instance on which the right side is defined and the left is not."""
     back = Rule("", rule.right, rule.left, ())
-    names = {a.name for t in rule.left for a in _attribute_variables(t)}
-    if names != {a.name for t in rule.right for a in _attribute_variables(t)}:
+    if {*attribute_names(rule.left)} != {*attribute_names(rule.right)}:
         return None  # a right side with computed attributes binds nothing to try
-    needed = {v.name for v in _variables(rule.left)}
+    needed = set(variables_of(rule.left))
     for bindings in _instances(back, count, seed + 1):
         if set(bindings) < needed or not holds(rule.where, bindings):
             continue
@@ -89,28 +89,6 @@ def _only_right(rule: Rule, count: int, seed: int) -> Bindings | None:
         if right is not None and shapes_of(rule.left, bindings) is None:
             return bindings
     return None
-
-
-def _variables(terms: Sequence[Term]) -> Iterator[Var]:
-    for term in terms:
-        match term:
-            case Var():
-                yield term
-            case Out():
-                yield from _variables((term.node,))
-            case Node():
-                yield from _variables(term.operands)
-
-
-def _attribute_variables(term: Term) -> Iterator[AttrVar]:
-    if isinstance(term, Out):
-        term = term.node
-    if isinstance(term, Node):
-        for _, value in term.attributes:
-            atoms = value if isinstance(value, tuple) else (value,)
-            yield from (a for a in atoms if isinstance(a, AttrVar))
-        for operand in term.operands:
-            yield from _attribute_variables(operand)
 
 
 # --- facts --------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
@@ -16,10 +17,10 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import DISTRIBUTED, DROPPED, GUARDED, Floats
+from ...dialects.scope_text import parse_index
 from ...lowering.algebra_to_kernel.table import LibraryKernel, library_kernels, matches
 from .body import SumOfProducts, body_of
 from .by_hand import find_scope, merge_ops, replace_op
-from .index_text import parse_indices, words
 from .instantiate import instantiate
 from .lift import Lift, body_of_op, family, scope_names, scope_ops
 from .price import ScopePrices
@@ -292,8 +293,8 @@ def _has(op: ScopeOp, option: RuleOption, value: Any) -> bool:
         case "sum" | "traversal":
             return value in op.names
         case "indices":
-            names = op.names[: len(op.traversal)]
-            return all(word in names for text in value for word in words(text))
+            words = {word for text in value for word in re.findall(r"[A-Za-z_][\w$.]*", text)}
+            return words <= {"floordiv", "mod", *op.names[: len(op.traversal)]}
         case _:
             return True
 
@@ -306,7 +307,7 @@ def _value(op: ScopeOp, option: RuleOption, value: Any) -> Any:
         case "sum" | "traversal":
             return _number(op, value, summed=option.kind == "sum")
         case "indices":
-            return parse_indices(value, op.names[: len(op.traversal)])
+            return [parse_index(text, op.names[: len(op.traversal)]) for text in value]
         case "kernel":
             table = [kernel for kernel in library_kernels() if kernel.name == value]
             if not table:

@@ -25,6 +25,7 @@ Bindings: TypeAlias = Mapping[str, Value]
 Code: TypeAlias = Callable[[Bindings], Any]
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(==|!=|<=|>=|//|[-+*%<>()\[\],.?]))")
+_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -97,8 +98,13 @@ def holds(where: tuple[str, ...], bindings: Bindings) -> bool:
 
 def names_in(text: str) -> tuple[str, ...]:
     """Variables an expression reads, in order of appearance."""
-    found = re.findall(r"(?<![.\w])[A-Za-z_]\w*", text)
+    found = _NAME.findall(text)
     return tuple(dict.fromkeys(name for name in found if name not in _WORDS))
+
+
+def renamed_text(text: str, names: Mapping[str, str]) -> str:
+    """An expression with other names for its variables."""
+    return _NAME.sub(lambda found: names.get(found[0], found[0]), text)
 
 
 @cache

@@ -13,8 +13,8 @@ Large ones, and values that no float is, are written as `steps`: a few ops on sm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,10 @@ class ConstantStep(NamedTuple):
 
 
 Steps: TypeAlias = "tuple[Array | ConstantStep, ...]"
+
+MOST_CONSTANT = 1 << 16
+"""Elements of the largest literal that a rule may write into a program."""
+T = TypeVar("T")
 
 
 def constant_array(op: str, attributes: Mapping[str, Any]) -> Array:
@@ -75,7 +79,7 @@ def makes_sense(op: str, attributes: Mapping[str, Any]) -> bool:
             return True
 
 
-def is_writable(op: str, attributes: Mapping[str, Any], most: int) -> bool:
+def is_writable(op: str, attributes: Mapping[str, Any], most: int = MOST_CONSTANT) -> bool:
     """Whether a program can hold a constant: its literal has at most so many elements."""
     numbers = [n for v in attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
     if any(n < 1 for n in numbers) or not makes_sense(op, attributes):
@@ -111,6 +115,23 @@ def constant_steps(op: str, attributes: Mapping[str, Any]) -> Steps:
             return (np.eye(2), _broadcast(0, (1, 3), parts), whole)
         case _:
             return (constant_array(op, attributes),)
+
+
+def write_constant(
+    op: str,
+    attributes: Mapping[str, Any],
+    literal: Callable[[Array], T],
+    make: Callable[[str, Mapping[str, Any], tuple[T, ...]], T],
+) -> T:
+    """Write what computes a constant; `make` takes an op, its attributes and operands."""
+    values = list[T]()
+    for step in constant_steps(op, attributes):
+        if isinstance(step, ConstantStep):
+            operands = tuple(values[k] for k in step.operands)
+            values.append(make(step.op, dict(step.attributes), operands))
+        else:
+            values.append(literal(step))
+    return values[-1]
 
 
 _SMALLEST: Mapping[str, Mapping[str, Any]] = {

@@ -13,7 +13,7 @@ On small instances both sides are computed in float32, op by op. Three questions
 from __future__ import annotations
 
 import zlib
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from math import prod
@@ -34,7 +34,8 @@ from .conditions import holds
 from .constants import constant_array
 from .exact import graph_ops, op_on
 from .instances import Bindings, InstanceSampler, attributes_of, first_instances, shapes_of
-from .rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of
+from .rule import CONSTANTS, Node, Rule, nodes_of
+from .terms import interpreted
 
 # Instances looked at, and draws for each of them that is found.
 INSTANCES, TRIES = 4, 8
@@ -93,18 +94,15 @@ def _makes_sense(rule: Rule, bindings: Bindings) -> bool:
 def _on(rule: Rule, bindings: Bindings) -> Floats:
     """What one instance shows."""
     signed, special, sizes = (_Run(bindings, kind) for kind in ("signed", "special", "sizes"))
-    found = BITS
     with np.errstate(all="ignore"):
-        for left, right in zip(rule.left, rule.right, strict=True):
-            a, b = signed.value(left), signed.value(right)
-            x, y = sizes.value(left), sizes.value(right)
-            if not _alike(a, b) or not np.allclose(x, y, CLOSE, 0.0):
-                return VALUES
-            if signed.sums or not np.array_equal(a, b, equal_nan=True):
-                found |= ROUNDING
-            if not _alike(special.value(left), special.value(right)):
-                found |= MOVED
-    return found
+        pairs = list(signed.pairs(rule))
+        if not all(_alike(a, b) for a, b in pairs):
+            return VALUES
+        if not all(np.allclose(a, b, CLOSE, 0.0) for a, b in sizes.pairs(rule)):
+            return VALUES
+        same = all(np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+        found = ROUNDING if signed.sums or not same else BITS
+        return found if all(_alike(a, b) for a, b in special.pairs(rule)) else found | MOVED
 
 
 def _alike(a: Array, b: Array) -> bool:
@@ -147,25 +145,18 @@ class _Run:
         self.moving: set[SSAValue] = set()
         self.arithmetic = _Magnitudes(self.moving) if kind == "sizes" else Arithmetic.COMPUTED
         self.sums = False
-        self._known: dict[Term, list[Array]] = {}
 
-    def value(self, term: Term) -> Array:
-        """The value of a term."""
-        index = term.index if isinstance(term, Out) else 0
-        node = term.node if isinstance(term, Out) else term
-        if node not in self._known:
-            self._known[node] = self._results(node)
-        return self._known[node][index]
+    def pairs(self, rule: Rule) -> Iterator[tuple[Array, Array]]:
+        """What both sides of a rule are, output by output."""
+        values = interpreted((*rule.left, *rule.right), self._drawn, self._results)
+        assert values is not None
+        yield from zip(values[: len(rule.left)], values[len(rule.left) :], strict=True)
 
-    def _results(self, node: Term) -> list[Array]:
-        if isinstance(node, Var):
-            return [self.arithmetic.tensor(self._drawn(node.name), f32)]
-        assert isinstance(node, Node)
+    def _results(self, node: Node, operands: list[Array]) -> list[Array]:
         given = attributes_of(node, self.bindings)
         assert given is not None
         if node.op in CONSTANTS:
             return [self.arithmetic.tensor(constant_array(node.op, dict(given)), f32)]
-        operands = [self.value(operand) for operand in node.operands]
         op = op_on(node.op, given, tuple(o.shape for o in operands))
         assert op is not None
         steps, results = op.scopes()
@@ -186,8 +177,8 @@ class _Run:
         rng = np.random.default_rng([zlib.crc32(name.encode()), *shape])
         drawn = rng.standard_normal(shape)
         if self.kind == "sizes":
-            return np.abs(drawn) + 0.5
+            drawn = np.abs(drawn) + 0.5
         if self.kind == "special":
             picks = rng.random(shape) < 0.3
             drawn = np.where(picks, rng.choice(SPECIALS, shape), drawn)
-        return np.asarray(drawn)
+        return self.arithmetic.tensor(np.asarray(drawn), f32)

@@ -31,7 +31,7 @@ from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.program import provenance, where
 from ...dialects.weights_only import is_deterministic, is_source, weights_only
 from ..cost import FREE, Costs
-from .op_table import RESULTS, Head, OpTable
+from .op_table import RESULTS, Head, OpTable, Types
 
 Value: TypeAlias = int
 """A result of a node: the node's number, and in the last bits which result."""
@@ -122,6 +122,10 @@ class Tables:
             self._types[type_] = len(self.types)
             self.types.append(type_)
         return self._types[type_]
+
+    def numbers(self, head: Head, types: Types) -> tuple[int, tuple[int, ...]]:
+        """The numbers of a head and of result types."""
+        return self.head(head), tuple(map(self.type, types))
 
     def shape(self, type_: int) -> tuple[int, ...]:
         """The shape of a numbered type; () for what is no tensor."""

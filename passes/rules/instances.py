@@ -17,9 +17,10 @@ import numpy as np
 
 from ...dialects.errors import UserError
 from ..equivalence.residues import Lanes
-from .conditions import evaluate, holds
+from .conditions import holds
 from .exact import FIELD, Attributes, Shape, constant, draw, infer, plan
-from .rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, nodes_of, variables_of
+from .rule import CONSTANTS, Node, Out, Rule, Term, nodes_of, variables_of
+from .terms import attribute_names, interpreted, resolved_attributes
 
 Bindings: TypeAlias = "dict[str, Any]"
 
@@ -77,90 +78,48 @@ class Outcome:
 
 def attributes_of(node: Node, bindings: Bindings) -> Attributes | None:
     """A node's attributes as values; None where one cannot be computed."""
-    if not node.attributes:
-        return ()
-
-    def number(value: Any) -> Any:
-        match value:
-            case AttrVar():
-                return bindings[value.name]
-            case Size():
-                return evaluate(value.text, bindings)
-            case tuple():
-                return tuple(number(v) for v in value)
-            case _:
-                return value
-
     try:
-        return tuple((name, number(value)) for name, value in node.attributes)
+        return resolved_attributes(node.attributes, bindings)
     except UserError:
         return None
 
 
 def shapes_of(terms: Sequence[Term], bindings: Bindings) -> tuple[Shape, ...] | None:
     """Shapes of the terms; None where they are not well-formed."""
-    known: dict[Node, tuple[Shape, ...] | None] = {}
 
-    def shape(term: Term) -> Shape | None:
-        if isinstance(term, Var):
-            return bindings[term.name]
-        node, index = (term.node, term.index) if isinstance(term, Out) else (term, 0)
-        if node not in known:
-            known[node] = results(node)
-        found = known[node]
-        return None if found is None or index >= len(found) else found[index]
-
-    def results(node: Node) -> tuple[Shape, ...] | None:
+    def results(node: Node, operands: list[Shape]) -> tuple[Shape, ...] | None:
         given = attributes_of(node, bindings)
         if given is None:
             return None
         if node.op in CONSTANTS:
             found = constant(node.op, given)
             return None if found is None else (found.shape[1:],)
-        operands = [shape(operand) for operand in node.operands]
-        if any(s is None for s in operands):
-            return None
-        return infer(node.op, given, tuple(s for s in operands if s is not None))
+        return infer(node.op, given, tuple(operands))
 
-    found = [shape(term) for term in terms]
-    return None if any(s is None for s in found) else tuple(s for s in found if s is not None)
+    found = interpreted(terms, bindings.__getitem__, results)
+    return None if found is None else tuple(found)
 
 
 def values_of(
     terms: Sequence[Term], bindings: Bindings, draws: int, seed: int
 ) -> list[Lanes] | None:
     """Exact values of well-formed terms on random variables; None where they are too large."""
-    known: dict[Term, Lanes] = {}
 
-    def value(term: Term) -> Lanes | None:
-        if term not in known:
-            found = compute(term)
-            if found is None:
-                return None
-            known[term] = found
-        return known[term]
+    def variable(name: str) -> Lanes:
+        return draw(bindings[name], draws, seed, name)
 
-    def compute(term: Term) -> Lanes | None:
-        if isinstance(term, Var):
-            return draw(bindings[term.name], draws, seed, term.name)
-        node, index = (term.node, term.index) if isinstance(term, Out) else (term, 0)
+    def results(node: Node, operands: list[Lanes]) -> Sequence[Lanes] | None:
         given = attributes_of(node, bindings)
         assert given is not None
         if node.op in CONSTANTS:
-            return constant(node.op, given)
-        found = [value(operand) for operand in node.operands]
-        operands = [o for o in found if o is not None]
-        if len(operands) < len(found):
-            return None
+            found = constant(node.op, given)
+            return None if found is None else (found,)
         compiled = plan(node.op, given, tuple(o.shape[1:] for o in operands))
-        if compiled is None:
+        if compiled is None or any(prod(s) > _MOST_ELEMENTS for s in compiled.shapes):
             return None
-        if any(prod(s) > _MOST_ELEMENTS for s in compiled.shapes):
-            return None
-        return compiled.run(operands)[index]
+        return compiled.run(operands)
 
-    found = [value(term) for term in terms]
-    return None if any(v is None for v in found) else [v for v in found if v is not None]
+    return interpreted(terms, variable, results)
 
 
 def outcome(rule: Rule, bindings: Bindings, seed: int = 0, draws: int = 3) -> Outcome:
@@ -181,25 +140,13 @@ def outcome(rule: Rule, bindings: Bindings, seed: int = 0, draws: int = 3) -> Ou
 # --- finding instances --------------------------------------------------------------------------
 
 
-def attribute_names(rule: Rule) -> dict[str, str]:
-    """For each attribute variable of the left side, the attribute it stands for first."""
-    found: dict[str, str] = {}
-    for node in nodes_of(rule.left):
-        for name, value in node.attributes:
-            for atom in value if isinstance(value, tuple) else (value,):
-                if isinstance(atom, AttrVar):
-                    whole = not isinstance(value, tuple)
-                    found.setdefault(atom.name, name if whole else f"{name}[]")
-    return found
-
-
 def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
     """Small instances on which the left side is well-formed and the conditions hold.
 
     Args:
         limit: partial instances looked at; those with the first of `_VALUES` come first.
     """
-    names, attributes = variables_of(rule.left), attribute_names(rule)
+    names, attributes = variables_of(rule.left), attribute_names(rule.left)
     pools = [_VALUES.get(a, (1, 0, 2, 3)) for a in attributes.values()]
     tried = count()
     for values in _first_values_first(pools):
@@ -271,7 +218,7 @@ class InstanceSampler:
     ) -> None:
         self.rule, self.rng = rule, rng
         self.names = variables_of(rule.left)
-        self.attributes = attribute_names(rule)
+        self.attributes = attribute_names(rule.left)
         self.bases = [base]
         if lifts:
             self.bases += [b for b in self._lifted(base) if self._fits(b)]

@@ -23,6 +23,7 @@ from .conditions import evaluate, holds
 from .constants import constant_array
 from .graph_form import Graph, Tables, Value, node_of, result_of, value_of
 from .rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, subterms
+from .terms import resolved, root_node, without_names
 
 COMMUTATIVE = ("graph.add", "graph.mul", "graph.min", "graph.max")
 PREFIX = "graph."
@@ -85,13 +86,7 @@ class LeftSide:
     def symmetric(self) -> bool:
         """Whether its two terms may change places: then one order is enough."""
         left = self.rule.left
-        return len(left) == 2 and renamed(left) == renamed((left[1], left[0]))
-
-
-def root_node(term: Term) -> Node:
-    """The op whose result a term is. Variables have none."""
-    assert not isinstance(term, Var)
-    return term.node if isinstance(term, Out) else term
+        return len(left) == 2 and without_names(left) == without_names((left[1], left[0]))
 
 
 def _paths(term: Term, result: int) -> Iterator[tuple[str, tuple[_Step, ...]]]:
@@ -104,37 +99,6 @@ def _paths(term: Term, result: int) -> Iterator[tuple[str, tuple[_Step, ...]]]:
             for position, operand in enumerate(term.operands):
                 for name, steps in _paths(operand, 0):
                     yield name, (*steps, _Step(PREFIX + term.op, position, result))
-
-
-def renamed(terms: Sequence[Term]) -> str:
-    """The terms as text, variables numbered in order of appearance."""
-    names = dict[str, str]()
-
-    def text(thing: object) -> str:
-        match thing:
-            case Var():
-                return names.setdefault(f"?{thing.name}", f"?{len(names)}")
-            case AttrVar():
-                return names.setdefault(f"${thing.name}", f"${len(names)}")
-            case Out():
-                return f"{text(thing.node)}.{thing.index}"
-            case Node():
-                inner = [*thing.operands, *(v for _, v in thing.attributes)]
-                return f"{thing.op}{[k for k, _ in thing.attributes]}({','.join(map(text, inner))})"
-            case tuple():
-                return f"[{','.join(map(text, thing))}]"
-            case _:
-                return repr(thing)
-
-    return ";".join(map(text, terms))
-
-
-def sizes_in(rule: Rule) -> Iterator[str]:
-    """The texts of the sizes among the attributes of a rule."""
-    for term in subterms((*rule.left, *rule.right)):
-        for _, value in term.attributes if isinstance(term, Node) else ():
-            atoms = value if isinstance(value, tuple) else (value,)
-            yield from (atom.text for atom in atoms if isinstance(atom, Size))
 
 
 def unusable(rule: Rule, tables: Tables) -> str:
@@ -375,17 +339,6 @@ class GraphMatcher:
         if array.shape != self.tables.shape(entry.types[0]):
             return False
         return np.array_equal(np.asarray(data.get_values()).reshape(array.shape), array)
-
-
-def resolved(value: Any, known: dict[str, Any]) -> Any:
-    """An attribute's value under bindings. Raises UserError where it cannot be computed."""
-    if isinstance(value, tuple):
-        return tuple(resolved(v, known) for v in value)  # pyright: ignore[reportUnknownVariableType]
-    if isinstance(value, AttrVar):
-        if value.name not in known:
-            raise UserError(f"?{value.name} is not bound")
-        return known[value.name]
-    return evaluate(value.text, known) if isinstance(value, Size) else value
 
 
 def bindings(graph: Graph, tensors: dict[str, Value], attributes: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ constraints of its definition (every other dialect).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -20,8 +20,9 @@ from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.errors import UserError, did_you_mean
-from ...dialects.graph import OPS, GraphOp
+from ...dialects.graph import OPS, ConstantOp, GraphOp
 from ...dialects.graph.base import default_attributes, to_attribute, to_python
+from ...dialects.types import Array
 
 Types: TypeAlias = "tuple[Attribute, ...]"
 
@@ -150,6 +151,29 @@ class OpTable:
             sample = self.build(head, types)
             self._sound[key] = sample is not None and _is_sound(sample)
         return self._built[key] if self._sound[key] else None
+
+    def made_by_rule(
+        self, name: str, values: Mapping[str, Any], types: Types
+    ) -> tuple[Head, Types] | None:
+        """Head and result types of an op as rules write it, attributes as Python values.
+
+        None where it does not take operands of these types (see `by_rule`).
+
+        Raises:
+            UserError: there is no such op, or it has no such attribute.
+        """
+        given = {n: attribute_of(self, name, n, value) for n, value in values.items()}
+        attributes = self.complete(name, given)
+        head = Head(name, attributes, self.results(name, dict(attributes)))
+        sample = self.by_rule(head, types)
+        return None if sample is None else (head, tuple(r.type for r in sample.results))
+
+    def literal(self, array: Array, element: Attribute) -> tuple[Head, Types]:
+        """Head and type of a literal."""
+        made = ConstantOp(array, element)
+        head = self.head(made)
+        assert head is not None
+        return head, (made.result.type,)
 
     def make(
         self, head: Head, operands: Sequence[SSAValue], results: Sequence[Attribute] | None

@@ -51,6 +51,11 @@ AttrValue: TypeAlias = "AttrAtom | tuple[AttrAtom, ...]"
 Attributes: TypeAlias = "tuple[tuple[str, AttrValue], ...]"
 
 
+def atoms_of(value: AttrValue) -> tuple[AttrAtom, ...]:
+    """The parts of a list; what is none is its own only part."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 @dataclass(frozen=True)
 class Node:
     """An op on terms: its name without `graph.`, attributes by their names, sorted."""

@@ -12,6 +12,7 @@
 
 `?x` is a variable: of a tensor as an operand, of an attribute after `name=`. Attribute values are
 numbers, true, false, "text", `?s`, sizes over variables (`?b.shape[1]`), and lists of these.
+A rule that needs no more is one line: `rule relu-twice: relu(relu(?x)) => relu(?x)`.
 `.k` takes one result of an op with several; `(same).k` another result of the op before it.
 Several `where` lines must all hold. The law may run over several lines, indented.
 """
@@ -38,9 +39,9 @@ from .rule import (
     Size,
     Term,
     Var,
-    subterms,
     variables_of,
 )
+from .terms import attribute_names
 
 _SIGNS = r"=>|==|!=|<=|>=|//|[-+*%<>()\[\],.=?]"
 _TOKEN = re.compile(rf'\s*("[^"]*"|\d+\.\d+|\d+|[A-Za-z_]\w*|{_SIGNS})')
@@ -169,9 +170,11 @@ def _blocks(text: str, where: str) -> list[_Block]:
             continue
         place = f"{where}:{number}"
         if line[0] not in " \t":
-            if words[0] != "rule" or len(words) != 2:
+            whole = len(words) > 2 and words[1].endswith(":")
+            if words[0] != "rule" or not (whole or len(words) == 2):
                 raise UserError("a rule starts with 'rule NAME'", where=place, found=line.strip())
-            blocks.append(_Block(words[1], number))
+            law = [" ".join(words[2:])] if whole else []
+            blocks.append(_Block(words[1].removesuffix(":"), number, law=law))
         elif not blocks:
             raise UserError("a rule starts with 'rule NAME'", where=place, found=line.strip())
         elif not blocks[-1].law and words[0] in _KEYS and "=>" not in words:
@@ -209,20 +212,10 @@ def _check(rule: Rule, place: str) -> None:
             where=place,
         )
     missing = set(variables_of(rule.right)) - set(variables_of(rule.left))
-    missing |= attribute_variables(rule.right) - attribute_variables(rule.left)
+    missing |= {*attribute_names(rule.right)} - {*attribute_names(rule.left)}
     if missing:
         names = ", ".join(f"?{name}" for name in sorted(missing))
         raise UserError(f"rule '{rule.name}' does not bind {names} on its left", where=place)
-
-
-def attribute_variables(terms: tuple[Term, ...]) -> set[str]:
-    """Names of the attribute variables of the terms."""
-    found = set[str]()
-    for node in (t for t in subterms(terms) if isinstance(t, Node)):
-        for _, value in node.attributes:
-            atoms = value if isinstance(value, tuple) else (value,)
-            found |= {atom.name for atom in atoms if isinstance(atom, AttrVar)}
-    return found
 
 
 class _Parser:

@@ -8,15 +8,15 @@ use it; the rest goes, and with it whatever only it used.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import TensorType
 
 from ...dialects.errors import UserError
-from ...dialects.graph import ConstantOp
 from ...dialects.types import Array
-from ..rules.constants import ConstantStep, constant_steps, is_writable
+from ..rules.constants import MOST_CONSTANT, is_writable, write_constant
 from ..rules.graph_form import (
     Change,
     Entry,
@@ -29,14 +29,12 @@ from ..rules.graph_form import (
     result_of,
     value_of,
 )
-from ..rules.match import COMMUTATIVE, PREFIX, RuleMatch, bindings, resolved
-from ..rules.op_table import Head, attribute_of
+from ..rules.match import COMMUTATIVE, PREFIX, RuleMatch, bindings
 from ..rules.rule import CONSTANTS, Node, Out, Rule, Term, Var
+from ..rules.terms import resolved_attributes
 
 Given: TypeAlias = "tuple[tuple[str, Any], ...]"
 
-MOST_CONSTANT = 1 << 16
-"""Elements of the largest literal a rule may write into a program."""
 _MASK = (1 << 64) - 1
 
 
@@ -85,25 +83,10 @@ class Applier:
             self._built[key] = self._build(op, attributes, types)
         return self._built[key]
 
-    def _build(self, op: str, attributes: Any, types: tuple[int, ...]) -> Any:
-        table, name = self.tables.ops, PREFIX + op
-        given = {n: attribute_of(table, name, n, value) for n, value in attributes}
-        full = table.complete(name, given)
-        head = Head(name, full, table.results(name, dict(full)))
-        sample = table.by_rule(head, tuple(self.tables.types[t] for t in types))
-        if sample is None:
-            return None
-        return self.tables.head(head), tuple(self.tables.type(r.type) for r in sample.results)
-
-    def literal(self, array: Array, like: int) -> Any:
-        """Head and type of a literal of some tensor's element type; None where it is too large."""
-        type_ = self.tables.types[like]
-        if array.size > MOST_CONSTANT or not isinstance(type_, TensorType):
-            return None
-        made = ConstantOp(array, type_.element_type)
-        head = self.tables.ops.head(made)
-        assert head is not None
-        return self.tables.head(head), (self.tables.type(made.result.type),)
+    def _build(self, op: str, attributes: Given, types: tuple[int, ...]) -> Any:
+        types_ = tuple(self.tables.types[t] for t in types)
+        made = self.tables.ops.made_by_rule(PREFIX + op, dict(attributes), types_)
+        return None if made is None else self.tables.numbers(*made)
 
 
 @dataclass
@@ -166,37 +149,36 @@ class _Change:
                 raise RefusedError(f"{term.node.op} has no result {term.index}")
             return value_of(inner, term.index)
         try:
-            attributes = tuple((n, resolved(v, self.known)) for n, v in term.attributes)
+            attributes = resolved_attributes(term.attributes, self.known)
         except UserError as error:
             raise RefusedError(error.one_line()) from error
         operands = tuple(map(self._term, term.operands))
         if term.op in CONSTANTS:
-            return self._constant(term.op, attributes)
-        return self._made(term.op, attributes, operands)
+            return self._constant(term.op, dict(attributes))
+        return self._made(term.op, dict(attributes), operands)
 
-    def _made(self, op: str, attributes: Given, operands: tuple[Value, ...]) -> Value:
-        found = self.applier.built(op, attributes, tuple(map(self._type, operands)))
+    def _made(self, op: str, attributes: Mapping[str, Any], operands: tuple[Value, ...]) -> Value:
+        types = tuple(map(self._type, operands))
+        found = self.applier.built(op, tuple(attributes.items()), types)
         if found is None:
             raise RefusedError(f"{op} does not take these operands")
         return value_of(self._node(found[0], operands, found[1]))
 
-    def _constant(self, op: str, attributes: Given) -> Value:
+    def _constant(self, op: str, attributes: Mapping[str, Any]) -> Value:
         """The ops that compute a constant."""
-        given = dict(attributes)
-        if not is_writable(op, given, MOST_CONSTANT):
+        if not is_writable(op, attributes):
             raise RefusedError(f"there is no {op} of this size")
-        values = list[Value]()
-        for step in constant_steps(op, given):
-            if isinstance(step, ConstantStep):
-                operands = tuple(values[k] for k in step.operands)
-                values.append(self._made(step.op, step.attributes, operands))
-                continue
-            found = self.applier.literal(step, self._type(self.match.tensors[0]))
-            if found is None:
-                raise RefusedError(f"{op} has no literal")
-            values.append(value_of(self._node(found[0], (), found[1])))
-        self.applier.tables.constants[node_of(values[-1])] = (op, given)
-        return values[-1]
+        value = write_constant(op, attributes, self._literal, self._made)
+        self.applier.tables.constants[node_of(value)] = (op, attributes)
+        return value
+
+    def _literal(self, array: Array) -> Value:
+        tables = self.applier.tables
+        type_ = tables.types[self._type(self.match.tensors[0])]
+        if array.size > MOST_CONSTANT or not isinstance(type_, TensorType):
+            raise RefusedError("the constant has no literal")
+        head, types = tables.numbers(*tables.ops.literal(array, type_.element_type))
+        return value_of(self._node(head, (), types))
 
     def _node(self, head: int, operands: tuple[Value, ...], types: tuple[int, ...]) -> int:
         """A node that is there already, or a new one."""

@@ -26,7 +26,8 @@ from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import TransposeOp
 from ...dialects.types import shape_of
 from ..rules.graph_form import FLAGS, swap
-from ..rules.rule import Node, Out, Rule, Term, subterms
+from ..rules.rule import Node, Rule, Term, subterms
+from ..rules.terms import mapped
 
 RANKS = (2, 3, 4)
 """Of the products that rules with flags are unfolded for."""
@@ -101,28 +102,14 @@ def unfolded(rule: Rule) -> tuple[Rule, ...]:
 
 
 def _unfolded(rule: Rule, rank: int) -> Rule:
-    known = dict[Node, Node]()
+    def node(old: Node, operands: tuple[Term, ...]) -> Node:
+        flags = [old.attribute(flag) is True for flag in FLAGS] if old.op == "matmul" else []
+        turned = [_turned(o, rank) for o in operands[: len(flags)]]
+        read = [t if flag else o for t, o, flag in zip(turned, operands, flags, strict=False)]
+        kept = tuple((n, v) for n, v in old.attributes if not (n in FLAGS and v is True))
+        return Node(old.op, (*read, *operands[len(flags) :]), kept)
 
-    def term(old: Term) -> Term:
-        match old:
-            case Node():
-                return node(old)
-            case Out():
-                return Out(node(old.node), old.index)
-            case _:
-                return old
-
-    def node(old: Node) -> Node:
-        if old not in known:
-            operands = [term(operand) for operand in old.operands]
-            flags = [old.attribute(flag) is True for flag in FLAGS] if old.op == "matmul" else []
-            for k, flag in enumerate(flags):
-                operands[k] = _turned(operands[k], rank) if flag else operands[k]
-            kept = tuple((n, v) for n, v in old.attributes if not (n in FLAGS and v is True))
-            known[old] = Node(old.op, tuple(operands), kept)
-        return known[old]
-
-    left, right = tuple(map(term, rule.left)), tuple(map(term, rule.right))
+    left, right = mapped(rule.left, on_top=node), mapped(rule.right, on_top=node)
     return replace(rule, left=left, right=right)
 
 

@@ -29,11 +29,11 @@ from ..cost import Costs
 from ..rules.conditions import names_in
 from ..rules.floats import allowed_rules, floats_of
 from ..rules.graph_form import Change, Graph, Tables, encode, node_of
-from ..rules.match import GraphMatcher, RuleMatch, renamed, sizes_in, unusable
+from ..rules.match import GraphMatcher, RuleMatch, unusable
 from ..rules.op_table import OpTable
 from ..rules.rule import Rule, variables_of
 from ..rules.rule_set import reported_proof, rules_named
-from ..rules.rule_text import attribute_variables
+from ..rules.terms import attribute_names, sizes_in, without_names
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
 from .apply import Applier, RefusedError
 from .layouts import fold, unfold, unfolded
@@ -359,11 +359,11 @@ def search(
 
 def both_ways(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     """The rules and, where they bind all they need, the same laws from right to left."""
-    known = {(renamed((*rule.left, *rule.right)), len(rule.left)) for rule in rules}
+    known = {(without_names((*rule.left, *rule.right)), len(rule.left)) for rule in rules}
     found = list(rules)
     for rule in rules:
         back = rule.reversed()
-        law = (renamed((*back.left, *back.right)), len(back.left))
+        law = (without_names((*back.left, *back.right)), len(back.left))
         if law not in known and _is_bound(back):
             known.add(law)
             found.append(back)
@@ -372,10 +372,10 @@ def both_ways(rules: Sequence[Rule]) -> tuple[Rule, ...]:
 
 def _is_bound(rule: Rule) -> bool:
     """Whether a rule's left side binds every variable of its right side and conditions."""
-    tensors, attributes = set(rule.variables), attribute_variables(rule.left)
+    tensors, attributes = set(rule.variables), {*attribute_names(rule.left)}
     wanted = set(variables_of(rule.right)) | {n for text in rule.where for n in names_in(text)}
-    read = {n for text in sizes_in(rule) for n in names_in(text)}
-    wanted |= read | attribute_variables(rule.right)
+    read = {n for text in sizes_in((*rule.left, *rule.right)) for n in names_in(text)}
+    wanted |= read | {*attribute_names(rule.right)}
     return wanted <= tensors | attributes
 
 

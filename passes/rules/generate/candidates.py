@@ -16,7 +16,7 @@ Source: Jia et al., TASO (SOSP 2019), sections 2 and 6 (renaming, common subgrap
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from ..exact import Shape
 from ..instances import outcome, shapes_of
 from ..rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of, subterms, variables_of
+from ..terms import mapped, matches, renamed
 from .operators import World
 from .table import NONE, Table
 
@@ -77,7 +78,7 @@ def candidates(table: Table) -> tuple[list[RuleCandidate], Counts]:
         if not roles_apart((*left, *right)):
             continue
         counts.roles += 1
-        one = renamed(left, right, dict(world.variables))
+        one = by_shape(left, right, dict(world.variables))
         key = (one.left, one.right)
         if key in seen or (one.right, one.left) in seen:
             continue
@@ -168,7 +169,7 @@ def _double(table: Table, classes: Classes) -> Iterator[tuple[tuple[Term, ...], 
         yield left, tuple(table.term(term) for term in pair)
 
 
-def renamed(
+def by_shape(
     left: tuple[Term, ...], right: tuple[Term, ...], shapes: Mapping[str, Shape]
 ) -> RuleCandidate:
     """Variables renamed in the order in which they appear, by shape."""
@@ -177,45 +178,12 @@ def renamed(
         pool = [other for other in shapes if shapes[other] == shapes[name]]
         names[name] = next(other for other in pool if other not in names.values())
     bound = tuple((names[name], shapes[name]) for name in names)
-    return RuleCandidate(rename(left, names), rename(right, names), bound)
-
-
-def rename(terms: tuple[Term, ...], names: Mapping[str, str]) -> tuple[Term, ...]:
-    """The terms with other names of variables."""
-
-    def image(term: Term) -> Term | None:
-        return Var(names.get(term.name, term.name)) if isinstance(term, Var) else None
-
-    return _mapped(terms, image)
+    return RuleCandidate(renamed(left, names), renamed(right, names), bound)
 
 
 def replace_term(terms: tuple[Term, ...], old: Term, new: Term) -> tuple[Term, ...]:
     """The terms with one subterm replaced everywhere."""
-    return _mapped(terms, lambda term: new if term == old else None)
-
-
-def _mapped(terms: tuple[Term, ...], image: Callable[[Term], Term | None]) -> tuple[Term, ...]:
-    """The terms with the images of their subterms; where that is None, of the operands."""
-    known: dict[Term, Term] = {}
-
-    def build(term: Term) -> Term:
-        if term not in known:
-            given = image(term)
-            known[term] = inside(term) if given is None else given
-        return known[term]
-
-    def inside(term: Term) -> Term:
-        match term:
-            case Var():
-                return term
-            case Out():
-                node = build(term.node)
-                assert isinstance(node, Node)
-                return Out(node, term.index)
-            case Node():
-                return Node(term.op, tuple(build(t) for t in term.operands), term.attributes)
-
-    return tuple(build(term) for term in terms)
+    return mapped(terms, lambda term: new if term == old else None)
 
 
 def has_common_part(one: RuleCandidate) -> bool:
@@ -285,7 +253,7 @@ def _is_instance(one: RuleCandidate, by_top: Mapping[object, list[RuleCandidate]
         for a, b in ((other.left, other.right), (other.right, other.left)):
             for left, right in (sides, sides[::-1]):
                 bound: dict[str, Term] = {}
-                matched = match((*a, *b), (*left, *right), bound)
+                matched = matches((*a, *b), (*left, *right), bound, _same_op)
                 if matched and any(not isinstance(t, Var) for t in bound.values()):
                     return True
                 if matched and len(set(bound.values())) < len(bound):
@@ -293,28 +261,12 @@ def _is_instance(one: RuleCandidate, by_top: Mapping[object, list[RuleCandidate]
     return False
 
 
-def match(patterns: tuple[Term, ...], terms: tuple[Term, ...], bound: dict[str, Term]) -> bool:
-    """Whether terms for the variables of `patterns` make them `terms`; fills `bound`."""
-    return len(patterns) == len(terms) and all(
-        _matches(p, t, bound) for p, t in zip(patterns, terms, strict=True)
-    )
-
-
-def _matches(pattern: Term, term: Term, bound: dict[str, Term]) -> bool:
-    match pattern, term:
-        case Var(), _:
-            return bound.setdefault(pattern.name, term) == term
-        case Out(), Out():
-            return pattern.index == term.index and _matches(pattern.node, term.node, bound)
-        case Node(), Node():
-            same = (pattern.op, pattern.attributes) == (term.op, term.attributes)
-            return same and match(pattern.operands, term.operands, bound)
-        case _:
-            return False
+def _same_op(a: Node, b: Node) -> bool:
+    return (a.op, a.attributes) == (b.op, b.attributes)
 
 
 def _equal(x: Term, y: Term, one: RuleCandidate) -> bool:
     return x == y or outcome(Rule("", (x,), (y,)), dict(one.shapes)).equal
 
 
-__all__ = ["Counts", "RuleCandidate", "World", "candidates", "rename", "replace_term"]
+__all__ = ["Counts", "RuleCandidate", "World", "by_shape", "candidates", "replace_term"]

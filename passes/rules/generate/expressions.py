@@ -34,7 +34,7 @@ def atoms_for(name: str, value: AttrValue, rule: Rule, base: Bindings) -> list[A
 
 def _same_variables(name: str, value: AttrValue, rule: Rule, base: Bindings) -> Iterator[AttrVar]:
     """Variables of the left side that stand for the same attribute and have this value."""
-    for variable, attribute in attribute_names(rule).items():
+    for variable, attribute in attribute_names(rule.left).items():
         if attribute == name and base[variable] == value:
             yield AttrVar(variable)
 
@@ -53,7 +53,7 @@ def _shifted(name: str, value: AttrValue, rule: Rule, base: Bindings) -> Iterato
     """A variable of the left side with a constant added to each number."""
     if not isinstance(value, tuple):
         return
-    for variable, attribute in attribute_names(rule).items():
+    for variable, attribute in attribute_names(rule.left).items():
         known = base[variable]
         if attribute != name or len(known) != len(value) or known == value:
             continue
@@ -70,12 +70,12 @@ def numbers_for(name: str, value: AttrValue, rule: Rule, base: Bindings) -> list
         return [value] if not isinstance(value, tuple) else []
     extents = [f"{v}.shape[{k}]" for v in variables_of(rule.left) for k in _places(base[v])]
     given = list(_attribute_numbers(rule, base, _COUNTS if name in _COUNTS else (name,)))
-    axes = [v for v, attribute in attribute_names(rule).items() if attribute == "axis"]
+    axes = [v for v, attribute in attribute_names(rule.left).items() if attribute == "axis"]
     names = variables_of(rule.left)
     along = [f"{v}.shape[{a}]" for v in names for a in axes if base[a] < len(base[v])]
     extents = [*along, *extents]
     if name == "groups":
-        groups = [v for v, a in attribute_names(rule).items() if a in ("groups", "channels")]
+        groups = [v for v, a in attribute_names(rule.left).items() if a in ("groups", "channels")]
         texts = [*groups, *_binary(groups, "+"), *(f"2 * {g}" for g in groups)]
         texts += [*(f"{g} // 2" for g in groups), *extents]
         texts += _binary(extents, "//")
@@ -98,7 +98,7 @@ def _places(shape: tuple[int, ...]) -> list[int]:
 def _attribute_numbers(
     rule: Rule, base: Bindings, names: Sequence[str] | None = None
 ) -> Iterator[str]:
-    for variable, attribute in attribute_names(rule).items():
+    for variable, attribute in attribute_names(rule.left).items():
         if names is not None and attribute not in names:
             continue
         known = base[variable]
@@ -122,7 +122,7 @@ def conditions_for(rule: Rule, base: Bindings) -> list[str]:
     names = variables_of(rule.left)
     extents = [f"{v}.shape[{k}]" for v in names for k in range(len(base[v]))]
     ends = [f"{v}.shape[-{k}]" for v in names for k in (1, 2) if len(base[v]) >= k]
-    attributes = attribute_names(rule)
+    attributes = attribute_names(rule.left)
     return [
         *_axis_conditions(rule, base),
         *(f"{a} == {b}" for a, b in combinations(ends, 2)),
@@ -146,7 +146,7 @@ def _alike(attributes: Mapping[str, str], a: str, b: str) -> bool:
 def _axis_conditions(rule: Rule, base: Bindings) -> Iterator[str]:
     names = variables_of(rule.left)
     first = max(names, key=lambda name: len(base[name])) if names else ""
-    for variable, attribute in attribute_names(rule).items():
+    for variable, attribute in attribute_names(rule.left).items():
         if attribute == "axis":
             yield from (f"{variable} == {first}.rank - {k}" for k in (1, 2))
             yield from (f"{variable} == {k}" for k in range(4))
@@ -161,7 +161,7 @@ def _attribute_conditions(rule: Rule, base: Bindings) -> Iterator[str]:
     for name, values in _SPECIAL.items():
         texts = list(_attribute_numbers(rule, base, (name,)))
         yield from (f"{text} == {value}" for text in texts for value in values)
-    attributes = attribute_names(rule)
+    attributes = attribute_names(rule.left)
     deep = [v for v in variables_of(rule.left) if len(base[v]) == 4]
     kernels = [f"{v}.shape[{k}]" for v in deep for k in (2, 3)]
     kernels += [f"{v}[{k}]" for v, a in attributes.items() if a == "kernel" for k in range(2)]
@@ -176,7 +176,7 @@ def _attribute_conditions(rule: Rule, base: Bindings) -> Iterator[str]:
 
 def _balances(rule: Rule, base: Bindings, extents: list[str]) -> Iterator[str]:
     """Equal ratios of extents and groups: as many channels a group here as there."""
-    groups = [v for v, a in attribute_names(rule).items() if a == "groups"]
+    groups = [v for v, a in attribute_names(rule.left).items() if a == "groups"]
     for (g, h), (a, b) in product(combinations(groups, 2), product(extents, repeat=2)):
         if a != b:
             yield f"{a} * {h} == {b} * {g}"

@@ -23,7 +23,8 @@ import numpy as np
 from ..check import check_rule
 from ..conditions import holds
 from ..instances import Bindings, InstanceSampler, attribute_names, outcome, shapes_of
-from ..rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Term, nodes_of, variables_of
+from ..rule import CONSTANTS, AttrValue, AttrVar, Node, Rule, Term, nodes_of, variables_of
+from ..terms import with_attributes
 from .candidates import RuleCandidate
 from .expressions import atoms_for, conditions_for, numbers_for
 
@@ -134,29 +135,6 @@ def _with_variables(
         return AttrVar(names[key])
 
     return with_attributes(terms, variable), values
-
-
-def with_attributes(terms: tuple[Term, ...], change: Any) -> tuple[Term, ...]:
-    """The terms, each attribute of each node changed."""
-    known: dict[Node, Node] = {}
-
-    def build(term: Term) -> Term:
-        match term:
-            case Out():
-                return Out(node(term.node), term.index)
-            case Node():
-                return node(term)
-            case _:
-                return term
-
-    def node(old: Node) -> Node:
-        if old not in known:
-            operands = tuple(build(t) for t in old.operands)
-            attributes = tuple((n, change(old, n, v)) for n, v in old.attributes)
-            known[old] = Node(old.op, operands, attributes)
-        return known[old]
-
-    return tuple(build(term) for term in terms)
 
 
 # --- the right side -----------------------------------------------------------------------------
@@ -288,7 +266,7 @@ def _narrowed(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[str
     A window of one tap has no dilation to speak of, so "the dilation is 1" does not hold wherever
     a rule does, and yet may be all that tells right from wrong.
     """
-    dilations = [v for v, a in attribute_names(rule).items() if a == "dilations"]
+    dilations = [v for v, a in attribute_names(rule.left).items() if a == "dilations"]
     texts = tuple(f"{variable}[{k}] == 1" for variable in dilations for k in range(2))
     if not texts or not all(len(t.bindings[v]) == 2 for t in trials for v in dilations):
         return None

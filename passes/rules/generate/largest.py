@@ -19,13 +19,13 @@ import numpy as np
 
 from ..instances import outcome
 from ..rule import Out, Term
+from ..terms import renamed
 from .candidates import (
     Classes,
     RuleCandidate,
+    by_shape,
     doubles,
     has_common_part,
-    rename,
-    renamed,
     roles_apart,
     with_variable,
     without_instances,
@@ -130,7 +130,7 @@ def _accepted(closure: Closure, pairs: Ids) -> list[RuleCandidate]:
     term = closure.table.term
     laws = dict[Any, RuleCandidate]()
     for a, b in pairs.T:
-        one = renamed((term(int(a)),), (term(int(b)),), shapes)
+        one = by_shape((term(int(a)),), (term(int(b)),), shapes)
         if (one.right, one.left) not in laws:
             laws.setdefault((one.left, one.right), one)
     closure.join(pairs)
@@ -144,7 +144,7 @@ def _most_general(one: RuleCandidate) -> RuleCandidate:
     while (more := with_variable(one)) is not None:
         names = {"common": f"common{len(more.shapes)}"}
         shapes = tuple((names.get(name, name), shape) for name, shape in more.shapes)
-        one = RuleCandidate(rename(more.left, names), rename(more.right, names), shapes)
+        one = RuleCandidate(renamed(more.left, names), renamed(more.right, names), shapes)
     return one
 
 
@@ -157,7 +157,7 @@ def _of_two(table: Table) -> list[RuleCandidate]:
         right = tuple(table.term(term) for term in pair)
         whole = right[0].node.operands if isinstance(right[0], Out) else ()
         if roles_apart((*left, *right)) and share_an_operand(left, whole):
-            one = renamed(left, right, shapes)
+            one = by_shape(left, right, shapes)
             found.setdefault((one.left, one.right), one)
     return without_instances([one for one in found.values() if not has_common_part(one)])
 

@@ -31,12 +31,12 @@ from ..rule import (
     variables_of,
 )
 from ..rule_text import print_rule, print_rules
-from .candidates import Classes, Counts, RuleCandidate, candidates, rename, without_instances
-from .generalise import Failure, generalise, with_attributes
+from ..terms import renamed, renamed_rule, with_attributes
+from .candidates import Classes, Counts, RuleCandidate, candidates, without_instances
+from .generalise import Failure, generalise
 from .largest import largest_laws
 from .operators import WORLDS, World
 from .parts import laws_of_parts
-from .renaming import rename_rule
 from .special import without_special_cases
 from .subsume import without_consequences
 from .table import REPRESENTATIVES_FROM, Enumerator
@@ -175,7 +175,7 @@ def _first_of_each_law(found: Sequence[RuleCandidate]) -> list[RuleCandidate]:
     seen: dict[tuple[tuple[Term, ...], tuple[Term, ...]], RuleCandidate] = {}
     for one in found:
         names = dict(zip(variables_of((*one.left, *one.right)), "abcdefgh", strict=False))
-        left, right = rename(one.left, names), rename(one.right, names)
+        left, right = renamed(one.left, names), renamed(one.right, names)
         seen.setdefault((_without_sizes(left), _without_sizes(right)), one)
     bare = [RuleCandidate(left, right, ()) for left, right in seen]
     kept = {(one.left, one.right) for one in without_instances(bare)}
@@ -212,7 +212,7 @@ def without_duplicates(rules: Sequence[Rule]) -> list[Rule]:
 def canonical(rule: Rule) -> Rule:
     """The rule with its tensor variables named a, b, c ... in order of appearance."""
     names = dict(zip(variables_of((*rule.left, *rule.right)), "abcdefgh", strict=False))
-    return rename_rule(rule, names)
+    return renamed_rule(rule, names)
 
 
 def named(rules: Sequence[Rule]) -> list[Rule]:

@@ -24,7 +24,8 @@ from ..instances import (
     outcome,
     shapes_of,
 )
-from ..rule import AttrVar, Node, Out, Rule, Term, Var, nodes_of, operator_count, variables_of
+from ..rule import AttrVar, Node, Out, Rule, Term, nodes_of, operator_count, variables_of
+from ..terms import matches
 
 _BASES, _INSTANCES = 2, 60
 
@@ -59,24 +60,15 @@ class _Matched:
     nodes: dict[tuple[Node, Node], None] = field(default_factory=dict[tuple[Node, Node], None])
 
     def match(self, general: Sequence[Term], special: Sequence[Term]) -> bool:
-        if len(general) != len(special):
-            return False
-        return all(self._one(a, b) for a, b in zip(general, special, strict=True))
+        """Whether one becomes the other; fills all three."""
+        return matches(general, special, self.tensors, self._alike)
 
-    def _one(self, a: Term, b: Term) -> bool:
-        match a, b:
-            case Var(), _:
-                return self.tensors.setdefault(a.name, b) == b
-            case Out(), Out():
-                return a.index == b.index and self._one(a.node, b.node)
-            case Node(), Node():
-                names = [n for n, _ in a.attributes] == [n for n, _ in b.attributes]
-                if a.op != b.op or not names or not self._attributes(a, b):
-                    return False
-                self.nodes[a, b] = None
-                return self.match(a.operands, b.operands)
-            case _:
-                return False
+    def _alike(self, a: Node, b: Node) -> bool:
+        names = [n for n, _ in a.attributes] == [n for n, _ in b.attributes]
+        if a.op != b.op or not names or not self._attributes(a, b):
+            return False
+        self.nodes[a, b] = None
+        return True
 
     def _attributes(self, a: Node, b: Node) -> bool:
         """Variables are bound; whatever else differs is compared by value, later."""

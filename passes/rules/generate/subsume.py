@@ -12,14 +12,14 @@ Source: Nandi et al., Ruler (OOPSLA 2021), for minimising a rule set by what it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from ..egglog_terms import TermGraph
 from ..instances import shapes_of
 from ..rule import CONSTANTS, Node, Out, Term, Var, operator_count, subterms, variables_of
 from .candidates import RuleCandidate
 
 _ITERATIONS = 4
-_MOST_NODES = 60_000
+_MOST_MATCHES = 60_000
 _SHAPED = ("concat", "split", "conv", "broadcast")
 
 
@@ -70,23 +70,16 @@ class GroundTerms:
     """Ground terms and rewrites in egglog; a constructor for each op and attributes."""
 
     def __init__(self) -> None:
-        from egglog.bindings import EGraph
-
-        self.engine: Any = EGraph()
+        self.graph = TermGraph("(datatype T)")
         self.constructors: dict[object, str] = {}
-        self.lets: list[str] = []
         self.rewrites: list[str] = []
         self.terms: dict[str, str] = {}
-        self._run("(datatype T)")
-
-    def _run(self, text: str) -> Any:
-        return self.engine.run_program(*self.engine.parse_program(text))
 
     def _constructor(self, key: object, arity: int) -> str:
         if key not in self.constructors:
             name = f"c{len(self.constructors)}"
             self.constructors[key] = name
-            self._run(f"(constructor {name} ({' '.join(['T'] * arity)}) T)")
+            self.graph.run(f"(constructor {name} ({' '.join(['T'] * arity)}) T)")
         return self.constructors[key]
 
     def text(self, term: Term, one: RuleCandidate, ground: bool) -> str:
@@ -124,21 +117,10 @@ class GroundTerms:
 
     def saturate(self, iterations: int) -> None:
         """Rewrite a few times, or until the graph is large."""
-        self._run("\n".join(f"(let {name} {text})" for text, name in self.terms.items()))
-        self._run("\n".join(dict.fromkeys(self.rewrites)))
-        before = 0
-        for _ in range(iterations):
-            report = self._run("(run 1)")[0]
-            matches = sum(report.report.num_matches_per_rule.values())
-            before += matches
-            if not report.report.updated or before > _MOST_NODES:
-                break
+        self.graph.run("\n".join(f"(let {name} {text})" for text, name in self.terms.items()))
+        self.graph.run("\n".join(dict.fromkeys(self.rewrites)))
+        self.graph.rewrite(iterations, _MOST_MATCHES)
 
     def equal(self, a: str, b: str) -> bool:
-        from egglog.bindings import EggSmolError
-
-        try:
-            self._run(f"(check (= {a} {b}))")
-        except EggSmolError:
-            return False
-        return True
+        """Whether two terms that were added have become one."""
+        return self.graph.holds(f"(= {a} {b})")

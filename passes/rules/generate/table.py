@@ -18,9 +18,9 @@ import numpy as np
 
 from ....dialects.errors import UserError
 from ...equivalence.residues import Lanes, Words, mix
-from ..conditions import evaluate
 from ..exact import Plan, Shape, constant, draw, plan
-from ..rule import Attributes, Node, Out, Size, Term, Var
+from ..rule import Attributes, Node, Out, Term, Var
+from ..terms import resolved_attributes
 from .operators import PLACES, Operator, World
 
 Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
@@ -87,16 +87,8 @@ class Table:
 
 def attributes_at(attributes: Attributes, shapes: Sequence[Shape]) -> Attributes | None:
     """Attributes of an operator as numbers, at these operand shapes; None where they make none."""
-    bound: dict[str, Shape] = dict(zip(PLACES, shapes, strict=False))
-
-    def number(value: Any) -> Any:
-        return evaluate(value.text, bound) if isinstance(value, Size) else value
-
     try:
-        return tuple(
-            (name, tuple(number(v) for v in value) if isinstance(value, tuple) else number(value))
-            for name, value in attributes
-        )
+        return resolved_attributes(attributes, dict(zip(PLACES, shapes, strict=False)))
     except UserError:
         return None
 

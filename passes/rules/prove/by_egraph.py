@@ -15,12 +15,12 @@ from typing import Any
 
 from ....dialects.errors import UserError
 from ..conditions import Meaning, compiled_as, names_in
-from ..exact import graph_ops
+from ..egglog_terms import TermGraph
 from ..instances import attribute_names
-from ..rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, subterms, variables_of
+from ..rule import AttrVar, Node, Rule, Size, Var, subterms, variables_of
 from .by_z3 import DEFINED, properties
+from .encoder import TermEncoder, signature
 from .facts import FACTS
-from .formulas import attributes_of, name_of
 
 _ITERATIONS = 5
 _MOST_MATCHES = 30_000
@@ -104,21 +104,22 @@ def number(value: Any) -> str:
 _MEANING = _Text()
 
 
-class TermWriter:
+class TermWriter(TermEncoder):
     """Terms of one rule as text; variables as `prefix` + name, or as ground constants."""
 
     def __init__(self, rule: Rule, ground: bool) -> None:
         self.ground = ground
         self.bindings: dict[str, Any] = {}
         self.declared: list[str] = []
-        self.uses: dict[str, int] = {}
         for name in variables_of((*rule.left, *rule.right)):
             self.bindings[name] = ("tensor", f"(goal-{name})" if ground else f"?{name}")
             if ground:
                 self.declared.append(f"(constructor goal-{name} () T)")
 
-    def sizes(self, name: str) -> tuple[str, ...]:
-        """The two sizes that a variable stands for."""
+    def variable(self, name: str) -> str:
+        return self.bindings[name][1]
+
+    def pair(self, name: str) -> Sequence[str]:
         if name not in self.bindings:
             parts = [f"{name}_{k}" for k in range(2)]
             texts = tuple(f'(Named "{part}")' if self.ground else f"?{part}" for part in parts)
@@ -131,39 +132,17 @@ class TermWriter:
             self.bindings[name] = ("numbers", text)
         return self.bindings[name]
 
-    def term(self, term: Term) -> str:
-        if isinstance(term, Var):
-            return self.bindings[term.name][1]
-        node = term.node if isinstance(term, Out) else term
-        operands = [self.term(operand) for operand in node.operands]
-        values = self._values(node)
-        key = f"op-{name_of(term)}"
+    def call(self, name: str, operands: Sequence[str], values: Sequence[str]) -> str:
         sorts = " ".join(["T"] * len(operands) + ["N"] * len(values))
-        self.declared.append(f"(constructor {key} ({sorts}) T)")
-        return f"({' '.join([key, *operands, *values])})"
+        self.declared.append(f"(constructor op-{name} ({sorts}) T)")
+        return f"({' '.join([f'op-{name}', *operands, *values])})"
 
-    def _values(self, node: Node) -> list[str]:
-        given = dict(node.attributes)
-        if node.op == "split":
-            sizes = given["sizes"]
-            if isinstance(sizes, AttrVar):
-                parts = self.sizes(sizes.name)
-            else:
-                assert isinstance(sizes, tuple)
-                parts = [self._atom(v) for v in sizes]
-            return [self._atom(given["axis"]), *parts]
-        defaults = {} if node.op in CONSTANTS else graph_ops()[node.op].DEFAULTS
-        return [self._value(given.get(n, defaults.get(n))) for n in attributes_of(node.op)]
-
-    def _value(self, value: Any) -> str:
-        if not isinstance(value, tuple):
-            return self._atom(value)
-        parts = [self._atom(v) for v in value]
+    def listed(self, parts: Sequence[str]) -> str:
         key = f"list{len(parts)}"
         self.declared.append(f"(constructor {key} ({' '.join(['N'] * len(parts))}) N)")
         return f"({' '.join([key, *parts])})" if parts else '(Named "nothing")'
 
-    def _atom(self, value: Any) -> str:
+    def value(self, value: Any) -> str:
         match value:
             case AttrVar():
                 return self.attribute(value.name)[1]
@@ -193,16 +172,13 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
                 return True
         case _:
             pass
-    from egglog.bindings import EggSmolError, EGraph
-
-    engine: Any = EGraph()
     axioms = _all_axioms() if given is None else _axioms(given)
     goal = TermWriter(rule, ground=True)
     sides = [(goal.term(a), goal.term(b)) for a, b in zip(rule.left, rule.right, strict=True)]
     declared = list(dict.fromkeys([*axioms[0], *goal.declared]))
     assumed = _assumed(rule, goal)
     lines = [_HEAD, *declared, *axioms[1], *_APART]
-    axes = [goal.attribute(n)[1] for n, a in attribute_names(rule).items() if a == "axis"]
+    axes = [goal.attribute(n)[1] for n, a in attribute_names(rule.left).items() if a == "axis"]
     places = [*(f"(Num {k})" for k in range(_DIMS)), *axes]
     lines += [f"(dim {text} {at})" for text in _tensors(rule, goal) for at in places]
     for k, (a, b) in enumerate(sides):
@@ -210,23 +186,9 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
         lines.append(f"(union (rank $a{k}) (rank $b{k}))")
         lines += [f"(union (dim $a{k} {at}) (dim $b{k} {at}))" for at in places]
 
-    def run(text: str) -> Any:
-        return engine.run_program(*engine.parse_program(text))
-
-    checks = "\n".join(f"(check (= $a{k} $b{k}))" for k in range(len(sides)))
-    run("\n".join([*lines, *assumed]))
-    matches = 0
-    for _ in range(_ITERATIONS):
-        report = run("(run 1)")[0].report
-        try:
-            run(checks)
-        except EggSmolError:
-            matches += sum(report.num_matches_per_rule.values())
-            if not report.updated or matches > _MOST_MATCHES:
-                return False
-            continue
-        return True
-    return False
+    graph = TermGraph("\n".join([*lines, *assumed]))
+    equal = " ".join(f"(= $a{k} $b{k})" for k in range(len(sides)))
+    return graph.rewrite(_ITERATIONS, _MOST_MATCHES, equal)
 
 
 def _tensors(rule: Rule, goal: TermWriter) -> list[str]:
@@ -301,17 +263,16 @@ def _words(text: str) -> list[str]:
 
 def _facts(key: str, facts: Sequence[str]) -> tuple[list[str], list[str]]:
     """What makes sense has operands that do, and shapes as the facts say."""
-    op = key.split(".")[0].split("/")[0]
-    arity = sum(name in {n for t in facts for n in names_in(t)} for name in "abc")
-    attributes = attributes_of(op) if op != "split" else ("axis", "size_0", "size_1")
-    operands = "abc"[:arity]
+    op, operands, given = signature(key, facts)
+    attributes = given if op != "split" else ("axis", "size_0", "size_1")
     words = [f"?{name}" for name in (*operands, *attributes)]
-    sorts = " ".join(["T"] * arity + ["N"] * len(attributes))
+    sorts = " ".join(["T"] * len(operands) + ["N"] * len(attributes))
     declared = [f"(constructor op-{key} ({sorts}) T)"]
     out = f"(op-{key} {' '.join(words)})" if words else f"(op-{key})"
     bindings: dict[str, Any] = {n: ("numbers", f"?{n}") for n in attributes}
     bindings |= {n: ("tensor", f"?{n}") for n in operands}
     bindings |= {"out": ("tensor", "?out"), "i": ("numbers", "?i")}
+    bindings["sizes"] = ("pair", ("?size_0", "?size_1"))
     heads = [f"(sense ?{name})" for name in operands]
     lines = list[str]()
     for text in facts:
@@ -336,8 +297,6 @@ def _fact(last: str, guard: str, bindings: dict[str, Any]) -> tuple[str, str, st
 
     A guard `x == y or` needs x and y apart, a guard that is an attribute needs it to be false.
     """
-    if "size" in last and "sizes[" in last:
-        last = last.replace("sizes[0]", "size_0").replace("sizes[1]", "size_1")
     try:
         found = compiled_as(last, _MEANING)(bindings)
         conditions = [_denied(part, bindings) for part in guard.split(" or ") if part]

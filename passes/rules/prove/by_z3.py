@@ -19,13 +19,13 @@ from ..conditions import compiled_as, names_in
 from ..instances import attribute_names
 from ..rule import Rule
 from ..rule_text import parse_rules
+from .encoder import signature
 from .facts import FACTS
 from .formulas import (
     INT,
     MEANING,
     TENSOR,
     Encoder,
-    attributes_of,
     conditions_of,
     constants_of,
     consts_in,
@@ -59,7 +59,7 @@ def proved_by_z3(rule: Rule, given: Sequence[Rule] | None = None, steps: int = S
     known = list(all_axioms() if given is None else axioms_of(given))
     known += [sense(term) for term in (*left, *right)]
     known += conditions_of(rule.where, bindings)
-    axes = [bindings[n] for n, a in attribute_names(rule).items() if a == "axis"]
+    axes = [bindings[n] for n, a in attribute_names(rule.left).items() if a == "axis"]
     for a, b in zip(left, right, strict=True):
         known += same_type(a, b, axes)
     return all(_cannot_be([*known, a != b], steps) for a, b in zip(left, right, strict=True))
@@ -130,16 +130,15 @@ def _covers(pattern: Any, variables: Sequence[Any]) -> bool:
 
 def _facts(key: str, facts: Sequence[str]) -> list[Any]:
     """An op that makes sense: so do its operands, and shapes are as the facts say."""
-    op = key.split(".")[0].split("/")[0]
-    arity = _arity(key, facts)
-    operands = [z3.Const(name, TENSOR) for name in "abc"[:arity]]
-    attributes = {n: z3.Const(n, sort_of(n)) for n in attributes_of(op)}
+    op, names, given = signature(key, facts)
+    operands = [z3.Const(name, TENSOR) for name in names]
+    attributes = {n: z3.Const(n, sort_of(n)) for n in given}
     values: list[Any] = list(attributes.values())
-    bindings: dict[str, Any] = {**dict(zip("abc", operands, strict=False)), **attributes}
+    bindings: dict[str, Any] = {**dict(zip(names, operands, strict=True)), **attributes}
     if op == "split":
         sizes = z3.Ints("size_0 size_1")
         values, bindings["sizes"] = [attributes["axis"], *sizes], tuple(sizes)
-    out, i = function_of(key, arity)(*operands, *values), z3.Const("i", INT)
+    out, i = function_of(key, len(names))(*operands, *values), z3.Const("i", INT)
     bindings |= {"out": out, "i": i}
     constants = [c for c in (*operands, *values) if z3.is_const(c)]
     plain = [text for text in facts if "i" not in names_in(text)]
@@ -157,11 +156,6 @@ def _facts(key: str, facts: Sequence[str]) -> list[Any]:
 
 def _for_all(variables: Sequence[Any], body: Any, patterns: list[Any]) -> Any:
     return z3.ForAll(list(variables), body, patterns=patterns) if variables else body
-
-
-def _arity(key: str, facts: Sequence[str]) -> int:
-    names = {name for text in facts for name in names_in(text)}
-    return sum(name in names for name in "abc")
 
 
 __all__ = ["DEFINED", "all_axioms", "axioms_of", "properties", "proved_by_z3"]

@@ -13,10 +13,10 @@ from typing import Any
 
 import z3
 
-from ....dialects.graph.base import property_order
 from ..conditions import Meaning, compiled_as
-from ..exact import graph_ops
-from ..rule import CONSTANTS, AttrVar, Node, Out, Rule, Size, Term, Var, variables_of
+from ..rule import AttrVar, Rule, Size, variables_of
+from ..terms import attribute_names
+from .encoder import TermEncoder, attributes_of
 
 TENSOR, LIST = z3.DeclareSort("Tensor"), z3.DeclareSort("List")
 INT, BOOL = z3.IntSort(), z3.BoolSort()
@@ -38,21 +38,6 @@ def sort_of(attribute: str) -> Any:
 
 
 @cache
-def attributes_of(op: str) -> tuple[str, ...]:
-    """Names of an op's attributes, in a fixed order; a constant's are those that it takes."""
-    constants = {
-        "ones": ("shape",),
-        "identity_matrix": ("size",),
-        "identity_kernel": ("channels", "kernel"),
-        "pool_kernel": ("channels", "kernel"),
-        "pair_mask": ("groups", "shape"),
-    }
-    if op in constants:
-        return constants[op]
-    return ("axis", "sizes") if op == "split" else tuple(property_order(graph_ops()[op]))
-
-
-@cache
 def function_of(key: str, arity: int) -> Any:
     """The uninterpreted function of an op; `key` as `name_of` says."""
     op = key.split(".")[0].split("/")[0]
@@ -60,13 +45,6 @@ def function_of(key: str, arity: int) -> Any:
     if op == "split":
         sorts = [INT, INT, INT]
     return z3.Function(key, *[TENSOR] * arity, *sorts, TENSOR)
-
-
-def name_of(term: Node | Out) -> str:
-    """An op's name for the solver: results of a split apart, a conv with bias apart."""
-    if isinstance(term, Out):
-        return f"{term.node.op}.{term.index}"
-    return f"{term.op}/{len(term.operands)}" if len(term.operands) > 2 else term.op
 
 
 @cache
@@ -141,7 +119,7 @@ def _int(value: Any) -> Any:
 MEANING = Solver()
 
 
-class Encoder:
+class Encoder(TermEncoder):
     """Terms of one rule as z3 terms.
 
     Args:
@@ -154,39 +132,24 @@ class Encoder:
         self.equations: list[Any] = []
         self.fresh: list[Any] = []
 
-    def term(self, term: Term) -> Any:
-        if isinstance(term, Var):
-            return self.bindings[term.name]
-        node = term.node if isinstance(term, Out) else term
-        operands = [self.term(operand) for operand in node.operands]
-        values = self._attributes(node)
-        return function_of(name_of(term), len(operands))(*operands, *values)
+    def variable(self, name: str) -> Any:
+        return self.bindings[name]
 
-    def _attributes(self, node: Node) -> list[Any]:
-        if node.op == "split":
-            sizes = node.attribute("sizes")
-            if isinstance(sizes, AttrVar):
-                numbers = list(self.bindings[sizes.name])
-            else:
-                assert isinstance(sizes, tuple)
-                numbers = [self._number(part) for part in sizes]
-            return [self._number(node.attribute("axis")), *numbers]
-        given = dict(node.attributes)
-        defaults = {} if node.op in CONSTANTS else graph_ops()[node.op].DEFAULTS
-        return [self._value(n, given.get(n, defaults.get(n))) for n in attributes_of(node.op)]
+    def pair(self, name: str) -> Sequence[Any]:
+        return self.bindings[name]
 
-    def _value(self, name: str, value: Any) -> Any:
-        if isinstance(value, tuple):
-            numbers = [self._number(v) for v in value]
-            return _tuple(len(numbers))(*numbers) if numbers else z3.Const("nothing", LIST)
-        if isinstance(value, bool):
-            return z3.BoolVal(value)
-        if isinstance(value, float):
-            return z3.RealVal(value)
-        return self.bindings[value.name] if isinstance(value, AttrVar) else self._number(value)
+    def call(self, name: str, operands: Sequence[Any], values: Sequence[Any]) -> Any:
+        return function_of(name, len(operands))(*operands, *values)
 
-    def _number(self, value: Any) -> Any:
+    def listed(self, parts: Sequence[Any]) -> Any:
+        return _tuple(len(parts))(*parts) if parts else z3.Const("nothing", LIST)
+
+    def value(self, value: Any) -> Any:
         match value:
+            case bool():
+                return z3.BoolVal(value)
+            case float():
+                return z3.RealVal(value)
             case AttrVar():
                 return self.bindings[value.name]
             case Size():
@@ -205,9 +168,12 @@ class Encoder:
 def constants_of(rule: Rule, prefix: str = "") -> dict[str, Any]:
     """A z3 constant for each variable of the rule, of its sort."""
     found: dict[str, Any] = {n: z3.Const(prefix + n, TENSOR) for n in variables_of(rule.left)}
-    for name, attribute in _attribute_sorts(rule).items():
-        parts = tuple(z3.Int(f"{prefix}{name}_{k}") for k in range(2))
-        found[name] = parts if attribute is None else z3.Const(prefix + name, attribute)
+    for name, attribute in sorted(attribute_names((*rule.left, *rule.right)).items()):
+        if attribute == "sizes":  # of a split: two numbers
+            found[name] = tuple(z3.Int(f"{prefix}{name}_{k}") for k in range(2))
+        else:
+            sort = INT if attribute.endswith("[]") else sort_of(attribute)
+            found[name] = z3.Const(prefix + name, sort)
     return found
 
 
@@ -230,25 +196,6 @@ def extent_axioms() -> list[Any]:
     extent: Any = dim(a, i)
     body = z3.Implies(z3.And(sense(a), i >= 0, i < rank(a)), extent >= 1)
     return [z3.ForAll([a, i], body, patterns=[z3.MultiPattern(sense(a), dim(a, i))])]
-
-
-def _attribute_sorts(rule: Rule) -> dict[str, Any]:
-    """The sort of each attribute variable; None for the two sizes of a split."""
-    found: dict[str, Any] = {}
-    stack: list[Term] = [*rule.left, *rule.right]
-    while stack:
-        term = stack.pop()
-        if isinstance(term, Var):
-            continue
-        node = term.node if isinstance(term, Out) else term
-        stack += node.operands
-        for name, value in node.attributes:
-            if isinstance(value, AttrVar):
-                found[value.name] = None if name == "sizes" else sort_of(name)
-            for part in value if isinstance(value, tuple) else ():
-                if isinstance(part, AttrVar):
-                    found[part.name] = INT
-    return dict(sorted(found.items()))
 
 
 def conditions_of(where: Sequence[str], bindings: dict[str, Any]) -> list[Any]:
