@@ -6,14 +6,18 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ...dialects.executor import LocalExecutor
 from ...dialects.files import write_whole
 from ...passes.rules.rule import PROOFS, Rule, operator_count
 from ...passes.rules.rule_set import read_rules, shipped, shipped_names
 from ...passes.rules.rule_text import print_rules, term_text
 from .subcommands import check_folders, print_json, table
+
+if TYPE_CHECKING:  # the provers load z3 and egglog
+    from ...passes.rules.prove.verdicts import VerifiedRule
 
 
 def rules_command(arguments: Namespace) -> int:
@@ -53,14 +57,19 @@ def _rules(arguments: Namespace) -> Sequence[Rule]:
     return shipped(name) if name in shipped_names() else read_rules(name)
 
 
-def _verify(arguments: Namespace) -> int:
-    from ...passes.rules.generate.pipeline import workers
+def _verdict(question: tuple[Rule, int, int]) -> VerifiedRule:
     from ...passes.rules.prove.verdicts import verify_rule
 
+    rule, count, seed = question
+    return verify_rule(rule, count=count, seed=seed)
+
+
+def _verify(arguments: Namespace) -> int:
     rules, started = _rules(arguments), time.monotonic()
-    check = partial(verify_rule, count=arguments.count, seed=arguments.seed)
-    with workers(arguments.jobs) as pool:
-        found = list(map(check, rules) if pool is None else pool.map(check, rules, chunksize=4))
+    questions = [(rule, arguments.count, arguments.seed) for rule in rules]
+    verdicts_by_number: dict[int, VerifiedRule] = {}
+    LocalExecutor(arguments.jobs - 1).run(_verdict, questions, verdicts_by_number.__setitem__)
+    found = [verdicts_by_number[k] for k in range(len(rules))]
     bad = [(v, r) for v, r in zip(found, rules, strict=True) if v.rule.proof == "refuted"]
     counts = {proof: sum(v.rule.proof == proof for v in found) for proof in PROOFS}
     changed = [r.name for v, r in zip(found, rules, strict=True) if v.rule.proof != r.proof]

@@ -17,14 +17,14 @@ from ..margins import ACCEPT, PRUNE
 from ..search_result import Limits, Measure, Proof, SearchResult, StopReason
 from ..subprograms.driver import search_subprograms
 from ..subprograms.find import Subprogram, groups
+from ..subprograms.prices import Prices
 from ..subprograms.proposals import (
+    AppliedRewrite,
+    ChosenPlace,
     DoesNotFitError,
-    Place,
-    Prices,
     Proposal,
     Proposals,
     Proposer,
-    Rewrite,
 )
 from .bound import least_of_program, least_of_scope
 from .by_hand import find_scope
@@ -141,7 +141,7 @@ class DerivationProposer(Proposer):
             least = self.search.baselines.least_seconds(operations)
         return Proposal(found.state.trail(), found.priced.seconds, write, least)
 
-    def apply(self, module: ModuleOp, place: Place) -> Rewrite:
+    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
         """Apply the rules again; each is named on its own, the library's forms as one."""
         decision = place.decision
         assert decision.trail is not None
@@ -153,9 +153,9 @@ class DerivationProposer(Proposer):
             reason = "what it reads was rewritten: the derivation does not fit any more"
             raise DoesNotFitError(reason)
         rules = [(f"derive {rule}", named(rule).floats) for rule in done.found.state.rules()]
-        return Rewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
+        return AppliedRewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
 
-    def variants(self, places: Sequence[Place]) -> Sequence[Sequence[Place]]:
+    def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
         """Only what gains much: what gains little alone may cost its neighbours more."""
         strong = [p for p in places if p.decision.after < ACCEPT.strong * p.decision.before]
         return [strong] if 0 < len(strong) < len(places) else []

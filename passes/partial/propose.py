@@ -29,18 +29,19 @@ from ..derivation.lift import scope_names
 from ..margins import ACCEPT, MEASURE, PRUNE_MUTATION
 from ..search_result import Limits, Measure, Proof, SearchResult, StopReason
 from ..subprograms.decisions import Decision, Trail
-from ..subprograms.driver import SubprogramSearch, search_subprograms
+from ..subprograms.driver import search_subprograms
 from ..subprograms.find import Key, Subprogram, groups, weight
 from ..subprograms.prepare import run
+from ..subprograms.prices import Prices
 from ..subprograms.proposals import (
+    AppliedRewrite,
+    ChosenPlace,
     DoesNotFitError,
-    Place,
-    Prices,
     Proposal,
     Proposals,
     Proposer,
-    Rewrite,
 )
+from ..subprograms.state import SearchState
 from . import rounds
 from .apply import RULE, as_given, lifted
 from .bound import is_plain, is_regular, least_modelled
@@ -93,7 +94,7 @@ def search(
 
 
 @dataclass(frozen=True)
-class Explored:
+class ExploredSubprogram:
     """A subprogram alone, its scopes' names there, and what it may become."""
 
     alone: Program
@@ -111,7 +112,7 @@ class MutationProposer(Proposer):
     def __init__(self, settings: MutationSettings) -> None:
         self.settings = settings
         self.stop: StopReason = "finished"
-        self.explored: dict[tuple[Key, Trail], Explored] = {}
+        self.explored: dict[tuple[Key, Trail], ExploredSubprogram] = {}
         self.reasons: dict[Key, str | None] = {}
 
     @property
@@ -119,7 +120,7 @@ class MutationProposer(Proposer):
         """The settings and the seed."""
         return f"{asdict(self.settings)} {self.search.limits.seed}"
 
-    def begin(self, search: SubprogramSearch) -> None:
+    def begin(self, search: SearchState) -> None:
         """Add scopes that hold the contractions that one scope adds."""
         self.search, self.costs = search, search.prices.costs
         self.measured = search.prices.measure is not None
@@ -222,7 +223,7 @@ class MutationProposer(Proposer):
         states = states[: MEASURE.mutants] if self.measured else states
         return Proposals(
             before,
-            [self._proposal(sub, Explored(alone, names, state)) for state in states],
+            [self._proposal(sub, ExploredSubprogram(alone, names, state)) for state in states],
             looked,
             self.stop,
             "only derived" if only else "searched",
@@ -238,7 +239,7 @@ class MutationProposer(Proposer):
         names = scope_names(alone.module)
         return alone, tuple(names[copy] for copy in copies)
 
-    def _proposal(self, sub: Subprogram, explored: Explored) -> Proposal:
+    def _proposal(self, sub: Subprogram, explored: ExploredSubprogram) -> Proposal:
         state = explored.state
         trail = state.trail
         self.explored[sub.key, trail] = explored
@@ -280,7 +281,7 @@ class MutationProposer(Proposer):
 
     # --- the program ---
 
-    def apply(self, module: ModuleOp, place: Place) -> Rewrite:
+    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
         """Do what the state did, at the place."""
         found = self._explored(place)
         program = Program(module, self.search.work.weights)
@@ -291,9 +292,9 @@ class MutationProposer(Proposer):
         proofs: list[Proof] = [step.way.proof for step in steps]
         proof: Proof = "checked" if "checked" in proofs else "exact"
         rule = ", ".join(step.way.rule for step in steps)
-        return Rewrite(",".join(step.pipeline for step in steps), [(rule, GUARDED)], proof)
+        return AppliedRewrite(",".join(step.pipeline for step in steps), [(rule, GUARDED)], proof)
 
-    def _explored(self, place: Place) -> Explored:
+    def _explored(self, place: ChosenPlace) -> ExploredSubprogram:
         """The state of a trail; what another process found is made again by its name.
 
         Raises DoesNotFitError.
@@ -310,7 +311,7 @@ class MutationProposer(Proposer):
 
     def _named(
         self, sub: Subprogram, mutant: str, form: str, seconds: float, also: str = ""
-    ) -> Explored | None:
+    ) -> ExploredSubprogram | None:
         """A subprogram made a mutant of that name; None where it has none."""
         alone, names = self._alone(sub)
         copies = [find_scope(alone.module, name) for name in names]
@@ -322,14 +323,14 @@ class MutationProposer(Proposer):
             return None
         way = self._way(same)
         state = MutationState(alone, 0.0, (ScopeRewrite(names, way, way.replay(names)),))
-        return Explored(alone, names, state)
+        return ExploredSubprogram(alone, names, state)
 
-    def variants(self, places: Sequence[Place]) -> Sequence[Sequence[Place]]:
+    def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
         """The contractions beside those taken made the same mutants."""
         longer = list(self._beside(places))
         return [[*places, *longer]] if longer else []
 
-    def _beside(self, places: Sequence[Place]) -> Iterator[Place]:
+    def _beside(self, places: Sequence[ChosenPlace]) -> Iterator[ChosenPlace]:
         beside = neighbours(self.search.work.module)
         of = {name: sub for sub in self.search.singles for name in sub.names}
         done = {part for place in places for part in self.search.contractions(place.names)}
@@ -346,9 +347,9 @@ class MutationProposer(Proposer):
                 if (decision := known[key]) is not None:
                     done.add(other)
                     queue.append((other, candidate))
-                    yield Place(sub, decision, (other,))
+                    yield ChosenPlace(sub, decision, (other,))
 
-    def _one_mutant(self, place: Place) -> Candidate | None:
+    def _one_mutant(self, place: ChosenPlace) -> Candidate | None:
         """The mutant that one scope becomes, and nothing more."""
         try:
             state = self._explored(place).state

@@ -26,7 +26,7 @@ from ..derivation.lift import program_of_scope
 from ..margins import MEASURE
 from .decisions import Decision, DecisionRecord
 from .find import Key, Subprogram, weight
-from .proposals import Prices
+from .prices import Prices
 
 # Side of the product whose rate says what this machine does.
 SIDE = 384

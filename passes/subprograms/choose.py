@@ -8,7 +8,8 @@ from dataclasses import replace
 from ..margins import ACCEPT
 from .decisions import Decision
 from .find import Subprogram
-from .proposals import Place, Proposal
+from .proposals import ChosenPlace, Proposal
+from .state import not_faster
 
 
 def best_of(
@@ -29,27 +30,27 @@ def best_of(
 
 def chosen_places(
     decided: Sequence[tuple[Subprogram, Decision]], parts: Mapping[str, Sequence[str]]
-) -> list[Place]:
+) -> list[ChosenPlace]:
     """What to take where: what holds several contractions only where it saves more than they do.
 
     Args:
         parts: for each scope that holds several contractions, those.
     """
     saved: dict[str, float] = {}
-    alone: list[Place] = []
-    together: list[tuple[float, Place, set[str]]] = []
+    alone: list[ChosenPlace] = []
+    together: list[tuple[float, ChosenPlace, set[str]]] = []
     for sub, decision in decided:
         for names in sub.places if decision.trail is not None else ():
             more = decision.before - decision.after
             members = {part for name in names for part in parts.get(name, (name,))}
             if len(members) == 1:
                 saved[names[0]] = more
-                alone.append(Place(sub, decision, names))
+                alone.append(ChosenPlace(sub, decision, names))
             else:
                 more -= sum(saved.get(name, 0.0) for name in members)
-                together.append((more, Place(sub, decision, names), members))
+                together.append((more, ChosenPlace(sub, decision, names), members))
     taken: set[str] = set()
-    places: list[Place] = []
+    places: list[ChosenPlace] = []
     for more, place, members in sorted(together, key=lambda one: -one[0]):
         if more > 0 and not taken & members:
             taken |= members
@@ -65,9 +66,3 @@ def declined(decision: Decision) -> str:
         return not_faster(f"{decision.looked}, none", decision.before, decision.after)
     ratio = decision.after / decision.before if decision.before else 1.0
     return f"{decision.looked}, the best {decision.kind} to take {ratio:.2f} of the time"
-
-
-def not_faster(what: str, before: float, least: float) -> str:
-    """Why something was not measured: what it would take at least, and what there is takes."""
-    gain = "be faster" if least >= before * ACCEPT.subprogram else "save enough"
-    return f"{what} could {gain}: {least * 1e6:.3g} us at the peak, {before * 1e6:.3g} us as it is"

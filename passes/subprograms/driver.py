@@ -19,14 +19,16 @@ from ...dialects.program import Program, add_pipeline, where
 from ..derivation.by_hand import find_scope
 from ..margins import ACCEPT, MEASURE, Pruning
 from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
-from .baselines import Baselines, subprogram_key
-from .choose import best_of, chosen_places, declined, not_faster
-from .decisions import Decision, DecisionRecord
+from .baselines import subprogram_key
+from .choose import best_of, chosen_places, declined
+from .decisions import Decision
 from .find import Subprogram, priced, split, weight
-from .prepare import prepared, run
-from .proposals import DoesNotFitError, Place, Prices, Proposal, Proposals, Proposer
+from .prepare import run
+from .prices import Prices
+from .proposals import ChosenPlace, DoesNotFitError, Proposal, Proposals, Proposer
+from .state import SearchState
 
-# Of several reasons to stop the one that is said.
+# Reasons to stop, the weightiest first.
 _STOPS: tuple[StopReason, ...] = ("interrupted", "time", "memory", "nodes", "steps")
 
 
@@ -41,14 +43,8 @@ def search_subprograms(
     return SubprogramSearch(program, proposers, limits, prices, pruning).run()
 
 
-class SubprogramSearch:
-    """One search.
-
-    Attributes:
-        work: the program as scopes; what a proposer adds to it when it begins is used only where
-            something is done there.
-        parts: for each scope that a proposer added, the contractions in it.
-    """
+class SubprogramSearch(SearchState):
+    """One search."""
 
     def __init__(
         self,
@@ -58,14 +54,8 @@ class SubprogramSearch:
         prices: Prices,
         pruning: Pruning,
     ) -> None:
-        self.before, self.proposers, self.pruning = program, proposers, pruning
-        self.limits, self.prices = limits, prices
-        self.plain = prepared(program)
-        self.work = self.plain.clone()
-        self.parts: dict[str, tuple[str, ...]] = {}
-        self.started = time.perf_counter()
-        self.record = DecisionRecord(under=limits.key)
-        self.baselines = Baselines(self.work, prices, self.record)
+        super().__init__(program, limits, prices, pruning)
+        self.before, self.proposers = program, proposers
         for proposer in proposers:
             proposer.begin(self)
         self.singles = split(self.work.module, prices.scopes)
@@ -100,34 +90,6 @@ class SubprogramSearch:
         result.alternatives = [other.program for other in made[1:]]
         result.looked_at = self._looked_at()
         return result
-
-    # --- what proposers ask ---
-
-    @property
-    def end(self) -> float:
-        """When the time is spent, by `time.perf_counter`."""
-        return self.started + self.limits.seconds
-
-    def left(self, share: float = 1.0) -> float:
-        """Seconds left of this share of the time."""
-        return self.started + self.limits.seconds * share - time.perf_counter()
-
-    def contractions(self, names: Sequence[str]) -> list[str]:
-        """The contractions that scopes are, or hold."""
-        return [part for name in names for part in self.parts.get(name, (name,))]
-
-    def members(self, sub: Subprogram) -> list[Subprogram]:
-        """The contractions of a subprogram, each as a subprogram of its own."""
-        of = {name: single for single in self.singles for name in single.names}
-        return [of[name] for name in self.contractions(sub.places[0])]
-
-    def idle(self, what: str, sub: Subprogram, before: float, least: float) -> str | None:
-        """Why a subprogram could not save enough, which takes at least so many seconds then."""
-        saved = (before - least) * len(sub.places)
-        enough = saved >= self.pruning.saved * self.baselines.total(self.singles)
-        if enough and least < before * ACCEPT.subprogram:
-            return None
-        return not_faster(what, before, least)
 
     # --- one subprogram ---
 
@@ -260,7 +222,7 @@ class SubprogramSearch:
 
     # --- the program ---
 
-    def _rewritten(self, places: Sequence[Place]) -> SearchResult:
+    def _rewritten(self, places: Sequence[ChosenPlace]) -> SearchResult:
         """A copy of the program with these subprograms replaced, each written down."""
         added = any(name in self.parts for place in places for name in place.names)
         made = (self.work if added else self.plain).clone()

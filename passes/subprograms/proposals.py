@@ -1,47 +1,26 @@
-"""What may stand in place of a subprogram, who proposes it, and what programs take."""
+"""What may stand in place of a subprogram, and who proposes it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from ...dialects.floats import Floats
 from ...dialects.program import Program
-from ..cost import Costs
-from ..derivation.price import ScopePrices
-from ..search_result import Measure, Proof, StopReason
+from ..search_result import Proof, StopReason
 from .decisions import Decision, Trail
 from .find import Subprogram
 from .prepare import CLEAN
-
-if TYPE_CHECKING:
-    from .driver import SubprogramSearch
+from .state import SearchState
 
 
 class DoesNotFitError(Exception):
     """What was decided cannot be done at a place; the message says why."""
-
-
-@dataclass(frozen=True)
-class Prices:
-    """What programs take.
-
-    Attributes:
-        measure: median seconds of programs, run in turn; None where the target does not run here,
-            and the model of `costs` decides.
-    """
-
-    costs: Costs
-    measure: Measure | None = None
-
-    def scopes(self, known: Sequence[str]) -> ScopePrices:
-        """Modelled prices of scopes, of leaves of which these are weights."""
-        return ScopePrices(known, costs=self.costs)
 
 
 @dataclass(frozen=True)
@@ -86,7 +65,7 @@ class Proposals:
 
 
 @dataclass(frozen=True)
-class Place:
+class ChosenPlace:
     """A subprogram to be replaced as was decided, at the scopes of these names."""
 
     sub: Subprogram
@@ -95,7 +74,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Rewrite:
+class AppliedRewrite:
     """What was done at a place: passes that do the same, the rules applied, how it is proved."""
 
     pipeline: str
@@ -116,14 +95,14 @@ class Proposer(ABC):
     rule: str
     alike: float = 1.0
     finish: tuple[ModulePass, ...] = CLEAN
-    search: SubprogramSearch
+    search: SearchState
 
     @property
     @abstractmethod
     def key(self) -> str:
         """What decides its proposals, beside the subprogram and the costs."""
 
-    def begin(self, search: SubprogramSearch) -> None:
+    def begin(self, search: SearchState) -> None:
         """Get to know a search; scopes may be added to its program."""
         self.search = search
 
@@ -144,7 +123,7 @@ class Proposer(ABC):
         """Look for programs, for so many seconds at most."""
 
     @abstractmethod
-    def apply(self, module: ModuleOp, place: Place) -> Rewrite:
+    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
         """Do what was decided, in place.
 
         Raises:
@@ -152,7 +131,7 @@ class Proposer(ABC):
             UserError: what was proposed is wrong, a bug.
         """
 
-    def variants(self, places: Sequence[Place]) -> Sequence[Sequence[Place]]:
+    def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
         """Other choices of places, between which the whole programs decide."""
         return ()
 

@@ -13,8 +13,8 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, keep_names, printed_names
 from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
-from isoform.passes.derivation import whole as derivation
-from isoform.passes.partial import whole as partial
+from isoform.passes.derivation import propose as derivation
+from isoform.passes.partial import propose as partial
 from isoform.passes.saturation import whole as saturation
 from isoform.passes.search_result import Limits, SearchResult
 from isoform.passes.substitution import search as substitution

@@ -42,7 +42,8 @@ from isoform.passes.subprograms.decisions import Decision, DecisionRecord
 from isoform.passes.subprograms.driver import search_subprograms
 from isoform.passes.subprograms.find import Subprogram, groups, split
 from isoform.passes.subprograms.prepare import prepared
-from isoform.passes.subprograms.proposals import Place, Prices, Proposals, Rewrite
+from isoform.passes.subprograms.prices import Prices
+from isoform.passes.subprograms.proposals import AppliedRewrite, ChosenPlace, Proposals
 
 COSTS = Costs(target_named("cpu"))
 LONG = propose.SETTINGS
@@ -224,7 +225,7 @@ class OneOf(propose.DerivationProposer):
         found = super().propose(sub, seconds)
         return replace(found, found=found.found[self.number :][:1])
 
-    def apply(self, module: ModuleOp, place: Place) -> Rewrite:
+    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
         done = super().apply(module, place)
         return replace(done, rules=[(self.rule, floats) for _, floats in done.rules])
 
