@@ -27,6 +27,7 @@ class Acceptance:
         written_file: a written ONNX file may take this much longer than its source: medians of one
             file in turn with itself differ by less.
         strong: gains below this are kept in a second program, in case that the others hurt it.
+        extraction: what saturation extracts, by its model: sums in another order differ by less.
     """
 
     kernel: float = 0.97
@@ -37,6 +38,7 @@ class Acceptance:
     alike_mutants: float = 1.05
     written_file: float = 1.03
     strong: float = 0.8
+    extraction: float = 1 - 1e-6
 
 
 @dataclass(frozen=True)

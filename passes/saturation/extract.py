@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ..margins import ACCEPT
 from .egraph import ENode
 from .greedy import LocalSearch, greedy_dag, greedy_tree
 from .ilp import CyclicComponent, loops_of, solve
@@ -14,7 +15,6 @@ from .match import Cycles
 from .problem import Choice, Problem, contracted, moved, reduced, without_cycles
 
 Method: TypeAlias = Literal["tree", "dag", "ilp"]
-_LEAST_GAIN = 1e-6
 _LEAST_SECONDS = 0.05
 """Less is not worth an integer program's set-up."""
 
@@ -98,7 +98,7 @@ def _around(whole: Problem, best: Choice, until: float, mebibytes: float) -> Cho
         first = now + (until - now) / 2
         found = _solved(filtered, start, first, (), mebibytes, now)
         best = {**best, **moved(found.choice, filtered, whole)}
-        if found.cost > before * (1 - _LEAST_GAIN):
+        if found.cost > before * ACCEPT.extraction:
             return best
 
 
