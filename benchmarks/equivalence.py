@@ -34,7 +34,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
 from isoform.passes.equivalence import compare, symbolic
-from isoform.passes.equivalence.error_bound import Measurer, lane_miss, lanes_for, miss
+from isoform.passes.equivalence.error_bound import Measurer, lane_error, lanes_for, miss
 from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.inline import Inliner
 from isoform.passes.equivalence.residues import Residues, draw_primes
@@ -134,7 +134,7 @@ def _field(a: Scope, b: Scope) -> tuple[bool, int, float]:
     assert lanes is not None
     evaluator = Evaluator(Residues(draw_primes(lanes, 0), 0))
     same = bool(evaluator.field.equal(evaluator.value(a), evaluator.value(b)).all())
-    return same, lanes, miss(measures, lanes, lane_miss(measures))
+    return same, lanes, miss(measures, lanes, lane_error(measures))
 
 
 def timed(run: Callable[[], Any]) -> tuple[float, Any]:

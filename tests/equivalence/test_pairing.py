@@ -8,7 +8,7 @@ from isoform.dialects.canonical_scope import leaf
 from isoform.dialects.program import Program
 from isoform.dialects.types import f32
 from isoform.passes.equivalence import compare
-from isoform.passes.equivalence.joined_weights import Other, expressed
+from isoform.passes.equivalence.joined_weights import OtherWeight, expressed
 from isoform.passes.equivalence.layout_search import layout, places_of
 from isoform.passes.equivalence.sampler import Sampler
 
@@ -46,7 +46,7 @@ def test_values_that_differ_or_lie_in_no_layout_are_none() -> None:
 def test_a_weight_joined_cut_or_swapped_is_an_expression_with_its_very_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
     arrays = [numbers(rng, 4, int(n)) for n in rng.integers(2, 5, 3)]
-    others = [Other(leaf(f"w{k}", a.shape, f32), a) for k, a in enumerate(arrays)]
+    others = [OtherWeight(leaf(f"w{k}", a.shape, f32), a) for k, a in enumerate(arrays)]
     made = [
         np.concatenate([arrays[k] for k in rng.permutation(3)], axis=1),
         arrays[1][1:, :2],

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,18 @@ def test_what_is_outside_imports_isoform_by_name(path: Path) -> None:
         if name.startswith(".") or name.split(".")[0] in names
     ]
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "path",
+    python_files("benchmarks", "scripts", "examples"),
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_what_scripts_import_exists(path: Path) -> None:
+    """No test runs most benchmarks: a renamed function would be seen when somebody measures."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "isoform":
+            module = import_module(str(node.module))
+            for name in node.names:
+                if not hasattr(module, name.name):
+                    import_module(f"{node.module}.{name.name}")
