@@ -1,0 +1,1 @@
+"""Mutation testing: does a test fail when the code is made wrong?"""
