@@ -116,5 +116,5 @@ def test_each_file_gives_as_many(tmp_path: Path) -> None:
 
 def test_the_files_that_are_mutated_exist() -> None:
     files = mutate.subjects(ROOT)
-    assert "passes/equivalence/field.py" in files
+    assert {"passes/equivalence/verdict.py", "dialects/arithmetic.py"} <= set(files)
     assert all(isinstance(m, Mutant) for m in mutate.drawn(ROOT, files, 10, seed=0))
