@@ -79,7 +79,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("tune", _pass("passes.tuning:Tune")),
     ("join-buffers", _pass("passes.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
-    ("kernel-to-nest", _pass("lowering.kernel_to_nest:KernelToNest")),
+    ("kernel-to-nest", _pass("lowering.kernel_to_nest.convert:KernelToNest")),
     ("verify-equivalence", _pass("passes.verify_equivalence:VerifyEquivalence")),
 )
 

@@ -116,10 +116,10 @@ class PlacedOp(IRDLOperation):
     def indices(self) -> tuple[Index, ...]:
         """The expressions; iterator k is `places[k]`."""
         map_ = self.map
-        known = self.__dict__.get("known_indices")
-        if known is None or known[0] is not map_:
-            known = self.__dict__["known_indices"] = map_, _indices_of(map_)
-        return known[1]
+        cache = vars(self)
+        if cache.get("indexed") is not map_:
+            cache |= {"indexed": map_, "index": _indices_of(map_)}
+        return cache["index"]
 
     def replace_places(self, places: Sequence[SSAValue], indices: Sequence[Index]) -> None:
         """Replace the expressions and the iterators."""

@@ -91,6 +91,38 @@ def _scattered_cost(flat: Affine, iterator: int) -> float:
     return 2 * loads / 16 if loads <= MOST_LOADS else 1.0
 
 
+def across_iterator(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> int | None:
+    """The iterator along which a read, scattered over the lanes, is contiguous; None if none is."""
+    if any(scope.sums for scope in plan.scopes):
+        return None
+    read = addresses(plan, op)
+    out = result_address(op, plan)
+    others = [k for k in range(plan.shared) if k != vector and plan.extents[k] != 1]
+
+    def gain(k: int) -> int:
+        reads = sum(_is_across(flat, vector, k, plan, lanes) for _, flat in read)
+        return reads + _fills(out, vector, k, plan)
+
+    best = max(others, key=gain, default=None)
+    return best if best is not None and gain(best) else None
+
+
+def _is_across(flat: Affine, vector: int, across: int, plan: NestPlan, lanes: int) -> bool:
+    """Whether elements are neighbours across, and too far from each other along the lanes."""
+    if flat.has_floor or flat.coefficient(across) != 1 or flat.coefficient(vector) == 0:
+        return False
+    offsets = lane_offsets(flat, vector, power_of_two(plan.extents[vector], lanes))
+    far = offsets is None or max(offsets) - min(offsets) >= MOST_LOADS * lanes
+    return far or _fills(flat, vector, across, plan)
+
+
+def _fills(flat: Affine, vector: int, across: int, plan: NestPlan) -> bool:
+    """Whether few places across are all that lies between neighbours along the lanes."""
+    size = plan.extents[across]
+    step = flat.coefficient(vector)
+    return not flat.has_floor and flat.coefficient(across) == 1 and step == size <= MOST_LOADS
+
+
 def split_item(
     b: Emitter, item: Index, iterators: Sequence[int], extents: tuple[int, ...]
 ) -> dict[int, Index]:

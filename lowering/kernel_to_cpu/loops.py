@@ -20,13 +20,12 @@ from xdsl.ir import SSAValue
 from ...dialects.kernel import KernelOp
 from ...dialects.types import byte_size, tensor_type
 from ..algebra_to_kernel.loops import shared_loops
-from ..kernel_to_nest.transposed import across_iterator, transposed_points
-from ..nest_to_llvm import print_llvm
 from .access import Access, Point, Vector, lane_offsets, store
 from .emit import Emitter
 from .inlined import inline_rows
 from .isa import Isa
 from .lanes import (
+    across_iterator,
     power_of_two,
     result_access,
     result_address,
@@ -76,7 +75,7 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     if vector is not None and not any(scope.own for scope in plan.scopes):
         across = across_iterator(op, plan, vector, lanes)
         if across is not None:
-            return print_llvm(transposed_points(op, plan, vector, across, lanes))
+            return _transposed(op, plan, vector, across, lanes)
     body = _body(op, plan, isa, lanes, vector)
     module = Module()
 
@@ -86,6 +85,14 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
         body.emit(b, buffers, pointers[-1], low, high)
 
     return kernel(module, len(op.inputs) + 1, body.items, emit)
+
+
+def _transposed(op: KernelOp, plan: NestPlan, vector: int, across: int, lanes: int) -> KernelCode:
+    """What is transposed runs on a nest. It is imported when there is such a kernel."""
+    from ..kernel_to_nest.transposed import transposed_points
+    from ..nest_to_llvm import print_llvm
+
+    return print_llvm(transposed_points(op, plan, vector, across, lanes))
 
 
 def _body(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int, vector: int | None) -> Body:

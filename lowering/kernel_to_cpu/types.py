@@ -3,66 +3,57 @@
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import lru_cache
 
 _BITS = {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}
 _SUFFIX = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64", "ptr": "p0"}
 
 
-@dataclass(frozen=True)
-class Type:
-    """Name a scalar LLVM type (`lanes` 0) or a vector of `lanes` of them."""
+class Type(str):
+    """Name a scalar LLVM type (`lanes` 0) or a vector of `lanes` of them, as LLVM's text does.
+
+    There is one object for each type.
+
+    Attributes:
+        element: the type of one lane.
+        bits, bytes: of one lane, the bytes as it lies in memory.
+        is_float: whether lanes are floating point numbers; `is_int`: integers.
+        suffix: the type as intrinsic names spell it, as in `v16f32`.
+    """
 
     scalar: str
-    lanes: int = 0
+    lanes: int
+    element: "Type"
+    bits: int
+    bytes: int
+    is_float: bool
+    is_int: bool
+    suffix: str
 
-    def __str__(self) -> str:
-        return self._text
+    def __new__(cls, scalar: str, lanes: int = 0) -> "Type":
+        found = _TYPES.get((scalar, lanes))
+        if found is not None:
+            return found
+        made = super().__new__(cls, f"<{lanes} x {scalar}>" if lanes else scalar)
+        made.scalar, made.lanes = scalar, lanes
+        made.element = Type(scalar) if lanes else made
+        made.bits = _BITS.get(scalar) or int(scalar[1:])
+        made.bytes = (made.bits + 7) // 8
+        made.is_float = scalar in ("half", "bfloat", "float", "double")
+        made.is_int = scalar[0] == "i"
+        short = _SUFFIX.get(scalar, scalar)
+        made.suffix = f"v{lanes}{short}" if lanes else short
+        return _TYPES.setdefault((scalar, lanes), made)
 
-    @cached_property
-    def _text(self) -> str:
-        return f"<{self.lanes} x {self.scalar}>" if self.lanes else self.scalar
-
-    @cached_property
-    def element(self) -> "Type":
-        """Give the type of one lane."""
-        return Type(self.scalar) if self.lanes else self
+    def __reduce__(self) -> tuple[type["Type"], tuple[str, int]]:
+        return Type, (self.scalar, self.lanes)
 
     def vector(self, lanes: int) -> "Type":
         """Give the vector of `lanes` of this scalar; 0 gives the scalar itself."""
-        return self if lanes == self.lanes else _vector(self.scalar, lanes)
-
-    @property
-    def bits(self) -> int:
-        """Count the bits of one lane."""
-        return _BITS.get(self.scalar) or int(self.scalar[1:])
-
-    @property
-    def bytes(self) -> int:
-        """Count the bytes that one lane takes in memory."""
-        return (self.bits + 7) // 8
-
-    @property
-    def is_float(self) -> bool:
-        """Say whether lanes are floating point numbers."""
-        return self.scalar in ("half", "bfloat", "float", "double")
-
-    @property
-    def is_int(self) -> bool:
-        """Say whether lanes are integers."""
-        return self.scalar[0] == "i"
-
-    @property
-    def suffix(self) -> str:
-        """Spell the type as intrinsic names do, as in `v16f32`."""
-        scalar = _SUFFIX.get(self.scalar, self.scalar)
-        return f"v{self.lanes}{scalar}" if self.lanes else scalar
+        return self if lanes == self.lanes else Type(self.scalar, lanes)
 
 
-@cache
-def _vector(scalar: str, lanes: int) -> Type:
-    return Type(scalar, lanes)
-
+_TYPES: dict[tuple[str, int], Type] = {}
 
 I1, I8, I16, I32, I64 = (Type(f"i{bits}") for bits in (1, 8, 16, 32, 64))
 F16, BF16, F32, F64 = Type("half"), Type("bfloat"), Type("float"), Type("double")

@@ -1,5 +1,1 @@
 """Kernels to nests: plain loops (build.py), schedules as rewrites (rewrites.py), three forms."""
-
-from .convert import KernelToNest
-
-__all__ = ["KernelToNest"]

@@ -8,7 +8,7 @@ from ...dialects.types import tensor_type
 from ..algebra_to_kernel.loops import shared_loops
 from ..kernel_to_cpu.inlined import inline_rows
 from ..kernel_to_cpu.isa import Isa
-from ..kernel_to_cpu.lanes import vector_iterator, widest
+from ..kernel_to_cpu.lanes import across_iterator, vector_iterator, widest
 from ..kernel_to_cpu.merging import merge_loops
 from ..kernel_to_cpu.nest import plan_nest
 from ..kernel_to_cpu.rows_across import lanes_across
@@ -17,7 +17,7 @@ from .build import Unsupported
 from .points import points
 from .rewrites import drop_single
 from .rows import rows
-from .transposed import across_iterator, transposed_points
+from .transposed import transposed_points
 
 
 def loops(op: LoopsOp, isa: Isa) -> NestOp:
