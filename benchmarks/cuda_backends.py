@@ -184,7 +184,7 @@ def modelled_row(operator: Operator, target: Target) -> dict[str, Any]:
     op = kernel_op(program)
     shape = Shape.of(op)
     fresh = [isinstance(value.owner, type(op)) for value in op.operands]
-    seconds, algorithm = min(Costs(target).ways(op, fresh))
+    seconds, algorithm = min(Costs(target).algorithms(op, fresh))
     moved = sum(byte_size(tensor_type(v)) for v in (*op.operands, *op.results))
 
     def us(tiling: TileSizes) -> float:

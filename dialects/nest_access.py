@@ -262,7 +262,7 @@ class StoreOp(AccessOp):
     name = "nest.store"
     value = operand_def(AnyAttr())
     buffer = operand_def(MemRefType)
-    past_caches = prop_def(IntegerAttr)
+    nontemporal = prop_def(IntegerAttr)
 
     def __init__(
         self,
@@ -270,10 +270,10 @@ class StoreOp(AccessOp):
         buffer: SSAValue,
         places: Sequence[SSAValue],
         address: Index,
-        past_caches: int = 0,
+        nontemporal: int = 0,
     ):
         properties = _access(address, (), len(places))
-        properties["past_caches"] = integer(past_caches)
+        properties["nontemporal"] = integer(nontemporal)
         self.made([value, buffer, *places], properties)
 
     def print(self, printer: Printer) -> None:
@@ -281,8 +281,8 @@ class StoreOp(AccessOp):
         printer.print_ssa_value(self.value)
         printer.print_string(", ")
         _print_access(printer, self, self.buffer)
-        if self.past_caches.value.data:
-            printer.print_string(f" past_caches {self.past_caches.value.data}")
+        if self.nontemporal.value.data:
+            printer.print_string(f" nontemporal {self.nontemporal.value.data}")
         text.print_type(printer, self.buffer.type)
 
     @classmethod
@@ -291,11 +291,11 @@ class StoreOp(AccessOp):
         parser.parse_punctuation(",")
         name, places, properties = _parse_access(parser)
         past = 0
-        if parser.parse_optional_keyword("past_caches") is not None:
+        if parser.parse_optional_keyword("nontemporal") is not None:
             past = parser.parse_integer()
         buffer = text.parse_buffer(parser, name)
         stored = parser.resolve_operand(value, buffer.type.element_type)  # pyright: ignore
-        properties["past_caches"] = integer(past)
+        properties["nontemporal"] = integer(past)
         return cls.create(operands=[stored, buffer, *places], properties=properties)
 
 

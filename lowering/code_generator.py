@@ -1,6 +1,6 @@
-"""What passes may ask of a target whose kernels run here, whatever prints them.
+"""The interface between passes and a target's code generator, whatever its output.
 
-`Target.generator` (targets.py) gives the one of a target. Passes import no code generator.
+`Target.generator` (targets.py) returns a target's generator. Passes import no code generator.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class TimedSession(Protocol):
         ...
 
     def time(self, values: set[SSAValue]) -> float:
-        """Seconds that the kernels making these values take, on what the last run left behind."""
+        """Seconds that the kernels defining these values take, on the buffers of the last run."""
         ...
 
     def close(self) -> None:
-        """Free what it holds."""
+        """Free its memory and threads."""
         ...
 
 
 class CodeGenerator(Protocol):
-    """A printer of kernels and the machine that it prints for."""
+    """A code generator and the machine it generates for."""
 
     @property
     def name(self) -> str:
-        """The instruction set, as choices that were measured name it."""
+        """The instruction set, as measured choices name it."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class CodeGenerator(Protocol):
         ...
 
     def machine_kind(self) -> str:
-        """What a measured time depends on beside the program: machine, compiler, sources."""
+        """All that a measured time depends on beside the program: machine, compiler, sources."""
         ...
 
     def register_blocks(self, op: KernelOp) -> list[tuple[int, int]]:
@@ -56,14 +56,14 @@ class CodeGenerator(Protocol):
     def block_tiles(self, tiles: int, places: int, channels: int, features: int) -> int:
         """How many tiles of a transformed product to work on at a time.
 
-        0 where blocks fit no cache, or are too few to share out.
+        0 if blocks fit no cache, or are too few for the threads.
         """
         ...
 
     def sessions(self, programs: Sequence[Program]) -> Sequence[TimedSession]:
-        """Programs compiled for one thread, their kernels side by side."""
+        """Programs compiled for one thread; their kernels are compiled in parallel."""
         ...
 
     def keep_workers(self) -> AbstractContextManager[None]:
-        """Keep what compiles side by side alive for several calls of `sessions`."""
+        """Keep the parallel compilers alive for several calls of `sessions`."""
         ...

@@ -22,7 +22,7 @@ from ..dialects.types import tensor_type
 class GraphToAlgebra(ModulePass):
     """Replace every graph op by the scopes that define it.
 
-    An op's meaning is kept beside it (`as_scopes`); this pass only loops. Ops that are no tensor
+    An op defines its own meaning (`as_scopes`); this pass only loops. Ops that are no tensor
     expression become `algebra.extern`. Weights and constants stay: they are data, not operations.
 
     Before:
@@ -57,7 +57,7 @@ def lower(op: GraphOp | OpaqueOp) -> None:
         if old.name_hint is not None and new.owner in steps:
             new.name_hint = old.name_hint
     Rewriter.replace_op(op, steps, values)
-    for step in steps:  # the op's name is its result's, not that of a step on the way
+    for step in steps:  # the op's name belongs to its result, not to a step before it
         for value in step.results:
             value.name_hint = value.name_hint if value in values else None
 

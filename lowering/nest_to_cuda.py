@@ -1,8 +1,8 @@
-"""Print a nest for CUDA: its parallel loops are threads, unrolled and vector loops are unrolled.
+"""Print a nest for CUDA: parallel loops become threads; unrolled and vector loops are unrolled.
 
-A vector loop means what its places mean one by one, so the text needs no vectors: a nest that was
-scheduled for the CPU prints too. Local buffers are arrays of a thread; what is accessed at known
-places, the compiler keeps in registers.
+A vector loop computes its places one by one here, so the text needs no vectors: a nest that was
+scheduled for the CPU prints too. Local buffers are arrays of a thread; the compiler keeps elements
+at constant indices in registers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _parameter(name: str, buffer: SSAValue, written: bool) -> CudaParameter:
 
 
 def _index_type(nest: NestOp) -> str:
-    """`int` unless a buffer has more elements than it counts."""
+    """`int`, unless a buffer has more elements than it counts."""
     sizes = [b.type.get_shape()[0] for b in nest.body.block.args if isinstance(b.type, MemRefType)]
     return "int" if max(sizes) < INT_LIMIT - 1024 else "long long"
 
@@ -132,7 +132,7 @@ class _Printer:
                 self.values[op.results[0]] = self._named(op, text)
 
     def _named(self, op: Operation, text: Text) -> Text:
-        """A name for what is used more than once, or would be read later than it stands."""
+        """A name for a value that is used more than once, or later than its place."""
         value = op.results[0]
         if isinstance(op, arith.ConstantOp) or text.text.isidentifier():
             return text
@@ -211,7 +211,7 @@ class _Printer:
         self.writer.line(f"{ctype} {name}[{type_.get_shape()[0]}];")
 
     def _transpose(self, op: TransposeOp) -> None:
-        """Through a second array: the compiler renames registers."""
+        """Transpose through a second array: the compiler renames registers."""
         rows, columns = op.rows.value.data, op.columns.value.data
         type_, name = op.buffer.type, self.buffers[op.buffer]
         assert isinstance(type_, MemRefType)

@@ -341,13 +341,13 @@ class _Printer:
     def _store(self, op: StoreOp) -> Step:
         if is_local(op.buffer):
             return self._store_local(op)
-        place, value, past_caches = self._place(op), op.value, op.past_caches.value.data
+        place, value, nontemporal = self._place(op), op.value, op.nontemporal.value.data
         access = Access(self.pointers[op.buffer], value.type, place.indices[0])
 
         def put() -> None:
             point = place.point(self.at, self._mask)
             wide = self._widened(self.values[value], point.lanes)
-            store(self.b, wide, access, point, past_caches=past_caches)
+            store(self.b, wide, access, point, nontemporal=nontemporal)
 
         return put
 

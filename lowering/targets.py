@@ -1,4 +1,4 @@
-"""Targets as data: what the cost model needs to know of a machine, and whether it runs here.
+"""Targets as data: what the cost model knows about a machine, and whether it runs here.
 
 Figures of the GPUs are the vendors' (dense, no sparsity); the cpu's are those of one Zen 4 core
 with AVX-512 at about 3.6 GHz, measured by a register-blocked FMA loop and a stream copy. A target
@@ -26,29 +26,29 @@ class Target:
     name: str
     text: str
     peak: Mapping[str, float]
-    """Peak rate per arithmetic class: `f32`, and `tf32`, `f16` (tensor cores) where there are."""
+    """Peak rate per arithmetic class: `f32`, and `tf32`, `f16` (tensor cores) if it has them."""
     bandwidth: float
     caches: tuple[int, ...]
     """Sizes of the caches all units share or own, from the nearest on."""
     cache_bandwidth: float
-    """Of the last cache."""
+    """Bandwidth of the last cache."""
     launch: float
     """Fixed cost of starting one kernel."""
     units: int
     """Streaming multiprocessors or cores."""
     tiled: bool = False
-    """Whether units share out the tiles of a product; a cpu core is used fully by any loop."""
+    """Whether units share the tiles of a product; a cpu core is used fully by any loop."""
     convolutions: tuple[str, ...] = ("implicit-gemm", "winograd", "fft")
     """Algorithms that its kernels or libraries have."""
     libraries: tuple[str, ...] = ()
     runs_here: bool = False
 
     def rate(self, class_: str) -> float:
-        """Peak of a class; f32's where the machine has nothing faster for it."""
+        """Peak rate of a class; that of f32 if the machine has no faster one for it."""
         return self.peak.get(class_, self.peak["f32"])
 
     def generator(self) -> CodeGenerator:
-        """What passes ask of its kernels, imported on first use.
+        """Its code generator, imported on first use.
 
         Raises:
             UserError: it does not run here.

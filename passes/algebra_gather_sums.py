@@ -1,4 +1,4 @@
-"""algebra-gather-sums: add contractions in a scope of its own, so that they are one program."""
+"""algebra-gather-sums: add contractions in a separate scope, so that they form one program."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ RULE = "gather-sums"
 
 @dataclass(frozen=True)
 class AlgebraGatherSums(ModulePass):
-    """Add contractions that nothing but one elementwise scope reads in a scope of their own.
+    """Add contractions in a separate scope if only one elementwise scope reads them.
 
-    Such a scope is one program of several products: `algebra-mutate` looks for one product that
-    computes all of it (two convolutions and their sum as one of images side by side). Scopes that
-    add a bias to a contraction before are part of the elementwise scope then. With `at` only the
-    scope of that name is looked at.
+    Such a scope is one program of several products: `algebra-mutate` searches for one product that
+    computes all of it (two convolutions and their sum as one convolution of images side by side).
+    Scopes that add a bias to a contraction become part of the elementwise scope. With `at` only
+    the scope of that name is changed.
 
     Before:
 
@@ -57,7 +57,7 @@ class AlgebraGatherSums(ModulePass):
     at: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Gather. Raises UserError if the scope named adds no contractions."""
+        """Gather. Raises UserError if the named scope adds no contractions."""
         if not self.at:
             gather_sums(op)
         elif gather(op, find_scope(op, self.at)) is None:
@@ -73,7 +73,7 @@ def gather_sums(module: ModuleOp) -> list[ScopeOp]:
 
 
 def gather(module: ModuleOp, op: ScopeOp) -> ScopeOp | None:
-    """The scope that adds the contractions which a scope adds; None where it adds none."""
+    """Give the contractions that a scope adds a scope of their own; None if it adds none."""
     if not op.is_pointwise:
         return None
     if summands(op):
@@ -107,7 +107,7 @@ def gather(module: ModuleOp, op: ScopeOp) -> ScopeOp | None:
 
 
 def summands(op: ScopeOp) -> list[ScopeOp]:
-    """The contractions that a scope does nothing but add; empty where it does anything else."""
+    """The contractions that a scope only adds; empty if it does anything else."""
     if not op.is_pointwise:
         return []
     made = [_read_alone(expr, op) for expr in _addends(op.expr())]
@@ -116,7 +116,7 @@ def summands(op: ScopeOp) -> list[ScopeOp]:
 
 
 def _parts(expr: scalars.Expr, op: ScopeOp, known: set[SSAValue]) -> list[scalars.Expr]:
-    """The addends that are contractions which nothing else reads, nor another addend."""
+    """The addends that are contractions without other readers, and without other addends."""
     every = _addends(expr)
     made = [(e, _read_alone(e, op)) for e in every if every.count(e) == 1]
     return [e for e, o in made if o is not None and o.result not in known and _is_contraction(o)]
@@ -128,7 +128,7 @@ def _is_contraction(op: ScopeOp) -> bool:
 
 
 def _biased(read: scalars.Read, op: ScopeOp) -> ScopeOp | None:
-    """The elementwise scope behind a read, if it adds a contraction and nothing else reads it."""
+    """The elementwise scope behind a read, if it adds a contraction and has no other reader."""
     owner = _read_alone(read, op)
     if owner is None or not owner.is_pointwise:
         return None
@@ -152,7 +152,7 @@ def _read_alone(expr: scalars.Expr, op: ScopeOp) -> ScopeOp | None:
 
 
 def _sums(expr: scalars.Expr) -> list[scalars.Expr]:
-    """The sums in an expression, none of which is part of another, the outermost first."""
+    """The outermost sums in an expression, none contained in another."""
     if isinstance(expr, scalars.Call):
         return [expr] if expr.function == "add" else [s for a in expr.args for s in _sums(a)]
     return []

@@ -25,11 +25,12 @@ from ..lowering.algebra_to_kernel.match import match_conv, match_gemm
 class AlgebraInlineCopies(ModulePass):
     """Let readers of a pure copy (transpose, broadcast, slice, pad, some reshapes) read its source.
 
-    Sound because the reader stays inside the copy's shape, so that the copy's own value at that
-    point is what is read; a read that may leave it is left alone, unless the copy is all of its
-    source in the same order. An index that would gain a floor is left alone too: those copies are
-    reshapes, which cost nothing as views of the same buffer. So is a copy without which its reader
-    would be a library kernel no more: blocks cut out of a band, that a matrix product reads.
+    Sound because the reader stays inside the copy's shape, so it reads the copy's own values. A
+    read that may leave the shape is kept, unless the copy is its whole source in the same order. An
+    index
+    that would gain a floor is kept too: such copies are reshapes, which are free as views of the
+    same buffer. So is a copy without which its reader would no longer be a library kernel: blocks
+    cut out of a band, read by a matrix product.
 
     Before:
 
@@ -79,7 +80,7 @@ def _read_through(scope: ScopeOp, copies: dict[SSAValue, Read]) -> ScopeOp:
 
 
 def _reading(scope: ScopeOp, changed: dict[Read, Read]) -> ScopeOp:
-    """The scope with some of its reads replaced; nothing is placed."""
+    """The scope with some of its reads replaced; it is in no block."""
     expr = map_reads(scope.expr(), lambda read: changed.get(read, read))
     return ScopeOp(
         tensor_type(scope.result), expr, scope.summation, scope.reduction.data, scope.names
@@ -87,7 +88,7 @@ def _reading(scope: ScopeOp, changed: dict[Read, Read]) -> ScopeOp:
 
 
 def _keeping_kernel(scope: ScopeOp, changed: dict[Read, Read]) -> dict[Read, Read]:
-    """Those of the changed reads with which a library kernel still computes what one did."""
+    """The changed reads that keep their reader a library kernel, if it was one."""
     if not changed or not _has_kernel(scope):
         return changed
     kept: dict[Read, Read] = {}
@@ -104,7 +105,7 @@ def _has_kernel(scope: ScopeOp) -> bool:
 
 
 def _through(scope: ScopeOp, read: Read, copies: dict[SSAValue, Read]) -> Read:
-    """The read with its source's copy (if any, and if legal) composed in."""
+    """The read composed with its source's copy, if there is one and it is legal."""
     source = copies.get(read.source)
     if source is None:
         return read
@@ -121,7 +122,7 @@ def _through(scope: ScopeOp, read: Read, copies: dict[SSAValue, Read]) -> Read:
 
 
 def _is_identity(source: Read, shape: tuple[int, ...]) -> bool:
-    """Whether a copy is its source, beyond the shape too."""
+    """Whether a copy equals its source, outside the shape too."""
     return source.index == tuple(iterators(len(shape))) and shape_of(source.source) == shape
 
 

@@ -1,4 +1,4 @@
-"""algebra-pull-copies: do elementwise work in the order its reader wants, so that copies meet."""
+"""algebra-pull-copies: compute elementwise scopes in their reader's order, so that copies meet."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ RULE = "pull-copies"
 class AlgebraPullCopies(ModulePass):
     """Compute an elementwise scope in the order in which its one reader, elementwise too, reads it.
 
-    The reader reads it in its own order then, and the transpose is one of what the scope reads,
-    where it cancels with one that is there: two transposes that undo each other vanish, however
-    many elementwise scopes are between them. Only where the scope has one operand of its own rank,
-    so that no transpose becomes two. What is left as a copy in order, `algebra-inline-copies`
-    reads through.
+    The reader then reads it in its own order, and the transpose moves to the scope's operand.
+    There it cancels with an inverse transpose: two transposes that undo each other vanish, however
+    many elementwise scopes are between them. Applies only if the scope has one operand of its own
+    rank, so that no transpose becomes two. `algebra-inline-copies` then reads through the remaining
+    copies in plain order.
 
     Before:
 
@@ -47,7 +47,7 @@ class AlgebraPullCopies(ModulePass):
     floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Pull, the last first: what reads an op has its order by then."""
+        """Pull, starting with the last op: the readers of an op have their final order by then."""
         for scope in reversed(list(main_of(op).body.block.ops)):
             if isinstance(scope, ScopeOp) and scope.is_pointwise and copied(scope) is None:
                 _pull(scope)
@@ -68,14 +68,14 @@ def _pull(scope: ScopeOp) -> None:
 
 
 def _completed(order: Sequence[Index], wanted: Sequence[int]) -> list[Index]:
-    """The index with the iterators of extent 1, which are written 0, in their places."""
+    """The index with iterators of extent 1, which are written 0, restored."""
     own = iterators(len(wanted))
     idle = [e for e, n in zip(own, wanted, strict=True) if n == 1 and e not in order]
     return [idle.pop(0) if e == Index(0) and idle else e for e in order]
 
 
 def _permutes(order: Sequence[Index], shape: Sequence[int], wanted: Sequence[int]) -> bool:
-    """Whether these are all iterators over `wanted`, each the whole of a dim of the shape."""
+    """Whether these are all iterators over `wanted`, each indexing a whole dim of the shape."""
     own = iterators(len(wanted))
     if list(order) == own or len(order) != len(own) or set(order) != set(own):
         return False

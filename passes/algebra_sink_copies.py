@@ -24,12 +24,12 @@ RULE = "sink-copies"
 
 @dataclass(frozen=True)
 class AlgebraSinkCopies(ModulePass):
-    """Compute an elementwise scope where its operand was before a copy put it in another order.
+    """Compute an elementwise scope before the copy that reorders its operand.
 
-    The copy then comes after, where the next copy may undo it (`algebra-inline-copies`) and the
-    elementwise scope becomes the epilogue of what made the operand. Only for copies that no other
-    scope reads and that `algebra-inline-copies` leaves (their index has floors); other operands
-    must be indexed by dims that the copy keeps, as a bias is.
+    The copy then comes after it. There the next copy may undo it (`algebra-inline-copies`), and the
+    elementwise scope becomes the epilogue of the operand's kernel. Only for copies with no other
+    reader that `algebra-inline-copies` keeps (their index has floors). Other operands must be
+    indexed by dims that the copy keeps, as a bias is.
 
     Before:
 
@@ -69,18 +69,18 @@ def _sink(scope: ScopeOp) -> None:
 
 
 def _is_plain(read: Read, scope: ScopeOp) -> bool:
-    """Whether the scope reads each position of its own, and nothing else, from an equal shape."""
+    """Whether the scope reads exactly its own position, from an equal shape."""
     own = tuple(iterators(len(scope.traversal)))
     return read.index == own and shape_of(read.source) == scope.traversal
 
 
 def _reorders(copy: ScopeOp, moved: Read) -> bool:
-    """Whether it is a copy that is kept, and reads inside of its source only."""
+    """Whether it is a copy that is kept and reads only inside its source."""
     return any(e.has_floor for e in moved.index) and in_bounds(moved, copy.extents)
 
 
 def _images(moved: Read, scope: ScopeOp) -> dict[int, Index]:
-    """The source's iterator for each of the scope's that the copy keeps as a dim."""
+    """For each of the scope's iterators that the copy keeps as a dim, the source's iterator."""
     shape = shape_of(moved.source)
     found: dict[int, Index] = {}
     for dim, index in enumerate(moved.index):
@@ -97,7 +97,7 @@ def _fits(read: Read, images: dict[int, Index]) -> bool:
 def _replace(
     scope: ScopeOp, copy: ScopeOp, read: Read, moved: Read, images: dict[int, Index]
 ) -> None:
-    """Compute over the copy's source, and copy what that gives."""
+    """Compute over the copy's source, and copy the result."""
     shape = shape_of(moved.source)
     table = [images.get(k, Index(0)) for k in range(len(scope.traversal))]
 

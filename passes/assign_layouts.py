@@ -1,4 +1,4 @@
-"""assign-layouts: decide the physical layout of every value, and reorder only at the edges."""
+"""assign-layouts: choose the physical layout of every value, with reorders only at the edges."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from ..lowering.algebra_to_kernel.convert import enclose
 
 @dataclass(frozen=True)
 class AssignLayouts(ModulePass):
-    """Keep what convolutions read and write channels last, with the zero halo they read into.
+    """Keep operands and results of convolutions channels last, with the zero halo they read.
 
-    Loop nests follow their operands; gemm, view, call and the program's own inputs and outputs are
-    row-major, and copies appear where the two worlds meet. Weights keep their layout: their readers
-    pack them when the program is compiled.
+    Loop nests follow their operands. gemm, view, call and the program's own inputs and outputs are
+    row-major, and copies are inserted where the two kinds meet. Weights keep their layout: their
+    readers pack them when the program is compiled.
 
     Before:
 
@@ -134,12 +134,12 @@ def _set_layout(value: SSAValue, dims: Dims) -> None:
 
 
 def _conv_data(op: ConvOp) -> int:
-    """Position of the operand that is convolved."""
+    """Position of the convolved operand."""
     return op.body.block.args.index(op.parameters.data)  # pyright: ignore[reportArgumentType]
 
 
 def _epilogue_only(op: KernelOp, position: int) -> bool:
-    """Whether an operand of a gemm or conv is read by the epilogue alone, at any strides."""
+    """Whether only the epilogue of a gemm or conv reads an operand, with any strides."""
     arg = op.body.block.args[position]
     return all(use.operation is not op.scopes[0] for use in arg.uses)
 

@@ -1,17 +1,17 @@
-"""The ways to compute a product or a convolution: gemm, Winograd, FFT, each under its constraints.
+"""Algorithms for products and convolutions: gemm, Winograd, FFT, each under its constraints.
 
 A GPU computes a batch of products in tiles of the output. Tiles occupy units, so a product with few
-tiles leaves units idle; and a tile's operands come from the last cache, each element as often as
-there are tiles that need it. Where rows of the second operand overlap from one batch entry to the
-next (a band), a tile needs the distinct rows only.
+tiles leaves units idle. A tile's operands come from the last cache, each element as often as
+tiles need it. Where rows of the second operand overlap from one batch entry to the next (a band), a
+tile needs only the distinct rows.
 
-A `Target` with cuDNN runs Winograd and FFT as four kernels in a row (transform the input, the
-weights, multiply, transform back), the weights anew at each call, every intermediate written and
-read again. A cpu's kernels transform the weights
-when the program is compiled and do the rest in one go.
+A `Target` with cuDNN runs Winograd and FFT as four kernels in a row: transform the input, transform
+the weights, multiply, transform back. It transforms the weights at each call, and writes and reads
+every intermediate. A cpu's kernels transform the weights when the program is compiled and do the
+rest in one pass.
 
-Constants. Fitted by scripts/fit_gpu_costs.py on the five V100 times of PET's Table 4 that we have,
-on nothing else: five constants for five times, so the fit says nothing of how well the form holds;
+Constants. Fitted by scripts/fit_gpu_costs.py to the five V100 times of PET's Table 4 that we have,
+and to nothing else. Five constants for five times: the fit does not show how well the form holds.
 tests/passes/test_gpu_costs.py tests it by the order of EinNet's Table 3.
 """
 
@@ -36,14 +36,14 @@ KERNELS = 4
 
 
 TILE = 64
-"""Side of a tile where there are few: what fills the units."""
+"""Side of a tile if there are few, which fills the units."""
 LARGE_TILE = 128
-"""Side of a tile where there are many: what reuses the cache."""
+"""Side of a tile if there are many, which reuses the cache."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """A batch of m x n results, each a sum of k products; `dilation` > 0 where it is a band.
+    """A batch of m x n results, each a sum of k products; a band if `dilation` > 0.
 
     In a band `m` counts its rows and a tile of `b` has rows `dilation` apart that overlap.
     """
@@ -68,7 +68,7 @@ class Product:
 
     @classmethod
     def of(cls, scope: ScopeOp) -> Product | None:
-        """That of a sum of products of two reads, by the groups of its iterators."""
+        """The product of a sum of products of two reads, from its iterator groups."""
         found = contraction_in(scope)
         if found is None:
             return None
@@ -88,7 +88,7 @@ class Product:
 
 
 def _band(operand: Operand[int], batch: Sequence[int], columns: Sequence[int]) -> Window | None:
-    """The rows that overlap their neighbours; of a row's digits, that of the columns' steps."""
+    """The rows that overlap their neighbours; among a row's digits, that of the columns' step."""
     pairs = itertools.product(batch, columns)
     windows = [w for b, c in pairs if (w := window_of(operand, b, c)) is not None]
     return min(windows, key=lambda w: (abs(w.stride - abs(w.dilation)), w.outer), default=None)
@@ -96,18 +96,18 @@ def _band(operand: Operand[int], batch: Sequence[int], columns: Sequence[int]) -
 
 @dataclass(frozen=True)
 class Fitted:
-    """What PET's Table 4 says of a GPU's convolutions."""
+    """The constants fitted to PET's Table 4, for a GPU's convolutions."""
 
     half_tiles: float
     """Tiles per unit at which half of the units' time is used."""
     setup: float
-    """Steps of k that a tile of an implicit gemm with more than one tap pays besides its own."""
+    """Extra steps of k that a tile of an implicit gemm with more than one tap costs."""
     stage: float
     """Launches that one of several kernels in a row costs."""
     fft_bandwidth: float
     """Share of the bandwidth that the transforms of an FFT reach."""
     winograd_bandwidth: float
-    """The same of Winograd's."""
+    """Share of the bandwidth that Winograd's transforms reach."""
 
 
 FITTED = Fitted(
@@ -117,10 +117,10 @@ FITTED = Fitted(
 
 @dataclass(frozen=True)
 class Estimate:
-    """One way to compute an op: its class of efficiency, its operations, what they are done on.
+    """One algorithm for an op: its class of efficiency, its operations, and their product.
 
-    `extra_bytes` are moved besides the op's own operands and results; more than one of `kernels`
-    run one after the other, at a `bandwidth` share.
+    `extra_bytes` are moved in addition to the op's operands and results. If `kernels` is more than
+    one, they run one after the other, at a `bandwidth` share.
     """
 
     class_: str
@@ -135,13 +135,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class ConvolutionProblem:
-    """What the cost of a convolution depends on, wherever it was found."""
+    """Everything that the cost of a convolution depends on."""
 
     images: int
     filters: int
     pixels: tuple[int, ...]
     channels: int
-    """Of one group."""
+    """The product of one group."""
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
@@ -150,7 +150,7 @@ class ConvolutionProblem:
 
     @classmethod
     def of(cls, found: ConvParameters) -> ConvolutionProblem:
-        """That of a scope or kernel with these parameters."""
+        """The problem of a scope or kernel with these parameters."""
         return cls(
             found.images,
             found.features,
@@ -172,18 +172,18 @@ def conv_algorithms(
     setup = fitted.setup if math.prod(conv.kernel) > 1 and not narrow else 0.0
     class_ = "grouped" if narrow else "conv"
     product = conv_product(conv)
-    ways = [Estimate(class_, 2.0 * macs, "implicit-gemm", product=product, setup=setup)]
+    algorithms = [Estimate(class_, 2.0 * macs, "implicit-gemm", product=product, setup=setup)]
     plain = conv.groups == 1 and set(conv.strides) == {1} and set(conv.dilations) == {1}
     if not plain or conv.transposed or len(conv.kernel) != 2:
-        return ways
+        return algorithms
     if "winograd" in target.convolutions and len(set(conv.kernel)) == 1:
-        # Libraries have it for three taps alone.
+        # Libraries have it only for three taps.
         taps = conv.kernel[0] if conv.kernel[0] == 3 or "cudnn" not in target.libraries else 0
         tiles = WINOGRAD_TILES.get(taps, ())
-        ways += [_winograd(conv, tile, target, fitted) for tile in tiles]
+        algorithms += [_winograd(conv, tile, target, fitted) for tile in tiles]
     if "fft" in target.convolutions and max(conv.kernel) > 1:
-        ways.append(_fft(conv, fitted))
-    return ways
+        algorithms.append(_fft(conv, fitted))
+    return algorithms
 
 
 def conv_product(conv: ConvolutionProblem) -> Product:
@@ -206,7 +206,7 @@ def _winograd(conv: ConvolutionProblem, tile: int, target: Target, fitted: Fitte
     weights, data = 4.0 * points * c * f, 4.0 * points * tiles * (c + f)
     name = f"winograd{tile}"
     if "cudnn" not in target.libraries:
-        # Transformed weights and tiles are read in place of the operands, at four bytes a number.
+        # Transformed weights and tiles are read instead of the operands, at four bytes a number.
         return Estimate("winograd", flops, name, weights - 4.0 * taps**2 * c * f + data, product)
     return Estimate(
         "winograd", flops, name, 2 * (weights + data), product, 0.0, KERNELS,

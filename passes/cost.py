@@ -1,4 +1,4 @@
-"""What a program costs on a target: one interface, `Costs`.
+"""The cost of a program on a target: one interface, `Costs`.
 
 Theory. A kernel does F operations and moves B bytes, and the slower of the two decides (roofline):
 
@@ -8,26 +8,26 @@ Theory. A kernel does F operations and moves B bytes, and the slower of the two 
 - `peak` is the target's rate for the arithmetic class (f32; f16 on tensor cores; f64 at half f32).
 - `efficiency` is the share of the peak that good code of this class reaches (`EFFICIENCY`).
 - `fill` says that a product with few tiles leaves units of a GPU idle, and that each tile of an
-  implicit gemm has its indices to set up; it is 1 on a cpu, and for loops without a product, which
-  memory bounds anyway.
-- B_w are the weights read: they come from memory every time, for a model is larger than a cache.
-  B_a are the other operands and the results: they move at cache speed where they fit in half of the
-  last cache. Summing costs of hot caches would hide what weights cost.
+  implicit gemm has to set up its indices. It is 1 on a cpu, and for loops without a product, which
+  are bound by memory anyway.
+- B_w are the weights read: they come from memory every time, since a model is larger than a cache.
+  B_a are the other operands and the results: they move at cache speed if they fit in half of the
+  last cache. Adding up costs of hot caches would hide the cost of weights.
 - `traffic` is what a product's tiles read from a GPU's last cache (passes/conv_algorithms.py).
-- `launch` is paid once a kernel: without it merging is never rewarded, with it alone always.
+- `launch` is paid once per kernel: without it merging is never rewarded, with it alone always.
 
 A convolution costs the least of three algorithms, where the target has them and they apply:
 implicit gemm, Winograd (3x3, stride 1, dilation 1, ungrouped: Lavin and Gray 2015) and FFT (stride
 1, dilation 1, ungrouped: Mathieu, Henaff, LeCun 2013), as passes/conv_algorithms.py counts them.
 An algorithm of several kernels pays the sum of its arithmetic and its memory time, not the maximum.
 
-A fused kernel is the sum of its scopes' operations over the bytes of its operands and result only.
-What depends on weights alone costs nothing: it runs once, before the program does. Shapes under
+A fused kernel costs the sum of its scopes' operations over the bytes of its operands and result
+only. Ops that depend on weights alone cost nothing: they run once, before the program. Shapes under
 another name (reshape, view) and broadcasts are index expressions and cost nothing.
 
 A measured entry of the cost file replaces the model; otherwise the model is multiplied by the
 file's scale for the class. Every answer says which: `kind` is "measured" or "modelled". Trust the
-order of two modelled costs, never their microseconds.
+order of two modelled costs, not their microseconds.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ EFFICIENCY = {
     "grouped": 0.25,
     "other": 0.3,
 }
-"""Share of the peak reached: cpu.md's tiles for gemm and conv; the others labelled estimates."""
+"""Share of the peak reached: docs/cpu.md's tiles for gemm and conv; the others are estimates."""
 FREE = ("graph.reshape", "graph.broadcast", "kernel.view", "kernel.yield", "func.return")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds, how they are known (`measured` or `modelled`), and the algorithm they stand for."""
+    """Seconds, their origin (`measured` or `modelled`), and the algorithm they belong to."""
 
     seconds: float
     kind: str = "modelled"
@@ -95,18 +95,18 @@ class Costs:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What every answer depends on beside the op: with it answers can be kept on disk."""
+        """Everything but the op that an answer depends on: a key for answers kept on disk."""
         return repr(self.target), repr(self.fitted), self.file.digest
 
     def program(self, program: Program) -> Cost:
-        """Sum over the ops that run; "measured" only where every one of them is."""
+        """Sum over the ops that run; "measured" only if every one of them is."""
         costs = [cost for _, cost in self.breakdown(program)]
         measured = bool(costs) and all(cost.kind == "measured" for cost in costs)
         seconds = math.fsum(cost.seconds for cost in costs)
         return Cost(seconds, "measured" if measured else "modelled")
 
     def breakdown(self, program: Program) -> list[tuple[Operation, Cost]]:
-        """The ops that cost something, in order, each with its cost."""
+        """The ops with a cost, in order, each with its cost."""
         ops = list(program.main.body.block.ops)
         known = weights_only(ops)
         return [(op, self.op(op, known)) for op in ops if runs(op, known)]
@@ -135,11 +135,11 @@ class Costs:
         return self.model(op, fresh)
 
     def model(self, op: Operation, fresh: Sequence[bool]) -> Cost:
-        """The roofline answer, whatever the cost file says of this very op."""
-        seconds, algorithm = min(self.ways(op, fresh))
+        """The roofline answer, ignoring the cost file's entry for this op."""
+        seconds, algorithm = min(self.algorithms(op, fresh))
         return Cost(seconds, "modelled", algorithm)
 
-    def ways(self, op: Operation, fresh: Sequence[bool]) -> list[tuple[float, str]]:
+    def algorithms(self, op: Operation, fresh: Sequence[bool]) -> list[tuple[float, str]]:
         """Modelled seconds and name of each algorithm that applies."""
         weights = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, True))
         moved = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, False))
@@ -153,7 +153,7 @@ class Costs:
     def seconds(
         self, estimate: Estimate, element: Attribute, weights: float, moved: float
     ) -> float:
-        """What a kernel takes, computed in this way.
+        """The seconds of a kernel, computed with this algorithm.
 
         Args:
             element: of its operands.
@@ -173,7 +173,7 @@ class Costs:
         return scale * (max(compute, memory, traffic) + target.launch)
 
     def _compute(self, estimate: Estimate, element: Attribute) -> tuple[float, float]:
-        """Seconds of the arithmetic, and of what a GPU's tiles read from its last cache."""
+        """Seconds of the arithmetic, and of a GPU's tile reads from its last cache."""
         if not estimate.flops:
             return 0.0, 0.0
         target, product = self.target, estimate.product
@@ -195,12 +195,12 @@ def load_costs(target: Target, path: str | Path | None = None) -> Costs:
 
 
 def runs(op: Operation, known: set[SSAValue]) -> bool:
-    """Whether an op does something when the program runs."""
+    """Whether an op does anything when the program runs."""
     return bool(op.results) and op.name not in FREE and not any(r in known for r in op.results)
 
 
 def _identity(op: Operation) -> tuple[object, ...]:
-    """What distinguishes the costs of ops, cheaper than the signature: graph ops have no region."""
+    """A key of an op's cost, cheaper than the signature: graph ops have no region."""
     if op.regions or isinstance(op, ScopeOp):
         return (signature(op),)
     same = tuple(list(op.operands).index(v) for v in op.operands)
@@ -209,7 +209,7 @@ def _identity(op: Operation) -> tuple[object, ...]:
 
 
 def _distinct(op: Operation, fresh: Sequence[bool], wanted: bool) -> list[SSAValue]:
-    """The distinct operands that are (or are not) weights; guards are no data."""
+    """The distinct operands that are (or are not) weights; guards are not data."""
     chosen = (v for v, weight in zip(op.operands, fresh, strict=True) if weight == wanted)
     return [v for v in dict.fromkeys(chosen) if not isinstance(v.owner, OnesOp)]
 
@@ -229,7 +229,7 @@ def _width(element: Attribute) -> int:
 
 
 def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Estimate]:
-    """The ways to compute an op, at least one; of convolutions those that the target has."""
+    """The algorithms for an op, at least one; for convolutions those that the target has."""
     scopes, stand_in = scopes_of(op)
     try:
         found = next((c for scope in scopes if (c := _contraction(scope)) is not None), None)
@@ -240,14 +240,14 @@ def estimates(op: Operation, target: Target, fitted: Fitted = FITTED) -> list[Es
         scope, match = found
         if match is None:
             return [Estimate("gemm", total.flops, "gemm", product=Product.of(scope))]
-        ways = conv_algorithms(ConvolutionProblem.of(match), total.macs, target, fitted)
-        return [replace(way, flops=way.flops + rest) for way in ways]
+        algorithms = conv_algorithms(ConvolutionProblem.of(match), total.macs, target, fitted)
+        return [replace(algorithm, flops=algorithm.flops + rest) for algorithm in algorithms]
     finally:
         discard(stand_in)
 
 
 def scopes_of(op: Operation) -> tuple[list[ScopeOp], list[Operation]]:
-    """The scopes that an op is, and the ops made for the question (to be dropped)."""
+    """The scopes of an op, and the ops made to find them (to be dropped)."""
     if isinstance(op, ScopeOp):
         return [op], []
     if not isinstance(op, GraphOp):

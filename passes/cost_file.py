@@ -21,7 +21,7 @@ SCHEMA = 1
 class Measured:
     """One measured op. Units: microseconds; `p10` and `p90` are percentiles, `us` the median.
 
-    `tune` also notes what the direct way takes, and the relative error of the chosen one.
+    `tune` also stores the direct algorithm's time, and the relative error of the chosen one.
     """
 
     signature: str
@@ -33,7 +33,7 @@ class Measured:
     error: float | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The entry as the file holds it."""
+        """The entry as the file stores it."""
         entry: dict[str, Any] = {
             "signature": self.signature,
             "us": self.us,
@@ -50,7 +50,7 @@ class Measured:
 
 @dataclass
 class CostFile:
-    """What one cost file holds; `class_scale` multiplies the model, by class of op."""
+    """The contents of one cost file; `class_scale` multiplies the model, by class of op."""
 
     target: str
     env: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -58,11 +58,11 @@ class CostFile:
     ops: dict[str, Measured] = field(default_factory=dict[str, Measured])
 
     def add(self, entry: Measured) -> None:
-        """Put an entry under its content address, in the place of an older one."""
+        """Store an entry under its content address; it replaces an older one."""
         self.ops[key(entry.signature)] = entry
 
     def merge(self, other: CostFile) -> None:
-        """Take over the entries of a file for the same target; the other's win.
+        """Add the entries of a file for the same target; the other's entries win.
 
         Raises:
             UserError: the targets differ.
@@ -75,13 +75,13 @@ class CostFile:
 
     @property
     def digest(self) -> str:
-        """A hash of what costs are read from: two files with one digest price every op alike."""
+        """A hash of everything that costs depend on: equal digests price every op alike."""
         ops = {k: entry.as_json() for k, entry in self.ops.items()}
         text = json.dumps([self.class_scale, ops], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def save(self, path: str | Path) -> None:
-        """Write the file whole, entries in order of their keys."""
+        """Write the file, entries sorted by key."""
         content = {
             "schema": SCHEMA,
             "target": self.target,
@@ -96,7 +96,7 @@ def load_cost_file(path: str | Path) -> CostFile:
     """Read a cost file.
 
     Raises:
-        UserError: it cannot be read, is no cost file, or holds something that is no time.
+        UserError: it cannot be read, is not a cost file, or has an invalid time.
     """
     where = str(path)
     content = read_json(path)

@@ -18,8 +18,8 @@ from ..dialects.program import main_of
 class FastMath(ModulePass):
     """Mark every kernel: its elementwise adds and multiplications may be taken in any order.
 
-    Code generation then lets LLVM reassociate, contract and cancel: `(x + c) - c` is x. What is
-    run without this pass is computed as it is written. `--fast-math` adds it, last of all.
+    Code generation then lets LLVM reassociate, contract and cancel: `(x + c) - c` is x. Without
+    this pass arithmetic is computed as written. `--fast-math` adds it, last of all.
 
     Before:
 

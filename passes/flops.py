@@ -1,10 +1,10 @@
-"""What an op costs in arithmetic and memory traffic, read off its scopes; no target, no time.
+"""The arithmetic and memory traffic of an op, from its scopes; no target, no time.
 
-A graph op's scopes are its meaning, so their extents give its work: a reduction of a product of
-reads is one multiply-add at each point of its iteration space (MACs); any other scope computes its
-body at each traversal point. Whether taps fall into the padding is not asked, as in published
-figures. The one exception is a transposed convolution, whose scope is in gather form: its taps that
-meet no input are guarded away, so its work is counted in scatter form, one tap per input element.
+A graph op's scopes are its meaning, so their extents give its work. A reduction of a product of
+reads is one multiply-add at each point of its iteration space (MACs). Any other scope computes its
+body at each traversal point. Taps in the padding count, as in published figures. The one exception
+is a transposed convolution, whose scope is in gather form: its taps that meet no input are guarded
+away, so its work is counted in scatter form, one tap per input element.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..lowering.algebra_to_kernel.match import match_conv
 
 @dataclass(frozen=True)
 class Work:
-    """`macs` multiply-adds of contractions; `flops` of everything, a multiply-add being two."""
+    """`macs` multiply-adds of contractions; `flops` of everything, a multiply-add counting two."""
 
     macs: int = 0
     flops: int = 0
@@ -42,7 +42,7 @@ def macs_of(op: Operation) -> int:
 
 
 def flops_of(op: Operation) -> int:
-    """Scalar operations of an op of the graph or algebra dialect; 0 where it only moves data."""
+    """Scalar operations of an op of the graph or algebra dialect; 0 if it only moves data."""
     return work_of(op).flops
 
 
@@ -75,7 +75,7 @@ def _graph_work(
     properties: Sequence[tuple[str, Attribute]],
     results: Sequence[Attribute],
 ) -> Work:
-    """Work of the op of these types and properties, on stand-in operands."""
+    """Work of the op with these types and properties, on stand-in operands."""
     operands = Block(arg_types=types).args
     op = cls.create_checked(operands, dict(properties), results)
     steps, _ = op.scopes()
@@ -87,7 +87,7 @@ def _graph_work(
 
 
 def scope_work(op: ScopeOp) -> Work:
-    """Work of one scope: guards (reads of ones) are free, for they are index ranges."""
+    """Work of one scope: guards (reads of ones) are free, since they are index ranges."""
     traversal, points = math.prod(op.traversal), math.prod(op.extents)
     expr = op.expr()
     if op.summation and op.reduction.data == "sum" and len(_data_factors(expr)) >= 2:

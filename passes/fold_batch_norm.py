@@ -36,7 +36,7 @@ class FoldBatchNorm(ModulePass):
     """Fold the batch norm after a conv, conv_transpose or matmul into its weights and bias.
 
     Batch norm is y * a + b per channel with a = scale / sqrt(variance + epsilon) and
-    b = bias - mean * a, so conv(x, w) * a + b = conv(x, w * a) + b. Applies where the convolution
+    b = bias - mean * a, so conv(x, w) * a + b = conv(x, w * a) + b. Applies if the convolution
     has no other user and weights and statistics are known before the program runs. The new weights
     are graph ops on weights: no data is computed here. Equal as real numbers; rounding differs.
 
@@ -65,7 +65,7 @@ class FoldBatchNorm(ModulePass):
 
 @dataclass
 class FoldPattern(RewritePattern):
-    """`known` are the values that depend on weights alone, the new ones included."""
+    """`known` are the values that depend on weights alone, including new ones."""
 
     known: set[SSAValue]
 
@@ -136,7 +136,7 @@ class Fold:
         return self.add(new)
 
     def _per_filter(self, conv: ConvOp | ConvTransposeOp, factor: SSAValue) -> SSAValue:
-        """The factor of each weight: output channels are w's dim 0, of a transposed conv dim 1."""
+        """The factor of each weight: output channels are w's dim 0, or 1 if transposed."""
         shape = shape_of(conv.w)
         if isinstance(conv, ConvOp):
             return self.spread(factor, shape, [0])

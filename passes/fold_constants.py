@@ -1,4 +1,4 @@
-"""fold-constants: replace what depends on weights alone by new weights."""
+"""fold-constants: replace values that depend on weights alone by new weights."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ INLINE_ELEMENTS = 64
 
 @dataclass(frozen=True)
 class FoldConstants(ModulePass):
-    """Replace each value that depends on weights alone by a new weight, once and for all.
+    """Replace each value that depends on weights alone by a new weight.
 
-    The value is the reference's, each op rounded to its own type as it would be at run time
-    (dialects/arithmetic.py); it is computed when the weight is first read. The expression stays as
-    the attribute `isoform.expression`, over the weights of the program as it came: what was folded
-    before is written out. A broadcast before its user stays: it is an index, and would only make
-    the weight larger.
+    The value is the reference's, each op rounded to its own type as at run time
+    (dialects/arithmetic.py). It is computed when the weight is first read. Its expression is kept
+    as the attribute `isoform.expression`, over the original program's weights: earlier folds are
+    expanded. A broadcast before its user stays: it is an index, and folding it would only enlarge
+    the weight.
 
     Before:
 
@@ -68,7 +68,7 @@ class FoldConstants(ModulePass):
     floats: ClassVar[Floats] = ROUNDING
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Fold the largest such values, then drop what only they used."""
+        """Fold the largest such values, then drop the ops that only they used."""
         block = main_of(op).body.block
         known = weights_only(op for op in block.ops if not op.name.startswith("kernel."))
         order = {op: k for k, op in enumerate(block.ops)}
@@ -82,7 +82,7 @@ class FoldConstants(ModulePass):
 
 
 def _roots(block: Block, known: set[SSAValue]) -> list[SSAValue]:
-    """Computed values of `known` that something outside uses, in order, broadcasts left out."""
+    """Computed values of `known` with an outside user, in order, without broadcasts."""
     outside = (op for op in block.ops if not op.results or op.results[0] not in known)
     used = (_under_broadcasts(v) for op in outside for v in op.operands if v in known)
     return [v for v in dict.fromkeys(used) if not is_source(v.owner)]
@@ -95,7 +95,7 @@ def _under_broadcasts(value: SSAValue) -> SSAValue:
 
 
 def _fold(root: SSAValue, order: dict[Operation, int], ctx: Context) -> None:
-    """Replace one value; what replaces it stands in `order` where its op stood."""
+    """Replace one value; the replacement takes its op's position in `order`."""
     owner = root.owner
     assert isinstance(owner, Operation)
     steps = slice_of(root, order)
@@ -111,7 +111,7 @@ def _fold(root: SSAValue, order: dict[Operation, int], ctx: Context) -> None:
 
 
 def _replacement(root: SSAValue, steps: Sequence[Operation], ctx: Context) -> Operation:
-    """A literal for a small value of literals alone, else a weight."""
+    """A literal for a small value of literals alone, otherwise a weight."""
     type_ = tensor_type(root)
     body = _standalone(steps, root)
     text = expression_text(_standalone(steps, root, expand=True))
@@ -149,7 +149,7 @@ def slice_of(root: SSAValue, order: Mapping[Operation, int]) -> list[Operation]:
 def _standalone(steps: Sequence[Operation], root: SSAValue, expand: bool = False) -> Block:
     """A copy of the ops without names and notes, returning the value.
 
-    Where `expand`, what was folded before stands as the expression it was made from.
+    With `expand`, earlier folded weights are replaced by their expressions.
     """
     mapper: dict[SSAValue, SSAValue] = {}
     block = Block()
@@ -166,8 +166,8 @@ def _standalone(steps: Sequence[Operation], root: SSAValue, expand: bool = False
 
 
 def _inline(text: str, folded: SSAValue, block: Block) -> SSAValue:
-    """Append the ops of an expression to a block; the value that it gives."""
-    from .equivalence.translate import parse_expression  # which itself knows this file
+    """Append the ops of an expression to a block; return its value."""
+    from .equivalence.translate import parse_expression  # which imports this file
 
     module = parse_expression(text, folded.type)
     (found,) = return_of(module).arguments
@@ -181,9 +181,9 @@ def _inline(text: str, folded: SSAValue, block: Block) -> SSAValue:
 
 
 def expression_text(block: Block) -> str:
-    """The ops of an expression in one line, values numbered; the last one is the result.
+    """The ops of an expression in one line, with numbered values; the last one is the result.
 
-    Where the last op has several results, a `func.return` says which one it is.
+    If the last op has several results, a `func.return` says which one it is.
     """
     *steps, last = block.ops
     out = StringIO()
@@ -197,7 +197,7 @@ def expression_text(block: Block) -> str:
 
 
 def evaluate(block: Block, weights: Weights) -> Array:
-    """The value that a block returns, each op computed in its own type."""
+    """The value that a block returns, with each op computed in its own type."""
     (value,) = run_block(block.ops, {}, weights, Arithmetic.COMPUTED)
     last = block.last_op
     assert last is not None

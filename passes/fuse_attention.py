@@ -22,19 +22,19 @@ from ..lowering.algebra_to_kernel.constant import constant_values
 from ..lowering.algebra_to_kernel.match import row_major
 from .fuse_kernels import merge, names_between, only_user
 
-# Rows of scores that are no softmax stand on the stack, a vector of rows at once.
+# Rows of scores without a softmax are on the stack, a vector of rows at once.
 MOST_KEYS = 4096
 LEAST_QUERIES = 8
 
 
 @dataclass(frozen=True)
 class FuseAttention(ModulePass):
-    """Merge a product with the product whose rows it multiplies, and with what stands between.
+    """Merge a product with the product whose rows it multiplies, and with the ops between.
 
-    Whatever is between must keep to its row of scores: scale, mask, softmax. What follows point by
-    point, or moves the result, is merged too. The kernel computes a block of rows of scores at a
-    time and stores none. Products with weights stay as they are: weights are packed when the
-    program is compiled.
+    The ops between must work on single rows of scores: scale, mask, softmax. Later ops that work
+    point by point, or move the result, are merged too. The kernel computes a block of rows of
+    scores at a time and stores none. Products with weights are not merged: weights are packed when
+    the program is compiled.
 
     Before:
 
@@ -63,7 +63,7 @@ class FuseAttention(ModulePass):
 
 
 def _fuse(context: KernelOp, constants: set[SSAValue]) -> None:
-    """Merge a product with the scores it is made of, what is between, and what moves its result."""
+    """Merge a product with the kernels of its scores, the ops between, and a move of its result."""
     after = _only_reader(context)
     for chain in _chains(context):
         choices = [chain] if after is None else [[*chain, after], chain]
@@ -74,7 +74,7 @@ def _fuse(context: KernelOp, constants: set[SSAValue]) -> None:
 
 
 def _chains(last: KernelOp) -> Iterator[list[KernelOp]]:
-    """Kernels that may be attention together, from its first product to `last`: three at most."""
+    """Kernels that may form attention together, from its first product to `last`: at most three."""
     for value in last.inputs:
         middle = value.owner
         if not isinstance(middle, GemmOp | LoopsOp) or not only_user(value, last):
@@ -89,14 +89,14 @@ def _chains(last: KernelOp) -> Iterator[list[KernelOp]]:
 
 
 def _only_reader(kernel: KernelOp) -> KernelOp | None:
-    """The loops that alone read a kernel's result."""
+    """The loops that are the only reader of a kernel's result."""
     readers = {use.operation for use in kernel.result.uses}
     reader = readers.pop() if len(readers) == 1 else None
     return reader if isinstance(reader, LoopsOp) else None
 
 
 def _is_attention(kernels: Sequence[KernelOp], constants: set[SSAValue]) -> bool:
-    """Whether a kernel template computes these together, and it pays."""
+    """Whether a kernel template computes these together, profitably."""
     names: dict[SSAValue, SSAValue] = {}
     for producer, kernel in pairwise(kernels):
         names |= names_between(producer, kernel)

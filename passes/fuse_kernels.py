@@ -22,12 +22,12 @@ from .flops import scope_work
 
 # A row of intermediate values is kept in a buffer on the stack of one thread.
 ROW_BYTES = 1 << 16
-# Rows are what threads share; fusing down to fewer would leave them idle.
+# Threads share rows; fusing down to fewer rows would leave threads idle.
 LEAST_ROWS = 4
-# Bodies grow with every fusion; past this many scopes compile time outweighs the saved traffic.
+# Bodies grow with every fusion; with more scopes than this, compile time outweighs saved traffic.
 MOST_SCOPES = 16
-# Operations of a product for each byte of what is between and of the result. Above it a value is
-# better stored: alone, a product is computed a block of rows at a time, within a row it is not.
+# Operations of a product per byte of the intermediate and of the result. Above this, storing the
+# value is better: alone, a product is computed a block of rows at a time, within a row it is not.
 MOST_WORK = 4.0
 # A row narrower than this fills no vector: its product is no faster alone (attention to few keys).
 VECTOR_BYTES = 64
@@ -37,11 +37,11 @@ VECTOR_BYTES = 64
 class FuseKernels(ModulePass):
     """Merge a kernel into the only kernel that reads it, where they share loops.
 
-    Two kernels share loops when the leading traversal iterators of all their scopes have equal
-    extents (extent-1 dims aside) and the reader reads the intermediate at these iterators. Over
-    all iterators this is an epilogue, which gemm and conv take too; over some of them it is a row:
+    Two kernels share loops if the leading traversal iterators of all their scopes have equal
+    extents (ignoring extent 1) and the reader reads the intermediate at these iterators. Over
+    all iterators this is an epilogue, which gemm and conv take too. Over some of them it is a row:
     softmax and layer norm become one kernel. A merged kernel computes each point once, as before.
-    Products with much to compute stay out of rows.
+    Large products are not merged into rows.
 
     Before:
 
@@ -73,7 +73,7 @@ class FuseKernels(ModulePass):
 
 
 def _absorb_one(kernel: LoopsOp) -> KernelOp | None:
-    """Merge the first producer that may be merged; None when there is none."""
+    """Merge the first producer that may be merged; None if there is none."""
     for value in kernel.inputs:
         producer = value.owner
         if isinstance(producer, KernelOp) and only_user(value, kernel) and _legal(producer, kernel):
@@ -82,7 +82,7 @@ def _absorb_one(kernel: LoopsOp) -> KernelOp | None:
 
 
 def only_user(value: SSAValue, kernel: Operation) -> bool:
-    """Whether nothing but one op reads a value."""
+    """Whether one op is the only reader of a value."""
     return all(use.operation is kernel for use in value.uses)
 
 
@@ -94,7 +94,7 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     whole = all(len(loop_extents(s)) == shared for s in scopes)
     if isinstance(producer, GemmOp | ConvOp):
         pointwise = all(s.is_pointwise for s in kernel.scopes)
-        # The templates store what they accumulate: float32.
+        # The templates store their accumulators: float32.
         float32 = kernel.type.element_type == f32
         return whole and pointwise and float32 and _takes_epilogue(producer, kernel)
     if whole:
@@ -116,7 +116,7 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
 def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:
     """A gemm's epilogue runs over vectors of columns: they must be one iterator of the scope.
 
-    A convolution's writes where the convolution would: dims of one place may not move others.
+    A convolution's epilogue writes where the convolution would: one place may not index other dims.
     """
     if isinstance(producer, ConvOp):
         return shape_of(kernel.result) == shape_of(producer.result)
@@ -126,7 +126,7 @@ def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:
 
 
 def names_between(producer: KernelOp, kernel: KernelOp) -> dict[SSAValue, SSAValue]:
-    """What the kernel's region calls the result of the producer's."""
+    """Names for the producer's result in the kernel's region."""
     made = _yielded(producer)
     pairs = zip(kernel.body.block.args, kernel.inputs, strict=True)
     return {arg: made for arg, value in pairs if value is producer.result}
@@ -139,7 +139,7 @@ def _yielded(op: KernelOp) -> SSAValue:
 
 
 def merge(producer: KernelOp, kernel: KernelOp, into: type[KernelOp]) -> KernelOp:
-    """One kernel with both regions, one after the other, in place of both."""
+    """One kernel with both regions, one after the other, replacing both."""
     outside = [v for v in kernel.inputs if v is not producer.result]
     inputs = list(dict.fromkeys([*producer.inputs, *outside]))
     block = Block(arg_types=[logical(v.type) for v in inputs])
@@ -158,7 +158,7 @@ def merge(producer: KernelOp, kernel: KernelOp, into: type[KernelOp]) -> KernelO
 
 
 def _location(producer: KernelOp, kernel: KernelOp) -> LocationAttr:
-    """A contraction is known by its own name, loops by the last one's, else by the other's."""
+    """The merged kernel's kind: a contraction keeps its own; loops take the other's."""
     order = (producer, kernel) if isinstance(producer, GemmOp | ConvOp) else (kernel, producer)
     known = (op.location for op in order if op.location != UnknownLoc())
     return next(known, kernel.location)

@@ -18,11 +18,10 @@ from .fuse_kernels import merge, only_user
 
 @dataclass(frozen=True)
 class FuseTiles(ModulePass):
-    """Merge a batch of products with the tiled loops before and behind, where its schedule says so.
+    """Merge a batch of products with the tiled loops before and after, if its schedule asks for it.
 
-    The schedule's `tiles` is how many tiles the kernel works on at a time, so that what is between
-    its stages stays in a cache. `winograd` sets it, or
-    `tune` where that was measured faster.
+    The schedule's `tiles` is the number of tiles that the kernel works on at a time, so that the
+    intermediates stay in a cache. `winograd` sets it, or `tune` if that was measured faster.
 
     Before:
 

@@ -1,4 +1,4 @@
-"""infer-shapes: compute the types of graph values anew from the program's inputs."""
+"""infer-shapes: recompute the types of graph values from the program's inputs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ..dialects.types import Tensor
 class InferShapes(ModulePass):
     """Recompute the result types of graph ops from their operands, and the function's type.
 
-    For IR whose types are stale, as after a change of an input's shape by hand: `isoform-opt
-    --disable-verify` reads it. Shapes that stand in properties (reshape, broadcast) are not
-    touched; where they no longer fit, the op is named.
+    For IR with stale types, as after changing an input's shape by hand: `isoform-opt
+    --disable-verify` reads it. Shapes in properties (reshape, broadcast) are not changed; where
+    they no longer fit, the error names the op.
 
     Before:
 

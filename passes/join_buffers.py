@@ -1,4 +1,4 @@
-"""join-buffers: write the parts of a concatenation where they will stand, and copy nothing."""
+"""join-buffers: write the parts of a concatenation directly to their final places."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from ..lowering.algebra_to_kernel.constant import constant_values
 class JoinBuffers(ModulePass):
     """Turn a concatenation along the innermost dim into a `kernel.join` of values side by side.
 
-    Its parts must be made by kernels, each read nowhere else than by loops (which follow any
-    strides), without a halo of their own. Halos must be final: this comes after `tune`.
+    Kernels must define its parts, whose other readers may only be loops (which follow any
+    strides), and the parts must have no halo. Halos must be final: this runs after `tune`.
 
     Before:
 
@@ -92,7 +92,7 @@ def _movable(value: SSAValue, op: LoopsOp) -> bool:
 
 
 def _reads_inside(reader: object, value: SSAValue) -> bool:
-    """A convolution without pads reads its data by strides alone."""
+    """A convolution without pads uses only the strides of its data."""
     return isinstance(reader, ConvOp) and not any(
         a or b for a, b in layout_of(tensor_type(value)).halo
     )
@@ -107,7 +107,7 @@ def concatenated(op: LoopsOp) -> tuple[int, list[SSAValue]] | None:
 
 
 def _pieces(scope: ScopeOp, op: LoopsOp, expr: Expr) -> tuple[int, list[SSAValue]] | None:
-    """Unfold select(ones[e - start], part, rest): each piece shifted by what came before it."""
+    """Unfold select(ones[e - start], part, rest): each piece shifted by the parts before it."""
     start, dim, parts = 0, None, list[SSAValue]()
     while True:
         test: Expr | None = None
@@ -129,7 +129,7 @@ def _pieces(scope: ScopeOp, op: LoopsOp, expr: Expr) -> tuple[int, list[SSAValue
 
 
 def _shifted_dim(test: Expr | None) -> int | None:
-    """The dim that the first guard tests: an iterator as it is."""
+    """The dim tested by the first guard: a plain iterator."""
     if not isinstance(test, Read) or len(test.index) != 1 or len(test.index[0].terms) != 1:
         return None
     atom = test.index[0].terms[0][0]
@@ -142,14 +142,14 @@ def _piece_size(piece: Read, dim: int) -> int | None:
 
 
 def _is_shifted(piece: Read, dim: int, start: int, rank: int) -> bool:
-    """Whether a piece is read at the traversal point, moved by `start` along `dim`."""
+    """Whether a piece is read at the traversal point, shifted by `start` along `dim`."""
     return len(piece.index) == rank and all(
         e == Index.iterator(k) - (start if k == dim else 0) for k, e in enumerate(piece.index)
     )
 
 
 def _is_guard(test: Expr, dim: int, start: int, size: int) -> bool:
-    """Whether a test says exactly "the point is in [start, start + size) along `dim`"."""
+    """Whether a test means exactly "the point is in [start, start + size) along `dim`"."""
     return (
         isinstance(test, Read)
         and isinstance(test.source.owner, OnesOp)

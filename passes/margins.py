@@ -1,6 +1,6 @@
-"""The numbers by which searches accept, measure and leave out programs, each with its reason.
+"""The thresholds by which searches accept, measure and skip programs, each with its reason.
 
-A number that belongs to one algorithm, used once, stands where it is used.
+A number that belongs to one algorithm and is used once is defined there.
 """
 
 from __future__ import annotations
@@ -10,24 +10,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Acceptance:
-    """When a program counts as faster than what there is, or as fast as another.
+    """When a program counts as faster than another, or as equally fast.
 
-    Units: ratios of seconds, of the new program over what it is compared with. Less is needed than
-    1 because measurements are noisy and what there is is the safer choice.
+    Units: ratios of seconds, new program over old. They are below 1 because measurements are noisy
+    and the current program is the safer choice.
 
     Attributes:
-        kernel: one kernel on one thread, measured in turn with the direct way.
+        kernel: one kernel on one thread, measured in turn with the direct algorithm.
         subprogram: some scopes alone, measured or modelled; the neighbours' layouts are unknown.
         program: a whole program, measured.
         modelled_program: a whole program where only the model decides: a model has no noise.
-        alike_programs: candidates of one search that take at most this much longer than the fastest
-            are as fast; the search lists the better one first.
-        alike_mutants: mutants are as fast within this: views of neighbours may cancel, which saves
-            more than that.
-        written_file: a written ONNX file may take this much longer than its source: medians of one
+        alike_programs: candidates of one search at most this much slower than the fastest count as
+            equally fast; the search lists the better one first.
+        alike_mutants: mutants within this factor count as equally fast: views of neighbours may
+            cancel, which saves more.
+        written_file: a written ONNX file may be this much slower than its source: medians of one
             file in turn with itself differ by less.
-        strong: gains below this are kept in a second program, in case that the others hurt it.
-        extraction: what saturation extracts, by its model: sums in another order differ by less.
+        strong: a second program takes only ratios below this, in case the others hurt it.
+        extraction: a gain of saturation's result, by its model: sums in another order differ by
+            less.
     """
 
     kernel: float = 0.97
@@ -48,21 +49,21 @@ class Measuring:
     Units: seconds of wall-clock time unless said; ratios of modelled seconds; bytes.
 
     Attributes:
-        graph_rewrite: rewrites of the graph are measured if they are modelled to take at most this
-            share of the time: two whole programs are compiled and run for it.
-        mutant: mutants modelled to take this many times as long are neither measured nor mutated
+        graph_rewrite: graph rewrites are measured if their modelled time is at most this share:
+            measuring compiles and runs two whole programs.
+        mutant: mutants modelled to be this many times slower are neither measured nor mutated
             further: corrections may be cheaper than modelled, but not by so much.
-        programs: of one search, at most: each is compiled whole.
-        mutants: of one subprogram, at most.
-        program_seconds: of runs of whole programs, for one comparison, at most.
-        subprogram_seconds: of runs for one subprogram and its alternatives.
-        baseline_seconds: of runs of one subprogram as it stands.
+        programs: the most that are measured for one search: each is compiled whole.
+        mutants: the most that are measured for one subprogram.
+        program_seconds: the most that runs of whole programs take in one comparison.
+        subprogram_seconds: for runs of one subprogram and its alternatives.
+        baseline_seconds: for runs of one subprogram as it stands.
         least_rounds, most_rounds: of one comparison.
-        long, long_rounds: rounds of so many seconds are steadier, and few of them are enough.
-        glance, hopeless: each program first runs for this part of its time alone; what then takes
-            so many times as long as the best will not win.
-        room, more_room: a program that needs more bytes than `room`, and so many times as many as
-            the given one, is not run.
+        long, long_rounds: a few rounds of this length are steady enough.
+        glance, hopeless: each program first runs by itself for this part of its time; one that
+            then takes this many times as long as the best cannot win.
+        room, more_room: a program that needs more bytes than `room`, and this many times as many
+            as the given one, is not run.
         searching: part of the budget for searches; the rest is for comparing the result with the
             input.
     """
@@ -87,18 +88,18 @@ class Measuring:
 
 @dataclass(frozen=True)
 class Pruning:
-    """Which subprograms of a program a search leaves out, and where it stops.
+    """Which subprograms a search skips, and when it stops.
 
     Units: shares of the whole program's modelled seconds, unless said.
 
     Attributes:
-        share: subprograms that take less are left as they are.
-        saved: one that could save less is not searched, whatever becomes of it.
-        gain: the search stops where what was gained and all that is left to gain are less: the
+        share: subprograms that take less are skipped.
+        saved: one that cannot save more is not searched.
+        gain: the search stops if the gain so far plus all possible gains are smaller: the
             whole program would not be accepted (`Acceptance.program`).
-        baselines: part of the time that measuring the subprograms as they stand may take.
-        grouping: part of the time after which pairs and groups are not begun any more.
-        seconds: CPU seconds that one subprogram may take, its measurement left out.
+        baselines: part of the time for measuring the subprograms as they stand.
+        grouping: after this part of the time no more pairs and groups are started.
+        seconds: CPU seconds for one subprogram, without its measurement.
     """
 
     share: float = 0.002
@@ -112,7 +113,7 @@ class Pruning:
 ACCEPT = Acceptance()
 MEASURE = Measuring()
 PRUNE = Pruning()
-# Mutants take seconds of enumeration each: what takes little of the program is left out earlier,
-# and measuring what there is leaves time for it. What a mutant saves at the places beside it is not
-# in its own price, so that no gain is too small to go on.
+# Mutants take seconds of enumeration each, so small subprograms are skipped earlier, and measuring
+# the baselines leaves time for it. A mutant's price does not include its savings at neighbours, so
+# no gain is too small to go on.
 PRUNE_MUTATION = Pruning(share=0.005, gain=0.0, baselines=0.3, grouping=1.0)

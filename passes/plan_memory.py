@@ -32,11 +32,11 @@ class Lifetime:
 
 @dataclass(frozen=True)
 class PlanMemory(ModulePass):
-    """Give every intermediate buffer an offset in one arena, buffers in use never overlapping.
+    """Give every intermediate buffer an offset in one arena; live buffers never overlap.
 
-    Largest buffers are placed first, each in the lowest gap that is free for its whole lifetime.
-    Views share their source's buffer; weights-only values are computed at compile time and have no
-    place here; the program's outputs stay to the end.
+    The largest buffers are placed first, each in the lowest gap that is free for its whole
+    lifetime. Views share their source's buffer. Weights-only values are computed at compile time
+    and have no place here. The program's outputs stay live to the end.
 
     Before:
 
@@ -87,10 +87,10 @@ def lifetimes(module: ModuleOp) -> list[Lifetime]:
 
 
 def buffers(module: ModuleOp) -> dict[SSAValue, SSAValue]:
-    """For each value that lies in another value's buffer, whose: views, and parts of a join."""
+    """For each value inside another value's buffer, the owner: for views, and parts of a join."""
     ops = list(main_of(module).body.block.ops)
     whole: dict[SSAValue, SSAValue] = {}
-    for op in reversed(ops):  # an outer join is met before the joins that are its parts
+    for op in reversed(ops):  # an outer join comes before the joins that are its parts
         if isinstance(op, JoinOp):
             whole |= {part: whole.get(op.result, op.result) for part in op.parts}
     for op in ops:
@@ -119,6 +119,6 @@ def place(buffers: list[Lifetime]) -> tuple[dict[SSAValue, int], int]:
 
 
 def largest_live_set(buffers: list[Lifetime]) -> int:
-    """Bytes that must be held at once: no plan can need less."""
+    """Bytes that are live at once: no plan can need less."""
     steps = {b.first for b in buffers}
     return max((sum(b.size for b in buffers if b.first <= k <= b.last) for k in steps), default=0)

@@ -1,4 +1,4 @@
-"""Whether two programs can be compared at all: inputs and outputs by name, shape and dtype."""
+"""Whether two programs can be compared: inputs and outputs by name, shape and dtype."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..dialects.types import Tensor
 def check_same_interface(a: Program, b: Program) -> None:
     """Require equal names, order, shapes and dtypes of inputs and of outputs.
 
-    Outputs that no one named (`func.return %y`) correspond by place.
+    Outputs without user-given names (`func.return %y`) correspond by position.
 
     Raises:
-        UserError: the first thing in which they differ.
+        UserError: for the first difference.
     """
     _check("input", a.inputs, b.inputs)
     _check_defaults(a, b)
@@ -36,11 +36,11 @@ def check_same_interface(a: Program, b: Program) -> None:
 def check_comparable(a: Program, b: Program) -> None:
     """Require equal interfaces, and the data of constants made at compile time.
 
-    Other weights may be absent: they are then compared by name. A folded constant has a name of its
-    own, so without its data nothing is known of it.
+    Other weights may be absent: they are then compared by name. A folded constant has a private
+    name, so nothing is known without its data.
 
     Raises:
-        UserError: the first thing that is missing or differs.
+        UserError: for the first missing or different part.
     """
     check_same_interface(a, b)
     for program in (a, b):
@@ -56,7 +56,7 @@ def check_comparable(a: Program, b: Program) -> None:
 
 
 def _check_defaults(a: Program, b: Program) -> None:
-    """Inputs that need not be given are then the same weights in both."""
+    """Require inputs with defaults to have the same default weights in both."""
     mine, theirs = a.defaults, b.defaults
     for name in a.inputs:
         if (name in mine) != (name in theirs):
@@ -66,7 +66,7 @@ def _check_defaults(a: Program, b: Program) -> None:
         keys = (a.weights, mine[name]), (b.weights, theirs[name])
         same = mine[name] == theirs[name]
         if same and (a.weights is b.weights or all(key not in w for w, key in keys)):
-            continue  # without their data, weights of one name are taken for one
+            continue  # without their data, weights of one name count as equal
         if len({weights.content_hash(key) for weights, key in keys}) > 1:
             raise UserError(f"input '{name}' has another default")
 

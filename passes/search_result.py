@@ -1,8 +1,8 @@
-"""What every search over programs returns: `optimize` takes them all in one way.
+"""The result of every search over programs: `optimize` treats them all alike.
 
 A search pass (`graph-substitute`, `graph-saturate`, `algebra-derive`, `algebra-mutate`) is a thin
-face of a function `search(program, costs, limits) -> SearchResult` of its folder. Costs in here are
-modelled seconds; `optimize` measures the programs where the target runs.
+wrapper of a function `search(program, costs, limits) -> SearchResult` in its folder. Costs here are
+modelled seconds; `optimize` measures the programs if the target runs here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ StopReason = Literal["finished", "time", "steps", "nodes", "memory", "interrupte
 Proof = Literal["proved-by-z3", "proved-by-e-graph", "exact", "checked"]
 
 Measure: TypeAlias = Callable[[Sequence[Program], float], "list[float]"]
-"""Median seconds of programs that take the same inputs, run in turn for so many seconds."""
+"""Median seconds of programs with the same inputs, run in turn for a number of seconds."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Limits:
     """What a search may spend, and what its rewrites may do to floats.
 
     Attributes:
-        compiled: how what it measures is compiled, in words: decisions are remembered apart.
+        compiled: how measured programs are compiled, in words: a key of stored decisions.
 
     Units:
         seconds: of wall-clock time; steps: programs (or states) looked at.
@@ -40,13 +40,13 @@ class Limits:
 
     @property
     def key(self) -> str:
-        """Tells apart what is remembered under other permissions and ways to compile."""
+        """A key that separates decisions stored under other permissions or ways to compile."""
         return f"{self.floats.key} {self.compiled}"
 
 
 @dataclass(frozen=True)
 class Applied:
-    """One rewrite of the result: the rule, the op it made or replaced, seconds it saves (< 0)."""
+    """One rewrite of the result: the rule, the op it made or replaced, seconds saved (< 0)."""
 
     rule: str
     place: str
@@ -55,14 +55,14 @@ class Applied:
     floats: Floats
 
     def entry(self) -> dict[str, Any]:
-        """As an entry of a report."""
+        """The rewrite as an entry of a report."""
         found = {"rule": self.rule, "place": self.place, "proof": self.proof, "delta": self.delta}
         return {**found, **self.floats.entry()}
 
 
 @dataclass(frozen=True)
 class Rejected:
-    """An alternative the search saw and did not take."""
+    """An alternative that the search did not take."""
 
     rule: str
     place: str
@@ -71,13 +71,13 @@ class Rejected:
 
 @dataclass
 class SearchResult:
-    """The best program found, as a copy, with how it came to be.
+    """The best program found, as a copy, and how it was found.
 
     Attributes:
-        program: the modelled best; the input's copy where nothing better was found.
-        stop_reason: "finished" only where the whole space within its caps was seen.
+        program: the best by the model; a copy of the input if nothing better was found.
+        stop_reason: "finished" only if the whole space within its limits was searched.
         alternatives: next best programs, best first, worth measuring as well.
-        best_after: seconds until the best was found, where the search tells.
+        best_after: seconds until the best was found, if the search records it.
         looked_at: what was searched, in a few words for a reader.
     """
 

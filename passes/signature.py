@@ -1,8 +1,8 @@
-"""The canonical signature of an op: what its cost depends on, and nothing else.
+"""The canonical signature of an op: everything its cost depends on, and nothing else.
 
-Names, locations, provenance and places in memory do not count; types, properties, bodies and
-which operands are the same value do. The key is the signature's hash, so that cost files of
-different programs and machines can be merged.
+Names, locations, provenance and places in memory are left out. Types, properties, bodies and the
+identity of operands are included. The key is the signature's hash, so cost files of different
+programs and machines can be merged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 
 from ..dialects.algebra import ScopeOp
 
-# Places in memory; what a kernel's region says already.
+# Left out: places in memory, and attributes that a kernel's region implies.
 _LEFT_OUT = ("offset", "offsets", "contraction")
 
 

@@ -1,4 +1,4 @@
-"""transposed-product: a transposed convolution as one matrix product, and sums of what overlaps.
+"""transposed-product: a transposed convolution as one matrix product, and sums of its overlaps.
 
 p[n, a, b, f, r, s] = sum over c of x[n, c, a, b] * w[c, f, r, s]
 y[n, f, h, w] = sum over the taps that land on h and w of p
@@ -40,8 +40,8 @@ RULE = "transposed-product"
 class TransposedProduct(ModulePass):
     """Replace transposed 2-D convolutions by a product over all taps, and a sum of its parts.
 
-    It multiplies the same pairs and adds them in another order. It pays where features are few: a
-    product has them, times the taps, as columns. `tune` measures it there. `only` names one result
+    It multiplies the same pairs and adds them in another order. It pays with few features: the
+    product's columns are features times taps. `tune` measures it there. `only` selects one result
     by its printed name.
 
     Before:
@@ -102,7 +102,7 @@ def as_product(op: ConvOp) -> list[Operation]:
 
 
 def _without_halo(value: SSAValue, reader: Operation) -> tuple[SSAValue, list[Operation]]:
-    """The value in a buffer without gaps: its own, if nothing else reads it, or a copy's."""
+    """The value in a buffer without gaps: its own, if it has no other reader, or a copy's."""
     type_ = tensor_type(value)
     plain = with_layout(logical(type_), LayoutAttr.of(layout_of(type_).dims))
     if type_ == plain:

@@ -1,4 +1,4 @@
-"""verify-equivalence: refuse a program that is not another one."""
+"""verify-equivalence: refuse a program that differs from another one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from .same_interface import check_comparable
 
 @dataclass(frozen=True)
 class VerifyEquivalence(ModulePass):
-    """Check that the program computes what the program in a file computes; change nothing.
+    """Check that the program is equal to the program in a file; change nothing.
 
-    `against` names an .mlir or .onnx file of any level. Where the weights of either are not at
-    hand, weights are the same if their names are. What the verdict claims: docs/trust.md.
+    `against` names an .mlir or .onnx file of any level. If the weights of either are not
+    available, weights are identified by name. What the verdict claims: docs/trust.md.
 
     Before and after, where `against` names a program that returns `graph.add %x, %x`:
 
@@ -45,7 +45,7 @@ class VerifyEquivalence(ModulePass):
         """Compare.
 
         Raises:
-            UserError: the programs differ, or it is not known whether they do.
+            UserError: the programs differ, or it is unknown whether they do.
         """
         program = Program(op, ctx.weights if isinstance(ctx, WeightContext) else Weights())
         other = read_any(Path(self.against), ctx)
@@ -56,7 +56,7 @@ class VerifyEquivalence(ModulePass):
 
 
 def without_time(verdict: Verdict) -> str:
-    """What a verdict says, in the same words each time."""
+    """A verdict without its seconds, so that it is the same each time."""
     return verdict.text().rpartition(" (")[0]
 
 
@@ -64,7 +64,7 @@ def read_any(path: Path, context: Context) -> Program:
     """Read a program from .mlir or .onnx, in a context that knows its dialects.
 
     Raises:
-        UserError: there is no such file, or it holds no program.
+        UserError: there is no such file, or it is not a program.
     """
     if path.suffix.lower() == ".onnx":
         from ..lowering.onnx_to_graph import import_onnx

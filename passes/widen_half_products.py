@@ -1,4 +1,4 @@
-"""widen-half-products: sums of products of half floats on float32 operands, rounded once."""
+"""widen-half-products: compute products of half floats on float32 operands, and round once."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..dialects.types import element_of, is_half, shape_of, tensor
 
 @dataclass(frozen=True)
 class WidenHalfProducts(ModulePass):
-    """Convert the operands of products of half floats to float32 once, ahead of the product.
+    """Convert the operands of products of half floats to float32 once, before the product.
 
-    The kernels of products and convolutions are float32's. A sum of products of half floats is
-    added up in float32 and rounded once by definition, so these are the same numbers. Weights are
-    converted when the program is compiled, and take twice the memory then.
+    Kernels of products and convolutions take float32. A sum of products of half floats is
+    defined as a float32 sum, rounded once, so the numbers are the same. Weights are
+    converted when the program is compiled; they then take twice the memory.
 
     Before:
 
@@ -51,7 +51,7 @@ class WidenHalfProducts(ModulePass):
 
 
 def _is_half_product(scope: ScopeOp) -> bool:
-    """Whether the body multiplies reads, two at least, all of them half floats."""
+    """Whether the body multiplies at least two reads, all of half floats."""
     if not is_half(element_of(scope.result)):
         return False
 
@@ -65,7 +65,7 @@ def _is_half_product(scope: ScopeOp) -> bool:
 
 
 def _widen(scope: ScopeOp, wide: dict[SSAValue, SSAValue]) -> None:
-    """Put the product on float32 in place of the scope, and a conversion behind it."""
+    """Replace the scope by the product in float32, followed by a conversion."""
     made: list[Operation] = []
 
     def widened(read: Read) -> Expr:

@@ -1,7 +1,7 @@
-"""winograd: minimal filtering as three kernels in place of a direct convolution.
+"""winograd: minimal filtering as three kernels instead of a direct convolution.
 
 Y = A^T [ (G w G^T) * (B^T x B) ] A per tile of m x m outputs (Winograd 1980; Lavin and Gray 2015),
-for windows in any number of dims: a dim of one tap is not transformed, each other one is cut into
+for windows in any number of dims. A dim of one tap is not transformed; each other dim is cut into
 tiles. winograd_matrices.py makes the matrices.
 """
 
@@ -48,16 +48,16 @@ from .winograd_matrices import POINTS, matrices
 
 T = TypeVar("T")
 
-# Places of a tile: the code of its transforms is unrolled, and takes long to compile beyond these.
+# Most places of a tile: transforms are unrolled, and larger ones take long to compile.
 MOST_PLACES = 64
 
 
 @dataclass(frozen=True)
-class Form:
+class WinogradForm:
     """F(m, taps) in every dim of more than one tap.
 
-    A window of more than `taps` is the sum of blocks of so many, the last one filled up with zeros:
-    their products are summed before they are transformed back. Without `taps` it is whole.
+    A window of more than `taps` is the sum of blocks of `taps`, the last one padded with zeros.
+    Their products are summed before they are transformed back. Without `taps` it is one block.
     """
 
     m: int
@@ -65,7 +65,7 @@ class Form:
 
     @property
     def name(self) -> str:
-        """What `session.algorithms` and cost files call it."""
+        """Its name in `session.algorithms` and cost files."""
         return f"winograd-f{self.m}" + ("" if self.taps is None else f"-taps{self.taps}")
 
     def dims(self, kernel: Sequence[int], sizes: Sequence[int]) -> list[_Dim]:
@@ -83,7 +83,7 @@ class _Dim:
     tiles: int
 
     @classmethod
-    def of(cls, form: Form, window: int, size: int) -> _Dim:
+    def of(cls, form: WinogradForm, window: int, size: int) -> _Dim:
         m = form.m if window > 1 else 1
         taps = min(window, form.taps or window)
         return cls(m, taps, -(-window // taps), -(-size // m))
@@ -102,11 +102,11 @@ class _Dim:
 class Winograd(ModulePass):
     """Replace direct convolutions of stride 1 by Winograd's F(m, taps) in all spatial dims.
 
-    Exact in real arithmetic; in floating point the error grows with m and the taps, and infinities
-    and NaN spread over a tile. So nothing applies it unasked: `tune` chooses it, per convolution,
-    where it is measured faster and `--tolerance` allows it. Windows of more than `taps` are summed
-    by blocks of so many; `only` is the printed name of one result; `tiles` is for fuse-tiles, which
-    makes one kernel of all.
+    Exact in real arithmetic. In floating point the error grows with m and the taps, and infinities
+    and NaN spread over a tile. So it is never applied by default: `tune` chooses it for a
+    convolution if it is measured faster and `--tolerance` allows it. Windows of more than `taps`
+    are summed by blocks of `taps`. `only` is the printed name of one result. `tiles` is for
+    fuse-tiles, which makes one kernel of all.
 
     Before:
 
@@ -128,7 +128,7 @@ class Winograd(ModulePass):
     tiles: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        form = Form(self.m, self.taps)
+        form = WinogradForm(self.m, self.taps)
         convs = [o for o in main_of(op).body.block.ops if isinstance(o, ConvOp)]
         names = printed_names(op, [conv.result for conv in convs]) if self.only else {}
         for conv in convs:
@@ -136,13 +136,13 @@ class Winograd(ModulePass):
                 rewrite(conv, form, self.tiles)
 
 
-def applies(op: ConvOp, form: Form) -> bool:
+def applies(op: ConvOp, form: WinogradForm) -> bool:
     """Whether a form computes this convolution: stride 1, undilated, one group."""
     found = op.parameters
     if found.transposed or max(found.kernel) == 1:
         return False
     if form.taps is not None and (form.taps < 2 or max(found.kernel) <= form.taps):
-        return False  # as one block it is the same without
+        return False  # a single block does the same
     dims = form.dims(found.kernel, found.sizes)
     return (
         all(dim.places in POINTS for dim in dims if dim.taps > 1)
@@ -155,17 +155,17 @@ def applies(op: ConvOp, form: Form) -> bool:
 
 
 def is_square(op: ConvOp, taps: int) -> bool:
-    """Whether the window has so many taps in each of two dims."""
+    """Whether the window has this many taps in each of two dims."""
     return op.parameters.kernel == (taps, taps)
 
 
 def longest_window(op: ConvOp) -> int:
-    """The most taps of a window's dims."""
+    """The largest number of taps of a window's dims."""
     return max(op.parameters.kernel)
 
 
-def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
-    """How many tiles a form cuts the images into, the places of one, and what each sums there."""
+def sizes_of(op: ConvOp, form: WinogradForm) -> tuple[int, int, int]:
+    """How many tiles a form cuts the images into, the places of one, and the blocks it sums."""
     found = op.parameters
     dims = form.dims(found.kernel, found.sizes)
     return (
@@ -175,7 +175,7 @@ def sizes_of(op: ConvOp, form: Form) -> tuple[int, int, int]:
     )
 
 
-def rewrite(op: ConvOp, form: Form, tiles: int | None = None) -> list[Operation]:
+def rewrite(op: ConvOp, form: WinogradForm, tiles: int | None = None) -> list[Operation]:
     """Replace the convolution by its transforms, product and inverse transform.
 
     Args:
@@ -196,7 +196,7 @@ def rewrite(op: ConvOp, form: Form, tiles: int | None = None) -> list[Operation]
 
 
 class _Constants:
-    """The literal matrices of one step, by the taps of the dims that they transform."""
+    """The literal matrices of one step, by the number of taps that they transform."""
 
     def __init__(self, dims: Sequence[_Dim], part: str):
         made = {dim.taps: matrices(dim.m, dim.taps) for dim in dims if dim.taps > 1}
@@ -207,7 +207,7 @@ class _Constants:
         return [op.result for op in self.ops.values()]
 
     def named(self, sources: Sequence[Source]) -> dict[int, Source]:
-        """What stands for them in a kernel, by taps."""
+        """Their arguments in a kernel, by number of taps."""
         return dict(zip(self.ops, sources, strict=True))
 
 
@@ -217,7 +217,7 @@ class _Steps:
     The data's and the weights' have a dim for each spatial dim that is cut into blocks of taps.
     """
 
-    def __init__(self, op: ConvOp, found: ConvParameters, form: Form):
+    def __init__(self, op: ConvOp, found: ConvParameters, form: WinogradForm):
         self.op, self.found = op, found
         self.n, self.features, self.channels = found.images, found.features, found.channels
         self.dims = form.dims(found.kernel, found.sizes)
@@ -335,7 +335,7 @@ class _Steps:
         return value
 
     def _whole(self, kernel: KernelBuilder, tiles: Source) -> Source:
-        """The result, each place from its tile."""
+        """The result, each place read from its tile."""
         lead = iterators(2 + self.rank)
         pairs = [(lead[p], dim) for p, dim in zip(self.found.out_order[2:], self.dims, strict=True)]
         inside = [i % dim.m for i, dim in pairs]
@@ -345,7 +345,7 @@ class _Steps:
 
 
 def in_dims(parts: Sequence[T], order: Sequence[int]) -> list[T]:
-    """What belongs to images, channels and spatial dims, in the order of a tensor's dims."""
+    """Values for images, channels and spatial dims, in the order of a tensor's dims."""
     return [parts[order.index(dim)] for dim in range(len(order))]
 
 
@@ -385,7 +385,7 @@ class KernelBuilder:
 def grow_halo(value: SSAValue, found: ConvParameters, reach: Sequence[int]) -> SSAValue:
     """Widen the data's halo so that tiles hanging over the edge read zeros, not other memory.
 
-    Returns the value that stands for the old one.
+    Returns the value that replaces the old one.
 
     Args:
         reach: places that tiles read, per spatial dim.

@@ -1,7 +1,7 @@
 """The matrices of minimal filtering, F(m, taps): m results of a window from m + taps - 1 products.
 
-They are made from interpolation points, exactly, in rationals (Toom-Cook; Winograd 1980): points
-are a few eighths, so that B^T and A^T are exact in floating point, and G's rows carry the divisors:
+They are made from interpolation points, exactly, in rationals (Toom-Cook; Winograd 1980). Points
+are multiples of 1/8, so B^T and A^T are exact in floating point, and G's rows carry the divisors:
 nothing is rounded before run time.
 """
 
@@ -17,15 +17,15 @@ from ..dialects.types import Array
 
 
 def _points(*pairs: str, one: Sequence[str] = ()) -> tuple[Fraction, ...]:
-    """0, each of the points with its opposite, and more without."""
+    """0, each point with its opposite, and further points without."""
     both = [Fraction(sign + point) for point in pairs for sign in ("", "-")]
     return (Fraction(0), *both, *map(Fraction, one))
 
 
-# Points besides infinity, by how many products there are. Which give the least error is found by
-# trying them: those of F(4, 3) err least in two dims on random data with 512 channels, of the pairs
+# Points besides infinity, by the number of products. Those with the least error were found by
+# trying: those of F(4, 3) err least in two dims on random data with 512 channels, among the pairs
 # of eighths up to 2 that were best with 32; those of F(4, 4), F(4, 5) and F(4, 7) in one dim with
-# 256. Lavin and Gray's 0, 1, -1, 2, -2 err four times as much (Barabasz et al. 2020 is about why).
+# 256. Lavin and Gray's 0, 1, -1, 2, -2 err four times as much (Barabasz et al. 2020 explain why).
 POINTS: dict[int, tuple[Fraction, ...]] = {
     4: _points("1"),
     6: _points("5/8", "3/2"),

@@ -92,7 +92,7 @@ class PassStep:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Comparison:
     """Seconds of input and result, how they were found, and why if not measured.
 
     Attributes:
@@ -104,7 +104,7 @@ class Trial:
 
     before: float
     after: float
-    rival: float
+    tuned_input: float
     kind: str
     note: str = ""
     algorithms: tuple[dict[str, Any], ...] = ()
@@ -173,20 +173,20 @@ def optimize(
     if not program.module.is_structurally_equivalent(better.module):
         add_pipeline(better.module, ",".join(_applicable(program, options.floats)))
     why = _why_not_measured(program, described)
-    question = ComparisonRequest(described, costs, seed, options, started + budget, why)
+    request = ComparisonRequest(described, costs, seed, options, started + budget, why)
     rewritten = time.perf_counter()
-    searched = run_searches(better, strategies, question)
+    searched = run_searches(better, strategies, request)
     better, rewrites = searched.program, rewrites + searched.rewrites
     rejected += searched.rejected
     changed = not program.module.is_structurally_equivalent(better.module)
     compared = time.perf_counter()
-    trial = _compare(program, better if changed else program, question, budget, searched)
-    slower = trial.after > trial.rival or (trial.missed is not None and changed)
+    outcome = _compare(program, better if changed else program, request, budget, searched)
+    slower = outcome.after > outcome.tuned_input or (outcome.missed is not None and changed)
     if slower:
         better = program.clone()
-        rejected.append({"rule": "all", "place": "main", "reason": trial.refused})
+        rejected.append({"rule": "all", "place": "main", "reason": outcome.refused})
     ended = time.perf_counter()
-    comparing = {"compare": ended - compared - trial.compiling, "compile": trial.compiling}
+    comparing = {"compare": ended - compared - outcome.compiling, "compile": outcome.compiling}
     stages = {"rewrite": rewritten - started, **searched.seconds, **comparing}
     report = {
         "source": program.source,
@@ -197,29 +197,29 @@ def optimize(
         "threads": threads,
         "elapsed_s": ended - started,
         "stages_s": stages,
-        "stop_reason": _stop_reason(searched, trial, changed),
-        "cost": _cost(trial, slower),
+        "stop_reason": _stop_reason(searched, outcome, changed),
+        "cost": _cost(outcome, slower),
         "passes": [vars(step) for step in steps],
-        "rewrites": [*([] if slower else rewrites), *_of_kernels(trial, options)],
+        "rewrites": [*([] if slower else rewrites), *_of_kernels(outcome, options)],
         "rejected": rejected,
         "searches": searched.searches,
         "verdict": {},
-        "message": _message(trial, slower, changed or bool(trial.algorithms)),
+        "message": _message(outcome, slower, changed or bool(outcome.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
 
 
-def _of_kernels(trial: Trial, options: CpuOptions) -> list[dict[str, Any]]:
+def _of_kernels(comparison: Comparison, options: CpuOptions) -> list[dict[str, Any]]:
     """The choices made for kernels, as entries of a report, where the result runs."""
-    return [*trial.algorithms, *([reassociated()] if options.floats.fast_math else [])]
+    return [*comparison.algorithms, *([reassociated()] if options.floats.fast_math else [])]
 
 
-def _stop_reason(searched: Searched, trial: Trial, changed: bool) -> str:
+def _stop_reason(searched: Searched, comparison: Comparison, changed: bool) -> str:
     """The reason that ended searches or comparison early, otherwise whether there is a gain."""
     for reason in ("interrupted", "time"):
-        if reason in (trial.missed, searched.stop_reason):
+        if reason in (comparison.missed, searched.stop_reason):
             return reason
-    gained = trial.after <= trial.rival and (changed or bool(trial.algorithms))
+    gained = comparison.after <= comparison.tuned_input and (changed or bool(comparison.algorithms))
     return FINISHED if gained else NO_GAIN
 
 
@@ -291,8 +291,8 @@ def _skipped(program: Program, allowed: Allowed) -> list[dict[str, Any]]:
 
 
 def _compare(
-    before: Program, after: Program, question: ComparisonRequest, budget: float, searched: Searched
-) -> Trial:
+    before: Program, after: Program, request: ComparisonRequest, budget: float, searched: Searched
+) -> Comparison:
     """Measure both programs in turn where the target runs here, otherwise use the model.
 
     After an interrupt the comparison gets no more than its part of the budget.
@@ -300,25 +300,25 @@ def _compare(
     Raises:
         KeyboardInterrupt: at the second interrupt.
     """
-    interrupted, end = searched.stop_reason == "interrupted", question.end
+    interrupted, end = searched.stop_reason == "interrupted", request.end
     if interrupted:
         end = min(end, time.perf_counter() + budget * (1.0 - MEASURE.searching))
-    if question.unmeasured is not None:
-        first, second = _modelled(before, after, question.costs)
-        return Trial(first, second, first, "modelled", question.unmeasured)
+    if request.unmeasured is not None:
+        first, second = _modelled(before, after, request.costs)
+        return Comparison(first, second, first, "modelled", request.unmeasured)
     missed: StopReason = "time"
     try:
         with until(end):
             left = max(end - time.perf_counter(), 0.0)
-            return measure_pair(before, after, question.seed, question.options, left)
+            return measure_pair(before, after, request.seed, request.options, left)
     except TimeIsUpError:
         note = "the budget was spent before it was compared with the input"
     except KeyboardInterrupt:
         if interrupted:
             raise
         missed, note = "interrupted", "interrupted before it was compared with the input"
-    seconds = question.costs.program(before).seconds
-    return Trial(seconds, seconds, seconds, "modelled", note, missed=missed)
+    seconds = request.costs.program(before).seconds
+    return Comparison(seconds, seconds, seconds, "modelled", note, missed=missed)
 
 
 def _modelled(before: Program, after: Program, costs: Costs) -> tuple[float, float]:
@@ -338,7 +338,7 @@ def _why_not_measured(program: Program, target: Target) -> str | None:
 
 def measure_pair(
     before: Program, after: Program, seed: int, options: CpuOptions, seconds: float
-) -> Trial:
+) -> Comparison:
     """Median seconds of a run of each, run in turn; at least three runs each.
 
     The input is measured twice: with direct kernels, and with the fastest measured kernels.
@@ -373,10 +373,12 @@ def measure_pair(
         runs = {name: partial(session.run, None, feeds) for name, session in sessions.items()}
         found = _in_turn(runs, min(max(seconds, 0.5), MEASURE.program_seconds))
     direct = found["before"]
-    rival = found.get("input", direct)
-    after_seconds = found.get("after", rival)
-    kept = chosen.get("after", chosen["input"]) if after_seconds <= rival else chosen["input"]
-    return Trial(direct, after_seconds, rival, "measured", algorithms=kept, compiling=compiling)
+    tuned_input = found.get("input", direct)
+    after_seconds = found.get("after", tuned_input)
+    kept = chosen.get("after", chosen["input"]) if after_seconds <= tuned_input else chosen["input"]
+    return Comparison(
+        direct, after_seconds, tuned_input, "measured", algorithms=kept, compiling=compiling
+    )
 
 
 def _in_turn(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, float]:
@@ -400,24 +402,24 @@ def _chosen(session: Session) -> tuple[dict[str, Any], ...]:
     return tuple(note for note in session.algorithms if note["rule"] != reassociated()["rule"])
 
 
-def _cost(trial: Trial, slower: bool) -> dict[str, Any]:
+def _cost(comparison: Comparison, slower: bool) -> dict[str, Any]:
     return {
-        "before": trial.before,
-        "tuned": trial.rival,
-        "after": trial.rival if slower else trial.after,
+        "before": comparison.before,
+        "tuned": comparison.tuned_input,
+        "after": comparison.tuned_input if slower else comparison.after,
         "unit": "s",
-        "kind": trial.kind,
+        "kind": comparison.kind,
     }
 
 
-def _message(trial: Trial, slower: bool, changed: bool) -> str:
+def _message(comparison: Comparison, slower: bool, changed: bool) -> str:
     """The message to the user beside the numbers."""
-    if trial.missed is not None:
-        return f"{'rewrites not kept' if changed else 'not measured'}: {trial.note}"
+    if comparison.missed is not None:
+        return f"{'rewrites not kept' if changed else 'not measured'}: {comparison.note}"
     if slower:
-        ratio = trial.after / trial.rival
-        kernels = ", both with the kernels chosen for them" if trial.kind == "measured" else ""
-        return f"rewrites not kept: {trial.kind} {ratio:.3f}x as slow as the input{kernels}"
+        ratio = comparison.after / comparison.tuned_input
+        kernels = ", both with the kernels chosen for them" if comparison.kind == "measured" else ""
+        return f"rewrites not kept: {comparison.kind} {ratio:.3f}x as slow as the input{kernels}"
     if not changed:
         return "no gain found: no rewrite applies"
-    return f"not measured: {trial.note}" if trial.note else ""
+    return f"not measured: {comparison.note}" if comparison.note else ""

@@ -80,21 +80,21 @@ class Searched:
 
 
 def run_searches(
-    program: Program, strategies: Sequence[Strategy], question: ComparisonRequest
+    program: Program, strategies: Sequence[Strategy], request: ComparisonRequest
 ) -> Searched:
     """Give each strategy its share of the time and the best program so far.
 
     None begins after one that was interrupted.
     """
     found = Searched(program)
-    end = time.perf_counter() + question.left * MEASURE.searching
+    end = time.perf_counter() + request.left * MEASURE.searching
     for number, strategy in enumerate(strategies):
         if strategy.level == "graph" and level_of(found.program) != "graph":
             reason = f"the program is at the {level_of(found.program)} level already"
             found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
             continue
-        if not question.options.floats.allows(strategy.floats):
-            reason = question.options.floats.why_not(strategy.floats)
+        if not request.options.floats.allows(strategy.floats):
+            reason = request.options.floats.why_not(strategy.floats)
             found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
             continue
         started = time.perf_counter()
@@ -104,13 +104,13 @@ def run_searches(
             continue
         parts = [s.share for s in strategies[number:]]
         share = max(end - started, 0.0) * parts[0] / sum(parts)
-        measure = partial(measure_programs, question) if question.unmeasured is None else None
-        limits = question.limits(share)
+        measure = partial(measure_programs, request) if request.unmeasured is None else None
+        limits = request.limits(share)
         try:
-            with until(question.end):
-                result = strategy.search(found.program, question.costs, limits, measure)
+            with until(request.end):
+                result = strategy.search(found.program, request.costs, limits, measure)
             with until(end):
-                _keep(found, strategy, result, question)
+                _keep(found, strategy, result, request)
         except (KeyboardInterrupt, TimeIsUpError) as error:
             stop = "time" if isinstance(error, TimeIsUpError) else "interrupted"
             if not found.searches or found.searches[-1]["strategy"] != strategy.name:
@@ -139,7 +139,7 @@ def _entry(strategy: Strategy, result: SearchResult, candidates: int) -> dict[st
 
 
 def _keep(
-    found: Searched, strategy: Strategy, result: SearchResult, question: ComparisonRequest
+    found: Searched, strategy: Strategy, result: SearchResult, request: ComparisonRequest
 ) -> None:
     """Take the fastest of what a search returned, if it is faster than what there was.
 
@@ -161,13 +161,13 @@ def _keep(
             entry["kept"] = True
             _take(found, strategy, candidates[0], result)
         return
-    kind = "modelled" if question.unmeasured is not None else "measured"
+    kind = "modelled" if request.unmeasured is not None else "measured"
     if strategy.level == "graph" and kind == "measured":
-        ratio = _modelled_ratio(found.program, candidates[0], question.costs)
+        ratio = _modelled_ratio(found.program, candidates[0], request.costs)
         if ratio > MEASURE.graph_rewrite:
             entry["reason"] = f"its best program is modelled to take {ratio:.4f} of the time"
             return
-    seconds = _seconds((found.program, *candidates), question)
+    seconds = _seconds((found.program, *candidates), request)
     best = first_of_the_fastest(seconds, ACCEPT.alike_programs if kind == "measured" else 1.0)
     ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
     entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
@@ -230,37 +230,37 @@ def _of_ops(
     ]
 
 
-def _seconds(programs: Sequence[Program], question: ComparisonRequest) -> list[float]:
+def _seconds(programs: Sequence[Program], request: ComparisonRequest) -> list[float]:
     """What each takes: measured where the target runs here, else modelled at the kernel level."""
-    if question.unmeasured is None:
-        return measure_programs(question, programs, min(MEASURE.program_seconds, question.left / 4))
-    return [question.costs.program(lower_to(p, "kernel")).seconds for p in programs]
+    if request.unmeasured is None:
+        return measure_programs(request, programs, min(MEASURE.program_seconds, request.left / 4))
+    return [request.costs.program(lower_to(p, "kernel")).seconds for p in programs]
 
 
 def measure_programs(
-    question: ComparisonRequest, programs: Sequence[Program], seconds: float
+    request: ComparisonRequest, programs: Sequence[Program], seconds: float
 ) -> list[float]:
     """Median seconds of a run of each; those that may be the fastest ran in turn with the first.
 
     Two are open at once, no more: each holds all that it computes, which may be gigabytes.
     """
     given, *others = programs
-    feeds = draw_inputs(given, question.seed)
-    with _opened(given, question) as session:
+    feeds = draw_inputs(given, request.seed)
+    with _opened(given, request) as session:
         run = partial(session.run, None, feeds)
         if not others:
             return [_alone(run, seconds)]
         share = seconds / (len(others) + 1)
         alone = _alone(run, share * MEASURE.glance, least=1)
-        first = _First(run, alone, _arena(session), feeds, question)
+        first = _First(run, alone, _arena(session), feeds, request)
         ratios = [1.0]
         for other in others:
             ratios.append(first.beside(other, share, min(ratios)))
     return [first.alone * ratio for ratio in ratios]
 
 
-def _opened(program: Program, question: ComparisonRequest) -> Session:
-    return Session(program, compile_cpu(program, question.options))
+def _opened(program: Program, request: ComparisonRequest) -> Session:
+    return Session(program, compile_cpu(program, request.options))
 
 
 def _arena(session: Session) -> int:
@@ -279,7 +279,7 @@ class _First:
     alone: float
     room: int
     feeds: Mapping[str, Array]
-    question: ComparisonRequest
+    request: ComparisonRequest
 
     def beside(self, other: Program, seconds: float, best: float) -> float:
         """Seconds of another, as a multiple (infinite where it needs too much memory).
@@ -289,7 +289,7 @@ class _First:
         Args:
             best: the least multiple so far.
         """
-        with _opened(other, self.question) as session:
+        with _opened(other, self.request) as session:
             if _arena(session) > max(MEASURE.room, MEASURE.more_room * self.room):
                 return math.inf
             run = partial(session.run, None, self.feeds)

@@ -85,7 +85,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(
         "substitute", "graph", 1.0, plain("passes.substitution.search:search"), ROUNDING, False
     ),
-    Strategy("saturate", "graph", 1.0, plain("passes.saturation.whole:search"), ROUNDING),
+    Strategy("saturate", "graph", 1.0, plain("passes.saturation.strategy:search"), ROUNDING),
     Strategy("derive", "algebra", 2.0, measuring("passes.derivation.propose:search"), GUARDED),
     Strategy("mutate", "algebra", 2.0, measuring("passes.partial.propose:search"), GUARDED),
 )

@@ -10,7 +10,7 @@
 // CHECK-NEXT: nest.for %l < 8 vector {
 // CHECK-NEXT: %0 = nest.load %x[48 * %i + 16 * %j + 8 * %k + %l] room 96 : memref<96xf32>
 // CHECK-NEXT: %1 = math.exp %0 : f32
-// CHECK-NEXT: nest.store %1, %y[48 * %i + 16 * %j + 8 * %k + %l] past_caches 64 : memref<96xf32>
+// CHECK-NEXT: nest.store %1, %y[48 * %i + 16 * %j + 8 * %k + %l] nontemporal 64 : memref<96xf32>
 nest.kernel @loops (%x: memref<96xf32>, %y: memref<96xf32>) {
   nest.for %i < 2 parallel {
     nest.for %j < 3 unroll 1 {
@@ -18,7 +18,7 @@ nest.kernel @loops (%x: memref<96xf32>, %y: memref<96xf32>) {
         nest.for %l < 8 vector {
           %0 = nest.load %x[48 * %i + 16 * %j + 8 * %k + %l] room 96 : memref<96xf32>
           %1 = math.exp %0 : f32
-          nest.store %1, %y[48 * %i + 16 * %j + 8 * %k + %l] past_caches 64 : memref<96xf32>
+          nest.store %1, %y[48 * %i + 16 * %j + 8 * %k + %l] nontemporal 64 : memref<96xf32>
         }
       }
     }

@@ -187,7 +187,7 @@ class Match:
 
 
 # Which operands are used in place, and the iterator that moves only one of them.
-Way: TypeAlias = tuple[tuple[bool, bool], "int | None"]
+Placement: TypeAlias = tuple[tuple[bool, bool], "int | None"]
 
 
 def contraction_of(scope: Scope) -> ScopeContraction | None:
@@ -230,8 +230,8 @@ def _matches(kernel: LibraryKernel, found: ScopeContraction) -> Iterator[Match]:
         own = {k for w in windows for k in (w.outer, w.inner)}
         left = {name: tuple(k for k in its if k not in own) for name, its in groups.items()}
         if all(_fits(len(left[name]), kernel.groups[name]) for name in GROUPS):
-            ways = (_strided if kernel.strided else _dense)(kernel, found, left, windows)
-            for direct, batch in ways:
+            placements = (_strided if kernel.strided else _dense)(kernel, found, left, windows)
+            for direct, batch in placements:
                 yield Match(kernel, found, left, windows, direct, batch)
 
 
@@ -270,7 +270,7 @@ def _dense(
     found: ScopeContraction,
     groups: dict[str, tuple[int, ...]],
     windows: Sequence[Window],
-) -> list[Way]:
+) -> list[Placement]:
     """Which operands are indexed by single iterators, windows and legal padding alone."""
     first = not found.first.guards and all(
         _is_dense_row(e, size, found, windows, kernel.padding)
@@ -328,18 +328,18 @@ def _strided(
     found: ScopeContraction,
     groups: dict[str, tuple[int, ...]],
     windows: Sequence[Window],
-) -> list[Way]:
+) -> list[Placement]:
     """Which operands are strided views for BLAS; then again with a batch iterator split off."""
     lines = ("m", "n")
     views = [_side(found, p, groups, lines[p]) for p in (0, 1)]
-    ways: list[Way] = [(_in_place(found, views), None)]
+    placements: list[Placement] = [(_in_place(found, views), None)]
     for place in (0, 1) if kernel.batch_stride_zero else ():
         if views[place] is None:
             view, batch = _peeled(found, place, groups, lines[place])
             if view is not None:
                 changed = [view if p == place else v for p, v in enumerate(views)]
-                ways.append((_in_place(found, changed), batch))
-    return ways
+                placements.append((_in_place(found, changed), batch))
+    return placements
 
 
 def _in_place(found: ScopeContraction, views: Sequence[_View | None]) -> tuple[bool, bool]:

@@ -1,13 +1,13 @@
-"""Groups of graph ops that are one ONNX node: what a good exporter writes whole.
+"""Groups of graph ops that are one ONNX node, as a good exporter writes them.
 
 - A bias that is added after a product or a convolution is its third operand.
-- What the importer makes of Gelu, HardSwish, Mish, PRelu, Selu and Softsign is written as
-  that op again. The patterns are the importer's own compositions, so that reading the file back
-  gives the same program. Other ways to write them stay as they are.
+- The importer's compositions of Gelu, HardSwish, Mish, PRelu, Selu and Softsign are written as
+  that op again. The patterns are the importer's own compositions, so reading the file back
+  gives the same program. Other compositions stay as they are.
 - A mean over all spatial dims is GlobalAveragePool.
-- Slices that take a value apart along one axis are a Split.
+- Slices that split a value along one axis are a Split.
 
-A group is written whole where nothing outside reads what is inside it.
+A group becomes one node only if nothing outside reads its inner values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Write: TypeAlias = "Callable[[NodeWriter, list[str]], None]"
 
 @dataclass(frozen=True)
 class Whole:
-    """One node for several ops: where it stands, the others, its writer, the opset it needs."""
+    """One node for several ops: its position, the other ops, its writer, the opset it needs."""
 
     root: Operation
     inside: tuple[Operation, ...]
@@ -48,9 +48,9 @@ class Whole:
 
 
 def find_wholes(ops: Sequence[Operation], opset: int) -> dict[Operation, Whole]:
-    """The groups of a program by the op they stand for, with nodes that exist in this opset.
+    """The groups of a program by the op they replace, with nodes that exist in this opset.
 
-    From the end on: no op is in two groups.
+    Found from the end of the program, so that no op is in two groups.
     """
     found: dict[Operation, Whole] = {}
     taken: set[Operation] = set()
@@ -81,7 +81,7 @@ def _candidates(op: GraphOp, place: Mapping[Operation, int]) -> Iterator[Whole]:
 
 
 def _with_bias(op: GraphOp) -> Iterator[Whole]:
-    """Product or convolution plus what is broadcast along all dims but the channels'."""
+    """A product or convolution plus a value broadcast along all dims but the channels'."""
     for value, bias in (op.operands, op.operands[::-1]):
         before = value.owner
         if not value.has_one_use() or not isinstance(bias.owner, BroadcastOp):
@@ -130,7 +130,7 @@ def _convolution(op: ConvolutionOp, bias: SSAValue) -> Write:
 
 
 def _global_average(op: ReduceMeanOp) -> Iterator[Whole]:
-    """Over all dims but the first two; one dim alone may be the mean of a layer norm."""
+    """A mean over all dims but the first two; one dim alone may be the mean of a layer norm."""
     shape, axes = shape_of(op.operands[0]), op.ints("axes")
     if list(axes) != list(range(2, len(shape))) or len(axes) < 2 or 0 in shape:
         return
@@ -151,7 +151,7 @@ def _global_average(op: ReduceMeanOp) -> Iterator[Whole]:
 
 
 def _split(op: SliceOp, place: Mapping[Operation, int]) -> Iterator[Whole]:
-    """All parts of a value along one axis, without gaps, written where the first one stands."""
+    """All parts of a value along one axis, without gaps, written at the first one's position."""
     whole, axis = shape_of(op.x), _axis_of(op)
     if axis is None:
         return
@@ -175,7 +175,7 @@ def _split(op: SliceOp, place: Mapping[Operation, int]) -> Iterator[Whole]:
 
 
 def _axis_of(op: SliceOp) -> int | None:
-    """The one axis along which a slice takes less, one element after the other."""
+    """The one axis along which a slice takes less, with step 1."""
     whole, sizes = shape_of(op.x), op.ints("sizes")
     axes = [k for k, n in enumerate(whole) if sizes[k] != n]
     return axes[0] if len(axes) == 1 and 0 not in sizes and set(op.ints("steps")) == {1} else None
@@ -186,7 +186,7 @@ def _axis_of(op: SliceOp) -> int | None:
 
 @dataclass(frozen=True)
 class _Known:
-    """An ONNX op that the importer composes: its attributes, and the opset it came with."""
+    """An ONNX op that the importer composes: its attributes, and its opset."""
 
     op_type: str
     opset: int
@@ -211,7 +211,7 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class _Pattern:
-    """A known op's composition over `inputs`, as graph ops of one element type."""
+    """The composition of a known op over `inputs`, as graph ops of one element type."""
 
     known: _Known
     inputs: tuple[SSAValue, ...]
@@ -285,7 +285,7 @@ def _literal(value: SSAValue) -> float | None:
 
 
 def _known(known: _Known, operands: Sequence[SSAValue]) -> Write:
-    """One node; operands after the first (the slope of a PRelu) are broadcast by it."""
+    """One node, which broadcasts operands after the first (the slope of a PRelu)."""
 
     def write(e: NodeWriter, outputs: list[str]) -> None:
         first, *others = operands

@@ -1,10 +1,10 @@
 """Write a graph-level program as an ONNX model.
 
-One writer per graph op, in one table; groups of ops that are one ONNX node are written whole
-(composites.py), broadcasts are left to the op that reads them (operands.py).
-Opaque nodes are put back as they were read. Names of inputs, outputs, weights and nodes are kept.
-The opset is 17, or the least that has what the program needs; whole ops raise it up to 20 where no
-opaque node stands in the way.
+One writer per graph op, in one table. Groups of ops that are one ONNX node are written as that node
+(composites.py). Broadcasts are left to the op that reads them (operands.py). Opaque nodes are
+written as they were read. Names of inputs, outputs, weights and nodes are kept. The opset is 17, or
+the lowest that has everything the program needs; composite nodes raise it up to 20 unless an opaque
+node prevents that.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from .nodes import NodeWriter
 from .ops import WRITERS, operands_of
 
 OPSET = 17
-# With every op that is written whole; newer ones change nothing for them.
+# The opset with every composite node; newer ones change nothing for them.
 WHOLE_OPSET = 20
 # Above this much data the weights go into a file beside the model (a protobuf ends at 2 GiB).
 EXTERNAL_BYTES = 3 << 29
@@ -79,7 +79,7 @@ def _data_size(proto: TensorProto) -> int:
 
 
 def _weight(weights: Mapping[str, Array], proto: TensorProto) -> Array:
-    """A weight's data in the dtype of its declaration."""
+    """A weight's data in its declared dtype."""
     array = np.asarray(weights[proto.name])
     if array.shape != tuple(proto.dims):
         raise UserError(
@@ -153,7 +153,7 @@ class Exporter(NodeWriter):
         return model
 
     def _name_interface(self) -> None:
-        """Inputs, weights and outputs first: their names are kept, the others give way."""
+        """Name inputs, weights and outputs first: their names are kept, others are changed."""
         for name, arg in zip(
             self.program.input_names, self.program.main.body.block.args, strict=True
         ):
@@ -172,7 +172,7 @@ class Exporter(NodeWriter):
                 self.names[value] = name
 
     def weights(self) -> Mapping[str, Array]:
-        """The weights under the names of the initialisers, once there is a model."""
+        """The weights by the initialisers' names, once there is a model."""
         kept, defaults = self.program.weights, self.program.defaults
         if not self._renamed and not defaults:
             return kept
@@ -194,7 +194,7 @@ class Exporter(NodeWriter):
         return found
 
     def _defaults(self) -> None:
-        """The inputs that need not be given are initialisers too."""
+        """Inputs that may be left out are initialisers too."""
         types = self.program.inputs
         for name in self.program.defaults:
             number = number_of_element(types[name].element_type)
@@ -205,7 +205,7 @@ class Exporter(NodeWriter):
     # --- ops ---
 
     def _op(self, op: Operation) -> None:
-        """Write an op, unless another op's node holds it or may leave it out."""
+        """Write an op, unless another op's node includes it or may omit it."""
         if op in self._inside:
             return
         if _waits(op):
@@ -270,7 +270,7 @@ class Exporter(NodeWriter):
         writer(self, op, operands_of(self, op), [self.name(r) for r in op.results])
 
     def _opaque(self, op: OpaqueOp) -> None:
-        """The node as it was read, with the names that its values have now."""
+        """The node as it was read, with the current names of its values."""
         node = _opaque_node(op)
         self._check_version(op, node)
         read = [*(name for name in node.input if name), *outer_names(node)]
@@ -287,14 +287,14 @@ class Exporter(NodeWriter):
         self.nodes.append(node)
 
     def _optional_results(self, node: NodeProto) -> set[int]:
-        """Which results may have no name; onnxruntime refuses or crashes on others without one."""
+        """Which results may be unnamed; onnxruntime refuses or crashes on other unnamed results."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         schema = onnx.defs.get_schema(node.op_type, self.domains[domain], domain)
         option = onnx.defs.OpSchema.FormalParameterOption.Optional
         return {k for k, result in enumerate(schema.outputs) if result.option == option}
 
     def _check_version(self, op: OpaqueOp, node: NodeProto) -> None:
-        """The node means the same in the model's opset. Raises UserError."""
+        """Check that the node means the same in the model's opset. Raises UserError."""
         domain = "" if node.domain == "ai.onnx" else node.domain
         given = _opsets(op).get(domain, 1)
         target = self.domains.setdefault(domain, given)
@@ -335,7 +335,7 @@ def _inner_names(node: NodeProto) -> set[str]:
 def _opset_and_wholes(ops: Sequence[Operation]) -> tuple[int, dict[Operation, Whole]]:
     """The model's opset and the groups that are one node in it.
 
-    A model with opaque nodes keeps their opset: in another they may mean something else.
+    A model with opaque nodes keeps their opset: in another they may have another meaning.
     """
     opset = max([OPSET, *(_needed_opset(op) for op in ops)])
     fixed = any(isinstance(op, OpaqueOp) for op in ops)
@@ -344,7 +344,7 @@ def _opset_and_wholes(ops: Sequence[Operation]) -> tuple[int, dict[Operation, Wh
 
 
 def _waits(op: Operation) -> bool:
-    """Whether an op is written only once it is read, as its readers may do without."""
+    """Whether an op is written only if it is read: its readers may not need it."""
     if isinstance(op, BroadcastOp):
         return True
     if isinstance(op, ConstantOp):
@@ -353,7 +353,7 @@ def _waits(op: Operation) -> bool:
 
 
 def _is_read_swapped(value: SSAValue) -> bool:
-    """Whether the one reader is a batched product that takes the last two dims exchanged."""
+    """Whether the one reader is a batched product that takes the last two dims swapped."""
     if len(uses := list(value.uses)) != 1:
         return False
     product, k = uses[0].operation, uses[0].index
@@ -363,7 +363,7 @@ def _is_read_swapped(value: SSAValue) -> bool:
 
 
 def _needed_opset(op: Operation) -> int:
-    """The least opset that has what the op needs."""
+    """The lowest opset that has what the op needs."""
     if isinstance(op, OpaqueOp):
         return _opsets(op).get("", OPSET)
     if any(isinstance(v.type, TensorType) and v.type.element_type == bf16 for v in op.operands):

@@ -1,4 +1,4 @@
-"""The nodes of an ONNX graph as they are written: fresh names, initialisers, values that wait."""
+"""Collect the nodes of an ONNX graph: fresh names, initialisers, deferred values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..onnx_to_graph.tensor_data import to_proto
 
 
 class NodeWriter(ABC):
-    """Names of values and nodes so far: what the writer of one op asks of the export.
+    """The names of values and nodes, and the nodes written so far.
 
     Attributes:
-        waiting: ops that are written when their value is named, if it ever is.
+        waiting: deferred ops, written when their value is named, if ever.
     """
 
     def __init__(self, opset: int):
@@ -41,7 +41,7 @@ class NodeWriter(ABC):
         """Write one op."""
 
     def name(self, value: SSAValue) -> str:
-        """The ONNX name of a value, made from its SSA name; writes it where it waits for that."""
+        """The ONNX name of a value, made from its SSA name; writes its deferred op."""
         if value not in self.names:
             self.names[value] = self.fresh(value.name_hint or "v")
         if (op := self.waiting.pop(value, None)) is not None:
@@ -50,12 +50,12 @@ class NodeWriter(ABC):
         return self.names[value]
 
     def is_waiting(self, value: SSAValue) -> bool:
-        """Whether nothing has read the value so far, which is written when it is named."""
+        """Whether the value is deferred: no reader has named it so far."""
         return value in self.waiting
 
     @contextmanager
     def at(self, op: Operation) -> Generator[None]:
-        """Nodes emitted inside are named after the op."""
+        """Nodes emitted in the block are named after the op."""
         before = self._node
         self._node = op.location.desc.data if isinstance(op.location, NameLoc) else ""
         try:
@@ -64,7 +64,7 @@ class NodeWriter(ABC):
             self._node = before
 
     def fresh(self, name: str) -> str:
-        """A value name that is not taken."""
+        """An unused value name."""
         return unique(name, self.taken, self._counts)
 
     def emit(
@@ -74,7 +74,7 @@ class NodeWriter(ABC):
         outputs: Sequence[str] | None = None,
         **attributes: Any,
     ) -> str:
-        """Add a node, its one result freshly named unless told; returns the first result."""
+        """Add a node; its result gets a fresh name unless one is given. Return that name."""
         results = [self.fresh(f"{op_type}_out")] if outputs is None else list(outputs)
         self.nodes.append(
             helper.make_node(op_type, list(inputs), results, self.node_name(op_type), **attributes)
@@ -102,7 +102,7 @@ class NodeWriter(ABC):
 
 
 def unique(name: str, taken: set[str], counts: dict[str, int]) -> str:
-    """`name`, or with the first number that makes it new; `counts` remembers where to go on."""
+    """`name`, or with the first number that makes it new; `counts` stores the next number."""
     found = name
     while found in taken:
         counts[name] = counts.get(name, 0) + 1

@@ -1,12 +1,12 @@
 """Operands as ONNX takes them: broadcasting is left to the op that reads them.
 
-Where an op broadcasts by itself (elementwise ops, the batch dims of a product), it is given what
-the `graph.broadcast` before it reads, so that no copy is made of it:
+An op that broadcasts by itself (elementwise ops, the batch dims of a product) gets the operand
+of the `graph.broadcast` before it, so that no copy is made:
 
     %c = graph.broadcast %bias {shape = [1, 197, 768], dims = [2]}
     %y = graph.add %x, %c                                               Add(x, bias)
 
-An Expand is written for the other ops only, and where all operands are broadcast at once.
+An Expand is written for other ops only, and where all operands are broadcast at once.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Shape: TypeAlias = "tuple[int, ...]"
 
 @dataclass(frozen=True)
 class Small:
-    """A value before it is broadcast: dim k of `value` is dim `dims[k]` of what is read.
+    """A value before it is broadcast: dim k of `value` is dim `dims[k]` of the read shape.
 
-    `shape` is what numpy's broadcasting needs: aligned at the right, no extents of 1 in front
+    `shape` is what numpy's broadcasting needs: aligned at the right, without leading 1s
     unless `value` has them.
     """
 
@@ -40,7 +40,7 @@ class Small:
 
 
 def small(value: SSAValue) -> Small:
-    """What a value was before the broadcasts that made it."""
+    """The value before the broadcasts that made it."""
     rank = len(shape_of(value))
     dims = tuple(range(rank))
     while isinstance(owner := value.owner, BroadcastOp):
@@ -70,13 +70,13 @@ def reshaped(e: NodeWriter, name: str, shape: Sequence[int]) -> str:
 
 
 def expand(e: NodeWriter, value: SSAValue, outputs: Sequence[str]) -> None:
-    """Write a broadcast for itself."""
+    """Write a broadcast as a node."""
     shape = e.integers(shape_of(value), "shape")
     e.emit("Expand", [write_small(e, small(value)), shape], outputs)
 
 
 def together(e: NodeWriter, operands: Sequence[SSAValue], shape: Shape) -> list[str]:
-    """Names that numpy broadcasts to `shape`, small where that suffices."""
+    """Names that numpy broadcasts to `shape`, unexpanded where that suffices."""
     found = [small(v) for v in operands]
     whole = _whole_operand([f.value for f in found], [f.shape for f in found], shape)
     return [
@@ -86,9 +86,9 @@ def together(e: NodeWriter, operands: Sequence[SSAValue], shape: Shape) -> list[
 
 
 def _whole_operand(values: Sequence[SSAValue], shapes: Sequence[Shape], shape: Shape) -> int | None:
-    """The operand that must be written in full for all to have `shape` together, if any.
+    """The operand that must be expanded for all to have `shape` together, if any.
 
-    One suffices; it is the largest, as what is small may be a literal.
+    One suffices; the largest is chosen, since a small one may be a literal.
     """
     if np.broadcast_shapes(*shapes) == shape:
         return None
@@ -96,7 +96,7 @@ def _whole_operand(values: Sequence[SSAValue], shapes: Sequence[Shape], shape: S
 
 
 def batched(e: NodeWriter, operands: Sequence[SSAValue], flags: Sequence[bool]) -> list[str]:
-    """Names of a product's operands, batch dims left to MatMul, transposed where flagged."""
+    """Names of a product's operands; MatMul broadcasts batch dims; flagged ones are transposed."""
     found = [_small_batch(v) for v in operands]
     batch = shape_of(operands[0])[:-2]
     whole = _whole_operand([f.value for f in found], [f.shape[:-2] for f in found], batch)
@@ -108,7 +108,7 @@ def batched(e: NodeWriter, operands: Sequence[SSAValue], flags: Sequence[bool]) 
 
 
 def small_of_itself(value: SSAValue) -> Small:
-    """A value as it is, with no broadcast taken off."""
+    """A value with its broadcasts."""
     shape = shape_of(value)
     return Small(value, tuple(range(len(shape))), shape)
 
@@ -123,7 +123,7 @@ def _small_batch(value: SSAValue) -> Small:
 
 
 def _swapped(e: NodeWriter, found: Small) -> str:
-    """The last two dims exchanged: one Transpose, also where one stands before already."""
+    """Swap the last two dims with one Transpose, merged with one before it."""
     rank = len(found.shape)
     perm = [*range(rank - 2), rank - 1, rank - 2]
     owner = found.value.owner

@@ -1,4 +1,4 @@
-"""How each graph op is written in ONNX: the table of `graph_to_onnx`."""
+"""The table of writers: how each graph op is written in ONNX."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def cast(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
 
 
 def clip(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """A bound that cuts nothing is left out: to ONNX the greatest finite number is the default."""
+    """Clip; a bound that changes nothing is omitted: ONNX's default is the extreme number."""
     bounds = [op.value("min"), op.value("max")]
     element = op.type.element_type
     names = [
@@ -41,7 +41,7 @@ def clip(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> N
 
 
 def operands_of(e: NodeWriter, op: GraphOp) -> list[str]:
-    """Names of the operands as the op's node takes them."""
+    """Names of the operands for the op's node."""
     kind = op.name.removeprefix("graph.")
     if kind in _BROADCASTING:
         return together(e, op.operands, shape_of(op.results[0]))
@@ -54,14 +54,14 @@ def operands_of(e: NodeWriter, op: GraphOp) -> list[str]:
 
 
 def _is_gemm(op: GraphOp) -> bool:
-    """Whether a product is one of float matrices, of which one is read transposed."""
+    """Whether a product is one of float matrices, with one read transposed."""
     flags = (op.value("transpose_a"), op.value("transpose_b"))
     shape = shape_of(op.results[0])
     return any(flags) and len(shape) == 2 and is_float(op.type.element_type)
 
 
 def matmul(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """Gemm where a float matrix is read transposed, else MatMul, transposed already."""
+    """Gemm if a float matrix is read transposed, else MatMul with explicit transposes."""
     if not _is_gemm(op):
         e.emit("MatMul", inputs, outputs)
         return
@@ -72,7 +72,7 @@ def matmul(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) ->
 def g2bmm(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
     """x times all of padded y transposed, then the diagonals: rows one longer shift by one each.
 
-    ONNX has no band product: this computes all (m + 2 * reach) columns of which it keeps the band.
+    ONNX has no band product: this computes all (m + 2 * reach) columns and keeps the band.
     """
     batch, rows, columns = op.type.get_shape()
     dilation = op.value("dilation")
@@ -93,7 +93,7 @@ _SLICE = ("starts", "ends", "axes", "steps")
 
 
 def gbmm(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """The band as a full matrix, zeros beside it, times padded y: `g2bmm` the other way round."""
+    """The band as a full matrix padded with zeros, times padded y: the inverse of `g2bmm`."""
     batch, rows, columns = shape_of(op.operands[0])
     dilation = op.value("dilation")
     reach = (columns // 2) * dilation
@@ -150,7 +150,7 @@ def _convolution(op: GraphOp) -> dict[str, Any]:
 
 
 def conv_transpose(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """ConvTranspose; pads that extend come after it, as a Pad before the bias."""
+    """ConvTranspose; pads that extend are a Pad after it, before the bias."""
     pads, spatial = list(op.ints("pads")), len(op.ints("strides"))
     settings = _convolution(op)
     settings["output_padding"] = list(op.ints("output_padding"))
@@ -221,7 +221,7 @@ def broadcast(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str])
 
 
 def slice_(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) -> None:
-    """Ends one step past the last element; past the first one downwards needs the least integer."""
+    """Slice; an end is one step past the last element, and the least integer past the first."""
     starts, sizes, steps = op.ints("starts"), op.ints("sizes"), op.ints("steps")
     ends = [s + n * step for s, n, step in zip(starts, sizes, steps, strict=True)]
     ends = [_INT64_MIN if end < 0 else end for end in ends]

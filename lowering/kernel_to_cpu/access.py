@@ -359,7 +359,7 @@ def _conditions(
     return shared, own
 
 
-def store(b: Emitter, value: Value, access: Access, point: Point, *, past_caches: int = 0) -> None:
+def store(b: Emitter, value: Value, access: Access, point: Point, *, nontemporal: int = 0) -> None:
     """Store a value of the compute type; lanes that are not real are left alone."""
     assert access.pointer is not None
     value = to_memory(b, value, access.element)
@@ -368,7 +368,7 @@ def store(b: Emitter, value: Value, access: Access, point: Point, *, past_caches
         b.store(value, access.pointer, emit_index(b, access.flat, point))
     elif access.is_contiguous(vector.iterator):
         place = emit_index(b, access.flat, point)
-        b.store(value, access.pointer, place, mask=vector.mask, past_caches=past_caches)
+        b.store(value, access.pointer, place, mask=vector.mask, nontemporal=nontemporal)
     else:
         places = _lane_index(b, access.flat, point)
         b.scatter(value, access.pointer, places, mask=b.mask(vector.mask, vector.lanes))

@@ -8,13 +8,13 @@
             y[query][e] += transposed s, times V
         what follows
 
-Scores stand transposed, so that what a row needs (its greatest score, its sum) is one lane of a
-vector, and nothing is reduced across lanes. K and V are read where they are. Whatever stands
-between the products is computed in as few passes as its reductions allow (row_passes.py).
+Scores are stored transposed, so the values of a row (its maximum, its sum) are one lane of a
+vector, and nothing is reduced across lanes. K and V are read in place. The ops between the products
+are computed in as few passes as their reductions allow (row_passes.py).
 
-Several blocks of keys need a softmax: sums then refer to the greatest score so far, and are scaled
-down when a greater one is met. Any other rows are done in one block of all keys. The schedule may
-say the `vectors` of queries in a block, and the `keys` in one.
+Several blocks of keys are possible for a softmax only: its sums refer to the maximum so far, and
+are scaled down when a greater score comes. Other rows use one block of all keys. The schedule may
+set the `vectors` of queries in a block, and the `keys` in one.
 
 Source: FlashAttention (Dao et al. 2022), which likewise keeps scores on the chip.
 """
@@ -47,9 +47,9 @@ from .module import KernelCode, Module, kernel
 from .row_passes import RowPass
 from .types import F32, I64, Index, Value, constant
 
-# What a block of scores may take of the stack and the second-level cache.
+# Limits for a block of scores, on the stack and in the second-level cache.
 BLOCK_BYTES = 256 << 10
-# Keys of a block where there are several.
+# Keys of a block, if there are several blocks.
 BLOCK_KEYS = 256
 # Vectors of queries in a block: enough readers of each key, and a register block of nine keys.
 MOST_VECTORS = 3
@@ -57,10 +57,10 @@ MOST_VECTORS = 3
 
 @dataclass(frozen=True)
 class _Local:
-    """What a block of queries has on the stack besides its rows and stats.
+    """The stack buffers of a block of queries, beside its rows and stats.
 
     `shift` is the greatest score so far, or 0 where that is -inf; `sums` are results over the
-    earlier blocks of keys, and `factor` is what they are scaled by (before: their greatest score).
+    earlier blocks of keys, and `factor` is their scale (before: their greatest score).
     """
 
     queries: Value
@@ -107,7 +107,7 @@ def _strides(op: AttentionOp, value: SSAValue) -> tuple[Sequence[int], int]:
 
 
 class _Attention:
-    """Hold what every part of the emission needs."""
+    """The state that every part of the emission needs."""
 
     def __init__(self, op: AttentionOp, found: Attention, isa: Isa) -> None:
         self.op, self.isa = op, isa
@@ -161,7 +161,7 @@ class _Attention:
         return kernel(self.module, len(self.op.inputs) + 1, items, body)
 
     def _frame(self, b: Emitter, pointers: list[Value]) -> Frame:
-        """Set the buffers of a block aside on the stack."""
+        """Reserve the buffers of a block on the stack."""
         keys = min(self.block_keys, self.extents[self.key])
         rows, stats = self.code.reserve(b, keys, self.size)
         several = keys < self.extents[self.key]
@@ -190,7 +190,7 @@ class _Attention:
         self._block(b, here, _Block(kind, total - before * keys, last=True))
 
     def _block(self, b: Emitter, frame: Frame, block: _Block) -> None:
-        """A block of keys: scores, what stands between, and their share of the result."""
+        """A block of keys: scores, the ops between, and their share of the result."""
         several = block.keys < self.extents[self.key]
         local = _Local(*frame.local)
         if several:
@@ -213,7 +213,7 @@ class _Attention:
         self._contexts(b, frame, block)
 
     def _tile_rows(self, vectors: int) -> int:
-        """Rows of a register block of so many vectors."""
+        """Rows of a register block with this many vectors."""
         return self.tall.get(vectors, max(1, (self.isa.registers - vectors - 2) // vectors))
 
     def _call(
@@ -224,7 +224,7 @@ class _Attention:
         numbers: Sequence[Index],
         emit: Callable[[Emitter, Frame, list[Value]], None],
     ) -> None:
-        """Emit a part as a function of its own, and call it with everything it may need."""
+        """Emit a part as a separate function, and call it with all its possible inputs."""
         arguments = [*frame.pointers]
         arguments += [b.value(x, I64) for x in (*frame.loops.values(), *numbers)]
 
@@ -288,10 +288,11 @@ class _Attention:
             b.store(top, _Local(*frame.local).factor, v * self.lanes)
 
     def _rescale(self, b: Emitter, frame: Frame, kind: Panel) -> None:
-        """What is known of the earlier keys, in terms of the greatest score so far.
+        """The results over earlier keys, relative to the greatest score so far.
 
-        Where all scores so far are -inf, so is the greatest: 0 stands for it, that their
-        exponentials be 0. If no other score comes, their sum is 0, and the row NaN as it should.
+        If all scores so far are -inf, so is the greatest: 0 replaces it, so that their exponentials
+        are
+        0. If no other score comes, their sum is 0, and the row NaN, as it should be.
         """
         assert self.softmax is not None
         local = _Local(*frame.local)
@@ -384,7 +385,7 @@ class _Attention:
         return b.mul(before, b.broadcast(factor, self.lanes))
 
     def _result(self, b: Emitter, frame: Frame, cell: _Cell, value: Value) -> None:
-        """What follows the products, on one vector of columns; then it is stored."""
+        """The ops after the products, on one vector of columns; then the store."""
         if self.softmax is not None:
             total = self.code.stat_of(b, frame, self.softmax.total, cell.row)
             value = b.div(value, b.broadcast(total, self.lanes))

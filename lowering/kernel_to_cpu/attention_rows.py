@@ -1,7 +1,7 @@
-"""Emit what stands between the two products of attention, queries in the lanes of vectors.
+"""Emit the ops between the two products of attention, with queries in the lanes of vectors.
 
 A value for each key is a row of vectors, stored transposed: [key][query of the block]. A value for
-each query (a maximum, a sum) is one such vector. Both stand on the stack between passes.
+each query (a maximum, a sum) is one such vector. Both are on the stack between passes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .row_passes import RowPass, plan_rows
 from .scalar_code import combine, identity
 from .types import I8, Index, Type, Value
 
-# Keys done together in a pass, so that exponentials do not wait for each other.
+# Keys processed together in a pass, so that exponentials do not wait for each other.
 UNROLL = 4
 
 Totals = dict[tuple[SSAValue, int], Value]
@@ -33,10 +33,10 @@ Totals = dict[tuple[SSAValue, int], Value]
 
 @dataclass(frozen=True)
 class Frame:
-    """Where code stands: pointers by what they hold, and the values of the loops.
+    """The state at a place of the code: pointers to buffers, and the values of the loops.
 
     `rows` are the buffers of values for each key, `stats` those of values for each query, `local`
-    what else the block has on the stack. The loop of the keys is at the first of a block of keys.
+    the block's other stack buffers. The loop of the keys is at the first of a block of keys.
     """
 
     outer: dict[SSAValue, Value]
@@ -52,7 +52,7 @@ class Frame:
         return [*self.outer.values(), self.result, *self.rows, *self.stats.values(), *self.local]
 
     def inside(self, b: Emitter) -> Frame:
-        """The same place inside a function that takes the pointers and loop values first."""
+        """The same state inside a function that takes the pointers and loop values first."""
         given = iter(b.parameters)
         return Frame(
             {value: next(given) for value in self.outer},
@@ -65,7 +65,7 @@ class Frame:
 
 
 class RowCode:
-    """Emit the passes of one kernel; `found` may lack scopes that are seen to elsewhere."""
+    """Emit the passes of one kernel; `found` may lack scopes that are handled elsewhere."""
 
     def __init__(self, op: KernelOp, found: Attention, lanes: int) -> None:
         self.found, self.lanes = found, lanes
@@ -79,7 +79,7 @@ class RowCode:
         self.stats = [p.scope.result for p in found.between if not p.moves(self.key)]
 
     def _scope(self, placed: Placed) -> ScopePlan:
-        """A scope's body in the common iterators; the passes see to what it reduces."""
+        """A scope's body in the common iterators; the passes do its reductions."""
         reads = tuple(
             NestOperand(
                 r.source,
@@ -91,7 +91,7 @@ class RowCode:
         return ScopePlan(placed.scope, (), (), reads, placed.here)
 
     def reserve(self, b: Emitter, keys: int, size: int) -> tuple[tuple[Value, ...], list[Value]]:
-        """Set aside buffers for a block of keys and queries: of the rows, and of the stats."""
+        """Reserve buffers for a block of keys and queries: of the rows, and of the stats."""
         rows = tuple(b.reserve(I8, keys * size * width) for width in self.plan.slots)
         return rows, [b.reserve(memory_type(element_of(v)), size) for v in self.stats]
 
@@ -148,7 +148,7 @@ class RowCode:
         values: dict[SSAValue, Value],
         totals: Totals,
     ) -> None:
-        """A pass at one vector and key: new values, stored where needed again, and new totals."""
+        """A pass at one vector and key: new values, stored if needed again, and new totals."""
         v, key = place
         point = self._point(b, frame, kind, v, key)
         for placed in run.steps:
@@ -166,7 +166,7 @@ class RowCode:
             b.store(value, buffer, self._place(b, kind, v, key))
 
     def finish(self, b: Emitter, frame: Frame, kind: Panel, run: RowPass) -> None:
-        """What is known for each query once a pass is over."""
+        """The values of each query that are complete after a pass."""
         for v in range(kind.vectors if run.after else 0):
             values = self._known(b, frame, run.after, v)
             point = self._point(b, frame, kind, v, 0)
@@ -183,7 +183,7 @@ class RowCode:
         values: dict[SSAValue, Value],
         point: Point,
     ) -> Value:
-        """A scope's body at a point, `values` of other scopes being known there."""
+        """A scope's body at a point, given `values` of other scopes."""
         buffers = Buffers(frame.outer, self.types, values=values)
         return emit_scope(b, self.scopes[result], buffers, point)
 

@@ -42,7 +42,7 @@ def cut_panels(channels: int, vectors: int, lanes: int) -> list[Panel]:
 
 
 def each_kind(b: Emitter, kinds: list[Panel], panel: Index, work: Callable[[Panel], None]) -> None:
-    """Emit `work` for the kind of panel that number `panel` turns out to be."""
+    """Emit `work` for each kind of panel, selected by the number `panel`."""
     if len(kinds) == 1:
         work(kinds[0])
         return
@@ -56,7 +56,7 @@ def each_kind(b: Emitter, kinds: list[Panel], panel: Index, work: Callable[[Pane
 
 
 def balanced(total: int, most: int) -> tuple[int, ...]:
-    """Cut `total` into the fewest parts of at most `most`, as equal as can be, large first."""
+    """Cut `total` into the fewest parts of at most `most`, as equal as possible, large first."""
     parts = -(-total // most)
     size, larger = divmod(total, parts)
     return (size + 1,) * larger + (size,) * (parts - larger)
@@ -70,7 +70,7 @@ def block_loops(
 ) -> None:
     """Emit `work(number, size, first row)` in a loop for every run of equal blocks.
 
-    With `chunk` (its number and length) only those blocks are walked.
+    With `chunk` (its number and length) only those blocks are visited.
     """
     block = first = 0
     for size, run in groupby(sizes):

@@ -16,7 +16,7 @@ from ..algebra_to_kernel.constant import constant_values
 
 
 class Constants(dict[SSAValue, Array]):
-    """Weights-only values, evaluated when first needed, each op rounded to its own type."""
+    """Weights-only values, evaluated on first use, each op rounded to its own type."""
 
     def __init__(self, program: Program):
         super().__init__()
@@ -40,5 +40,5 @@ class Constants(dict[SSAValue, Array]):
         return self[value]
 
     def _evaluate(self, value: SSAValue) -> Array:
-        """Evaluate through every weights-only op it depends on."""
+        """Evaluate every weights-only op that it depends on."""
         return WeightsOnlyValues(self._weights, Arithmetic.COMPUTED)[value]

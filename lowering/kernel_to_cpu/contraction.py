@@ -24,14 +24,14 @@ from .epilogue import Epilogue, OutIndex
 from .isa import Isa
 from .module import KernelCode
 from .nest import Buffers, NestPlan, plan_nest
-from .past_caches import past_caches
+from .nontemporal import nontemporal
 from .reduction import emit_scope
 from .types import Index, Value
 
 
 @dataclass(frozen=True)
 class Argument:
-    """What stands in a kernel's argument table: a value's buffer, or data made at compile time.
+    """An entry of a kernel's argument table: a value's buffer, or data made at compile time.
 
     `offset` counts elements from the start of the buffer. An `alarm` is an i64 that is 0 before
     each run and that the kernel sets where an index of this gather is out of range.
@@ -102,7 +102,7 @@ def shared_plan(op: KernelOp) -> NestPlan:
 
 
 def loop_numbers(op: KernelOp) -> dict[int, int]:
-    """Nest iterator of each traversal iterator of the first scope (extent-1 ones have none)."""
+    """The nest iterator of each traversal iterator of the first scope (none for extent 1)."""
     loops = [k for k, n in enumerate(op.scopes[0].traversal) if n != 1]
     return {k: number for number, k in enumerate(loops)}
 
@@ -118,7 +118,7 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
     a, b = (op.outer(read.source) for read in (found.a, found.b))
     matrix = constants.get(b)
     schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
-    schedule = replace(schedule, past_caches=past_caches(op.type, isa))
+    schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     code = gemm.emit_gemm(spec, schedule, isa, epilogue)
     if matrix is None:
         right = Argument(b, offset=found.b_offset)
@@ -130,7 +130,7 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
 
 
 def gemm_in(op: GemmOp) -> GemmMatch:
-    """The product's operands as strided ranges. Raises UserError where the layouts allow none."""
+    """The product's operands as strided ranges. Raises UserError if the layouts allow none."""
     assert op.contraction is not None
     found = gemm_of(op.scopes[0], op.contraction, strides_in(op))
     if found is None:
@@ -139,7 +139,7 @@ def gemm_in(op: GemmOp) -> GemmMatch:
 
 
 def strides_in(op: KernelOp) -> Strides:
-    """Physical strides of what a kernel's first scope reads and writes."""
+    """Physical strides of the operands and result of a kernel's first scope."""
     arguments = list(op.body.block.args)
     first = op.scopes[0].result
 
@@ -191,7 +191,7 @@ def gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
 
 
 def matrix_of(data: Array, found: GemmMatch) -> Array:
-    """The constant right operand as [*batch, k, n], whatever order its buffer has."""
+    """The constant right operand as [*batch, k, n], whatever the order of its buffer."""
     flat = np.ascontiguousarray(data).ravel()[found.b_offset :]
     axes: list[Axis] = [*found.batch, found.k, found.n]
     shape = [axis.extent if axis.b or axis in (found.k, found.n) else 1 for axis in axes]
@@ -225,7 +225,7 @@ def _gemm_coordinates(op: GemmOp, found: GemmMatch) -> Coordinates:
 # --- convolution --------------------------------------------------------------------------------
 
 
-# The taps of a dim where nothing lands: one of weight 0, which reads zeros.
+# The taps of a dim without any: one of weight 0, which reads zeros.
 NOTHING = (-1,)
 
 
@@ -268,14 +268,14 @@ def _residues(
 ) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
     """Residue classes of the output places in one dim of a transposed convolution.
 
-    Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is whole:
+    Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is exact:
     taps in decreasing r read increasing places, so the class is a convolution by itself.
     """
     stride, dilation, pad = found.strides[k], found.dilations[k], found.pads[k]
     classes: list[tuple[int, int, tuple[int, ...], int, int, int]] = []
     for j in range(min(stride, found.sizes[k])):
         taps = [r for r in range(found.kernel[k]) if (j + pad - dilation * r) % stride == 0][::-1]
-        if not taps:  # nothing lands here: one tap of weight 0 keeps the epilogue running
+        if not taps:  # no tap reads here: one of weight 0 keeps the epilogue running
             classes.append((j, stride, NOTHING, 0, 0, 1))
             continue
         places = [(j + pad - dilation * r) // stride for r in taps]
@@ -285,7 +285,7 @@ def _residues(
 
 
 def _weights(data: Array, found: ConvParameters) -> Array:
-    """The constant weights as [f, c, *kernel], whatever order their dims have."""
+    """The constant weights as [f, c, *kernel], whatever the order of their dims."""
     spatial = len(found.kernel)
     position: dict[str | int, int] = {d: k for k, d in enumerate(found.filter_dims) if d != "_"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
@@ -304,7 +304,7 @@ def _part_call(
     epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
     schedule = _scheduled(op, conv.candidates(spec, isa))
     if spec.groups == 1:  # else a group's channels may start within a line
-        schedule = replace(schedule, past_caches=past_caches(op.type, isa))
+        schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     code = conv.emit_conv(spec, schedule, isa, epilogue)
     packed = conv.pack_weights(chosen, spec, schedule, isa)
     out_strides, out_offset, _ = _in_order(op.result, found.out_order)
@@ -312,7 +312,7 @@ def _part_call(
     start = in_offset + sum(p * s for p, s in zip(part.start, in_strides[2:], strict=True))
     first = out_offset + sum(p * s for p, s in zip(part.first, out_strides[2:], strict=True))
     left = Argument(data, offset=start)
-    if NOTHING in part.taps:  # 0 times what is there would be NaN where that is infinite
+    if NOTHING in part.taps:  # 0 times an infinite value would be NaN
         left = Argument(data=np.zeros(size, np.float32), offset=start)
     arguments = (
         left,
@@ -324,7 +324,7 @@ def _part_call(
 
 
 def _in_order(value: SSAValue, order: Sequence[int]) -> tuple[tuple[int, ...], int, int]:
-    """What `physical` says of a value, the strides of its dims in this order."""
+    """The result of `physical` for a value, with strides in this order of dims."""
     strides, offset, size = physical(tensor_type(value))
     return tuple(strides[dim] for dim in order), offset, size
 

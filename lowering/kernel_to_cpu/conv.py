@@ -69,7 +69,7 @@ def pack_weights(
 
 
 class _Conv:
-    """Hold what every part of the emission needs."""
+    """The state that every part of the emission needs."""
 
     def __init__(
         self, spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None
@@ -113,17 +113,17 @@ class _Conv:
 
     @property
     def chunks(self) -> int:
-        """Count the pieces that a row is worked on in."""
+        """Count the pieces of work of a row."""
         return -(-len(self.plan.sizes) // self.plan.chunk)
 
     @property
     def pixel_items(self) -> int:
-        """Count the pieces that one image is worked on in."""
+        """Count the pieces of work of one image."""
         depth, height, _ = self.spec.out_spatial
         return depth * (height // self.plan.row_group) * self.chunks
 
     def fetch(self, panel: Panel) -> PrefetchShare:
-        """Say how the blocks that share a panel fetch the one after it."""
+        """Say how the blocks that share a panel fetch the next one."""
         if self.schedule.row_groups_outside:
             return PrefetchShare(panel.vectors, self.lanes, self.plan.chunk)
         items = self.spec.batch * self.pixel_items
@@ -176,7 +176,7 @@ def emit_conv(
 
 @dataclass(frozen=True)
 class _Place:
-    """Hold where one item works: its pointers, and the coordinates of its first output.
+    """The state of one item: its pointers, and the coordinates of its first output.
 
     Units: `turn` counts the blocks before these that read the same panel, one after another.
     """
@@ -274,7 +274,7 @@ def _block(
 ) -> None:
     """Call the function that computes the pixels at `deltas` (h, w) from `corner` (d, h, w).
 
-    Units: `number` is which of the blocks of its panel this one is.
+    Units: `number` is that of this block among the blocks of its panel.
     """
     name = conv.module.once(
         f"block {kind.vectors} {kind.channels} {kind.groups} {deltas}",
@@ -320,7 +320,7 @@ def _block_function(
                     kind.channels - start,
                     extras,
                     (target, offset + start),
-                    past_caches=conv.schedule.past_caches,
+                    nontemporal=conv.schedule.nontemporal,
                 )
 
 

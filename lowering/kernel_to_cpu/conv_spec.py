@@ -1,7 +1,7 @@
-"""Describe a convolution and the ways to schedule it; choose among them.
+"""Describe a convolution and its possible schedules; choose among them.
 
 Buffers are channels-last. Strides count elements, one for the batch and one for each spatial
-dimension; channels are adjacent. The input pointer stands at the corner that the first output
+dimension; channels are adjacent. The input pointer is at the corner that the first output
 pixel's first tap reads, so padding is the caller's halo of zeros and needs no code here.
 """
 
@@ -85,15 +85,15 @@ class ConvSchedule:
 
     `rows` output pixels times `vectors` vectors of output channels are accumulated at once.
     `row_groups_outside` walks all panels of output channels for a group of pixels before the next,
-    which reads the input once and the weights often; else the reverse. `past_caches` says that the
-    output is large and its pixels aligned: it is stored past the caches.
+    which reads the input once and the weights often; else the reverse. `nontemporal` means that the
+    output is large and its pixels aligned: it is written with non-temporal stores.
     """
 
     rows: int
     vectors: int
     unroll: int = 1
     row_groups_outside: bool = False
-    past_caches: bool = False
+    nontemporal: bool = False
 
 
 def groups_together(spec: ConvSpec, isa: Isa) -> int:
@@ -132,7 +132,7 @@ def default_schedule(spec: ConvSpec, isa: Isa) -> ConvSchedule:
 
 
 def _rows_outside(spec: ConvSpec) -> bool:
-    """Say whether the input is what should be read once: weights are small, the image is not."""
+    """Say whether the input should be read only once: weights are small, the image is not."""
     weights = spec.out_channels * spec.group_in * math.prod(spec.kernel)
     pixels = math.prod(spec.out_spatial) * math.prod(spec.strides)
     return weights * 4 <= 384 << 10 and pixels * spec.in_channels > 2 * weights

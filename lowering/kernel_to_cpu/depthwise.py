@@ -1,9 +1,9 @@
 """Emit depthwise convolution: one input channel makes one output channel.
 
-Lanes are channels, so nothing is broadcast or shuffled. A block of neighbouring output pixels, in
-two rows where there are two, is computed with all taps unrolled, and loads each input it needs
-once. Inside a block the loop runs over channels, which is how memory lies. Weights are packed as
-`pack_weights` does for any convolution whose groups share vectors.
+Lanes are channels, so nothing is broadcast or shuffled. A block of neighbouring output pixels, of
+two rows if possible, is computed with all taps unrolled, and loads each input once. Inside a block
+the loop runs over channels, in the order of memory. Weights are packed as `pack_weights` does for
+any convolution whose groups share vectors.
 """
 
 import math
@@ -18,18 +18,18 @@ from .isa import Isa
 from .module import KernelCode, Module, kernel
 from .types import F32, I64, PTR, Index, Value, constant
 
-_MOST_TAPS = 64  # beyond, unrolling all of them makes too much code
+_MOST_TAPS = 64  # unrolling more would make too much code
 _ITEMS = 16  # items wanted, so that a few threads share the work evenly
 
 
 def is_depthwise(spec: ConvSpec) -> bool:
-    """Say whether this emitter is for `spec`."""
+    """Say whether this emitter handles `spec`."""
     single = spec.group_in == spec.group_out == 1
     return single and spec.groups > 1 and math.prod(spec.kernel) <= _MOST_TAPS
 
 
 class _Depthwise:
-    """Hold what every part of the emission needs."""
+    """The state that every part of the emission needs."""
 
     def __init__(
         self, spec: ConvSpec, schedule: ConvSchedule, isa: Isa, epilogue: Epilogue | None
@@ -63,7 +63,7 @@ class _Depthwise:
 
 
 def _piece(count: int, items: int) -> int:
-    """Choose how much of `count` one item takes, given how many items there are without cutting."""
+    """Choose how much of `count` one item takes, given the number of items without cutting."""
     return max(1, min(count, count * items // _ITEMS))
 
 
@@ -86,7 +86,7 @@ def emit_depthwise(
 
 @dataclass(frozen=True)
 class _Place:
-    """Hold where an item works: all but the column of its blocks."""
+    """The state of an item: everything but the column of its blocks."""
 
     pointers: list[Value]
     batch: Index

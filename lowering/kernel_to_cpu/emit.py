@@ -66,11 +66,11 @@ class Emitter(ArithmeticEmitter):
         *,
         mask: Mask = None,
         align: int | None = None,
-        past_caches: int = 0,
+        nontemporal: int = 0,
     ) -> None:
         """Store `value` from element `index` on; lanes outside `mask` are not touched.
 
-        With `past_caches`, the bytes to which its address (or its own size, if less) must be
+        With `nontemporal`, the bytes to which its address (or its own size, if less) must be
         aligned, it goes to memory, if the lanes to store are as many bytes or a multiple. Parts
         less than half a vector are slower than a plain store.
         """
@@ -79,7 +79,7 @@ class Emitter(ArithmeticEmitter):
         lanes = self.mask(mask, value.type.lanes)
         real = value.type.lanes if lanes is None else mask
         whole = value.type.bytes * value.type.lanes
-        piece = min(past_caches, whole)
+        piece = min(nontemporal, whole)
         if (
             2 * piece >= whole > 0
             and isinstance(real, int)
@@ -97,7 +97,7 @@ class Emitter(ArithmeticEmitter):
 
     def _stream(self, value: Value, place: Value, lanes: int, align: int) -> None:
         """Store the first lanes past the caches, in powers of two."""
-        hint, done = self.module.past_caches(), 0
+        hint, done = self.module.nontemporal(), 0
         while done < lanes:
             size = 1 << ((lanes - done).bit_length() - 1)
             part = range(done, done + size)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .emit import Emitter
-from .past_caches import LINE
+from .nontemporal import LINE
 from .types import F32, Index, Value
 
 
@@ -53,11 +53,11 @@ def finish(
     extras: Sequence[Value],
     place: tuple[Value, Index],
     *,
-    past_caches: bool = False,
+    nontemporal: bool = False,
 ) -> None:
     """Apply the epilogue to one accumulator and store its `valid` first lanes at `place`."""
     mask = b.mask(valid, index.lanes)
     if epilogue is not None:
         accumulator = epilogue.emit(b, accumulator, index, index.channel, mask, extras)
         assert accumulator.type == F32.vector(index.lanes)
-    b.store(accumulator, place[0], place[1], mask=mask, past_caches=LINE if past_caches else 0)
+    b.store(accumulator, place[0], place[1], mask=mask, nontemporal=LINE if nontemporal else 0)

@@ -32,7 +32,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Patch:
-    """A place in an argument table that holds an input's address, `shift` bytes further on."""
+    """A position in an argument table that holds an input's address plus `shift` bytes."""
 
     table: Array
     position: int
@@ -42,7 +42,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class View:
-    """A value's elements: all of input number `input`, or bytes that never move.
+    """A value's elements: those of input number `input`, or at a fixed address.
 
     Units: `strides`, `offset` (of the first element) and `size` (of the buffer) are bytes.
     """
@@ -56,7 +56,7 @@ class View:
     input: int | None = None
 
     def array(self) -> Array:
-        """The elements where they are; the buffer must outlive the array."""
+        """The elements in place; the buffer must outlive the array."""
         if 0 in self.shape:
             return np.empty(self.shape, self.dtype)
         memory = (ctypes.c_uint8 * self.size).from_address(self.address)
@@ -67,7 +67,7 @@ class View:
 
 @dataclass(frozen=True)
 class Alarm:
-    """What a gather's alarm says: `row` of table number `step` met an index that is outside.
+    """The source of a gather's alarm: `row` of table number `step` met an invalid index.
 
     The alarm itself is an i64 in the session's memory, in the order of the gathers.
     """
@@ -83,7 +83,7 @@ Step = KernelTable | Callable[[], None]
 
 
 class Execution:
-    """A linked program on a pool of threads. Calls from several threads take turns."""
+    """A linked program on a pool of threads. Calls from several threads run one after the other."""
 
     def __init__(self, inputs: Sequence[Input], patches: Sequence[Patch], threads: int) -> None:
         self.inputs = inputs
@@ -127,9 +127,9 @@ class Execution:
             return {name: self.read(view).copy() for name, view in self.outputs.items()}
 
     def _out_of_range(self) -> UserError:
-        """Say which index is outside: the first of the first gather that has one.
+        """Find the invalid index: the first of the first gather that has one.
 
-        What it read may have been overwritten since, so the program is run again up to there.
+        Its input may have been overwritten since, so the program is run again up to there.
         """
         alarm = self.alarms[int(np.flatnonzero(self.alarmed)[0])]
         for step in self.steps[: alarm.step]:
@@ -147,13 +147,13 @@ class Execution:
         return out_of_range("(drawn at random)", alarm.size, alarm.where)
 
     def read(self, view: View) -> Array:
-        """A value's elements as they are now."""
+        """A value's current elements."""
         if view.input is not None:
             return self._bound[view.input].reshape(view.shape)
         return view.array()
 
     def time(self, table: KernelTable) -> float:
-        """Seconds that a table takes on what the last run left behind."""
+        """Seconds that a table takes on the buffers of the last run."""
         clock = thread_clock(self.pool.threads)
         with self._lock:
             started = clock()
@@ -182,7 +182,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_clock(threads: int) -> Callable[[], float]:
-    """What to time a run by: on one thread its own time, which what others do does not lengthen."""
+    """The clock for timing a run: on one thread its own time, which other load does not affect."""
     if threads == 1 and time.get_clock_info("thread_time").resolution <= 1e-6:
         return time.thread_time
     return time.perf_counter
@@ -207,7 +207,7 @@ def checked(wanted: Input, inputs: Mapping[str, Array]) -> Array:
 
 
 def aligned(array: Array) -> Array:
-    """A copy that starts at a multiple of the alignment."""
+    """A copy aligned to `ALIGNMENT`."""
     flat = np.ascontiguousarray(array)
     target = room(flat.nbytes).view(flat.dtype).reshape(flat.shape)
     target[...] = flat
@@ -215,12 +215,12 @@ def aligned(array: Array) -> Array:
 
 
 def alarms_in(arena: Array, count: int) -> Array:
-    """The alarms of so many gathers: an i64 each, at the end of an arena made for them too."""
+    """The alarms of this many gathers: an i64 each, at the end of an arena with room for them."""
     return arena[arena.nbytes - 8 * count :].view(np.int64)
 
 
 def room(size: int) -> Array:
-    """Zeros that start at a multiple of the alignment; many take no memory until they are used."""
+    """Aligned zeros; large arrays take no memory until they are used."""
     space = np.zeros(size + ALIGNMENT, np.uint8)
     start = -space.ctypes.data % ALIGNMENT
     return space[start : start + size]

@@ -1,4 +1,4 @@
-"""Native code for `graph.gather`: rows of a table at positions that are data."""
+"""Native code for `graph.gather`: rows of a table at data-dependent positions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gathered_size(op: CallOp) -> int:
 
 
 def place_of(op: CallOp) -> str:
-    """How to name a gather to a user: as the graph's op that it was."""
+    """The name of a gather for users: that of its original graph op."""
     return where(op).replace(op.name, op.callee.data, 1)
 
 
@@ -36,8 +36,8 @@ def _axis(op: CallOp) -> int:
 def lower_gather(op: CallOp, isa: Isa) -> list[KernelCall]:
     """The call that copies one slice per (outer place, index).
 
-    Indices count from the end where negative. One outside the table reads its nearest row and sets
-    the alarm: the session raises once the native call is over.
+    Negative indices count from the end. An index outside the table reads the nearest row and sets
+    the alarm: the session raises an error after the native call.
     """
     x, indices = op.inputs
     axis = _axis(op)
@@ -50,7 +50,7 @@ def lower_gather(op: CallOp, isa: Isa) -> list[KernelCall]:
 
     def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
         table, positions, alarm, out = pointers
-        if size == 0:  # every index is outside, and there is no row to read
+        if size == 0:  # every index is invalid, and there is no row to read
             b.store(b.value(1, I64), alarm)
             return
         with b.loop(low, high) as item:

@@ -8,7 +8,7 @@ An item computes some blocks of rows times some panels of columns, for one batch
             [copy the panel of B]
             for each block of rows: accumulate in registers
 
-Between blocks of k partial sums rest on the stack, so C is written once, after the epilogue.
+Between blocks of k partial sums are on the stack, so C is written once, after the epilogue.
 """
 
 import itertools
@@ -67,7 +67,7 @@ def pack_b(
 
 
 class _Gemm:
-    """Hold what every part of the emission needs."""
+    """The state that every part of the emission needs."""
 
     def __init__(
         self, spec: GemmSpec, schedule: GemmSchedule, isa: Isa, epilogue: Epilogue | None
@@ -100,11 +100,11 @@ class _Gemm:
 
     @property
     def fetches(self) -> bool:
-        """Say whether weights are fetched ahead: few rows read them as fast as memory gives."""
+        """Say whether weights are prefetched: few rows read them at the speed of memory."""
         return self.schedule.right == "packed" and self.spec.m > FEW_ROWS
 
     def fetch(self, kind: Panel) -> PrefetchShare:
-        """Say how the row blocks of an item fetch the panel after theirs."""
+        """Say how the row blocks of an item prefetch the next panel."""
         return PrefetchShare(
             kind.vectors, self.lanes, min(len(self.sizes), self.schedule.row_blocks)
         )
@@ -124,7 +124,7 @@ class _Gemm:
 
 @dataclass(frozen=True)
 class _Item:
-    """Hold where one item works: pointers moved to its batch entry, and its coordinates."""
+    """The state of one item: pointers moved to its batch entry, and its coordinates."""
 
     a: Value
     b: Value
@@ -155,7 +155,7 @@ def emit_gemm(
 
 
 def _stack(b: Emitter, gemm: _Gemm) -> tuple[Value, ...]:
-    """Set aside what the schedule needs on the stack; nothing is a null pointer."""
+    """Reserve the schedule's stack buffers; an unused one is a null pointer."""
     schedule = gemm.schedule
     rows = gemm.item_rows * gemm.copied_stride if schedule.copy_a else 0
     panel = schedule.depth * gemm.width if schedule.right == "copied" else 0
@@ -392,5 +392,5 @@ def _finish(
             kind.channels - start,
             extras,
             (target, offset),
-            past_caches=gemm.schedule.past_caches,
+            nontemporal=gemm.schedule.nontemporal,
         )

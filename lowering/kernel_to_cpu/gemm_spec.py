@@ -1,4 +1,4 @@
-"""Describe a batched matrix product and the ways to schedule it; choose among them."""
+"""Describe a batched matrix product and its possible schedules; choose among them."""
 
 import math
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ from .blocks import balanced, block_cycles, cut_panels, register_blocks
 from .isa import Isa
 from .types import F32
 
-FEW_ROWS = 4  # of A: then every weight is used so few times that memory is the limit
-_L2_BYTES = 384 << 10  # what a block of A may take of the second-level cache
+FEW_ROWS = 4  # of A: then every weight is used so rarely that memory is the limit
+_L2_BYTES = 384 << 10  # limit for a block of A in the second-level cache
 _ITEMS = 16  # items wanted, so that a few threads share the work evenly
 _ITEM_FLOPS = 200_000  # but no item smaller than this: about a microsecond
 
@@ -55,10 +55,10 @@ class GemmSpec:
 class GemmSchedule:
     """Choose a register block (`rows` times `vectors`), cache blocks and the size of an item.
 
-    Units: `depth` is how much of k is done before the next block; an item does `row_blocks`
+    Units: `depth` is the part of k done before the next block; an item does `row_blocks`
     register blocks of rows times `panels` panels of columns. `copy_a` copies an item's rows of A
-    together first, for strides at which they would evict each other. `past_caches` says that C is
-    large and its rows aligned: it is stored past the caches.
+    together first, for strides at which they would evict each other. `nontemporal` means that C is
+    large and its rows aligned: it is written with non-temporal stores.
     """
 
     rows: int
@@ -69,7 +69,7 @@ class GemmSchedule:
     panels: int
     copy_a: bool = False
     unroll: int = 1
-    past_caches: bool = False
+    nontemporal: bool = False
 
 
 def candidates(spec: GemmSpec, isa: Isa, *, constant_b: bool) -> list[GemmSchedule]:

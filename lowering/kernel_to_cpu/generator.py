@@ -1,4 +1,4 @@
-"""What passes ask of the CPU's kernels (`CodeGenerator`)."""
+"""The CPU's implementation of `CodeGenerator`, the interface that passes use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .version import machine_kind
 
 @dataclass(frozen=True)
 class CpuGenerator:
-    """The CPU's code generator, for the instruction set of this machine unless told."""
+    """The CPU's code generator, by default for this machine's instruction set."""
 
     isa: Isa = field(default_factory=Isa.host)
 
@@ -38,7 +38,7 @@ class CpuGenerator:
         return machine_kind()
 
     def register_blocks(self, op: KernelOp) -> list[tuple[int, int]]:
-        """Those of convolutions and products; other kernels have one."""
+        """Register blocks of convolutions and products; other kernels have one."""
         match op:
             case ConvOp():
                 return conv_schedules(op, self.isa)
@@ -48,13 +48,13 @@ class CpuGenerator:
                 return []
 
     def block_tiles(self, tiles: int, places: int, channels: int, features: int) -> int:
-        """As many as leave the block in the second-level cache."""
+        """As many tiles as keep the block in the second-level cache."""
         return tiled_product.block_tiles(tiles, places, channels, features)
 
     def sessions(self, programs: Sequence[Program]) -> Sequence[CpuSession]:
-        """Sessions of one thread each."""
+        """Sessions with one thread each."""
         return CpuSession.together(programs, threads=1)
 
     def keep_workers(self) -> AbstractContextManager[None]:
-        """Keep the compiling processes."""
+        """Keep the compiling processes alive."""
         return kept_workers()

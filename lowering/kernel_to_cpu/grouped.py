@@ -1,18 +1,19 @@
 """Emit the inner product of a panel that several small convolution groups share.
 
-The lanes of one vector belong to different groups, and each lane must see the inputs of its own
-group only: a block-diagonal weight matrix would multiply the others by zero, and lose infinities.
-So a pixel's channels are loaded as one vector, and shuffled once for every channel of a group.
+The lanes of one vector belong to different groups, and each lane must see only the inputs of its
+own group: a block-diagonal weight matrix would multiply the others by zero, and turn infinities
+into NaN. So a pixel's channels are loaded as one vector, and shuffled once for every channel of a
+group.
 
-Shuffles take the units that multiply: with the taps of a row unrolled, what was shuffled serves
-every output pixel that reads it, three of them where the kernel is three wide.
+Shuffles compete with multiplications for execution units. With the taps of a row unrolled, one
+shuffle serves every output pixel that reads it, three of them where the kernel is three wide.
 """
 
 from .emit import Emitter
 from .microkernel import Inner, Reads, RegisterTile
 from .types import Value
 
-_MOST_STEPS = 48  # taps of a row times channels of a group; beyond, there is too much code
+_MOST_STEPS = 48  # taps of a row times channels of a group; more would make too much code
 
 
 def unrolled_taps(kernel_width: int, group_in: int) -> int:

@@ -19,15 +19,15 @@ from .types import Index, Value, constant
 def lower_halo(value: SSAValue, isa: Isa) -> list[KernelCall]:
     """The call that zeroes the halo of a value's buffer; none if it has no halo.
 
-    The buffer is walked as [outer][rows][row]: rows in the halo are zeroed whole, of the others the
-    two ends. Buffers share an arena, so the halo must be zeroed on every run.
+    The buffer is visited as [outer][rows][row]: rows in the halo are zeroed whole, of the others
+    the two ends. Buffers share an arena, so the halo must be zeroed on every run.
     """
     type_ = tensor_type(value)
     layout = layout_of(type_)
     if not any(a or b for a, b in layout.halo):
         return []
     if any(a or b for a, b in layout.room):
-        return []  # a part of a join: the whole buffer's halo is zeroed when all parts are there
+        return []  # a part of a join: the halo of the whole buffer is zeroed after all parts
     sizes = [type_.get_shape()[d] for d in layout.dims]
     halos = [layout.halo[d] for d in layout.dims]
     dtype = memory_type(type_.element_type)

@@ -15,7 +15,7 @@ _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")
 
 @dataclass(frozen=True)
 class Isa:
-    """Hold what code generation depends on; part of every cache key.
+    """The properties that code generation depends on; part of every cache key.
 
     Units: `vector_bytes` is the width of one vector register, `registers` how many there are.
     """

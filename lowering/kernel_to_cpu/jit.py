@@ -33,7 +33,7 @@ def _optimize(ir_text: str, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     module.data_layout = str(machine.target_data)
     module.verify()
     options = llvm.create_pipeline_tuning_options(speed_level=3)
-    # Kernels come vectorised and blocked; LLVM's own attempts only cost compile time.
+    # Kernels are already vectorised and blocked; LLVM's own attempts only cost compile time.
     options.loop_vectorization = False
     options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
@@ -51,13 +51,13 @@ def compile_object(ir_text: str, isa: Isa) -> bytes:
 
 
 def assembly(ir_text: str, isa: Isa) -> str:
-    """Compile a module to assembly, for people."""
+    """Compile a module to assembly text."""
     machine = _machine(isa)
     return machine.emit_assembly(_optimize(ir_text, machine))
 
 
 class Library:
-    """Hold linked objects; addresses stay good for as long as the library lives."""
+    """Hold linked objects; their addresses stay valid as long as the library exists."""
 
     def __init__(self, objects: Iterable[bytes]) -> None:
         machine = _machine(Isa.host())

@@ -43,7 +43,7 @@ from .nest import (
     access,
     plan_nest,
 )
-from .past_caches import streamed
+from .nontemporal import streamed
 from .points import Points
 from .reduction import emit_horizontal, emit_scope
 from .rows_across import RowsAcross, lanes_across
@@ -224,7 +224,7 @@ class _Rows:
 
         def vector(index: Index) -> None:
             at = point.at({iterator: index}, Vector(iterator, lanes, aligned=True))
-            store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
+            store(b, emit_scope(b, scope, buffers, at), place, at, nontemporal=streamed)
 
         if whole and _written_out(scope, buffers, point.extents, iterator, lanes):
             for start in range(0, whole, lanes):
@@ -234,7 +234,7 @@ class _Rows:
                 vector(index)
         if whole < extent:
             at = point.at({iterator: whole}, Vector(iterator, lanes, extent - whole, aligned=True))
-            store(b, emit_scope(b, scope, buffers, at), place, at, past_caches=streamed)
+            store(b, emit_scope(b, scope, buffers, at), place, at, nontemporal=streamed)
 
 
 def _written_out(

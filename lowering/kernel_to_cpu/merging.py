@@ -1,9 +1,9 @@
-"""Merge loops of a nest that every access walks as one strided range.
+"""Merge loops of a nest that every access covers as one strided range.
 
 Elementwise work on [1, 64, 56, 56] is one loop of 200704, whose vectors are full and whose address
-is one addition. Two iterators merge where each address moves by the outer one as it does by a whole
-run of the inner one (stride 0 for both, for example), and no bound that must be checked depends on
-either. The merged iterator m stands for the inner one; the outer is m // n, the inner m mod n, and
+is one addition. Two iterators merge if in each address a step of the outer one equals a whole run
+of the inner one (stride 0 for both, for example), and no bound that must be checked depends on
+either. The merged iterator m replaces the inner one; the outer is m // n, the inner m mod n, and
 the floors cancel in every address.
 """
 
@@ -24,7 +24,7 @@ from .nest import NestOperand, NestPlan, ScopePlan, guards_of
 
 
 def merge_loops(plan: NestPlan, result: Tensor, types: Mapping[SSAValue, Tensor]) -> NestPlan:
-    """The same nest with fewer loops; merged-away iterators keep their numbers, of extent 1.
+    """The same nest with fewer loops; removed iterators keep their numbers, with extent 1.
 
     Args:
         result: physical type of what the last scope stores.
@@ -61,7 +61,7 @@ def _reads(plan: NestPlan) -> Iterator[NestOperand]:
 def _checked_dims(
     operand: NestOperand, extents: tuple[int, ...], types: Mapping[SSAValue, Tensor]
 ) -> tuple[int, ...] | None:
-    """Dims of a read whose bounds must be checked; None for what is no operand."""
+    """Dims of a read whose bounds must be checked; None if it reads no operand."""
     type_ = types.get(operand.source)
     if type_ is None:
         return None
@@ -80,7 +80,7 @@ class _Merger:
         self.blocked: set[int] = set()
 
     def block_checked(self, types: Mapping[SSAValue, Tensor]) -> None:
-        """Block iterators of bounds to check, of floors, and of reads that are no operand's."""
+        """Block iterators in bounds to check, in floors, and in reads of intermediates."""
         whole = all(not scope.own for scope in self.plan.scopes)
         for operand in _reads(self.plan):
             checked = _checked_dims(operand, self.plan.extents, types)

@@ -5,9 +5,9 @@ step broadcasts one input of every row against one vector of weights for each co
 
     acc[row][v] += input[rows[row] + k * depth_stride] * weights[k * weight_stride + v * lanes]
 
-Weights come from memory once for each panel, and a block by itself asks for a few lines at a time
-only: the products of small images and large weights ran at half the peak. So the blocks that share
-a panel fetch the next one, each a part of it, in step with their own work (`PrefetchShare`).
+Weights are read from memory once for each panel, and a single block keeps only a few lines in
+flight: products of small images and large weights ran at half the peak. So the blocks that share
+a panel prefetch the next one, each a part of it, in step with their own work (`PrefetchShare`).
 
 All accumulators stay in registers, so rows * vectors + vectors + 1 of them must exist.
 """
@@ -26,9 +26,8 @@ class RegisterTile:
 
     Units: offsets and strides count elements. `taps` are loops around the innermost, each a count
     and its input stride; weights advance without a gap through all of them. `valid` is how many of
-    the columns exist where weights are not padded. `chains` splits each sum to hide the latency of
-    an addition when the block is small. `fetch` is
-    how many cache lines of later weights a step asks for.
+    the columns exist if weights are not padded. `chains` splits each sum to hide the latency of
+    additions in a small block. `fetch` is how many cache lines of later weights a step prefetches.
     """
 
     rows: tuple[int, ...]
@@ -50,7 +49,7 @@ class RegisterTile:
 
     @property
     def size(self) -> int:
-        """Count the accumulators, chains apart."""
+        """Count the accumulators of one chain."""
         return len(self.rows) * self.vectors
 
     def lanes_of(self, vector: int) -> int:
@@ -62,9 +61,9 @@ class RegisterTile:
 
 @dataclass(frozen=True)
 class Reads:
-    """Point to what a tile reads: its inputs, its weights.
+    """Pointers to a tile's operands: its inputs, its weights.
 
-    Units: `ahead` is elements from the weights to those that are fetched meanwhile.
+    Units: `ahead` is elements from the weights to those that are prefetched meanwhile.
     """
 
     source: Value
@@ -74,7 +73,7 @@ class Reads:
 
 @dataclass(frozen=True)
 class PrefetchShare:
-    """Share out a panel of `vectors` among the `passes` blocks that read the panel before it."""
+    """Divide a panel of `vectors` among the `passes` blocks that read the panel before it."""
 
     vectors: int
     lanes: int
@@ -82,13 +81,13 @@ class PrefetchShare:
 
     @property
     def lines(self) -> int:
-        """Count the vectors that a step of a block asks for."""
+        """Count the vectors that a step of a block prefetches."""
         return -(-self.vectors // self.passes)
 
     def ahead(self, b: Emitter, panel: Index, number: Index, steps: Index) -> Index:
-        """Place what block `number` fetches, `panel` elements away; later blocks fetch nothing new.
+        """The part that block `number` prefetches, `panel` elements away; later blocks get none.
 
-        Units: `steps` is what a block does, and how many rows the panel has.
+        Units: `steps` is the number of steps of a block, and of rows in the panel.
         """
         part = b.mul(b.mul(steps, self.lines * self.lanes), number)
         busy = -(-self.vectors // self.lines)
@@ -150,7 +149,7 @@ def _taps(
 
 
 def depth_loop(b: Emitter, tile: RegisterTile, reads: Reads, sums: list[Value]) -> list[Value]:
-    """Emit the innermost loop, then the steps that do not fill a round."""
+    """Emit the innermost loop, then the remaining steps."""
     rounds: Index = 0
     if not isinstance(tile.depth, int) or tile.depth >= 2 * tile.unroll:
         whole, _ = b.split(tile.depth, tile.unroll)

@@ -32,7 +32,7 @@ class Module:
         self._metadata: list[str] = []
         self._loops: dict[str, str] = {}
         self._emitted: dict[str, str] = {}
-        self._past_caches = ""
+        self._nontemporal = ""
 
     def declare(self, name: str, result: Type | None, params: Sequence[Type]) -> None:
         """Declare the external function `name` once."""
@@ -60,16 +60,16 @@ class Module:
         number = len(self._metadata)
         return f", !llvm.loop {self._node(f'distinct !{{!{number}, {self._loops[hint]}}}')}"
 
-    def past_caches(self) -> str:
-        """Make the suffix of a store that goes past the caches."""
-        if not self._past_caches:
-            self._past_caches = self._node("!{i32 1}")
-        return f", !nontemporal {self._past_caches}"
+    def nontemporal(self) -> str:
+        """Make the suffix of a non-temporal store."""
+        if not self._nontemporal:
+            self._nontemporal = self._node("!{i32 1}")
+        return f", !nontemporal {self._nontemporal}"
 
     @property
-    def stores_past_caches(self) -> bool:
-        """Say whether some store does: other threads are sure to see it only after a fence."""
-        return bool(self._past_caches)
+    def stores_nontemporal(self) -> bool:
+        """Say whether some store is non-temporal: other threads need a fence to see it."""
+        return bool(self._nontemporal)
 
     def _node(self, text: str) -> str:
         self._metadata.append(text)
@@ -116,7 +116,7 @@ def kernel(
         table, low, high = b.parameters
         loaded = [b.load(PTR, table, i) for i in range(arguments)]
         b.call("body", None, [*loaded, low, high])
-        if module.stores_past_caches:
+        if module.stores_nontemporal:
             b.do("fence seq_cst")
     text = module.text()
     symbol = f"k_{hashlib.sha256(text.encode()).hexdigest()[:24]}"

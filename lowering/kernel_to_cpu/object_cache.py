@@ -1,4 +1,4 @@
-"""Keep compiled objects on disk, and compile side by side what is not there."""
+"""Keep compiled objects on disk, and compile missing ones in parallel."""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .parallel import compile_objects
 
 
 class ObjectCache:
-    """Keep compiled objects in a folder, by the content they came from.
+    """Keep compiled objects in a folder, keyed by their source.
 
     Files that were damaged are recompiled.
     """
@@ -29,7 +29,7 @@ class ObjectCache:
         return self.objects([ir_text], isa)[0]
 
     def objects(self, ir_texts: Sequence[str], isa: Isa) -> list[bytes]:
-        """Give the objects for modules, compiling side by side those that the folder lacks."""
+        """Give the objects for modules, compiling missing ones in parallel."""
         files = [self._folder.file(f"{_key(text, isa)}.o") for text in ir_texts]
         found = [self._read(file) if file else None for file in files]
         missing = [k for k, data in enumerate(found) if data is None]
@@ -67,7 +67,7 @@ def _key(ir_text: str, isa: Isa) -> str:
 
 @cache
 def _version() -> str:
-    from importlib import metadata  # it brings a parser of e-mail
+    from importlib import metadata  # slow to import: it loads a parser of e-mail
 
     try:
         return metadata.version("isoform")

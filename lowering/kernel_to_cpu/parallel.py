@@ -14,7 +14,7 @@ from .cores import processors
 from .isa import Isa
 from .jit import compile_object
 
-# Fewer modules are compiled before another process is up.
+# With fewer modules than this, starting another process takes longer than compiling them.
 LEAST_MODULES = 6
 MODULES_PER_WORKER = 3
 MOST_WORKERS = 15
@@ -23,16 +23,16 @@ Keep = Callable[[int, bytes], None]
 
 
 def compile_objects(texts: Sequence[str], isa: Isa, keep: Keep) -> list[bytes]:
-    """Compile modules, in order; in this process alone where there are few or none can be started.
+    """Compile modules, in order; in this process alone if there are few or none can be started.
 
     Args:
-        keep: is told each object (and its number) when it is there, from several threads.
+        keep: called with each object and its number when it is done, from several threads.
 
     Raises: RuntimeError with LLVM's message if a text does not parse or verify.
     """
     helpers = min(processors() - 1, len(texts) // MODULES_PER_WORKER, MOST_WORKERS)
     executor = LocalExecutor(helpers, start=len(texts) >= LEAST_MODULES)
-    # Long texts first: no process is left with one when the others are done.
+    # Long texts first, so that no process still has one when the others are done.
     order = sorted(range(len(texts)), key=lambda k: -len(texts[k]))
     found: dict[int, bytes] = {}
     with _progress(len(texts)) as advance:
@@ -53,7 +53,7 @@ def compile_pair(module: tuple[str, Isa]) -> bytes:
 
 @contextlib.contextmanager
 def _progress(count: int) -> Generator[Callable[[], None]]:
-    """A bar on stderr where that is a terminal and there is something to wait for."""
+    """A progress bar on stderr, if that is a terminal and there is something to wait for."""
     if count < LEAST_MODULES or not sys.stderr.isatty():
         yield lambda: None
         return

@@ -15,10 +15,9 @@ from ...dialects.types import byte_size, tensor_type
 from .access import Access, Point, Vector, emit_index, lane_offsets, store
 from .emit import Emitter
 from .isa import Isa
-from .kept_rows import KeptRows, can_be_kept
 from .lanes import SLICES, addresses, power_of_two, result_access, result_address, split_item
 from .nest import Buffers, NestPlan, ScopePlan, interior_at, lanes_inside
-from .past_caches import (
+from .nontemporal import (
     LEAST_VECTORS,
     LINE,
     is_peeled,
@@ -28,10 +27,11 @@ from .past_caches import (
 )
 from .reduction import UNROLLED, any_nan, emit_scopes, is_far, start_checks
 from .regions import each_region
+from .row_staging import StagedRows, can_be_staged
 from .types import I64, Index, Value
 from .windows import window_of
 
-Target: TypeAlias = Access | KeptRows
+Target: TypeAlias = Access | StagedRows
 
 # Vectors of one long loop that make up a slice.
 TILE_VECTORS = 16
@@ -75,11 +75,11 @@ class Points:
             self.tile = max(TILE_VECTORS * self.width, -(-share // step) * step)
         self.tiles = -(-self.extent // self.tile)
         self.streamed = streamed(self.op.type, out, self.vector)
-        self.kept = self._is_kept(out)
-        self.peeled = not self.kept and self._is_peeled(out)
+        self.staged = self._is_staged(out)
+        self.peeled = not self.staged and self._is_peeled(out)
         self.items = count * self.tiles
 
-    def _is_kept(self, out: Affine) -> bool:
+    def _is_staged(self, out: Affine) -> bool:
         """Whether rows of totals stay on the stack until they are whole.
 
         Measured: of a pool with strides, where little is stored, it gains nothing.
@@ -89,7 +89,7 @@ class Points:
         if 2 * byte_size(self.op.type) < sum(byte_size(tensor_type(v)) for v in self.op.inputs):
             return False
         target = Access(None, self.op.type.element_type, out)
-        return is_peeled(self.op.type, out, self.vector, self.extent, self.width) and can_be_kept(
+        return is_peeled(self.op.type, out, self.vector, self.extent, self.width) and can_be_staged(
             self.isa, target, self.extent, self.stack
         )
 
@@ -132,9 +132,9 @@ class Points:
         if self.order and self._is_far(buffers):
             buffers = replace(buffers, ahead=(self.order[-1], self.stack))
         target: Target = result_access(self.op, self.plan, result)
-        if self.kept:
+        if self.staged:
             row = self.vector, self.extent
-            target = KeptRows.reserve(b, self.isa, target, row, self.stack)
+            target = StagedRows.reserve(b, self.isa, target, row, self.stack)
         with b.loop(low, high) as item:
             rest, tile = b.split(item, self.tiles)
             values = split_item(b, rest, self.parallel, self._groups())
@@ -278,7 +278,7 @@ class Points:
         for check in checks.values():
             with b.when(any_nan(b, check)):
                 self._pass(b, exact, target, points, start, count)
-        if isinstance(target, KeptRows):
+        if isinstance(target, StagedRows):
             target.store(b, points)
 
     def _pass(
@@ -331,7 +331,7 @@ class Points:
             store(b, value, target, point.at(at.values, mask))
         with b.loop(begin, end, width) as place:
             value, at = vector(inside, place)
-            store(b, value, target, at, past_caches=LINE)
+            store(b, value, target, at, nontemporal=LINE)
         with b.loop(end, count, width) as place:
             back = b.minimum(place, count - width)
             value, _ = vector(buffers, back)
@@ -410,10 +410,10 @@ class Points:
         beside = len(at) // len(points)
         values = self._values(b, buffers, at, beside)
         for k, (value, point) in enumerate(zip(values, at, strict=True)):
-            if isinstance(target, KeptRows):
+            if isinstance(target, StagedRows):
                 store(b, value, target.row(k // beside), point)
             else:
-                store(b, value, target, point, past_caches=self.streamed)
+                store(b, value, target, point, nontemporal=self.streamed)
 
     def _values(
         self, b: Emitter, buffers: Buffers, points: Sequence[Point], beside: int = 1

@@ -1,14 +1,15 @@
-"""Print the native code that runs a program's rows and that pool threads live in.
+"""Print the native code that runs a program's rows, and that pool threads run.
 
-One run is: the caller walks the table; for a row worth sharing it publishes the row in a few
-chunks for each thread and raises the generation; caller and workers claim chunks until none is
-left, and the caller waits for those that others have claimed. It never waits for a worker that the
-system does not run. A worker spins on the generation for a while, then offers its core to others,
-then sleeps until the caller wakes it: an idle pool costs no time, and one with more threads than
-cores still moves.
+A run works as follows. The caller walks the table. For a row worth sharing it publishes the row as
+a few chunks for each thread and increments the generation. Caller and workers claim chunks until
+none is left, and the caller waits for chunks claimed by others. It never waits for a worker that
+the system does not schedule. A worker spins on the generation for a while, then yields its core,
+then
+sleeps until the caller wakes it: an idle pool costs no time, and one with more threads than
+cores still makes progress.
 
-On Linux a sleeper shuns the core of its caller, and is woken before the first row: the system likes
-to put it behind whoever wakes it, where it may wait for milliseconds beside an idle core.
+On Linux a sleeper excludes its caller's core, and is woken before the first row: the system tends
+to queue it behind whoever wakes it, where it may wait for milliseconds beside an idle core.
 """
 
 import platform
@@ -26,7 +27,7 @@ STATE_BYTES = 640
 CHUNKS_PER_THREAD = 4
 
 SPINS = 4_000  # rounds before a worker sleeps: about a millisecond
-_POLITE = 1_000  # of which this many first ones keep the core
+_POLITE = 1_000  # the first rounds, in which it does not yield
 _WAIT, _WAKE = 128, 129  # FUTEX_WAIT and FUTEX_WAKE, private to the process
 _SYSCALL_FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
 
@@ -53,7 +54,7 @@ def _yield() -> str:
 
 
 def _sleeping() -> str:
-    """Sleep on the generation itself where the system can, else look again every 100 us."""
+    """Sleep on the generation if the system can, else check it again every 100 us."""
     number = _SYSCALL_FUTEX.get(platform.machine().lower())
     if sys.platform == "linux" and number is not None and sys.byteorder == "little":
         return _FUTEX.format(number=number, wait=_WAIT, wake=_WAKE) + _ASIDE

@@ -21,7 +21,7 @@ from ...dialects.types import byte_size, tensor_type
 from .access import Point, Vector, compute_type, emit_index, read, rounded
 from .emit import Emitter
 from .nest import Buffers, NestOperand, Part, ScopePlan, access
-from .past_caches import LEAST_BYTES_OF_LOOPS
+from .nontemporal import LEAST_BYTES_OF_LOOPS
 from .scalar_code import HORIZONTAL, combine, emit_body, identity
 from .types import Index, Type, Value, constant
 from .windows import LaneWindow, window_of

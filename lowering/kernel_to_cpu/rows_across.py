@@ -13,7 +13,7 @@ from .access import Access, Point, Vector, store
 from .emit import Emitter
 from .lanes import addresses, lane_cost, power_of_two, result_access, result_address, split_item
 from .nest import Buffers, NestPlan, ScopePlan
-from .past_caches import streamed
+from .nontemporal import streamed
 from .reduction import emit_scopes
 from .rows_rolled import rolled
 from .stack_rows import moved, reserve_row, row_access
@@ -149,7 +149,7 @@ class RowsAcross:
             for (here, point), value in zip(places, values, strict=True):
                 here.values[scope.op.result] = value
                 if last:
-                    store(b, value, target, point, past_caches=self.streamed)
+                    store(b, value, target, point, nontemporal=self.streamed)
 
     def _loops(
         self,
@@ -158,12 +158,12 @@ class RowsAcross:
         places: Sequence[tuple[Buffers, Point]],
         made: Access,
         own: Sequence[int],
-        past_caches: int,
+        nontemporal: int,
     ) -> None:
         if not own:
             for value, (_, point) in zip(emit_scopes(b, scope, places), places, strict=True):
-                store(b, value, made, point, past_caches=past_caches)
+                store(b, value, made, point, nontemporal=nontemporal)
             return
         with b.loop(0, self.plan.extents[own[0]]) as index:
             at = [(here, point.at({own[0]: index})) for here, point in places]
-            self._loops(b, scope, at, made, own[1:], past_caches)
+            self._loops(b, scope, at, made, own[1:], nontemporal)

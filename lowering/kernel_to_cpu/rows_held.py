@@ -17,7 +17,7 @@ from .access import Access, Point, Vector, store
 from .emit import Emitter
 from .lanes import result_access, result_address, split_item
 from .nest import Buffers, HeldRow, NestOperand, NestPlan, ScopePlan
-from .past_caches import streamed
+from .nontemporal import streamed
 from .reduction import UNROLLED, emit_scope, fetch_ahead, is_from_memory
 from .types import Index, Value
 
@@ -98,6 +98,6 @@ class RowsHeld:
             fetch_ahead(b, scope, [(buffers, at)])
             made.append(emit_scope(b, scope, buffers, at))
             if scope is self.plan.root:
-                store(b, made[-1], target, at, past_caches=self.streamed)
+                store(b, made[-1], target, at, nontemporal=self.streamed)
         dim = next(d for d, e in enumerate(scope.here) if iterator in e.iterators)
         buffers.held[scope.op.result] = HeldRow(dim, extent, tuple(made))

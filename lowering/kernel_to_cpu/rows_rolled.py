@@ -41,7 +41,7 @@ class Rolled:
     first: int
     width: int
 
-    def emit(self, b: Emitter, places: Places, target: Access, past_caches: int) -> None:
+    def emit(self, b: Emitter, places: Places, target: Access, nontemporal: int) -> None:
         """All of the result's row, at points that share its loop."""
         made, root = self.plan.scopes
         (outer,) = root.own
@@ -68,7 +68,7 @@ class Rolled:
                     for n, (buffers, point) in enumerate(places)
                 ]
                 for value, (_, point) in zip(emit_scopes(b, root, here), here, strict=True):
-                    store(b, value, target, point, past_caches=past_caches)
+                    store(b, value, target, point, nontemporal=nontemporal)
             loop.next([v for values in window[self.move :] for v in values][: kept * count])
 
     @property

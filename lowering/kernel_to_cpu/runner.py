@@ -44,7 +44,7 @@ def _native() -> _Native:
 
 
 def _work(memory: NDArray[np.uint8], address: int) -> None:
-    """Live in native code until told to stop; `memory` is held so that `address` stays good."""
+    """Run native code until told to stop; holding `memory` keeps `address` valid."""
     _native().worker(address)
     del memory
 
@@ -52,7 +52,7 @@ def _work(memory: NDArray[np.uint8], address: int) -> None:
 class Pool:
     """Own `threads - 1` native workers; the thread that runs a program is the remaining one.
 
-    Several pools may live side by side. After a fork the child's pools start new workers when they
+    Several pools may coexist. After a fork the child's pools start new workers when they
     are next used. A closed pool still runs programs, on the caller alone.
 
     Attributes:
@@ -70,7 +70,7 @@ class Pool:
 
     def _start(self) -> None:
         """Make the state that workers share, and start them."""
-        _native()  # before any thread asks: made twice, one would be freed with a worker inside
+        _native()  # before any thread needs it: made twice, one would be freed with a worker inside
         workers = 0 if self._closed else self.threads - 1
         self._memory = np.zeros(pool_ir.STATE_BYTES + 128, np.uint8)
         base = self._memory.ctypes.data
@@ -151,7 +151,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class KernelTable:
-    """Hold the rows (dtype `ROW`) of a program where native code finds them."""
+    """Hold the rows (dtype `ROW`) of a program at a fixed address for native code."""
 
     def __init__(self, rows: NDArray[np.void]) -> None:
         self.rows = np.ascontiguousarray(rows, ROW)

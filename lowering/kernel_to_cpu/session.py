@@ -66,7 +66,7 @@ ARENA = "isoform.arena_bytes"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value's buffer starts: an input, or an address in the arena or a constant."""
+    """The start of a value's buffer: an input, or an address in the arena or a constant."""
 
     address: int = 0
     input: int | None = None
@@ -83,16 +83,16 @@ class Segment:
 
 
 class CpuSession:
-    """A compiled program. Calls from several threads take turns.
+    """A compiled program. Calls from several threads run one after the other.
 
     Attributes:
         arena, kept: intermediate buffers; constants and packed weights by the hash of their bytes.
         segments: native tables and host work, in order.
-        tables, places: argument tables by address, and what stands at a position of one.
+        tables, places: argument tables by address, and the contents of a position of one.
         gathers: the ops whose alarms, one i64 each, are `alarmed`.
-        host_seconds: what each op without native code took in the last run.
+        host_seconds: the time of each op without native code in the last run.
         objects: compiled kernels.
-        notes: what the compiler says of its choices.
+        notes: the compiler's remarks about its choices.
     """
 
     def __init__(
@@ -102,14 +102,14 @@ class CpuSession:
         isa: Isa | None = None,
         cache: ObjectCache | None = None,
     ):
-        """Compile. Raises UserError where an op has no CPU code or a weight is missing."""
+        """Compile. Raises UserError if an op has no CPU code or a weight is missing."""
         self._build(program, threads, Isa.host() if isa is None else isa)
         cache = ObjectCache() if cache is None else cache
         self._link(dict(zip(self._codes, cache.objects(self._texts, self.isa), strict=True)))
 
     @classmethod
     def together(cls, programs: Sequence[Program], threads: int) -> list[Self]:
-        """Sessions of several programs, their kernels compiled side by side."""
+        """Sessions of several programs, whose kernels are compiled in parallel."""
         sessions = [cls.__new__(cls) for _ in programs]
         codes: dict[str, str] = {}
         for session, program in zip(sessions, programs, strict=True):
@@ -122,7 +122,7 @@ class CpuSession:
         return sessions
 
     def _build(self, program: Program, threads: int, isa: Isa) -> None:
-        """Lower everything but what needs the kernels' objects."""
+        """Lower everything that does not need the kernels' objects."""
         self.isa = isa
         self._program = program
         self.constants = Constants(program)
@@ -162,7 +162,7 @@ class CpuSession:
 
     @property
     def pool(self) -> Pool:
-        """The threads that the program runs on."""
+        """The number of threads that the program uses."""
         return self.execution.pool
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -174,10 +174,10 @@ class CpuSession:
         return self.execution.run(inputs)
 
     def time(self, values: set[SSAValue], times: int = 1) -> float:
-        """Seconds that the kernels making these values take, on what the last run left behind.
+        """Seconds that the kernels defining these values take, on the buffers of the last run.
 
         Args:
-            times: how often they run, one after the other; the seconds are of one time.
+            times: how often they run, one after the other; the seconds are for one run.
         """
         rows = [
             row
@@ -195,12 +195,12 @@ class CpuSession:
     # --- building ---
 
     def _gathers(self) -> list[CallOp]:
-        """The gathers that run, in order."""
+        """The gathers in execution order."""
         calls = [op for op in self._program.main.body.block.ops if isinstance(op, CallOp)]
         return [c for c in calls if _is_gather(c) and c.outputs[0] not in self.constants.known]
 
     def _allocate_arena(self) -> tuple[Array, Array]:
-        """Room for intermediate buffers, and behind them an i64 for each gather's alarm."""
+        """Reserve intermediate buffers, followed by an i64 for each gather's alarm."""
         size = self._program.module.attributes.get(ARENA)
         if not isinstance(size, IntegerAttr):
             raise UserError("the program has no memory plan", hint="run the pass plan-memory first")
@@ -209,8 +209,8 @@ class CpuSession:
         return arena, alarms_in(arena, count)
 
     def _keep(self, array: Array) -> Place:
-        """Place of a constant that lives as long as the session; equal ones are kept once."""
-        if id(array) in self._digests:  # one of the kept arrays itself
+        """The place of a constant that lives as long as the session; equal ones are stored once."""
+        if id(array) in self._digests:  # it is a stored array itself
             digest = self._digests[id(array)]
             return Place(array.ctypes.data, constant=digest)
         flat = np.ascontiguousarray(array)
@@ -231,11 +231,11 @@ class CpuSession:
                 segments += [Segment(host=self._host(op)), Segment()]
             else:
                 segments[-1].calls += [self._settled(call) for call in calls]
-            self.constants.clear()  # kernels have packed or aligned copies of what they read
+            self.constants.clear()  # kernels have packed or aligned copies of their constants
         return [s for s in segments if s.calls or s.host is not None]
 
     def _settled(self, call: KernelCall) -> KernelCall:
-        """The call with its constants in their final places: at no time do all stand twice."""
+        """The call with its constants in their final places: never are all stored twice."""
         arguments = list(call.arguments)
         for k, argument in enumerate(arguments):
             if argument.data is not None:
@@ -247,7 +247,7 @@ class CpuSession:
         return replace(call, arguments=tuple(arguments))
 
     def _calls(self, op: Operation) -> list[KernelCall] | None:
-        """The native calls of one op, its results placed; None if the host must run it."""
+        """The native calls of one op, with its results placed; None if the host must run it."""
         if isinstance(op, ViewOp):
             self._places[op.result] = self.place(op.source)
             return []
@@ -287,7 +287,7 @@ class CpuSession:
         return Place(self.arena.ctypes.data + offset.value.data)
 
     def place(self, value: SSAValue) -> Place:
-        """Where a value's buffer is; a constant is evaluated when first asked for."""
+        """The place of a value's buffer; a constant is evaluated on first use."""
         if value in self.constants.known and value not in self._places:
             data = _laid_out(self.constants[value], tensor_type(value))
             self._places[value] = self._keep(data)
@@ -310,7 +310,7 @@ class CpuSession:
         _return_memory()
 
     def _alarms(self) -> list[Alarm]:
-        """What each gather's alarm means, in order."""
+        """The meaning of each gather's alarm, in order."""
         found: dict[CallOp, Alarm] = {}
         for step, segment in enumerate(self.segments):
             for row, call in enumerate(segment.calls):
@@ -380,7 +380,7 @@ class CpuSession:
         return dict(zip(self._program.output_names, values, strict=True))
 
     def _view(self, value: SSAValue) -> View:
-        """Where a value's elements are."""
+        """The place of a value's elements."""
         type_ = tensor_type(value)
         dtype, shape = to_numpy(type_.element_type), shape_of(value)
         place = self.place(value)
@@ -393,7 +393,7 @@ class CpuSession:
 
 
 def _host_name(op: Operation) -> str:
-    """`TopK 'node'` for an opaque node, `graph.arg_max 'node'` for an op of ours."""
+    """The name of an op for users: `TopK 'node'` for an opaque node, `graph.arg_max 'node'`."""
     if not isinstance(op, CallOp):
         return where(op)
     kind = op.config.data.get("op_type")
@@ -407,7 +407,7 @@ def _is_gather(op: CallOp) -> bool:
 
 
 def _return_memory() -> None:
-    """Give the pages that packing freed back to the system, where the C library can (glibc)."""
+    """Return pages freed by packing to the system, if the C library can (glibc)."""
     library = ctypes.CDLL(None) if os.name == "posix" else None
     trim = getattr(library, "malloc_trim", None)
     if trim is not None:
@@ -419,7 +419,7 @@ def _input(name: str, type_: Tensor) -> Input:
 
 
 def _laid_out(array: Array, type_: Tensor) -> Array:
-    """The buffer that holds an array in its type's layout, zeros in the halo."""
+    """The buffer with an array in its type's layout, and zeros in the halo."""
     if layout_of(type_) == layout_of(logical(type_)):
         return array
     strides, offset, count = physical(type_)

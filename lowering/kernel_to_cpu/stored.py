@@ -1,8 +1,8 @@
-"""Keep compiled programs on disk whole: kernels, packed weights and the table of calls.
+"""Store whole compiled programs on disk: kernels, packed weights and the table of calls.
 
 A file is a magic number, the header's checksum and size, the header (JSON), and then the bytes that
 the header names by offset and size: objects, and constants as the kernels read them. Addresses
-stand in it as pairs (buffer, offset); the buffers are the inputs, the arena and the constants.
+are stored as pairs (buffer, offset); the buffers are the inputs, the arena and the constants.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .execute import ALIGNMENT, Alarm, Execution, Input, Patch, View, alarms_in,
 from .jit import Library
 from .runner import ROW, KernelTable, Pool
 
-if TYPE_CHECKING:  # what compiles is not imported to run what was compiled
+if TYPE_CHECKING:  # running a compiled program does not import the compiler
     from xdsl.ir import SSAValue
 
     from .session import CpuSession, Place
@@ -40,16 +40,16 @@ Pair: TypeAlias = "tuple[int, int]"
 
 
 class StoredSession:
-    """A program that was compiled before, by this or another process.
+    """A program compiled earlier, by this or another process.
 
     Attributes:
-        notes: what `save` was given to keep beside it.
+        notes: the notes given to `save`.
     """
 
     def __init__(self, header: Mapping[str, Any], data: Array, threads: int) -> None:
         self.notes = header["notes"]
-        self._data = data  # the constants are in it
-        self._arena = room(header["arena"])  # what no kernel writes is 0, as in a fresh session
+        self._data = data  # contains the constants
+        self._arena = room(header["arena"])  # unwritten elements are 0, as in a fresh session
         self._constants = [data[start : start + size] for start, size in header["constants"]]
         objects = [data[start : start + size].tobytes() for start, size in header["objects"]]
         self._library = Library(objects)
@@ -82,7 +82,7 @@ class StoredSession:
 
     @property
     def pool(self) -> Pool:
-        """The threads that the program runs on."""
+        """The number of threads that the program uses."""
         return self.execution.pool
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -125,13 +125,13 @@ class StoredSession:
 
 
 class ProgramStore:
-    """Stored programs in the cache folder; one that cannot be read, or written, is not there."""
+    """Stored programs in the cache folder; unreadable or unwritable ones count as missing."""
 
     def __init__(self, folder: CacheFolder | None = None) -> None:
         self.folder = CacheFolder() if folder is None else folder
 
     def load(self, key: str, threads: int) -> StoredSession | None:
-        """The program stored under a key, ready to run; None if there is none that is whole."""
+        """The program stored under a key, ready to run; None if it is missing or damaged."""
         file = self.folder.file(f"{key}.program")
         if file is None:
             return None
@@ -142,7 +142,7 @@ class ProgramStore:
         return StoredSession(*found, threads)
 
     def save(self, key: str, session: CpuSession, notes: Any = None) -> bool:
-        """Store a program, if it is one native call and takes no more than its share."""
+        """Store a program, if it is one native call and not larger than its share."""
         file = self.folder.file(f"{key}.program")
         size = session.packed_bytes + sum(map(len, session.objects))
         if file is None or size > self.folder.limit // SHARE:
@@ -237,7 +237,7 @@ def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) ->
 
 
 def _padded(parts: Sequence[Array]) -> list[Any]:
-    """The parts, each followed by what fills it up to a multiple of the alignment."""
+    """The parts, each followed by padding to a multiple of the alignment."""
     padded: list[Any] = []
     for part in parts:
         padded += [part.data, bytes(-part.nbytes % ALIGNMENT)]
@@ -245,7 +245,7 @@ def _padded(parts: Sequence[Array]) -> list[Any]:
 
 
 def _read(file: Path) -> tuple[Mapping[str, Any], Array] | None:
-    """Header and bytes of a stored program whose checksums hold."""
+    """Header and bytes of a stored program with valid checksums."""
     try:
         with file.open("rb") as stream:
             head = stream.read(_HEAD)

@@ -8,9 +8,9 @@
             transform back, with what follows, and store
 
 V and the block of M stay in the second-level cache. Weights are read once for each block of tiles,
-in the order in which they are packed, each panel fetched while the one before it is multiplied.
+in packed order; each panel is prefetched while the one before it is multiplied.
 
-The schedule's `tile` is that of the second transform; `tiles` says how many make a block.
+The schedule's `tile` is that of the second transform; `tiles` is the number in a block.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ from .nest import Buffers
 from .tiles import StageTarget, Tiles, Tiling, literals_of
 from .types import F32, I64, PTR, Index, Value
 
-# What transformed tiles and products of a block may take of the stack and the second-level cache.
+# Limit for a block's transformed tiles and products, on the stack and in the second-level cache.
 BLOCK_BYTES = 704 << 10
-# A thread's stack holds several times as much where isoform runs.
+# A thread's stack has several times as much wherever isoform runs.
 MOST_BYTES = 2 << 20
 # Columns of M that are made before they are transformed back.
 FEATURES = 64
@@ -54,13 +54,13 @@ FEATURES = 64
 BLOCK_TILES = 14
 # Blocks wanted, so that a few threads share them evenly.
 LEAST_ITEMS = 8
-# A place's part of a buffer is so many elements more than its tiles: else all fall into one set.
+# Padding between the places of a buffer, in elements: else all fall into one cache set.
 GAP = 16
 
 
 @dataclass(frozen=True)
 class Stages:
-    """The scopes of a tiled product, stage by stage; `data` and `weights` are what it multiplies.
+    """The scopes of a tiled product, by stage; `data` and `weights` are its operands.
 
     out[n, f, tile.., place..] = sum over c of data[n, c, block.., tile.., place..] *
     weights[f, block.., c, place..], and over the blocks that a window of many taps is cut into.
@@ -74,7 +74,7 @@ class Stages:
 
 
 def match_stages(op: KernelOp) -> Stages | None:
-    """Find the product among the scopes of a kernel; None where there is none, or no transform."""
+    """Find the product among the scopes of a kernel; None without one, or without a transform."""
     scopes = op.scopes
     for at, scope in enumerate(scopes):
         pair = _factors(scope, {s.result for s in scopes[:at]})
@@ -103,13 +103,13 @@ def _factors(scope: ScopeOp, made: set[SSAValue]) -> tuple[Read, Read] | None:
 
 
 def _plain(index: Sequence[Affine], scope: ScopeOp) -> tuple[Affine, ...]:
-    """An index in which iterators of extent 1 are 0."""
+    """An index with iterators of extent 1 set to 0."""
     images = [Affine(0) if n == 1 else Affine.iterator(k) for k, n in enumerate(scope.extents)]
     return tuple(e.substitute(images) for e in index)
 
 
 def block_tiles(tiles: int, places: int, channels: int, features: int) -> int:
-    """Choose how many tiles make a block; 0 where blocks do not fit, or are few to share out."""
+    """Choose the number of tiles in a block; 0 if blocks do not fit, or are too few to share."""
     size = 4 * places * (channels + min(features, FEATURES)) * BLOCK_TILES
     return BLOCK_TILES if size <= BLOCK_BYTES and tiles >= LEAST_ITEMS * BLOCK_TILES else 0
 
@@ -132,7 +132,7 @@ def lower_tiled_product(
 
 
 class _TiledProduct:
-    """Hold what every part of the emission needs."""
+    """The state that every part of the emission needs."""
 
     def __init__(self, op: TiledProductOp, stages: Stages, isa: Isa) -> None:
         self.op, self.stages, self.isa = op, stages, isa
@@ -165,7 +165,7 @@ class _TiledProduct:
         return BLOCK_TILES if found is None else max(1, found)
 
     def _schedule(self, rows: int) -> tuple[int, int]:
-        """The register block, as that of a product of so many rows (few are another matter)."""
+        """The register block, as for a product of this many rows (few rows differ)."""
         strides = ((self.depth, 1), (self.features, 1), (self.features, 1))
         spec = GemmSpec((), max(rows, 6), self.features, self.depth, *strides)
         best = gemm_schedules(spec, self.isa, constant_b=True)[0]
@@ -230,7 +230,8 @@ class _TiledProduct:
         types = {arg: tensor_type(x) for arg, x in zip(arguments, self.op.inputs, strict=True)}
         places: dict[SSAValue, Value] = dict(zip(arguments, pointers[:-1], strict=True))
         behind = b.add(first, count)
-        # Stages number tiles through the image: their buffers start that much before the block's.
+        # Stages number tiles through the image: their buffers start before the block's by this
+        # much.
         start = b.address(F32, v, b.sub(0, b.mul(first, self.depth)))
         operands = Buffers(places, types)  # pyright: ignore
         self.data.emit(b, operands, start, first, behind)
@@ -258,9 +259,9 @@ class _TiledProduct:
     def _fetch(
         self, b: Emitter, operands: Buffers, first: Index, count: Index, place: Index
     ) -> None:
-        """Ask for what the next block's tiles read at a place, while this block's is multiplied.
+        """Prefetch the next block's tiles at a place, while this block's is multiplied.
 
-        The columns that a tile shares with the next one are asked for by that one.
+        Columns that a tile shares with the next one are left to that one.
         """
         tile = tile_of(self.op)
         assert tile is not None
@@ -361,6 +362,6 @@ class _TiledProduct:
 
 
 def _strides(side: Sequence[int], grid: Sequence[int], place: int, tile: int) -> tuple[int, ...]:
-    """Strides of [n, c, tile.., place..] where tiles of a place lie side by side, channels last."""
+    """Strides of [n, c, tile.., place..] with the tiles of a place adjacent, channels last."""
     image, *tiles = (tile * n for n in row_major_strides([1, *grid]))
     return (image, 1, *tiles, *(place * n for n in row_major_strides(side)))

@@ -1,7 +1,8 @@
 """Generate `kernel.loops` with a `tile` schedule: one small tile at a time, in registers.
 
-The result's traversals are cut into tiles; loops run over tiles and vector lanes, everything inside
-a tile is unrolled: intermediates are registers, literal operands are constants (zeros vanish).
+The result's traversals are cut into tiles. Loops run over tiles and vector lanes, and a tile is
+fully
+unrolled: intermediates are registers, literal operands are constants (zeros vanish).
 Winograd transforms are such kernels: 36 loads, a few adds, 36 stores.
 """
 
@@ -28,7 +29,7 @@ from .isa import Isa
 from .lanes import split_item
 from .module import KernelCode, Module, kernel
 from .nest import Buffers, NestOperand, access
-from .past_caches import LINE, past_caches
+from .nontemporal import LINE, nontemporal
 from .scalar_code import CONTRACTION, combine, emit_body, identity
 from .types import F32, I64, Index, Value, constant
 
@@ -49,7 +50,7 @@ class _Scope:
 
 @dataclass
 class Tiling:
-    """Numbers iterators: loops over tiles first, then what is unrolled.
+    """Numbers iterators: first the loops over tiles, then the unrolled ones.
 
     `steps` are the kernel's scopes, or those of one of its stages; the last is cut into tiles.
     """
@@ -113,19 +114,19 @@ class Tiling:
 
 @dataclass(frozen=True)
 class StageTarget:
-    """Where a stage stores: the element, its strides per dim and offset in the buffer."""
+    """The target of a stage's stores: element type, strides per dim and offset in the buffer."""
 
     element: Attribute
     strides: tuple[int, ...]
     offset: int = 0
-    past_caches: int = 0
-    """Bytes by which whole vectors are aligned, to be stored past the caches; 0: they are not."""
+    nontemporal: int = 0
+    """Alignment in bytes of whole vectors for non-temporal stores; 0: ordinary stores."""
 
     @classmethod
     def of(cls, op: KernelOp, isa: Isa) -> StageTarget:
         """The kernel's result."""
         strides, offset, _ = physical(op.type)
-        return cls(op.type.element_type, strides, offset, LINE if past_caches(op.type, isa) else 0)
+        return cls(op.type.element_type, strides, offset, LINE if nontemporal(op.type, isa) else 0)
 
 
 def emit_tiles(op: KernelOp, isa: Isa) -> KernelCode:
@@ -144,7 +145,7 @@ def emit_tiles(op: KernelOp, isa: Isa) -> KernelCode:
 
 
 class Tiles:
-    """Loops over tiles; the vector runs over the innermost dim of what is stored."""
+    """Loops over tiles; the vector runs over the innermost dim of the target."""
 
     def __init__(
         self, tiling: Tiling, target: StageTarget, literals: Mapping[SSAValue, Array], isa: Isa
@@ -198,11 +199,11 @@ class Tiles:
     def fetch(
         self, b: Emitter, buffers: Buffers, item: Index, place: Sequence[Index], lead: int = 0
     ) -> None:
-        """Ask for all channels of what tile `item` reads at a `place` of it.
+        """Prefetch all channels of the data of tile `item` at one `place` of it.
 
         Args:
-            place: its coordinates in the dims of more than one, outermost first.
-            lead: how many dims of a tile before these are left at their first place.
+            place: its coordinates in the dims with more than one place, outermost first.
+            lead: how many dims of a tile before these stay at their first place.
         """
         operand = next(r for r in self.tiling.scopes[0].reads if r.source not in self.literals)
         flat = access(operand, buffers, self.extents).flat
@@ -237,7 +238,7 @@ class Tiles:
         target = Access(result, self.target.element, flat)
         condition = self._inside(b, here, point)
         if condition is None:
-            store(b, value, target, point, past_caches=self.target.past_caches)
+            store(b, value, target, point, nontemporal=self.target.nontemporal)
         else:
             with b.when(condition):
                 store(b, value, target, point)
@@ -313,7 +314,7 @@ def literals_of(op: KernelOp) -> dict[SSAValue, Array]:
 
 
 def _place(made: _Scope, index: Sequence[Affine], extents: tuple[int, ...]) -> Place:
-    """Which place of its tile an intermediate is read at; the loops over tiles must agree."""
+    """The place of its tile at which an intermediate is read; the loops over tiles must agree."""
     places: dict[int, int] = {}
     for image, e in zip(made.here, index, strict=True):
         own = [k for k in image.iterators if k in made.unrolled]
@@ -328,7 +329,7 @@ def _place(made: _Scope, index: Sequence[Affine], extents: tuple[int, ...]) -> P
 
 
 def _add_product(b: Emitter, total: Value | None, args: Sequence[Value | float]) -> Value | None:
-    """total + product, literals folded: 0 vanishes, 1 and -1 cost no multiplication."""
+    """total + product with literals folded: 0 vanishes, 1 and -1 need no multiplication."""
     scale = math.prod(a for a in args if not isinstance(a, Value))
     value: Value | None = None
     for a in args:

@@ -1,7 +1,7 @@
-"""What a time measured on this machine depends on beside the program.
+"""A key of everything that a measured time depends on beside the program.
 
-A hash of the sources that make kernels: times of older ones say nothing of today's. It is computed
-where something is compiled or looked up, never at start-up.
+It hashes the sources that make kernels: times of older ones do not apply to new ones. It is
+computed when something is compiled or looked up, never at start-up.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ...dialects.files import hash_of_sources
 from .isa import Isa
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-# What writes the kernels, the other algorithms that they are compared with, and how they are timed.
+# The generators of kernels, the alternative algorithms, and the code that times them.
 SOURCES = (
     "lowering/kernel_to_cpu",
     "passes/tuning",

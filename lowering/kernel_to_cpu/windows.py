@@ -1,8 +1,8 @@
-"""Windows that lie along the lanes of a vector: what several vectors of points read of a row, once.
+"""Windows along the lanes of a vector: several vectors of points share one read of a row.
 
 A maximum over 3x3 at stride 2 reads each place of a row for one or two taps, and for each tap loads
-the range again to take it apart. Reduced across the lanes first, the range is loaded once, in whole
-vectors, one after the other; only the totals are taken apart, tap by tap:
+the range again to pick its elements. If it is reduced across rows first, the range is loaded once,
+in whole consecutive vectors; only the totals are picked apart, tap by tap:
 
     max over (r, s) of x[2h + r, 2w + s]   is   max over s of v[2w + s],
                                           v[k]  =  max over r of x[2h + r, k]
@@ -26,14 +26,14 @@ MOST_TAPS = 16
 
 @dataclass(frozen=True)
 class LaneWindow:
-    """How a scope's one read walks along the lanes.
+    """The access of a scope's one read along the lanes.
 
     Attributes:
         across: the scope without the summations along the lanes: at place `iterator` of the row.
         first: the place that the first lane reads at the first tap.
         step: places between neighbouring lanes.
-        taps: places between the first tap and each.
-        size: places that a row has.
+        taps: places between the first tap and each tap.
+        size: places in a row.
     """
 
     across: ScopePlan
@@ -45,7 +45,7 @@ class LaneWindow:
 
     @property
     def beside(self) -> int:
-        """Vectors of points to compute together: two where they read places in common.
+        """Vectors of points to compute together: two if they read common places.
 
         Measured: four would be faster out of the caches, and slower from memory.
         """
@@ -53,18 +53,18 @@ class LaneWindow:
         return 2 if overlap else 1
 
     def offsets(self, points: int) -> list[list[int]]:
-        """Places that so many neighbouring points read for each tap, the least of which is 0."""
+        """Places that this many neighbouring points read for each tap, the least of which is 0."""
         read = [[self.step * k + tap for k in range(points)] for tap in self.taps]
         least = min(map(min, read))
         return [[place - least for place in places] for places in read]
 
     def starts(self, points: int, lanes: int) -> list[int]:
-        """Where vectors start that hold all of these places, and none behind them."""
+        """Start places of vectors that cover all of these places, and nothing behind them."""
         span = max(map(max, self.offsets(points))) + 1
         return [0] if span <= lanes else [*range(0, span - lanes, lanes), span - lanes]
 
     def at(self, b: Emitter, point: Point, points: int, start: int) -> Point:
-        """The point, and the vector that starts `start` places behind the least one read."""
+        """The point, and the vector that starts `start` places behind the least place read."""
         vector = point.vector
         assert vector is not None
         read = [self.step * k + tap for k in (0, points - 1) for tap in self.taps]
@@ -75,7 +75,7 @@ class LaneWindow:
         return Point((*point.extents, self.size), {**point.values, self.iterator: place}, along)
 
     def pick(self, b: Emitter, totals: Sequence[Value], points: int) -> list[list[Value]]:
-        """What each vector of points reads for each tap, out of the totals at `starts`."""
+        """The elements of each vector of points for each tap, from the totals at `starts`."""
         lanes = totals[0].type.lanes
         starts = self.starts(points, lanes)
         found: list[list[Value]] = []
@@ -88,7 +88,7 @@ class LaneWindow:
 def _picked(
     b: Emitter, vectors: Sequence[Value], starts: Sequence[int], places: Sequence[int]
 ) -> Value:
-    """The elements at places of a row that vectors hold from `starts` on."""
+    """The elements at places of a row, from vectors that start at `starts`."""
     lanes = vectors[0].type.lanes
     held = [min(place // lanes, len(starts) - 1) for place in places]
     lane = [k * lanes + place - starts[k] for k, place in zip(held, places, strict=True)]
@@ -96,7 +96,7 @@ def _picked(
 
 
 def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> LaneWindow | None:
-    """The scope's window along the lanes; None if it has none, or bounds to check."""
+    """The scope's window along the lanes; None if it has none, or has bounds to check."""
     if point.vector is None or len(scope.reads) != 1:
         return None
     vector, (operand,) = point.vector.iterator, scope.reads

@@ -1,4 +1,4 @@
-"""Compile kernels to cubins with NVRTC, on machines without a GPU, and check what they take.
+"""Compile kernels to cubins with NVRTC, on machines without a GPU, and check their resources.
 
 NVRTC comes from pip (extra `cuda-compile`); registers, spills and memory are read from its log. A
 cubin runs on one architecture; PTX would be compiled again by every driver.
@@ -21,7 +21,7 @@ from .source import CudaKernel
 ARCHITECTURES = {"a100": 80, "h100": 90, "h200": 90}
 """Compute capability, times ten, of the targets that kernels are compiled for."""
 REGISTERS = 65536
-"""Of one multiprocessor; a block must fit."""
+"""Registers of one multiprocessor; a block must fit."""
 SHARED_BYTES = 48 << 10
 """Static shared memory that a block may have."""
 THREADS = 1024
@@ -31,12 +31,12 @@ _INSTALL = "pip install 'isoform[cuda-compile]'"
 
 @dataclass(frozen=True)
 class Cubin:
-    """A compiled kernel and what the compiler says that it takes.
+    """A compiled kernel and its resources, as the compiler reports them.
 
     Attributes:
         architecture: compute capability times ten.
-        spill_bytes: what does not fit into registers: stored, and loaded again.
-        stack_bytes: arrays that are indexed by values only known at run time.
+        spill_bytes: values that do not fit into registers: stored, and loaded again.
+        stack_bytes: arrays indexed by values that are only known at run time.
         notes: the compiler's warnings, one line each.
     """
 
@@ -51,12 +51,12 @@ class Cubin:
 
     @property
     def block_registers(self) -> int:
-        """Registers of one block: warps take them in units of 256."""
+        """Registers of one block: warps allocate them in units of 256."""
         warps = -(-self.kernel.threads // 32)
         return warps * (-(-self.registers * 32 // 256) * 256)
 
     def problems(self) -> list[str]:
-        """What keeps the kernel from running, or from running well; empty if nothing does."""
+        """Problems that keep the kernel from running, or from running well, if any."""
         found: list[str] = []
         if self.spill_bytes:
             found.append(f"spills {self.spill_bytes} bytes")
@@ -73,7 +73,7 @@ class Cubin:
 
 
 class CompileError(Exception):
-    """Say which kernel NVRTC refuses, and its first reason.
+    """NVRTC rejects a kernel; the message names it and the first error.
 
     Cause: a bug of the code generator: no program or input may lead to it.
 
@@ -113,7 +113,7 @@ def compile_kernels(kernels: Sequence[CudaKernel], architecture: int = 90) -> li
 
 
 def architecture_of(target: str) -> int:
-    """The architecture of a target. Raises UserError where kernels are not compiled for it."""
+    """The architecture of a target. Raises UserError if kernels are not compiled for it."""
     if target not in ARCHITECTURES:
         hint = f"compiled for: {', '.join(ARCHITECTURES)}"
         raise UserError(f"no CUDA is compiled for '{target}'", where="--target", hint=hint)
@@ -153,7 +153,7 @@ def _first_error(log: str) -> str:
 
 @cache
 def _nvrtc() -> Any:
-    """The binding of NVRTC, with its library loaded. Raises UserError where either is missing."""
+    """The binding of NVRTC, with its library loaded. Raises UserError if either is missing."""
     try:
         from cuda.bindings import nvrtc  # pyright: ignore[reportMissingImports]
 
@@ -174,7 +174,7 @@ def _check_architecture(architecture: int) -> None:
 
 
 def _ok(result: Any) -> Any:
-    """The value of a call that cannot fail for a user's reason."""
+    """The value of a call that can only fail through a bug of ours."""
     status, value = result
     assert int(status) == 0, f"NVRTC: {status}"
     return value
@@ -192,7 +192,7 @@ def _text(size: Any, get: Any, program: Any) -> str:
 
 
 def _includes(kernel: CudaKernel) -> list[str]:
-    """Where CUDA's headers are, if the text asks for any (16-bit floats do)."""
+    """The folder of CUDA's headers, if the text needs any (16-bit floats do)."""
     if "#include" not in kernel.source:
         return []
     for folder in _header_folders():

@@ -1,11 +1,11 @@
 """Read a contraction off a scope: rows, columns, batch and depth of one tiled matrix product.
 
-A sum of a product of two reads is a matrix product in a wide sense: iterators of the output that
+A sum of a product of two reads is a matrix product in a wide sense. Iterators of the output that
 only the first operand has are its rows, those that only the second has its columns, those of both
 its batch, and the summations its depth. A convolution is one whose first operand is read at
 h + r - 1: the tiles of both operands are fetched through the scope's own indices, so that stride,
-dilation, padding and groups need no code of their own. A group number f // size is made an iterator
-by splitting f; a transposed convolution's places are split by which taps reach them, so that no
+dilation, padding and groups need no code of their own. A group number f // size becomes an iterator
+by splitting f. A transposed convolution's places are split by the taps that reach them, so no
 product with a zero between strides is computed.
 """
 
@@ -31,7 +31,7 @@ Guards = tuple[tuple[Index, int], ...]
 
 @dataclass(frozen=True)
 class Side:
-    """One operand: its region argument, place in its buffer, and when a read of it is no zero."""
+    """One operand: its region argument, its address, and the guards of its reads."""
 
     source: SSAValue
     index: tuple[Index, ...]
@@ -88,7 +88,7 @@ class Phase:
 
     @property
     def remainder(self) -> Index:
-        """What the division leaves; the read counts where that is 0."""
+        """The remainder of the division; the read counts where that is 0."""
         moved = Index.iterator(self.place) - Index.iterator(self.tap) + self.pad
         return moved % self.stride
 
@@ -138,10 +138,10 @@ class _Matcher:
                 self.outer = len(self.extents)
 
     def _phases(self) -> dict[int, Phase]:
-        """Places p that are read with tap r at (p + pad - r) / stride, where that is whole.
+        """Places p that are read with tap r at (p + pad - r) / stride, where the division is exact.
 
         Every stride-th place has the same taps: with p = stride q + j, tap r must be
-        stride t + (j + pad) mod stride, and what is read is q - t + (j + pad) / stride.
+        stride t + (j + pad) mod stride, and the read is at q - t + (j + pad) / stride.
         """
         extents = self.op.scopes[0].extents
         whole = {guard.index for operand in self.found.operands for guard in operand.guards}
@@ -157,7 +157,7 @@ class _Matcher:
         return found
 
     def _group_sizes(self) -> dict[int, int]:
-        """Traversals that are read as `f // size` alone, with their size."""
+        """Traversals that are read only as `f // size`, with their size."""
         found: dict[int, int] = {}
         for operand in self.found.operands:
             for index in operand.index:
@@ -203,7 +203,7 @@ class _Matcher:
     def _arranged(
         self, a: Side, b: Side, traversal: tuple[Index, ...], out: Index
     ) -> MatrixProduct | None:
-        """The contraction with these sides; None unless results next to each other are columns."""
+        """The contraction with these sides; None unless neighbouring results are columns."""
         for guard in (guard for operand in self.found.operands for guard in operand.guards):
             index = self._moved([guard.index])
             more = guards_of(index, (guard.extent,), tuple(self.extents), None, 1.0)
@@ -240,7 +240,7 @@ def _iterators(index: Sequence[Index]) -> frozenset[int]:
 
 
 def _depth_order(depth: Sequence[int], a: Side, b: Side) -> list[int]:
-    """Summations from the outermost: the one along which the first operand lies in memory last."""
+    """Summations, outermost first: last the one along which the first operand is contiguous."""
 
     def key(k: int) -> tuple[int, int]:
         return -abs(a.place.coefficient(k) or (1 << 40)), -abs(b.place.coefficient(k))

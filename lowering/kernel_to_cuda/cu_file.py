@@ -146,11 +146,11 @@ class _Printer:
         return " ".join(["WEIGHTS", *(self._file(port) for _, port in self._ports())])
 
     def _file(self, port: Port) -> str:
-        """What an input's or output's file is called in the usage."""
+        """The name of an input's or output's file in the usage."""
         return identifier(port.name)
 
     def _helpers(self) -> list[str]:
-        """What the kernels' preambles hold, each once; includes are at the head of the file."""
+        """The kernels' preambles, each part once; includes go to the head of the file."""
         found = dict.fromkeys(part for k in self.program.kernels for part in k.preamble)
         return [part for part in found if not part.startswith("#include")]
 

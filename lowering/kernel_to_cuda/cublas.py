@@ -1,8 +1,8 @@
-"""cuBLAS by its C interface: row-major products as the column-major ones they are equal to.
+"""cuBLAS by its C interface: row-major products as equivalent column-major ones.
 
 A row-major matrix is the transpose of the column-major one in the same memory: C = A B row-major is
-C^T = B^T A^T column-major, so the operands swap places and nothing is copied. Products of float32
-are exact to float32 unless TF32 is asked for.
+C^T = B^T A^T column-major. So the operands swap places and nothing is copied. Products of float32
+are exact to float32 unless TF32 is requested.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _DEFAULT_ALGORITHM = -1
 class Cublas:
     """A handle on a stream.
 
-    Units: `WORKSPACE` is bytes, what NVIDIA recommends for Hopper; given beforehand, nothing is
-    allocated while a graph is captured.
+    Units: `WORKSPACE` is bytes, NVIDIA's recommendation for Hopper. It is allocated beforehand, so
+    that nothing is allocated while a graph is captured.
     """
 
     WORKSPACE = 32 << 20
@@ -49,7 +49,7 @@ class Cublas:
         self._call("cublasSetWorkspace_v2", self._handle, ctypes.c_void_p(address), size)
 
     def bind(self, step: Gemm, addresses: Sequence[int]) -> Work:
-        """A product on the buffers of a, b and c. Raises UserError for types it has not."""
+        """A product on the buffers of a, b and c. Raises UserError for unsupported types."""
         arguments = self.arguments(step, addresses)
         function = self._library.cublasGemmStridedBatchedEx
 
@@ -64,7 +64,7 @@ class Cublas:
         """The arguments of `cublasGemmStridedBatchedEx`.
 
         Raises:
-            UserError: cuBLAS has no product of such elements.
+            UserError: cuBLAS has no product of these element types.
         """
         if step.c.transposed:  # C^T = A B is C = B^T A^T
             a = replace(step.b, transposed=not step.b.transposed)
@@ -117,7 +117,7 @@ class Cublas:
 
 
 def load_cublas() -> Any:
-    """The library that the process or system has, or the pip package's.
+    """The library loaded in the process or installed in the system, or the pip package's.
 
     Raises:
         UserError: there is none.

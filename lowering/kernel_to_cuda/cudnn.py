@@ -1,13 +1,13 @@
-"""cuDNN by its frontend's graphs: one convolution each, sizes and strides as the program has them.
+"""cuDNN by its frontend's graphs: one convolution each, with the program's sizes and strides.
 
-A graph can be planned without a GPU from a description of one (`plan`): it says whether cuDNN has
-the convolution, how many algorithms it offers, and what workspace the first asks for.
+A graph can be planned without a GPU, from a description of one (`plan`). The plan says whether
+cuDNN has the convolution, how many algorithms it offers, and the workspace of the first.
 
-A bias, a residual and a relu behind a convolution are pointwise nodes of the same graph, which
-cuDNN runs as one kernel. Its relu may make 0 of NaN.
+A bias, a residual and a relu after a convolution are pointwise nodes of the same graph, which
+cuDNN runs as one kernel. Its relu may turn NaN into 0.
 
-cuDNN picks channels-last strides where none are set, so the output's always are. Float32 is exact
-to float32 unless TF32 is asked for: engines that use tensor cores are left out.
+cuDNN picks channels-last strides where none are set, so the output's are always set. Float32 is
+exact to float32 unless TF32 is requested: engines that use tensor cores are excluded.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ H100 = {
 
 @dataclass(frozen=True)
 class CudnnPlan:
-    """What cuDNN offers for a convolution.
+    """cuDNN's offer for a convolution.
 
     Attributes:
-        candidates: algorithms that its heuristics name, before strict float32 rules some out.
+        candidates: algorithms that its heuristics name, before strict float32 excludes some.
         workspace: bytes that the chosen one needs.
     """
 
@@ -90,7 +90,7 @@ class Cudnn:
         self._cudnn.set_stream(handle=self._handle, stream=stream)
 
     def bind(self, step: ConvCall, addresses: Sequence[int], alloc: Callable[[int], int]) -> Work:
-        """A convolution on the buffers of its operands, its workspace taken now.
+        """A convolution on the buffers of its operands; its workspace is allocated now.
 
         Raises:
             UserError: cuDNN has no such convolution.
@@ -148,7 +148,7 @@ def _graph(cudnn: Any, step: ConvCall, tf32: bool, **where: Any) -> tuple[Any, t
     added: list[Any] = []
     if step.fused is not None:
         added = [given(f"added_{k}", t) for k, t in enumerate(step.operands[3:])]
-        for term in reversed(added):  # the residual first: its engines want it so
+        for term in reversed(added):  # the residual first: its engines need this order
             out = graph.add(out, term)
         out = graph.relu(out)
     out.set_output(True).set_data_type(type_)
@@ -167,7 +167,7 @@ def _graph(cudnn: Any, step: ConvCall, tf32: bool, **where: Any) -> tuple[Any, t
 
 
 def post_padding(step: ConvCall) -> tuple[int, ...]:
-    """What follows the last element, per spatial dim: what makes the sizes agree."""
+    """Pads after the last element, per spatial dim, chosen so that the sizes agree."""
     small, large = (step.data, step.out) if step.transposed else (step.out, step.data)
     found: list[int] = []
     for k, (n, size) in enumerate(zip(small.dims[2:], large.dims[2:], strict=True)):

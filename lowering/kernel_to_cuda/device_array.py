@@ -1,4 +1,4 @@
-"""Arrays that lie on a device already: found in other libraries' objects, without a copy."""
+"""Arrays that are already on a device: found in other libraries' objects, without a copy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """How other libraries read it in place."""
+        """The interface through which other libraries read it in place."""
         return {
             "shape": self.shape,
             "typestr": np.dtype(self.dtype).str,
@@ -40,7 +40,7 @@ def device_array(value: Any) -> DeviceArray | None:
     """The array that an object has on the device, in place; None if it is on the host.
 
     Raises:
-        UserError: it is there, but not dense and row-major.
+        UserError: it is on the device, but not dense and row-major.
     """
     if isinstance(value, DeviceArray):
         return value
@@ -58,7 +58,7 @@ def device_array(value: Any) -> DeviceArray | None:
 
 
 def _check_dense(shape: Sequence[int], strides: Sequence[int] | None) -> None:
-    """Refuse what is not row-major without gaps. Units: strides are elements."""
+    """Refuse an array that is not row-major without gaps. Units: strides are elements."""
     if strides is None:
         return
     expected = [math.prod(shape[k + 1 :]) for k in range(len(shape))]
@@ -92,7 +92,7 @@ _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}
 
 
 def _from_dlpack(value: Any) -> DeviceArray:
-    """Read the capsule where it is; unconsumed, it frees itself with the owner kept here."""
+    """Read the capsule in place; unconsumed, it frees itself with the owner kept here."""
     capsule = value.__dlpack__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]

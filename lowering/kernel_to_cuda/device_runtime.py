@@ -1,8 +1,8 @@
-"""What a device must offer to run a program: memory, kernels, library calls, graphs, events.
+"""The interface of a device that runs programs: memory, kernels, library calls, graphs, events.
 
-Two things offer it: the GPU through PyCUDA (pycuda_runtime.py), and its emulation on the CPU
-(emulated_runtime.py). Work is bound to addresses once and then called without arguments: that is
-what a graph of the whole program captures.
+Two classes implement it: the GPU through PyCUDA (pycuda_runtime.py), and its emulation on the CPU
+(isoform.testing.cuda_emulator). Work is bound to addresses once and then called without arguments:
+a graph of the whole program captures these calls.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Launcher: TypeAlias = Callable[[Sequence[int]], Work]
 """Binds a kernel to the addresses of its buffers."""
 
 ALIGNMENT = 256
-"""Every allocation starts at a multiple of it."""
+"""Every allocation starts at a multiple of this."""
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "float": np.dtype(np.float32),
@@ -42,10 +42,10 @@ DTYPES: dict[str, np.dtype[Any]] = {
 
 
 class DeviceError(Exception):
-    """Say what a device's driver could not do.
+    """A device's driver reports an error.
 
-    Cause: a kernel that did what it must not, or a device that failed: no user's mistake. Nothing
-    more can be done on the device in this process.
+    Cause: an illegal action of a kernel, or a device failure: not a user's mistake. Nothing more
+    can be done on the device in this process.
 
     Example: `cuGraphLaunch: an illegal memory access was encountered`
     """
@@ -60,7 +60,7 @@ class Event(Protocol):
 
 
 class DeviceRuntime(Protocol):
-    """A device. Work is done in the order in which it was asked for.
+    """A device. Work is done in the order of the calls.
 
     Attributes:
         description: the device in a few words.
@@ -69,11 +69,11 @@ class DeviceRuntime(Protocol):
     description: str
 
     def alloc(self, size: int) -> int:
-        """Address of so many bytes, contents undefined; they live until `free` or `close`."""
+        """The address of this many bytes, contents undefined; they live until `free` or `close`."""
         ...
 
     def free(self, address: int) -> None:
-        """Give back what `alloc` gave."""
+        """Free memory from `alloc`."""
         ...
 
     def upload(self, address: int, array: Array) -> None:
@@ -81,7 +81,7 @@ class DeviceRuntime(Protocol):
         ...
 
     def download(self, address: int, array: Array) -> None:
-        """Fill a contiguous array from the device, once all work asked for is done."""
+        """Fill a contiguous array from the device, after all earlier work is done."""
         ...
 
     def load(self, kernels: Sequence[CudaKernel]) -> list[Launcher]:
@@ -101,9 +101,9 @@ class DeviceRuntime(Protocol):
         ...
 
     def event(self) -> Event:
-        """The point that the work asked for so far leads to."""
+        """An event after all work issued so far."""
         ...
 
     def close(self) -> None:
-        """Give back all memory and the device."""
+        """Free all memory and the device."""
         ...

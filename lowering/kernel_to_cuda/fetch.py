@@ -1,5 +1,5 @@
-"""Print how the threads of a block fetch a tile together: from an operand's own indices into
-registers, and from there into shared memory."""
+"""Print how the threads of a block fetch a tile together: from global memory by an operand's own
+indices into registers, and from there into shared memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TileFetch:
     deep: tuple[int, ...]
     pointer: str
     first: str
-    """Variable with the first place of the block's tile in the group."""
+    """The variable with the first place of the block's tile in the group."""
     thread: str
     element: Attribute
     _flats: dict[tuple[int, ...], str] = field(default_factory=dict[tuple[int, ...], str])
@@ -136,7 +136,7 @@ class TileFetch:
             writer.line(line)
 
     def _condition(self, number: str) -> str:
-        """When a load is inside: of its share, of the groups, of the operand."""
+        """The condition under which a load is inside its share, the groups and the operand."""
         parts: list[str] = []
         if self.elements % self.tiling.threads:
             parts.append(f"{number} < {self.elements}")
@@ -185,7 +185,7 @@ class TileFetch:
 
     @contextmanager
     def _loads(self) -> Generator[str]:
-        """A loop over this thread's loads; none if it is one."""
+        """A loop over this thread's loads; none for a single load."""
         bare = self.writer.block("") if self.loads == 1 else nullcontext()
         with level(self.writer, "i", self.loads) as i, bare:
             yield i

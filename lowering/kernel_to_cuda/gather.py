@@ -1,4 +1,4 @@
-"""Print `graph.gather`: rows of a table at positions that are data."""
+"""Print `graph.gather`: rows of a table at data-dependent positions."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ THREADS = 256
 
 
 def print_gather(op: CallOp, name: str) -> CudaKernel:
-    """One thread an element of the result.
+    """One thread per element of the result.
 
-    Positions count from the end where negative. One outside the table reads its nearest row: a
-    kernel cannot raise. The CPU target and the reference do.
+    Negative positions count from the end. A position outside the table reads the nearest row, since
+    a kernel cannot raise an error. The CPU target and the reference do.
     """
     x, indices = op.inputs
     axis = op.config.data["axis"]

@@ -1,6 +1,6 @@
 """Print quasi-affine indices as C: `2 * h + r - 1`, `(h + r) / 2`, `hw % 56`.
 
-C divides towards zero, so a numerator that may be negative is lifted above zero first.
+C divides towards zero, so a multiple of the divisor is added to a numerator that may be negative.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ INT_LIMIT = 1 << 31
 
 @dataclass(frozen=True)
 class Iterators:
-    """What indices are over: the C expression and the extent of each iterator, by number.
+    """The iterators of indices: a C expression and the extent of each, by number.
 
     A name may be a literal (`0` for an iterator that does not move) or any atom of C.
     """
@@ -32,11 +32,11 @@ class Iterators:
         return _atomic(self.text(index))
 
     def fits_int(self, index: Index) -> bool:
-        """Whether no part of the printed expression leaves 32 bits."""
+        """Whether every part of the printed expression fits in 32 bits."""
         return _reach(index, self.extents) < INT_LIMIT
 
     def with_names(self, names: dict[int, str]) -> Iterators:
-        """The same iterators, some under other names."""
+        """The same iterators, some with other names."""
         return Iterators(
             tuple(names.get(k, name) for k, name in enumerate(self.names)), self.extents
         )
@@ -67,7 +67,8 @@ def _sum(index: Index, over: Iterators) -> str:
 
 def _join(parts: Sequence[tuple[str, int]], constant: int) -> str:
     text = ""
-    # What is subtracted comes last, so that a sum begins with no sign; else the longest step first.
+    # Subtracted terms come last, so that a sum does not begin with a sign; else the longest step
+    # first.
     ordered = sorted(parts, key=lambda part: (part[1] < 0, -abs(part[1])))
     for name, coefficient in ordered:
         if name == "0":
@@ -98,7 +99,7 @@ def _remainders(index: Index) -> tuple[Index, list[tuple[FloorDiv, int]]]:
 
 
 def _lifted(atom: FloorDiv, over: Iterators) -> tuple[str, int]:
-    """(text of a numerator that is never negative, what the quotient is then too large by)."""
+    """(text of a numerator that is never negative, the excess of the quotient)."""
     low = range_of(atom.numerator, over.extents)[0]
     lift = max(0, -(low // atom.divisor))
     return _atomic(over.text(atom.numerator + lift * atom.divisor)), lift

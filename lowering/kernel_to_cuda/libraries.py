@@ -1,7 +1,7 @@
 """`kernel.gemm` as a cuBLAS product and `kernel.conv` as a cuDNN convolution, where those fit.
 
-What follows the contraction in the op is then a kernel of its own, which works in place. A bias, a
-residual and a relu behind a convolution are cuDNN's as well.
+The ops after the contraction are then a separate kernel, which works in place. A bias, a residual
+and a relu after a convolution go to cuDNN as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Number = Callable[[SSAValue], int]
 
 
 def gemm_step(op: GemmOp, number: Number) -> Gemm | None:
-    """The product as cuBLAS computes it; None where its strides fit none.
+    """The product for cuBLAS; None if its strides do not fit.
 
     Args:
         number: gives a value's buffer.
@@ -50,7 +50,7 @@ def gemm_step(op: GemmOp, number: Number) -> Gemm | None:
 
 
 def _same_shape(op: KernelOp) -> bool:
-    """Whether the raw contraction has the shape and type of what the op yields."""
+    """Whether the raw contraction has the shape and type of the op's result."""
     return op.scopes[0].result.type == logical(op.type)
 
 
@@ -73,7 +73,7 @@ def _matrix(
 
 
 def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) -> ConvCall | None:
-    """The convolution as cuDNN computes it; None where its padding is not the same on both sides.
+    """The convolution for cuDNN; None if its padding differs between the sides.
 
     Args:
         number: gives a value's buffer.
@@ -102,12 +102,12 @@ def conv_step(op: ConvOp, number: Number, filter_: Callable[[SSAValue], int]) ->
 
 
 def number_of_filter(op: ConvOp, found: ConvParameters, filter_: Callable[[SSAValue], int]) -> int:
-    """The buffer that holds the op's filter."""
+    """The buffer of the op's filter."""
     return filter_(op.outer(found.weights))
 
 
 def _even(found: ConvParameters, inside: tuple[int, ...], outside: tuple[int, ...]) -> bool:
-    """Whether the result's size is that of equal pads before and after; two dims are needed."""
+    """Whether the result's size needs equal pads before and after; two dims are needed."""
     if found.transposed:
         inside, outside = outside, inside
     sizes = [
@@ -127,7 +127,7 @@ def filter_dims(found: ConvParameters) -> tuple[int, ...]:
 
 
 def filter_data(array: Array, found: ConvParameters) -> Array:
-    """The constant weights as `filter_dims` says, whatever order their dims have."""
+    """The constant weights with their dims in the order of `filter_dims`."""
     spatial = len(found.kernel)
     position: dict[str | int, int] = {d: k for k, d in enumerate(found.filter_dims) if d != "_"}
     order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
@@ -141,7 +141,7 @@ def filter_data(array: Array, found: ConvParameters) -> Array:
 
 
 def _fused(op: ConvOp, found: ConvParameters, number: Number) -> Fused | None:
-    """What follows as max(it + bias [+ residual], 0); None if it is anything else."""
+    """The following ops as max(it + bias [+ residual], 0); None if they are anything else."""
     first, *later = op.scopes
     here = tuple(iterators(len(first.traversal)))
     before, added = first.result, list[Read]()
@@ -170,7 +170,7 @@ def _fused(op: ConvOp, found: ConvParameters, number: Number) -> Fused | None:
 
 
 def _summands(expr: Expr) -> list[Read] | None:
-    """The reads that an expression adds up; None if it is no sum of reads."""
+    """The reads that an expression adds up; None if it is not a sum of reads."""
     match expr:
         case Read():
             return [expr]
@@ -205,7 +205,7 @@ def _dense(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def remainder(op: KernelOp) -> LoopsOp | None:
-    """The scopes after the first as a kernel over the raw result, which stands where the op's will.
+    """The scopes after the first as a kernel over the raw result, in the place of the op's result.
 
     The new op reads the old one's result; it is in no block, and must be dropped after use.
     """

@@ -1,6 +1,6 @@
 """Print `kernel.loops`: fused scopes as one kernel, in one of three shapes.
 
-*Points*: all scopes share all loops, each thread computes one result and keeps what is between in
+*Points*: all scopes share all loops, each thread computes one result and keeps intermediates in
 registers. *Rows by blocks*: a block has one point of the shared loops; its threads share the loops
 within, intermediate rows are in shared memory, and reductions go through shuffles (softmax, layer
 norm). *Rows by threads*: the same with one thread for each point, for rows too short to share.
@@ -28,7 +28,7 @@ from .text import described, finish, origin
 THREADS = 256
 # A row is shared by a block from this many elements on.
 SHARED_ROW = 32
-# With at least so many results, threads of their own keep the machine busy.
+# With at least this many results, one thread each keeps the machine busy.
 MANY_RESULTS = 1 << 17
 
 
@@ -36,7 +36,7 @@ def print_loops(op: KernelOp, name: str, in_place: bool = False) -> CudaKernel:
     """The kernel of an op whose scopes are all loops (gemm and conv can be printed so, too).
 
     Args:
-        in_place: whether the result stands where an operand does.
+        in_place: whether the result overwrites an operand.
 
     Raises:
         UserError: rows that every block keeps do not fit shared memory.
@@ -53,7 +53,7 @@ def print_loops(op: KernelOp, name: str, in_place: bool = False) -> CudaKernel:
 
 
 def _mode(nest: Nest) -> str:
-    """Which shape of kernel: what the schedule says, else by the sizes of rows and sums."""
+    """The shape of the kernel: the schedule's, else chosen by the sizes of rows and sums."""
     plan_ = nest.plan
     extents, rows = plan_.extents, any(scope.own for scope in plan_.scopes)
     own = max(math.prod(extents[k] for k in s.own) for s in plan_.scopes)
@@ -70,7 +70,7 @@ def _mode(nest: Nest) -> str:
 
 
 def _along_memory(nest: Nest) -> bool:
-    """Whether neighbours in a summation are neighbours in memory, as threads want them."""
+    """Whether neighbours in a summation are neighbours in memory, as threads need them."""
     for scope in nest.plan.scopes:
         for operand in scope.reads:
             if operand.source in nest.scene.types:
@@ -81,7 +81,7 @@ def _along_memory(nest: Nest) -> bool:
 
 
 def _points(nest: Nest) -> tuple[int, int]:
-    """One thread a result: (blocks, threads of each)."""
+    """One thread per result: (blocks, threads of each)."""
     writer, over = nest.writer, nest.over
     order = nest.ordered([k for k in range(nest.plan.shared) if over.extents[k] != 1])
     count = math.prod(over.extents[k] for k in order)

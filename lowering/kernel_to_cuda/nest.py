@@ -1,4 +1,4 @@
-"""A kernel about to be printed: its loop nest, and names for all that is in it."""
+"""A kernel about to be printed: its loop nest, and names for everything in it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Nest:
 
     @property
     def target(self) -> Index:
-        """Place of the result's element in its buffer."""
+        """The address of the result's element in its buffer."""
         return address(self.plan.root.here, self.result_type)
 
     def store(self, value: Text) -> None:
@@ -56,7 +56,7 @@ class Nest:
 
 
 def plan(op: KernelOp) -> Nest:
-    """Number and name the iterators, and merge loops that memory walks as one."""
+    """Number and name the iterators, and merge loops that are contiguous in memory."""
     types, result = operand_types(op), without_halo(op.type)
     parameters = parameters_of(op)
     scopes = op.scopes
@@ -104,7 +104,7 @@ def iterator_names(op: KernelOp, shared: int, names: Names) -> list[str]:
 def _merged_names(
     before: NestPlan, after: NestPlan, named: Sequence[str], names: Names
 ) -> tuple[str, ...]:
-    """A merged iterator is called by the names of all that it stands for."""
+    """A merged iterator is named after all those it replaces."""
     found = [name if n != 1 else "0" for name, n in zip(named, after.extents, strict=True)]
     parts: dict[int, list[int]] = {}
     for was, now in zip(before.root.here, after.root.here, strict=True):
@@ -121,7 +121,7 @@ def _merged_names(
 def _index_type(
     plan_: NestPlan, over: Iterators, result: Tensor, types: dict[SSAValue, Tensor]
 ) -> str:
-    """`int` unless an address or the number of threads may leave 32 bits."""
+    """`int`, unless an address or the number of threads may exceed 32 bits."""
     places = [address(plan_.root.here, result)]
     for scope in plan_.scopes:
         for operand in scope.reads:
@@ -134,7 +134,7 @@ def _index_type(
 
 
 def threads_of(op: KernelOp, default: int) -> int:
-    """Threads of a block: the schedule's, else a default. Raises UserError for what cannot be."""
+    """Threads of a block: the schedule's, else a default. Raises UserError for invalid numbers."""
     wanted = None if op.schedule is None else op.schedule.data.get("threads")
     if not isinstance(wanted, IntegerAttr):
         return default
@@ -146,7 +146,7 @@ def threads_of(op: KernelOp, default: int) -> int:
 
 
 def thread_number(writer: CudaWriter, name: str, threads: int, count: int) -> None:
-    """Declare the number of the thread in the grid; threads past `count` are done."""
+    """Declare the number of the thread in the grid; threads past `count` return."""
     block = f"({writer.kind})blockIdx.x" if writer.kind != "int" else "blockIdx.x"
     writer.line(f"const {writer.kind} {name} = {block} * {threads} + threadIdx.x;")
     if count % threads:

@@ -12,7 +12,7 @@ from .text import CudaWriter, level
 
 @dataclass
 class ProductNames:
-    """Names of what is multiplied: tiles in shared memory, a thread's place, its sums."""
+    """The names in a product: tiles in shared memory, a thread's place, its sums."""
 
     writer: CudaWriter
     tiling: TileSizes
@@ -58,7 +58,7 @@ class ProductNames:
         return name
 
     def _multiply(self, a: str, b: str, rows: str, columns: str) -> None:
-        """All products of what a thread has loaded."""
+        """All products of the values that a thread has loaded."""
         writer, t = self.writer, self.tiling
         high, wide = t.rows[0] * t.rows[3], t.columns[0] * t.columns[3]
         with level(writer, "i", high) as i, level(writer, "j", wide) as j:

@@ -36,7 +36,7 @@ from .types import memory_type
 from .weights_file import WeightsFile, weights_file
 
 Form: TypeAlias = "Packed | tuple[int, ...] | None"
-"""How a buffer holds a constant: packed for a kernel, as a dense filter, or as its type says."""
+"""How a buffer stores a constant: packed, as a dense filter, or in its type's order."""
 
 ARENA = "isoform.arena_bytes"
 
@@ -44,12 +44,12 @@ ARENA = "isoform.arena_bytes"
 def cuda_program(
     program: Program, with_weights: bool = True, libraries: Collection[str] = ()
 ) -> CudaProgram:
-    """Print all kernels of a program that has places in memory, and list what to run.
+    """Print all kernels of a program with memory places, and list the steps.
 
     Args:
-        with_weights: whether to make the weights file's contents; its size is known without.
-        libraries: `cublas` and `cudnn`, where products and convolutions go to these if they can;
-            an op's schedule may say `library = "..."` for itself.
+        with_weights: whether to make the weights file's contents; its size is known without them.
+        libraries: `cublas` and `cudnn`, used for products and convolutions where they can;
+        an op's schedule may override this with `library = "..."`.
 
     Raises:
         UserError: an op has no CUDA code, the memory plan or a weight is missing.
@@ -115,7 +115,7 @@ class _Builder:
         return len(self.buffers) - 1
 
     def buffer(self, value: SSAValue, packed: Packed | None = None) -> int:
-        """Number of the buffer that holds a value; constants get theirs when first asked for."""
+        """The number of the buffer that holds a value; constants get theirs on first use."""
         if (value, packed) in self._of:
             return self._of[value, packed]
         if value not in self.file.constants.known:
@@ -214,7 +214,7 @@ class _Builder:
         return f"{identifier(_title(op))}_kernel"
 
     def _launch(self, kernel: CudaKernel, operands: list[TileOperand], result: SSAValue) -> None:
-        """Run a kernel; one that computes the same as an earlier one is that one."""
+        """Run a kernel; equal kernels are shared."""
         code = kernel.definition.partition('extern "C"')[2]
         key = f"{kernel.grid} {code.replace(f'{kernel.name}(', '(', 1)}"
         if key not in self._printed:
@@ -234,7 +234,7 @@ def _renamed(kernel: CudaKernel, name: str) -> CudaKernel:
 
 
 def _title(op: Operation) -> str:
-    """What a kernel is called: its op's source name, else what it does."""
+    """The name of a kernel: its op's source name, else its kind."""
     name = origin(op)
     if name != op.name.rpartition(".")[2]:
         return name

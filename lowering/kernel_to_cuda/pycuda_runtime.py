@@ -1,7 +1,7 @@
 """The GPU through PyCUDA: the only module that imports it, and only when a device is opened.
 
-It uses the device's primary context, which is what cuBLAS, cuDNN and other libraries in the process
-use. Graphs are captured on PyCUDA's stream by the driver itself: PyCUDA has none.
+It uses the device's primary context, which cuBLAS, cuDNN and other libraries in the process also
+use. Graphs are captured on PyCUDA's stream by driver calls: PyCUDA has no graphs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _pycuda() -> Any:
     """PyCUDA's driver module. Raises UserError where it or the driver's library is missing."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns that the driver may be another version's
+            warnings.simplefilter("ignore")  # it warns that the driver may have another version
             import pycuda.driver as driver  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError as error:
         found = f"no module named '{error.name}'"
@@ -119,7 +119,7 @@ class PyCudaRuntime:
             self._context.pop()
 
     def alloc(self, size: int) -> int:
-        """Device memory. Raises UserError where there is not enough."""
+        """Device memory. Raises UserError if there is not enough."""
         with self.current():
             try:
                 found = self.driver.mem_alloc(size)
@@ -131,7 +131,7 @@ class PyCudaRuntime:
             return int(found)
 
     def free(self, address: int) -> None:
-        """Give memory back, once nothing on the stream uses it."""
+        """Free memory, after the stream has finished using it."""
         with self.current():
             self.stream.synchronize()
             self._allocations.pop(address).free()
@@ -209,7 +209,7 @@ class PyCudaRuntime:
 
     @contextlib.contextmanager
     def profiled(self) -> Generator[None]:
-        """What a profiler started with "capture range: cudaProfilerApi" looks at."""
+        """The range that a profiler with "capture range: cudaProfilerApi" records."""
         self.driver.start_profiler()
         try:
             yield
@@ -218,11 +218,11 @@ class PyCudaRuntime:
             self.driver.stop_profiler()
 
     def close(self) -> None:
-        """Give back memory and context; closing twice is fine."""
+        """Free memory and context; closing twice is fine."""
         if self._context is None:
             return
         atexit.unregister(self.close)
-        # A device that failed refuses this too; its context must leave the stack all the same.
+        # A failed device refuses this too; its context must leave the stack all the same.
         with self.current(), contextlib.suppress(self.driver.Error, DeviceError, UserError):
             self._release()
         if threading.get_ident() == self._home:
@@ -263,7 +263,7 @@ class _Graph:
         self._call("cuGraphDestroy", graph)
 
     def launch(self) -> None:
-        """Put the whole graph on the stream."""
+        """Launch the whole graph on the stream."""
         self._call("cuGraphLaunch", self._ready, self._stream)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ DOMAIN = "isoform"
 
 
 def profiler_range(name: str) -> AbstractContextManager[Any]:
-    """A range of that name; nothing where nvtx is missing."""
+    """A range of that name; nothing if nvtx is missing."""
     nvtx = _nvtx()
     return nullcontext() if nvtx is None else nvtx.annotate(name, domain=DOMAIN)
 

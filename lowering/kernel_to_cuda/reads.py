@@ -1,4 +1,4 @@
-"""Print what one scope computes at a point: reads with their guards, the body, its summations."""
+"""Print the value of one scope at a point: reads with their guards, the body, its summations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ UNROLLED = 9
 
 
 def without_halo(type_: Tensor) -> Tensor:
-    """The same buffer, its zero halo being room of others: CUDA kernels neither write nor read it.
+    """The same buffer with its zero halo as room: CUDA kernels neither write nor read the halo.
 
-    A read past a value's end is decided by a comparison, which costs a GPU less than zeroing.
+    A comparison decides whether a read is outside, which is cheaper on a GPU than zeroing.
     """
     layout = layout_of(type_)
     before = [a + b for (a, _), (b, _) in zip(layout.halo, layout.room, strict=True)]
@@ -35,13 +35,13 @@ def without_halo(type_: Tensor) -> Tensor:
 
 
 def operand_types(op: KernelOp) -> dict[SSAValue, Tensor]:
-    """Physical type of what each region argument stands for."""
+    """The physical type of the value behind each region argument."""
     pairs = zip(op.body.block.args, op.inputs, strict=True)
     return {arg: without_halo(tensor_type(value)) for arg, value in pairs}
 
 
 def address(index: Sequence[Index], type_: Tensor) -> Index:
-    """Place of an element in its buffer."""
+    """The address of an element in its buffer."""
     strides, offset, _ = physical(type_)
     return sum((e * s for e, s in zip(index, strides, strict=True)), Index(offset))
 
@@ -56,7 +56,7 @@ class StagedRow:
 
 @dataclass
 class Scene:
-    """What a body can read: operands, finished scalars, rows, and scopes computed where read."""
+    """The values that a body can read: operands, finished scalars, rows, recomputed scopes."""
 
     over: Iterators
     pointers: Mapping[SSAValue, str]
@@ -156,7 +156,7 @@ def _row_place(scene: Scene, operand: NestOperand) -> tuple[str, Index, Guards]:
 
 
 def _inline(writer: CudaWriter, scene: Scene, operand: NestOperand) -> Text:
-    """Compute an intermediate value once more, where it is read."""
+    """Compute an intermediate value again, where it is read."""
     made = scene.inlined[operand.source]
     images = [Index.iterator(k) for k in range(len(scene.over.extents))]
     for d, e in enumerate(made.here):
@@ -187,7 +187,7 @@ def scope_value(writer: CudaWriter, scene: Scene, scope: ScopePlan) -> Text:
 
 
 def finished(writer: CudaWriter, scope: ScopePlan, value: Text) -> Text:
-    """The scope's value as those that read it see it; the kernel's result is when stored."""
+    """The scope's value as its readers see it; the kernel's result is rounded when stored."""
     if not any(isinstance(use.operation, ScopeOp) for use in scope.op.result.uses):
         return value
     body = Body()
@@ -197,7 +197,7 @@ def finished(writer: CudaWriter, scope: ScopePlan, value: Text) -> Text:
 
 
 def start_total(writer: CudaWriter, scope: ScopePlan) -> str:
-    """Declare what a reduction accumulates in."""
+    """Declare the accumulator of a reduction."""
     element = element_of(scope.op.result)
     words = {"sum": "sum", "prod": "product", "max": "largest", "min": "smallest"}
     total = writer.names.fresh(words[scope.reduction])
@@ -230,7 +230,7 @@ def take(writer: CudaWriter, scene: Scene, scope: ScopePlan, total: str) -> None
 
 
 def intermediate_type(value: SSAValue) -> tuple[str, int]:
-    """How a row holds intermediate values: (C type, bytes); half floats keep float's precision."""
+    """The storage of intermediate values in a row: (C type, bytes); float for half floats."""
     element = element_of(value)
     ctype = compute_type(element)
     widths = {"bool": 1, "double": 8, "long long": 8, "unsigned long long": 8}

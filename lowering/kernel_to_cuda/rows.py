@@ -26,7 +26,7 @@ def print_rows(nest: Nest, by_block: bool) -> tuple[int, int]:
     """Print the kernel's body; (blocks, threads of each).
 
     Raises:
-        UserError: a row that a block keeps does not fit shared memory.
+        UserError: a row that a block keeps does not fit in shared memory.
     """
     writer, over, extents = nest.writer, nest.over, nest.plan.extents
     shared = nest.ordered([k for k in range(nest.plan.shared) if extents[k] != 1])
@@ -75,7 +75,7 @@ class _Rows:
                 self._scalar(scope)
 
     def _reserve(self) -> None:
-        """Declare rows and scratch; rows that do not fit are computed again where they are read."""
+        """Declare rows and scratch; rows that do not fit are recomputed where they are read."""
         room = SHARED_BYTES
         for scope in self.nest.plan.scopes:
             ctype, width = intermediate_type(scope.op.result)
@@ -90,7 +90,7 @@ class _Rows:
                 room -= self._reserve_row(scope, room)
 
     def _reserve_row(self, scope: ScopePlan, room: int) -> int:
-        """Declare one row; the bytes of shared memory that it takes."""
+        """Declare one row; return the bytes of shared memory it takes."""
         nest, writer = self.nest, self.nest.writer
         count = math.prod(nest.plan.extents[k] for k in scope.own)
         ctype, width = intermediate_type(scope.op.result)
@@ -113,7 +113,7 @@ class _Rows:
         return size
 
     def _row(self, scope: ScopePlan) -> None:
-        """All elements of a row, shared out to the threads."""
+        """All elements of a row, distributed over the threads."""
         nest, writer = self.nest, self.nest.writer
         last = scope is nest.plan.root
         with self._spread(nest.ordered(scope.own) if last else scope.own):
@@ -162,7 +162,7 @@ class _Rows:
 
     @contextmanager
     def _spread(self, iterators: Sequence[int]) -> Generator[None]:
-        """Loops over iterators, the last one fastest, the rounds shared out to the threads."""
+        """Loops over iterators, the last one fastest, with rounds distributed over the threads."""
         nest, writer = self.nest, self.nest.writer
         names, extents = nest.over.names, nest.plan.extents
         if self.threads == 1:

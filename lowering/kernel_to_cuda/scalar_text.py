@@ -1,4 +1,4 @@
-"""Print a scope's scalar body as C expressions: what is used once is written where it is used."""
+"""Print a scope's scalar body as C expressions: values used once are written in place."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...dialects.scalars import function_of
 from ...dialects.types import is_bool, is_float, is_half
 from .types import compute_type, greatest, least, literal
 
-# Binding strength of C operators; what is weaker than its place asks for gets brackets.
+# Precedence of C operators; an operand with a lower one than needed gets brackets.
 ATOM, UNARY, PRODUCT, SUM, ORDER, EQUAL, AND, XOR, OR, CHOICE = range(10, 0, -1)
-# A text longer than this is given a name, even if it is used only once.
+# A longer text is given a name, even if it is used only once.
 LONG = 60
 
 
@@ -103,7 +103,7 @@ def apply(name: str, args: Sequence[Text], element: Attribute) -> Text:
 
 
 def _infix(operator: str, strength: int, args: Sequence[Text], swaps: bool) -> Text:
-    """`a op b`; floats keep their order of evaluation: only the left operand goes unbracketed."""
+    """`a op b`; floats keep their order of evaluation: only the left operand needs no brackets."""
     left, right = args
     return Text(f"{left.at(strength)} {operator} {right.at(strength + 1)}", strength)
 
@@ -123,7 +123,7 @@ def _function(name: str, element: Attribute) -> str:
 
 @dataclass
 class Body:
-    """Lines that come before, the value, and the helpers that are called."""
+    """Lines before the value, the value, and the helpers that they call."""
 
     lines: list[str] = field(default_factory=list[str])
     helpers: set[str] = field(default_factory=set[str])
@@ -132,7 +132,7 @@ class Body:
 def print_body(
     block: Block, arguments: Sequence[Text], into: Body, fresh: Callable[[str], str]
 ) -> Text:
-    """The value of a body on the texts of its arguments; names for what is used twice go before.
+    """The value of a body on the texts of its arguments; values used twice are named first.
 
     Args:
         fresh: makes a variable name that is not in use.
@@ -186,13 +186,13 @@ def print_op(op: Operation, values: Mapping[SSAValue, Text], into: Body) -> Text
 
 
 def _narrow(value: Text, element: Attribute) -> Text:
-    """Integers shorter than C's int wrap at their own width, not at int's."""
+    """Wrap integers shorter than C's int at their own width."""
     ctype = compute_type(element)
     return _convert(value, ctype) if ctype.rpartition(" ")[2] in ("char", "short") else value
 
 
 def rounded(value: Text, element: Attribute, into: Body) -> Text:
-    """What a tensor holds of a computed value, in the compute type: half floats are rounded."""
+    """A computed value as a tensor stores it, in the compute type: half floats are rounded."""
     if not is_half(element):
         return value
     helper = "as_half" if isinstance(element, Float16Type) else "as_bfloat"
@@ -211,7 +211,7 @@ def _convert(value: Text, ctype: str) -> Text:
 
 
 def identity(reduction: str, element: Attribute) -> str:
-    """What a reduction starts from."""
+    """The neutral element of a reduction."""
     if reduction in ("sum", "prod"):
         return literal(0 if reduction == "sum" else 1, element)
     return least(element) if reduction == "max" else greatest(element)
@@ -221,7 +221,7 @@ COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 
 def accumulate(reduction: str, total: str, value: Text, element: Attribute, into: Body) -> str:
-    """The statement that takes one more value into a reduction."""
+    """The statement that adds one more value to a reduction."""
     if is_bool(element):
         operator = {"sum": "^", "prod": "&", "max": "|", "min": "&"}[reduction]
         return f"{total} = {total} {operator} {value.at(AND + 1)};"

@@ -1,9 +1,9 @@
 """Schedules of tiled contractions: tile sizes per level, read from the op or chosen by a model.
 
-The loops stand in the order SSSRRSRS (Ansor's multi-level tiling): results are tiled over blocks,
-virtual threads and threads; then the depth in steps that are fetched together; within a step, outer
-depth, inner results, inner depth, innermost results. Three of the numbers follow from the shape:
-blocks, and the number of steps. The others are the schedule:
+The loops have the order SSSRRSRS (Ansor's multi-level tiling). Results are tiled over blocks,
+virtual threads and threads; then comes the depth, in steps that are fetched together; within a step
+outer depth, inner results, inner depth, innermost results. The number of blocks and of steps
+follows from the shape. The other sizes are the schedule:
 
     schedule {tile_rows = array<i64: 2, 16, 1, 4>, tile_columns = array<i64: 2, 16, 1, 4>,
               tile_depth = array<i64: 16, 1>, vector = 4 : i64, unroll = 16 : i64}
@@ -25,18 +25,18 @@ from ...dialects.program import where
 
 Level4 = tuple[int, int, int, int]
 
-# What the model below assumes of a device: those of an A100 and an H100 are near.
+# The model's assumptions about a device: an A100 and an H100 are near.
 MULTIPROCESSORS = 120
 RESIDENT_THREADS = 1024
 BUSY_THREADS = 256
-# Loads from shared memory cost this many multiplications each.
+# A load from shared memory costs as much as this many multiplications.
 LOAD_COST = 2.0
 # Fetching one element of a tile: its address and bounds, the load, the store to shared memory.
 FETCH_COST = 8.0
 SHARED_BYTES = 48 << 10
 MOST_SUMS = 128
-# Elements that a thread of a default tiling holds between fetching and keeping them: with 8 x 8
-# sums, more spill.
+# Elements that a thread of a default tiling holds between fetching and storing them: with 8 x 8
+# sums, more would spill.
 MOST_FETCHED = 24
 
 
@@ -65,7 +65,7 @@ class TileSizes:
 
     @property
     def step(self) -> int:
-        """Depth that is fetched together."""
+        """The depth that is fetched together."""
         return self.depth[0] * self.depth[1]
 
     @property
@@ -89,7 +89,7 @@ class TileSizes:
         return 2 * self.step * padded * width
 
 
-# Elements between rows of a tile in shared memory: keeps float4 aligned, moves banks by 4.
+# Padding between rows of a tile in shared memory: keeps float4 aligned, shifts banks by 4.
 PAD = 4
 
 
@@ -160,9 +160,9 @@ def _check(op: KernelOp, tiling: TileSizes, width: int) -> None:
 
 
 def default_tiling(rows: int, columns: int, depth: int, batch: int, width: int = 4) -> TileSizes:
-    """The tiling that the model below says is fastest; on a tie, the first of `candidates`.
+    """The fastest tiling by the model below; on a tie, the first of `candidates`.
 
-    No figure of the model comes from a device.
+    The model's numbers were not measured on a device.
     """
     step = min(16, 1 << max(2, (depth - 1).bit_length()))
     found = [
@@ -198,8 +198,8 @@ def modelled(tiling: TileSizes, rows: int, columns: int, batch: int) -> float:
     """Time in multiplications of one multiprocessor.
 
     Waves of blocks times the work of a block for one step of the depth: a multiplication for each
-    result, its share of loads from shared memory, and fetching both tiles; with fewer threads at
-    work than hide latency, proportionally more.
+    result, its share of loads from shared memory, and fetching both tiles. With fewer threads than
+    hide latency, it is proportionally longer.
     """
     blocks = _count(rows, tiling.block_rows) * _count(columns, tiling.block_columns) * batch
     waves = _count(blocks, MULTIPROCESSORS)

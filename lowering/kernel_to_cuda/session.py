@@ -1,8 +1,8 @@
-"""Run a CUDA program on a device: buffers placed, steps bound, the whole a graph.
+"""Run a CUDA program on a device: place buffers, bind steps, capture the whole as a graph.
 
-Inputs are numpy arrays, or arrays that are on the device already: those are read where they are
-(`__cuda_array_interface__`, or DLPack). The graph is bound to addresses; inputs at other addresses
-than before make it anew.
+Inputs are numpy arrays, or arrays that are already on the device: those are read in place
+(`__cuda_array_interface__`, or DLPack). The graph is bound to addresses; it is captured again if
+inputs have other addresses than before.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .source import ConvCall, CudaProgram, Gemm, Launch, Port, Step
 
 
 class CudaSession:
-    """A program on a device. Calls from several threads take turns.
+    """A program on a device. Calls from several threads run one after the other.
 
     Attributes:
         addresses: of every buffer; an input's is its own allocation.
@@ -33,7 +33,7 @@ class CudaSession:
         """Load the kernels, place the buffers and copy the weights.
 
         Raises:
-            UserError: the device or what compiles for it is missing something.
+            UserError: the device or the compiler for it is missing something.
         """
         self.program = program
         self.runtime = runtime
@@ -52,11 +52,11 @@ class CudaSession:
             for buffer in program.buffers
         ]
         self._graph: tuple[tuple[int, ...], Work] | None = None
-        self._inputs: Mapping[str, Any] = {}  # what the device may still be reading
+        self._inputs: Mapping[str, Any] = {}  # arrays that the device may still be reading
 
     @staticmethod
     def as_array(given: Any) -> DeviceArray | Array:
-        """An array that a caller gave: where it is on the device, else as numpy has it.
+        """A caller's array: in place if it is on the device, else as numpy converts it.
 
         Raises:
             UserError: it is on the device, but not dense and row-major.
@@ -92,24 +92,24 @@ class CudaSession:
             }
 
     def works(self) -> list[Work]:
-        """The steps one by one, bound to the buffers of this session: for checks and timing."""
+        """The steps one by one, bound to this session's buffers: for checks and timing."""
         return [
             ranged(self._name(step), self._bind(step, self.addresses))
             for step in self.program.steps
         ]
 
     def _name(self, step: Step) -> str:
-        """What a profiler calls a step."""
+        """The name of a step in profilers."""
         if isinstance(step, Launch):
             return self.program.kernels[step.kernel].name
         return "cublas gemm" if isinstance(step, Gemm) else "cudnn conv"
 
     def poison(self) -> None:
-        """Fill temporaries and outputs with NaN: what a kernel does not write shows."""
+        """Fill temporaries and outputs with NaN: elements that a kernel does not write show."""
         self.runtime.upload(self._arena, np.full(self.program.arena_bytes, 0xFF, np.uint8))
 
     def close(self) -> None:
-        """Give back the memory, not the device; closing twice is fine."""
+        """Free the memory, but keep the device; closing twice is fine."""
         for address in self._memory:
             self.runtime.free(address)
         self._memory.clear()
@@ -131,7 +131,7 @@ class CudaSession:
             self._graph[1]()
 
     def _input(self, port: Port, inputs: Mapping[str, Any]) -> int:
-        """The address of an input: where it is on the device, or where it is copied to."""
+        """The address of an input: its place on the device, or that of its copy."""
         if port.name not in inputs:
             found = ", ".join(inputs) or "none"
             raise UserError(f"input '{port.name}' is missing", found=found)

@@ -1,6 +1,6 @@
-"""What the printer makes of a kernel-level program: kernels as text, and the order to run them in.
+"""The printed form of a kernel-level program: kernels as text, and the order to run them in.
 
-All is plain data: whoever compiles, emulates or runs a program needs nothing of the IR. A launch
+All of it is plain data: compiling, emulating or running a program needs no IR. A launch
 passes the pointers of its buffers and nothing else; every shape is static and in the text.
 """
 
@@ -78,7 +78,7 @@ class Launch:
 class GemmOperand:
     """A row-major operand of a library gemm: a buffer, its first element, and strides in elements.
 
-    `rows` x `columns` as stored; `transposed` says that the product reads it with both swapped.
+    `rows` x `columns` as stored; `transposed` means that the product reads it with both swapped.
     `batch_stride` 0 means that all products of the batch read the same matrix.
     """
 
@@ -120,7 +120,7 @@ class ConvTensor:
 
 @dataclass(frozen=True)
 class Fused:
-    """What cuDNN computes with a convolution in one call: max(conv + bias [+ residual], 0).
+    """Ops that cuDNN fuses with a convolution: max(conv + bias [+ residual], 0).
 
     The bias has sizes (1, f, 1, ...).
     """
@@ -137,7 +137,7 @@ class ConvCall:
     filter: ConvTensor
     out: ConvTensor
     pads: tuple[int, ...]
-    """Before the first element, per spatial dim; what is read past the end is decided by `out`."""
+    """Pads before the first element, per spatial dim; those at the end follow from `out`."""
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     groups: int

@@ -56,14 +56,14 @@ NOT_A_NUMBER = """\
 
 
 class Names:
-    """Identifiers of one kernel, none twice."""
+    """The identifiers of one kernel, all different."""
 
     def __init__(self, taken: Sequence[str] = ()) -> None:
         self._taken = {*_KEYWORDS, *ALL_HELPERS, *taken}
         self._scopes: list[list[str]] = []
 
     def fresh(self, wanted: str) -> str:
-        """`wanted` as an identifier, with a number behind it if it is taken."""
+        """`wanted` as an identifier, with a number appended if it is taken."""
         name = identifier(wanted)
         count, found = 0, name
         while found in self._taken:
@@ -83,18 +83,18 @@ class Names:
 
 
 def identifier(text: str) -> str:
-    """The closest identifier of C."""
+    """The closest valid C identifier."""
     clean = re.sub(r"[^A-Za-z0-9_]", "_", text)
     return f"k{clean}" if not clean or clean[0].isdigit() or clean.startswith("__") else clean
 
 
 @dataclass
 class CudaWriter:
-    """Lines of a kernel's body, indented; the names in it, and the helpers that it calls."""
+    """Lines of a kernel's body, indented; its names, and the helpers that it calls."""
 
     names: Names
     kind: str = "int"
-    """Type of indices: `int`, or `long long` where 32 bits do not reach."""
+    """Type of indices: `int`, or `long long` if 32 bits are not enough."""
     lines: list[str] = field(default_factory=list[str])
     helpers: set[str] = field(default_factory=set[str])
     shared_bytes: int = 0
@@ -105,14 +105,14 @@ class CudaWriter:
         self.lines += broken(text, "    " * self._depth)
 
     def add(self, body: Body) -> None:
-        """What a scalar body needs before its value."""
+        """Write the lines that a scalar body needs before its value."""
         for text in body.lines:
             self.line(text)
         self.helpers |= body.helpers
 
     @contextmanager
     def block(self, head: str, end: str = "}") -> Generator[None]:
-        """`head {`, what is written meanwhile, and `}`."""
+        """Write `head {`, the block's lines, and `}`."""
         self.line(f"{head} {{" if head else "{")
         self._depth += 1
         with self.names.scope():
@@ -137,7 +137,7 @@ class CudaWriter:
 
 @contextmanager
 def level(writer: CudaWriter, wanted: str, count: int, unroll: int = 0) -> Generator[str]:
-    """An unrolled loop over a few places (0: all unrolled); none, and "0", where there is one."""
+    """An unrolled loop over a few places (0: all unrolled); no loop, and "0", for one place."""
     if count == 1:
         yield "0"
         return
@@ -149,13 +149,13 @@ def level(writer: CudaWriter, wanted: str, count: int, unroll: int = 0) -> Gener
             yield name
 
 
-# What a line is not broken in: products, casts to pointers, brackets without brackets in them.
+# Where a line is not broken: products, casts to pointers, brackets without inner brackets.
 _WHOLE = re.compile(r"\w+ [*/%] \w+|<[^<>]*\*>|\([^()]{0,40}\)|\[[^\[\]]{0,40}\]")
 _GLUE = "\u00a0"
 
 
 def broken(text: str, indent: str) -> list[str]:
-    """A line as lines of at most WIDTH, what follows the first indented by two steps."""
+    """Break a line into lines of at most WIDTH; continuation lines are indented by two steps."""
     if len(indent) + len(text) <= WIDTH or text.startswith(("//", "#")):
         return [indent + text]
     parts = wrap(
@@ -170,7 +170,7 @@ def broken(text: str, indent: str) -> list[str]:
 
 
 def described(op: KernelOp, arguments: Sequence[str], result: str) -> list[str]:
-    """The comment over a kernel: where it comes from, and its scopes as the IR has them."""
+    """The comment above a kernel: its origin, and its scopes as IR."""
     clone = op.clone()
     for arg, name in zip(clone.body.block.args, arguments, strict=True):
         arg.name_hint = name
@@ -213,13 +213,13 @@ def finish(
     threads: int,
     restrict: bool = True,
 ) -> CudaKernel:
-    """Put a kernel together.
+    """Assemble a kernel.
 
     Args:
         restrict: whether no two parameters overlap.
     """
     arguments = [_declared(p, restrict) for p in parameters]
-    # One block a multiprocessor is enough: registers are better spent than spilled.
+    # One block per multiprocessor is enough: using registers is better than spilling them.
     head = f'extern "C" __global__ void __launch_bounds__({threads}, 1)'
     first = [f"{name}({', '.join(arguments)}) {{"]
     if len(first[0]) > WIDTH:
@@ -246,7 +246,7 @@ def _declared(parameter: CudaParameter, restrict: bool) -> str:
 
 
 def preamble_of(definition: str, helpers: set[str]) -> tuple[str, ...]:
-    """Includes, constants and helper functions, each a text of its own, in a fixed order."""
+    """Includes, constants and helper functions, each a separate text, in a fixed order."""
     used = [text for name, text in ALL_HELPERS.items() if name in helpers]
     everything = "\n".join([definition, *used])
     headers = [h for t in ("__half", "__nv_bfloat16") if t in everything and (h := header(t))]

@@ -1,9 +1,9 @@
-"""Print a contraction as a tiled kernel: `kernel.gemm`, `kernel.conv`, and loops that are one.
+"""Print a contraction as a tiled kernel: `kernel.gemm`, `kernel.conv`, and equivalent loops.
 
-A block computes a tile of results. It walks the depth in steps; each step's tiles of both operands
-are fetched by all threads together (four neighbours at once where memory allows) into registers
-while the step before is multiplied, and then kept in the other of two stages of shared memory: one
-barrier a step. What follows the contraction in the op is computed on each finished sum.
+A block computes a tile of results. It walks the depth in steps. All threads together fetch each
+step's tiles of both operands (four neighbours at once where memory allows) into registers while the
+step before is multiplied, and then store them in the other of two stages of shared memory: one
+barrier per step. The ops after the contraction are computed on each finished sum.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Packed:
 
 @dataclass(frozen=True)
 class TileOperand:
-    """What a kernel's parameter points to: a value's buffer, or a packed copy of a constant."""
+    """The object of a kernel's parameter: a value's buffer, or a packed copy of a constant."""
 
     value: SSAValue
     packed: Packed | None = None
@@ -50,7 +50,7 @@ class TileOperand:
 def print_contraction(
     op: KernelOp, found: MatrixProduct, constants: set[SSAValue], name: str
 ) -> tuple[CudaKernel, list[TileOperand]]:
-    """The kernel, and what its parameters (the result apart) point to.
+    """The kernel, and the objects of its parameters (without the result).
 
     Raises:
         UserError: the op's schedule is malformed or asks for more than a block has.
@@ -61,7 +61,7 @@ def print_contraction(
 
 @dataclass(frozen=True)
 class _Line:
-    """Results along rows or columns: iterators, how many, how many to a block, tile sizes."""
+    """Results along rows or columns: iterators, their number, the number per block, tile sizes."""
 
     group: tuple[int, ...]
     count: int
@@ -94,7 +94,7 @@ class _Tiled:
     # --- parameters ---
 
     def _parameters(self) -> tuple[CudaParameter, ...]:
-        """Both operands, then what the epilogue reads, then the result."""
+        """Both operands, then the epilogue's reads, then the result."""
         op, found = self.op, self.found
         first, second = ("data", "weights") if isinstance(op, ConvOp) else ("a", "b")
         sides = [
@@ -169,7 +169,7 @@ class _Tiled:
         return finish(self.writer, name, comment, self.parameters, self._blocks(), threads)
 
     def _remarks(self) -> list[str]:
-        """What the text does not show by itself: the levels of tiles, the order of packed data."""
+        """Facts that the text does not show: the levels of tiles, the order of packed data."""
         t, names = self.tiling, self.over.names
         lines = [
             f"// rows {', '.join(names[k] for k in self.found.rows)}: {tile_text(t.rows)} (virtual "
@@ -294,7 +294,7 @@ class _Tiled:
                 self._store(f"{self.sums}[{i}][{j}]")
 
     def _point(self, i: str, line: _Line, first: str, thread: str, leave: str) -> None:
-        """Give a group's iterators their values at result `i` of a thread, if that is one."""
+        """Give a group's iterators their values at result `i` of a thread, if it exists."""
         writer, (virtual, threads, runs, innermost), over = self.writer, line.sizes, self.over
         run = runs * innermost
         which = "0" if virtual == 1 else i if run == 1 else f"{i} / {run}"
@@ -311,7 +311,7 @@ class _Tiled:
                 writer.line(text)
 
     def _store(self, total: str) -> None:
-        """What follows the contraction, on one sum, and the store."""
+        """The ops after the contraction, on one sum, and the store."""
         types = operand_types(self.op)
         extras = zip(self.extras, self.parameters[2:-1], strict=True)
         scene = Scene(self.over, {arg: p.name for arg, p in extras}, types)  # pyright: ignore
@@ -346,7 +346,7 @@ class _Tiled:
 
 
 def is_tiled(op: KernelOp) -> MatrixProduct | None:
-    """The contraction that an op is printed as, with all that follows it; None for other ops."""
+    """The contraction that an op is printed as, with its following ops; None for other ops."""
     scopes = op.scopes
     if any(not s.is_pointwise or s.traversal != scopes[0].traversal for s in scopes[1:]):
         return None

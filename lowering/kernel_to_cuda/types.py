@@ -1,4 +1,4 @@
-"""Element types in CUDA C: as they lie in memory, and as they are computed with."""
+"""Element types in CUDA C: their types in memory, and their compute types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _HEADERS = {"__half": "cuda_fp16.h", "__nv_bfloat16": "cuda_bf16.h"}
 
 
 def memory_type(element: Attribute) -> str:
-    """How an element lies in memory. Raises UserError where CUDA has no such type."""
+    """An element's type in memory. Raises UserError if CUDA has no such type."""
     name = to_numpy(element).name
     if name not in _MEMORY:
         raise UserError(f"no CUDA type for element type {element}")
@@ -38,17 +38,17 @@ def memory_type(element: Attribute) -> str:
 
 
 def compute_type(element: Attribute) -> str:
-    """How an element is computed with: half floats as float."""
+    """An element's compute type: float for half floats."""
     return "float" if is_half(element) else memory_type(element)
 
 
 def header(ctype: str) -> str | None:
-    """The header that defines a memory type, None for C's own."""
+    """The header that defines a memory type; None for C's own."""
     return _HEADERS.get(ctype)
 
 
 def loaded(text: str, element: Attribute) -> str:
-    """Convert what was loaded to the compute type."""
+    """Convert a loaded value to the compute type."""
     match element:
         case Float16Type():
             return f"__half2float({text})"
@@ -59,7 +59,7 @@ def loaded(text: str, element: Attribute) -> str:
 
 
 def stored(text: str, element: Attribute) -> str:
-    """Convert what was computed to the memory type, rounding to nearest even."""
+    """Convert a computed value to the memory type, rounding to nearest even."""
     match element:
         case Float16Type():
             return f"__float2half_rn({text})"

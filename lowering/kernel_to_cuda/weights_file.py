@@ -21,7 +21,7 @@ ALIGNMENT = 64
 
 @dataclass
 class WeightsFile:
-    """Places of constants in the file, and how to make what stands there."""
+    """Offsets of constants in the file, and functions that make them."""
 
     constants: Constants
     size: int = 0
@@ -30,7 +30,7 @@ class WeightsFile:
     )
 
     def add(self, value: SSAValue, packed: Packed | None) -> tuple[int, int]:
-        """Take a constant in; (byte offset, elements)."""
+        """Add a constant; return (byte offset, elements)."""
         type_ = without_halo(tensor_type(value))
         if packed is None:
             count = physical(type_)[2]
@@ -41,7 +41,7 @@ class WeightsFile:
         return self.place(count * byte_width(element_of(value)), made), count
 
     def place(self, size: int, make: Callable[[], Array]) -> int:
-        """The byte offset of an array that `make` will give."""
+        """The byte offset of an array that `make` will return."""
         offset = self.size
         self.size = -(-(offset + size) // ALIGNMENT) * ALIGNMENT
         self._places.append((offset, size, make))
@@ -72,7 +72,7 @@ class WeightsFile:
         return make
 
     def contents(self) -> bytes:
-        """The bytes of the file. Raises UserError where a weight is not at hand."""
+        """The bytes of the file. Raises UserError if a weight is missing."""
         data = np.zeros(self.size, np.uint8)
         for offset, size, make in self._places:
             data[offset : offset + size] = np.ascontiguousarray(make()).view(np.uint8).ravel()

@@ -204,12 +204,12 @@ class Builder:
         inner.add(AccumulateOp(scope.reduction, value, total.result))
         return total.result, loops
 
-    def store(self, site: Site, value: SSAValue, past_caches: int = 0) -> StoreOp:
+    def store(self, site: Site, value: SSAValue, nontemporal: int = 0) -> StoreOp:
         """Write the kernel's result."""
         strides, offset, _ = physical(self.op.type)
         steps = zip(self.plan.root.here, strides, strict=True)
         flat = sum((e * stride for e, stride in steps), Index(offset))
         places, (flat,) = site.expressed(flat)
-        made = StoreOp(value, self.nest.body.block.args[-1], places, flat, past_caches)
+        made = StoreOp(value, self.nest.body.block.args[-1], places, flat, nontemporal)
         site.add(made)
         return made

@@ -7,7 +7,7 @@ from ...dialects.nest import ForOp, NestOp, StoreOp
 from ...dialects.nest_access import integer
 from ..kernel_to_cpu.lanes import SLICES, power_of_two, result_address
 from ..kernel_to_cpu.nest import NestPlan
-from ..kernel_to_cpu.past_caches import is_peeled, streamed
+from ..kernel_to_cpu.nontemporal import is_peeled, streamed
 from ..kernel_to_cpu.points import TILE_VECTORS
 from . import rewrites
 from .build import Builder, Site, Unsupported, empty_nest
@@ -46,7 +46,7 @@ def points(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> NestOp:
     nest, loops, store = plain_points(op, plan)
     order = sorted((k for k in loops if k != vector), key=lambda k: -out.coefficient(k))
     rewrites.reorder([loops[k] for k in (*order, vector)])
-    store_past_caches(store, streamed(op.type, out, vector))
+    store_nontemporal(store, streamed(op.type, out, vector))
     count = 1
     for k in order:
         if count >= SLICES:
@@ -66,6 +66,6 @@ def points(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> NestOp:
     return nest
 
 
-def store_past_caches(store: StoreOp, piece: int) -> None:
+def store_nontemporal(store: StoreOp, piece: int) -> None:
     """Let a store go past the caches, in vectors aligned to so many bytes; 0: it does not."""
-    store.properties["past_caches"] = integer(piece)
+    store.properties["nontemporal"] = integer(piece)

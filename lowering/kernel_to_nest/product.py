@@ -20,7 +20,7 @@ from ..kernel_to_cpu.contraction import gemm_in, gemm_spec, loop_numbers, shared
 from ..kernel_to_cpu.gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, default_schedule
 from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.microkernel import chains_for
-from ..kernel_to_cpu.past_caches import LINE, past_caches
+from ..kernel_to_cpu.nontemporal import LINE, nontemporal
 from ..kernel_to_cpu.types import F32
 from . import rewrites
 from .build import CONTRACT, Builder, Site, Unsupported, buffer_type
@@ -93,7 +93,7 @@ def product(op: GemmOp, isa: Isa) -> ProductNest:
     if not spec.k:
         raise Unsupported("a sum of nothing")
     schedule = default_schedule(spec, isa, constant_b=True)
-    schedule = replace(schedule, past_caches=past_caches(op.type, isa))
+    schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
     depth = max(1, min(schedule.depth, spec.k))
     width = schedule.vectors * isa.lanes(F32)
     packing = Packing(depth, -(-spec.k // depth), schedule.panels, width)
@@ -162,7 +162,7 @@ class _Product:
         site.values[plan.scopes[0].op.result] = product.result
         for scope in plan.scopes[1:]:
             site.values[scope.op.result] = self.builder.body(site, scope)
-        past = LINE if self.schedule.past_caches else 0
+        past = LINE if self.schedule.nontemporal else 0
         self.builder.store(site, site.values[plan.root.op.result], past)
 
     def schedule_loops(self, rows: ForOp, columns: ForOp) -> None:

@@ -25,7 +25,7 @@ from ...dialects.types import byte_size, is_bool, is_float, is_half, tensor_type
 from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.lanes import power_of_two, result_address
 from ..kernel_to_cpu.nest import NestPlan, ScopePlan
-from ..kernel_to_cpu.past_caches import LEAST_BYTES_OF_LOOPS, streamed
+from ..kernel_to_cpu.nontemporal import LEAST_BYTES_OF_LOOPS, streamed
 from ..kernel_to_cpu.reduction import CHAINS, LEAST_CHECKED
 from ..kernel_to_cpu.stack_rows import MOST_BYTES, MOST_RESULT, TOGETHER, UNROLL, stages
 from . import rewrites

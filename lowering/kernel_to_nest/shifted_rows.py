@@ -16,7 +16,7 @@ from xdsl.ir import Block, SSAValue
 from ...dialects.index import Index
 from ...dialects.nest import STACK, AllocOp, ForOp, IfOp, LoadOp, PrefetchOp, StoreOp
 from ..kernel_to_cpu.lanes import SLICES
-from ..kernel_to_cpu.past_caches import LINE
+from ..kernel_to_cpu.nontemporal import LINE
 from . import rewrites
 from .build import Site
 
@@ -185,14 +185,14 @@ class _ShiftedRows:
         source: Index,
         target: tuple[SSAValue, Index],
         count: Index | None = None,
-        past_caches: int = 0,
+        nontemporal: int = 0,
     ) -> None:
         """Copy a vector from the stack, or its first `count` lanes."""
         lane = self._loop(site, self.numbers[4], self.width, "vector", count)
         places, (address,) = lane.expressed(source + self.lane)
         value = LoadOp(self.kept, places, address)
         places, (address,) = lane.expressed(target[1] + self.lane)
-        lane.block.add_ops([value, StoreOp(value.result, target[0], places, address, past_caches)])
+        lane.block.add_ops([value, StoreOp(value.result, target[0], places, address, nontemporal)])
 
     def store_lines(self) -> None:
         """Store the line that ends in each row's last vector; of the first, what lies in it."""

@@ -15,9 +15,9 @@ from ...dialects.types import byte_size
 from ..kernel_to_cpu.access import MOST_LOADS, memory_type
 from ..kernel_to_cpu.lanes import power_of_two, result_address
 from ..kernel_to_cpu.nest import NestPlan
-from ..kernel_to_cpu.past_caches import LEAST_BYTES, LINE, is_peeled, streamed
+from ..kernel_to_cpu.nontemporal import LEAST_BYTES, LINE, is_peeled, streamed
 from . import rewrites, staging
-from .points import plain_points, store_past_caches
+from .points import plain_points, store_nontemporal
 from .shifted_rows import put_together
 
 # Vectors of a strip: what is written side by side before the next places across. Results past the
@@ -53,10 +53,10 @@ def transposed_points(op: KernelOp, plan: NestPlan, vector: int, across: int, la
         for run, column in put_together(loops, (across, vector), out, width, reads):
             _stage_block(run, column, lanes)
         return nest
-    past_caches = line and streamed(op.type, out, vector) == LINE
-    store_past_caches(store, LINE if past_caches else 0)
+    nontemporal = line and streamed(op.type, out, vector) == LINE
+    store_nontemporal(store, LINE if nontemporal else 0)
     # Lines that go past the caches need no neighbours; a strip's reads would evict each other.
-    strip = 1 if past_caches and lane.size > STRIP * width else STRIP
+    strip = 1 if nontemporal and lane.size > STRIP * width else STRIP
     asks = byte_size(op.type) >= LEAST_BYTES and lane.size <= strip * width
     block = rows.size if dense else width
     for run, column in _blocks(rows, (block, width), (max(1, CHUNK // block), strip)):

@@ -1,4 +1,4 @@
-"""algebra-apply-rule: one derivation rule by hand, and what a search found as a pipeline."""
+"""algebra-apply-rule: apply one derivation rule; pipelines of it replay what a search found."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def all_rules() -> dict[str, DerivationRule]:
 
 
 def usage(rule: DerivationRule) -> str:
-    """The options of a rule as they are given: `sums=NAME,.. by=N`."""
+    """The options of a rule as written in a pipeline: `sums=NAME,.. by=N`."""
     texts = [f"{o.name}={_PLACEHOLDERS[o.kind]}" for o in options_of(rule)]
     return " ".join(
         text if o.default is None else f"[{text}]"
@@ -134,7 +134,7 @@ _PLACEHOLDERS: Mapping[OptionKind, str] = {
 
 
 def options_of(rule: DerivationRule) -> tuple[RuleOption, ...]:
-    """What a rule is to be told, beside the scope it changes."""
+    """The options of a rule, without the scope it changes."""
     return () if rule.by_hand is None or isinstance(rule.by_hand, OnScope) else rule.by_hand.options
 
 
@@ -177,7 +177,7 @@ class AlgebraApplyRule(ModulePass):
 
     @staticmethod
     def more_help() -> str:
-        """The rules, a line each: what `isoform-opt --help-pass` adds to this."""
+        """The rules, one line each: the addition to `isoform-opt --help-pass`."""
         rows = [(f"{rule.name} {usage(rule)}", description(rule)) for rule in all_rules().values()]
         width = max(len(words) for words, _ in rows)
         lines = [f"  {words:<{width}}  {text.partition(chr(10))[0]}" for words, text in rows]
@@ -249,7 +249,7 @@ def _rewrite(module: ModuleOp, rule: DerivationRule, at: str, given: Mapping[str
 
 
 def _inside(module: ModuleOp, rule: DerivationRule, op: ScopeOp, given: Mapping[str, Any]) -> Any:
-    """Which other scopes are looked into; None where the rule does not apply."""
+    """Which other scopes to read through; None if the rule does not apply."""
     if isinstance(rule.by_hand, OnScope):
         return rule.by_hand.inside(op)
     named = [given[o.name] for o in options_of(rule) if o.kind == "scope"]
@@ -260,10 +260,10 @@ def _inside(module: ModuleOp, rule: DerivationRule, op: ScopeOp, given: Mapping[
 def _step(
     rule: DerivationRule, op: ScopeOp, lift: Lift, given: Mapping[str, Any], *, named: bool
 ) -> DerivationStep | None:
-    """What a rule makes of a scope; None where it does not apply.
+    """The step of a rule on a scope; None if it does not apply.
 
     Raises:
-        UserError: a scope that the user named has no such iterator, or its floats would change.
+        UserError: a scope that the user named lacks the iterator, or its floats would change.
     """
     if isinstance(rule.by_hand, OnScope):
         scope = lift.scope(op)
@@ -300,7 +300,7 @@ def _has(op: ScopeOp, option: RuleOption, value: Any) -> bool:
 
 
 def _value(op: ScopeOp, option: RuleOption, value: Any) -> Any:
-    """What a rule is told: iterators by their numbers. Raises UserError."""
+    """The values of a rule's options, with iterators as numbers. Raises UserError."""
     match option.kind:
         case "sums":
             return [_number(op, name, summed=True) for name in value]
@@ -352,7 +352,7 @@ def _require_terms(op: ScopeOp, new: Scope) -> None:
     """Refuse to combine terms of an elementwise scope.
 
     Raises:
-        UserError: the canonical form has fewer of them, and literals or equal reads met.
+        UserError: the canonical form has fewer terms: literals or equal reads were combined.
     """
     expr = op.expr()
     reads = [node for node in _leaves(expr) if isinstance(node, scalars.Read)]
@@ -363,13 +363,13 @@ def _require_terms(op: ScopeOp, new: Scope) -> None:
 
 
 def _leaves(expr: scalars.Expr) -> list[scalars.Expr]:
-    """Reads and literals, as often as they are written."""
+    """Reads and literals, with multiplicity."""
     parts = scalars.children(expr)
     return [leaf for part in parts for leaf in _leaves(part)] if parts else [expr]
 
 
 def _terms(expr: scalars.Expr) -> int:
-    """Terms of an expression multiplied out, none combined."""
+    """Terms of an expression multiplied out, without combining any."""
     match expr:
         case scalars.Call("add" | "sub", (left, right)):
             return _terms(left) + _terms(right)

@@ -12,7 +12,7 @@ from ...dialects.index import Atom, Index
 def primitive(index: Index) -> Index:
     """The non-constant part divided by the gcd of its coefficients.
 
-    A single atom is given the coefficient 1; longer expressions keep their sign.
+    A single atom gets the coefficient 1; longer expressions keep their sign.
     """
     common = math.gcd(*(c for _, c in index.terms))
     if len(index.terms) == 1:
@@ -39,7 +39,7 @@ def rank(rows: Sequence[Index]) -> int:
 
 
 def solve(basis: Sequence[Index], target: Index) -> list[int] | None:
-    """The integers v with target = sum of v[k] * basis[k], constants aside; None if there are none.
+    """The integers v with target = sum of v[k] * basis[k], ignoring constants; None if none exist.
 
     The basis must be independent, else None.
     """

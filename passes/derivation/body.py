@@ -1,8 +1,8 @@
-"""Scopes that are one sum of products, opened for rules: the form every derivation rule works on.
+"""The operand of derivation rules: scopes that are one sum of products, opened.
 
     value at x = coefficient * sum over s of the product of factors (reads and guards)
-
-A `SumOfProducts` need not be canonical: its sums stand in whatever order they came, so that a
+A `SumOfProducts` need not be canonical: its sums keep their order, so that a user can name them.
+`build` gives the canonical scope.
 person can name them. `build` gives the canonical scope back.
 """
 
@@ -61,7 +61,7 @@ class SumOfProducts:
         return [f for f in self.factors if isinstance(f, Guard)]
 
     def rows(self) -> Iterator[tuple[Index, int]]:
-        """Every index with the extent that bounds it: beyond, the body is 0."""
+        """Every index with the extent that bounds it: outside it, the body is 0."""
         for f in self.factors:
             yield from rows_of(f)
 
@@ -71,7 +71,7 @@ class SumOfProducts:
 
 
 def rows_of(factor: Link) -> list[tuple[Index, int]]:
-    """The indices of a factor and the extents beyond which it is 0."""
+    """The indices of a factor and the extents outside which it is 0."""
     if isinstance(factor, Guard):
         return [(factor.index, factor.extent)]
     return list(zip(factor.index, factor.source.shape, strict=True))
@@ -92,7 +92,7 @@ def build(
 
 @lru_cache(maxsize=16384)
 def body_of(source: Source) -> SumOfProducts | None:
-    """The body of a scope that is one sum of products of reads and guards; None for any other."""
+    """The body of a scope that is one sum of products of reads and guards; else None."""
     if not isinstance(source, Scope) or len(source.expr.terms) != 1:
         return None
     term = source.expr.terms[0]
@@ -129,7 +129,7 @@ def mapped(factor: Link, change: Callable[[Index], Index]) -> Link:
 
 
 def renaming(count: int, kept: Sequence[int]) -> list[Index]:
-    """Images that number the kept iterators 0, 1, ...; the others become 0."""
+    """Images that number the kept iterators 0, 1, ...; other iterators become 0."""
     images = [Index(0)] * count
     for place, k in enumerate(kept):
         images[k] = Index.iterator(place)
@@ -137,7 +137,7 @@ def renaming(count: int, kept: Sequence[int]) -> list[Index]:
 
 
 def guards_of(index: Sequence[Index], shape: Sequence[int], extents: Extents) -> list[Guard]:
-    """Guards that say a read is inside the shape, where it can leave it."""
+    """Guards that a read is inside the shape, where it can leave it."""
     found: list[Guard] = []
     for e, size in zip(index, shape, strict=True):
         low, high = range_of(e, extents)

@@ -1,9 +1,9 @@
-"""What a derived program takes at least: bounds by which a search stops early.
+"""Lower bounds for the time of derived programs, by which a search stops early.
 
-Rules move and regroup multiplications. They spare those that are zero by their places, and those
-that are there twice: where the indices do not tell all iterators apart, nothing is claimed. A
-kernel may compute windows of two taps and more with fewer (Winograd). So a program takes at least
-its fewest operations at the machine's peak; bytes are not counted.
+Rules move and regroup multiplications. They save those that are zero by their places, and those
+that are repeated: if the indices do not distinguish all iterators, there is no bound. A kernel may
+compute windows of two taps and more with fewer multiplications (Winograd). So a program takes at
+least its fewest operations at the machine's peak; bytes are not counted.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .body import SumOfProducts, body_of, rows_of
 from .price import Priced, ScopePrices
 from .replace import Roots, scopes_of
 
-# Winograd computes tiles of at most so many results, of windows from `TAPS` to `MOST_TAPS` (longer
-# ones are sums of those), and of windows of two taps.
+# Winograd computes tiles of at most this many results, of windows from `TAPS` to `MOST_TAPS`
+# (longer ones are sums of those), and of windows of two taps.
 TILE = 4
 TAPS, MOST_TAPS = 3, 7
 TILE_OF_TWO = 3
-# Places of an index are counted up to so many.
+# Places of an index are counted up to this many.
 MOST_PLACES = 1 << 20
 
 
 def least_of_program(roots: Roots, priced: Priced, prices: ScopePrices) -> float:
-    """The fewest operations of a program's library calls, and of what loops multiply and add."""
+    """The fewest operations of a program's library calls, and of its loops' multiply-adds."""
     calls = dict(priced.choices)
     total = sum(_fewest(match, prices) for match in calls.values())
     for scope in scopes_of(roots):
@@ -45,11 +45,11 @@ def least_of_program(roots: Roots, priced: Priced, prices: ScopePrices) -> float
 
 
 def _fewest(match: Match, prices: ScopePrices) -> float:
-    """Of all ways to compute a match, those that the model does not give the target included."""
+    """The fewest over all algorithms for a match, including those the target's model lacks."""
     if match.kernel.name != "conv":
-        return min(way.flops for way in prices.ways(match))
+        return min(algorithm.flops for algorithm in prices.algorithms(match))
     every = replace(prices.target, convolutions=("implicit-gemm", "winograd"))
-    fewest = min(way.flops for way in ScopePrices(target=every).ways(match))
+    fewest = min(algorithm.flops for algorithm in ScopePrices(target=every).algorithms(match))
     taps = _taps(match)
     square = len(taps) == 2 and set(taps) in ({2}, {TAPS})
     if square or any(w.stride != 1 for w in match.windows):
@@ -58,11 +58,11 @@ def _fewest(match: Match, prices: ScopePrices) -> float:
 
 
 def least_of_scope(root: Scope, *, one_product: bool = False) -> float:
-    """The fewest operations of any program derived from a contraction; 0 where nothing is known.
+    """The fewest operations of any program derived from a contraction; 0 if unknown.
 
     Args:
-        one_product: of programs of a single product: Winograd's tiles, which are of `TAPS`, must
-            then fit its windows as they are.
+        one_product: for programs of a single product: Winograd's tiles, which are of `TAPS`, must
+        then fit its windows without changes.
     """
     body = body_of(root)
     if body is None or body.guards or any(row.has_floor for row, _ in body.rows()):
@@ -77,19 +77,19 @@ def least_of_scope(root: Scope, *, one_product: bool = False) -> float:
 
 
 def has_fast_form(root: Scope) -> bool:
-    """Whether Winograd's tiles of `TAPS` each way fit the windows as they are."""
+    """Whether Winograd's tiles of `TAPS` each way fit the windows without changes."""
     return any(len(t := _taps(match)) > 1 and set(t) == {TAPS} for match in matches(root))
 
 
 def _left(taps: Sequence[int]) -> float:
-    """The share of multiplications that Winograd's largest tiles have left."""
+    """The share of multiplications left by Winograd's largest tiles."""
     most = [min(count, MOST_TAPS) for count in taps if count > 1]
     tiles = [TILE_OF_TWO if count < TAPS else TILE for count in most]
     return math.prod((m + count - 1) / (m * count) for m, count in zip(tiles, most, strict=True))
 
 
 def _tells_apart(body: SumOfProducts) -> bool:
-    """Whether every product is of another pair of elements, and each operand's differ in a sum."""
+    """Whether all products are of different pairs, and each operand's elements differ in a sum."""
     alive = [k for k, n in enumerate(body.extents) if n > 1]
     sums = [Index.iterator(k) if k >= body.rank else Index(0) for k in range(len(body.extents))]
     rows = [[row for row, _ in rows_of(read)] for read in body.reads]
@@ -100,7 +100,7 @@ def _tells_apart(body: SumOfProducts) -> bool:
 
 
 def _taps(match: Match) -> list[int]:
-    """How many taps its windows have once they move by single steps."""
+    """How many taps its windows have after they move by single steps."""
     return [math.ceil(match.contraction.extents[w.inner] / w.stride) for w in match.windows]
 
 

@@ -1,4 +1,4 @@
-"""Apply derivation steps to the program itself: ops are replaced and their readers rewritten."""
+"""Apply derivation steps to the program: replace ops and rewrite their readers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .step import DerivationStep
 
 
 def find_scope(module: ModuleOp, name: str) -> ScopeOp:
-    """The scope whose result is printed by that name.
+    """The scope whose result has that printed name.
 
     Raises:
         UserError: there is none.
@@ -42,7 +42,7 @@ def replace_op(
     values: dict[Source, SSAValue],
     place: Operation | None = None,
 ) -> list[ScopeOp]:
-    """Compute an op as the step says. Returns the new scopes, what stands for the op last.
+    """Compute an op as the step says. Returns the new scopes; the last one replaces the op.
 
     Args:
         values: of the sources that the step's scope reads; values of new scopes are added.
@@ -82,7 +82,7 @@ def merge_ops(
     made: Merger,
     values: dict[Source, SSAValue],
 ) -> list[ScopeOp]:
-    """Replace two scopes by what they are read from. Returns the new scopes.
+    """Replace two scopes by reads of one new scope. Returns the new scopes.
 
     Raises:
         UserError: one of them depends on the other.
@@ -114,7 +114,7 @@ def _inherit(new: ScopeOp, old: ScopeOp, rule: str) -> None:
 
 
 def _move_readers(op: ScopeOp, step: DerivationStep, value: SSAValue) -> None:
-    """Let every scope that reads the op read the new value, at its own coordinates."""
+    """Make every scope that reads the op read the new value, at its own coordinates."""
     for user in list(dict.fromkeys(use.operation for use in op.result.uses)):
         if not isinstance(user, ScopeOp):
             continue
@@ -166,7 +166,7 @@ def _image(
 
 
 def _wrapper(op: ScopeOp, step: DerivationStep, value: SSAValue) -> ScopeOp:
-    """A copy with the old coordinates, for users that are no scopes."""
+    """A copy with the old coordinates, for users that are not scopes."""
     here = iterators(len(op.traversal))
     at = _image(step, here, op.traversal)
     names = op.names[: len(op.traversal)]

@@ -34,7 +34,7 @@ from .search import (
     is_contraction,
 )
 
-# On the result of a derivation: the passes that do by hand what the search found.
+# On the result of a derivation: the passes that repeat it.
 DERIVATION = "isoform.derivation"
 
 
@@ -43,9 +43,9 @@ class Derivation:
     """How one scope was rewritten.
 
     Attributes:
-        passes: elements of an isoform-opt pipeline that replay it, with the text of the scopes
-            that each leaves behind.
-        before: modelled seconds of the scope as it was.
+        passes: elements of an isoform-opt pipeline that replay it, each with the text of the
+            scopes that it leaves.
+        before: modelled seconds of the original scope.
         kind: how the costs are known.
     """
 
@@ -62,11 +62,11 @@ class Derivation:
 
     @property
     def pipeline(self) -> str:
-        """The passes that replay it on the program it was found for."""
+        """The passes that replay it on the original program."""
         return ",".join(text for text, _ in self.passes)
 
     def trace(self) -> str:
-        """What was applied, with the expressions after each step."""
+        """The derivation, with the expressions after each step."""
         before, after = self.before, self.chosen.priced.seconds
         lines = [
             f"%{self.name}: {len(self.rules)} rules, {len(self.result.states)} states, "
@@ -82,11 +82,11 @@ class Derivation:
 class AlgebraDerive(ModulePass):
     """Search programs beyond predefined operators for every contraction, by derivation rules.
 
-    Rewrites a scope where the best program found is modelled to be faster by the factor `gain` (one
-    below 1 lets in what is modelled slower, to be measured). The result is scopes again, those that
-    a library kernel computes written in its form. `budget` is in seconds for each distinct scope.
-    Costs are modelled for `target`. The rules applied are in `isoform.rules`, the passes that
-    replay them in `isoform.derivation`; `trace` names a file for the readable derivations.
+    Rewrites a scope if the best program found is modelled to be faster by the factor `gain` (below
+    1 also allows modelled losses, to be measured). The result is scopes again; those that a library
+    kernel computes are written in its form. `budget` is in seconds for each distinct scope. Costs
+    are modelled for `target`. The applied rules are in `isoform.rules`, the passes that replay them
+    in `isoform.derivation`; `trace` names a file for readable derivations.
 
     Before, a transposed convolution (%one being ones of one place):
 
@@ -121,7 +121,7 @@ class AlgebraDerive(ModulePass):
 
 
 def derive(module: ModuleOp, options: AlgebraDerive) -> list[Derivation]:
-    """Rewrite what gains, in place; every derivation applied."""
+    """Rewrite all scopes that gain, in place; return the applied derivations."""
     settings = DerivationSettings(options.depth, options.states, options.budget)
     target = target_named(options.target)
     searched: dict[tuple[Scope, tuple[str, ...]], tuple[Searcher, DerivationResult]] = {}
@@ -161,7 +161,7 @@ def _rewrite(
 
 @dataclass(frozen=True)
 class Done:
-    """What was done to some ops: as they were traced again, and the passes that do it by hand."""
+    """A derivation of some ops: its retraced form, and the passes that repeat it."""
 
     names: tuple[str, ...]
     roots: Roots
@@ -176,7 +176,7 @@ class Done:
 def apply_found(
     module: ModuleOp, ops: Sequence[ScopeOp], searcher: Searcher, chosen: FoundProgram
 ) -> Done | None:
-    """Do to ops what a search found for some alike; None if it cannot be traced again."""
+    """Apply the derivation found for equal ops; None if it cannot be retraced."""
     return apply_rules(module, ops, searcher, chosen.state.trail(), chosen.priced.seconds)
 
 
@@ -187,14 +187,13 @@ def apply_rules(
     trail: Sequence[Trail],
     seconds: float,
 ) -> Done | None:
-    """Do to ops what these rules give, at that price; None if they give no such program.
+    """Apply the program that these rules give at that price; None if they give none.
 
-    The ops must have names of their own (`name_apart`, or `algebra-name-scopes`).
-
-    Every step keeps what the program computes, but None may leave some of them done.
+    The ops must have unique names (`name_apart`, or `algebra-name-scopes`).
+    Every step keeps the program's meaning, but after None some steps may remain applied.
 
     Raises:
-        UserError: two ops are to be computed as one, and no place suits both.
+        UserError: two ops are to be computed as one, and no place in the program suits both.
     """
     known = weights_only(main_of(module).body.block.ops)
     names = tuple(scope_names(module)[op] for op in ops)
@@ -223,20 +222,22 @@ def apply_rules(
 
 
 def native_seconds(op: ScopeOp, prices: ScopePrices) -> float:
-    """What a transposed convolution costs as the lowering takes it; infinite for other ops."""
+    """The cost of a transposed convolution as lowered; infinite for other ops."""
     found = match_conv(op)
     if found is None or not found.transposed:
         return math.inf
     macs = scope_work(op).flops / 2
     moved = sum(byte_size(tensor_type(v)) for v in (found.data, op.result))
     weights = byte_size(tensor_type(found.weights))
-    ways = conv_algorithms(ConvolutionProblem.of(found), macs, prices.target, prices.costs.fitted)
+    algorithms = conv_algorithms(
+        ConvolutionProblem.of(found), macs, prices.target, prices.costs.fitted
+    )
     element = element_of(op.result)
-    return min(prices.costs.seconds(way, element, weights, moved) for way in ways)
+    return min(prices.costs.seconds(algorithm, element, weights, moved) for algorithm in algorithms)
 
 
 def stands(found: FoundProgram, op: ScopeOp) -> bool:
-    """Whether a program is the convolution that the op runs as already: no rule, nothing moved."""
+    """Whether a program is the convolution that the op already is: no rule, nothing moved."""
     if found.state.parent is not None or match_conv(op) is None:
         return False
     return all(m.kernel.name == "conv" and all(m.direct) for _, m in found.priced.choices)

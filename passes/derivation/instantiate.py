@@ -1,8 +1,8 @@
-"""Write a matched scope in the form its library kernel takes, with layout scopes before it.
+"""Write a matched scope in its library kernel's form, with layout scopes before it.
 
-The result is a `DerivationStep`: the new scope computes the same values under other coordinates,
-its operands are the old ones where they can stay, else scopes that copy them into the kernel's
-layout (padding, kernel flips and guards included).
+The result is a `DerivationStep`: the new scope computes the same values in other coordinates.
+Its operands are the old ones where they can be used in place, else scopes that copy them into the
+kernel's layout (with padding, kernel flips and guards).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Digits = tuple[int, ...]
 
 
 def instantiate(match: Match) -> DerivationStep:
-    """The kernel's own form of the scope that it matched."""
+    """The form of a matched scope that its kernel takes."""
     if match.kernel.window is None:
         return _gemm(match)
     return _band(match) if match.kernel.window.outer == "batch" else _conv(match)
@@ -35,7 +35,7 @@ def _step(match: Match, new: Scope, image: Sequence[Index]) -> DerivationStep:
 
 
 def _gemm(match: Match) -> DerivationStep:
-    """Iterators in the order batch, m, n, k; an operand without a view is copied in that order."""
+    """Iterators in the order batch, m, n, k; an operand that is no view is copied in that order."""
     found, groups = match.contraction, match.groups
     peeled = () if match.batch is None else (match.batch,)
     m, n = (tuple(k for k in groups[g] if k not in peeled) for g in ("m", "n"))
@@ -81,7 +81,7 @@ def _copy(match: Match, place: int, order: Sequence[int]) -> Scope:
 
 
 class _Frame:
-    """Coordinates of which each stands for several iterators, as digits, the first outermost."""
+    """Coordinates that combine several iterators each, as digits, the first outermost."""
 
     def __init__(self, match: Match, coordinates: Sequence[Digits]):
         self.match = match
@@ -106,7 +106,7 @@ class _Frame:
 
 
 def _joined(match: Match, digits: Digits) -> Index:
-    """The coordinate that stands for these iterators."""
+    """The coordinate that combines these iterators."""
     total = Index(0)
     for k in digits:
         total = total * match.contraction.extents[k] + Index.iterator(k)

@@ -31,13 +31,13 @@ def isolate_all(
     seed: int = 0,
     inside: Sequence[ScopeOp] = (),
 ) -> tuple[Program, list[ScopeOp]]:
-    """A program of some ops, none of which reads another, and the ops in it.
+    """A program of some independent ops, and the ops in it.
 
     Operands are inputs, or weights drawn from the seed.
 
     Args:
         known: values that are known before the program runs.
-        inside: what the ops read and is computed in the program, too.
+        inside: values that the ops read and the program computes too.
     """
     block, weights = Block(), Weights()
     values: dict[SSAValue, SSAValue] = {}

@@ -1,4 +1,4 @@
-"""Between `algebra.scope` ops and canonical scopes: what a rule reads and what it leaves behind."""
+"""Convert between `algebra.scope` ops and the canonical scopes that rules work on."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ from ...dialects.types import element_of, is_float, shape_of, tensor
 from .body import Link, SumOfProducts
 from .replace import scopes_of
 
-# The rule of passes/partial, as provenance names it.
+# The provenance name of passes/partial's rule.
 MUTATED = "mutate"
-# Begins the identity of a leaf that is known before the program runs, in a positional lift.
+# Prefix of the identity of a leaf that is known before the program runs, in a positional lift.
 _KNOWN = "constant "
-# What the name of a derived scope ends in.
+# Suffix of the name of a derived scope.
 _DERIVED = re.compile(r"(\.\d+)+$")
 
 
 class Lift:
-    """Canonical forms of values, and the values that canonical forms stand for.
+    """Canonical forms of values, and the values of canonical forms.
 
-    A leaf is named after its value, so that the same program has the same canonical forms (whose
-    sums and factors are ordered by the names of what they read) whichever pass looks at it.
+    A leaf is named after its value, so the same program has the same canonical forms (whose sums
+    and factors are ordered by the names of their operands) in every pass.
 
     Args:
         module: the program.
-        inside: whether an op's own expression is wanted; any other value is a leaf.
+        inside: whether to open an op's own expression; any other value is a leaf.
         constants: values known before the program runs.
-        positional: leaves are numbered as they are met instead, so that two ops alike are equal.
+        positional: number leaves in order of occurrence instead, so that equal ops have equal
+        forms.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Lift:
 
 
 def body_of_op(op: ScopeOp, lift: Lift) -> SumOfProducts | None:
-    """The op as one sum of products, its sums in its own order; None if it is none."""
+    """The op as one sum of products, its sums in its own order; None if it is not one."""
     element = element_of(op.result)
     if (op.summation and op.reduction.data != "sum") or not is_float(element):
         return None
@@ -127,7 +128,7 @@ def _product(expr: scalars.Expr) -> list[scalars.Expr]:
 def write(
     root: Scope, values: dict[Source, SSAValue]
 ) -> tuple[list[Operation], SSAValue, list[ScopeOp]]:
-    """The ops of a scope and of all it reads that has no value yet; new values are added.
+    """The ops of a scope and of all it reads that have no value yet; new values are added.
 
     Returns the ops in order, the value of the root, and the new scopes, the root last.
     """
@@ -149,9 +150,9 @@ def scope_ops(module: ModuleOp) -> list[ScopeOp]:
 
 
 def unique_names(module: ModuleOp) -> dict[SSAValue, str]:
-    """A name for every value of @main that is no guard: its own, numbered where it is not unique.
+    """Names for all values of @main except guards: their own, numbered where not unique.
 
-    Printing and parsing keep it, and so does inserting ops with names of their own.
+    Printing and parsing keep them, and so does inserting ops with new names.
     """
     block = main_of(module).body.block
     results = [r for op in block.ops if not isinstance(op, OnesOp) for r in op.results]
@@ -165,14 +166,14 @@ def unique_names(module: ModuleOp) -> dict[SSAValue, str]:
 
 
 def scope_names(module: ModuleOp) -> dict[ScopeOp, str]:
-    """The names of scopes as they are printed, without the %: each is one scope's."""
+    """The printed names of scopes, without the %: each belongs to one scope."""
     ops = scope_ops(module)
     names = printed_names(module, [op.result for op in ops])
     return {op: names[op.result] for op in ops}
 
 
 def name_apart(module: ModuleOp) -> None:
-    """Give every scope a name that no other value has, and that is not like a derived one's.
+    """Give every scope a unique name that does not look like a derived one.
 
     A scope that has such a name keeps it; the others become `s0`, `s1`, ... in order.
     """
@@ -189,7 +190,7 @@ def name_apart(module: ModuleOp) -> None:
 def family(op: ScopeOp) -> Callable[[ScopeOp], bool]:
     """Whether a scope was derived with this one: `y.0`, `y.0.1`, ... belong to `y`.
 
-    What a mutant is made of does not: its views are there to stay.
+    Scopes of a mutant do not count: its views are permanent.
     """
     base = _base(op)
 
@@ -208,7 +209,7 @@ def _base(op: ScopeOp) -> str:
 
 
 def fresh_name(taken: set[str], base: str) -> str:
-    """`base.0`, `base.1`, ... : the first that is not taken; taken from now on."""
+    """The first free name of `base.0`, `base.1`, ...; it is taken from now on."""
     number = 0
     while f"{base}.{number}" in taken:
         number += 1
@@ -235,17 +236,17 @@ def leaves_of(*roots: Scope) -> list[Leaf]:
 
 
 def program_of_scope(root: Scope) -> ModuleOp:
-    """A program that computes a scope of its leaves, which are its inputs, in order."""
+    """A program that computes a scope from its leaves, which are its inputs, in order."""
     return program_of_scopes([root])
 
 
 def program_of_scopes(
     roots: Sequence[Scope], known: Callable[[Leaf], bool] = lambda _: False
 ) -> ModuleOp:
-    """A program that computes some scopes of their leaves, which are its inputs, in order.
+    """A program that computes some scopes from their leaves, which are its inputs, in order.
 
     Args:
-        known: of a leaf, whether it is a weight (w0, w1, ...) instead of an input.
+        known: for a leaf, whether it is a weight (w0, w1, ...) instead of an input.
     """
     leaves = leaves_of(*roots)
     given, weights = ([x for x in leaves if known(x) == whether] for whether in (False, True))

@@ -1,4 +1,4 @@
-"""Rules about a scope and what it reads: inlining, reading through copies, pieces as a whole."""
+"""Rules about a scope and its operands: inlining, reading through copies, joining pieces."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def expression_fuse(old: Scope) -> DerivationStep | None:
 
 
 def _plain_term(term: Term) -> Read | None:
-    """The single read that a term is."""
+    """The single read of a term, if it is one."""
     links = links_of(term)
     if links is None or len(links) != 1 or term.sums or term.coefficient != 1:
         return None

@@ -1,4 +1,4 @@
-"""algebra-name-scopes: give every value a name of its own, so that passes by hand can say where."""
+"""algebra-name-scopes: give every value a unique name, so that passes can refer to it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from ...dialects.program import Program, keep_names, location, main_of
 
 @dataclass(frozen=True)
 class AlgebraNameScopes(ModulePass):
-    """Name every value by what makes it and in order: scopes `s0`, `s1`, ..., inputs `x0`, ...
+    """Name every value by its kind and order: scopes `s0`, `s1`, ..., inputs `x0`, ...
 
-    Weights are `w0`, ..., what other ops make `v0`, ...; ones and iterators have none. The names
-    that the program came with do not matter: the same program in other names is named the same, and
-    a pipeline of derivation passes finds the same scopes wherever it is run again. The old name of
-    a value becomes the location of its op, where it has none; inputs and outputs keep theirs.
+    Weights are `w0`, ..., results of other ops `v0`, ...; ones and iterators have none. The
+    original
+    names do not matter: the same program with other names gets the same ones, so a pipeline of
+    derivation passes finds the same scopes wherever it runs again. The old name of a value becomes
+    its op's location, if it has none; inputs and outputs keep theirs.
 
     Before:
 
@@ -75,7 +76,7 @@ def _name(value: SSAValue, numbers: Counter[str], letter: str) -> None:
 
 
 def _without_names(op: Operation) -> None:
-    """Take the names inside an op away: printed, they count with those around it."""
+    """Remove the names inside an op: printed, they would clash with outer ones."""
     for region in op.regions:
         for block in region.blocks:
             for argument in block.args:

@@ -1,8 +1,8 @@
-"""What a program of scopes would cost: library calls where they match, generated loops elsewhere.
+"""The cost of a program of scopes: library calls where they match, generated loops elsewhere.
 
-Modelled, by passes/cost.py: what a match says of its kernel is what the cost of an op asks of it,
-so no ops are built for the states of a search. Code generation is delayed: a scope that only moves
-or adds data (an eOperator) is priced by its bytes, and written when its program is chosen.
+Modelled, by passes/cost.py: a match has everything that the cost of an op depends on, so no ops are
+built for the states of a search. Code generation is delayed: a scope that only moves or adds data
+(an eOperator) is priced by its bytes, and written when its program is chosen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ INFINITE = math.inf
 
 @dataclass(frozen=True)
 class Priced:
-    """Seconds, and which scope is computed by which library kernel."""
+    """Seconds, and which library kernel computes which scope."""
 
     seconds: float
     choices: tuple[tuple[Scope, Match], ...] = ()
@@ -86,7 +86,7 @@ class ScopePrices:
         return self._constant[source]
 
     def scope(self, scope: Scope, fixed: bool = False) -> tuple[float, Match | None]:
-        """Seconds of one scope, with the library kernel that was the cheapest.
+        """Seconds of one scope, and the cheapest library kernel for it.
 
         Args:
             fixed: its layout is given (a root's), not free (an intermediate's).
@@ -109,7 +109,7 @@ class ScopePrices:
         return self.loops(scope), None
 
     def match(self, match: Match) -> float:
-        """A library call and the layout kernels before it."""
+        """A library call and the layout copies before it."""
         found = match.contraction
         seconds, weights, moved = 0.0, 0, self.bytes_of(found.scope)
         for place, read in enumerate((found.first.read, found.second.read)):
@@ -118,11 +118,13 @@ class ScopePrices:
                 seconds += self.copy(read, match, place)
             size = self.bytes_of(read.source) * match.moved(place)
             weights, moved = weights + size * known, moved + size * (not known)
-        ways = self.ways(match)
-        return seconds + min(self._seconds(way, found.scope, weights, moved) for way in ways)
+        algorithms = self.algorithms(match)
+        return seconds + min(
+            self._seconds(algorithm, found.scope, weights, moved) for algorithm in algorithms
+        )
 
-    def ways(self, match: Match) -> list[Estimate]:
-        """How the kernel may compute it."""
+    def algorithms(self, match: Match) -> list[Estimate]:
+        """The algorithms by which the kernel may compute it."""
         groups, extents = match.groups, match.contraction.extents
         batch, m, n, k = (match.extent(groups[name]) for name in ("batch", "m", "n", "k"))
         outer = tuple(extents[w.outer] for w in match.windows)
@@ -140,7 +142,7 @@ class ScopePrices:
         return conv_algorithms(conv, match.flops / 2, self.target, self.costs.fitted)
 
     def copy(self, read: Read, match: Match, place: int) -> float:
-        """A layout kernel: the distance of an operand from what the library takes."""
+        """A layout copy: the distance of an operand from the layout that the library takes."""
         found = match.contraction
         used = found.operands[place].uses
         windows = {w.inner for w in match.windows} if place == 0 else set[int]()
@@ -151,7 +153,7 @@ class ScopePrices:
         return self._moving(read.source, moved)
 
     def loops(self, scope: Scope) -> float:
-        """A generated loop nest; infinite where it would do much arithmetic."""
+        """A generated loop nest; infinite for much arithmetic."""
         if is_view(scope):
             return 0.0
         flops = 0
@@ -174,8 +176,8 @@ class ScopePrices:
     def _moving(self, source: Source, moved: float) -> float:
         return self._seconds(Estimate("other", 0.0, ""), source, 0, moved)
 
-    def _seconds(self, way: Estimate, source: Source, weights: float, moved: float) -> float:
-        return self.costs.seconds(way, source.element, weights, moved)
+    def _seconds(self, algorithm: Estimate, source: Source, weights: float, moved: float) -> float:
+        return self.costs.seconds(algorithm, source.element, weights, moved)
 
 
 def _width(source: Source) -> int:

@@ -1,4 +1,4 @@
-"""Propose what rules derive, for contractions and for pairs and groups that may become one."""
+"""Propose derived programs for contractions, and for pairs and groups that may become one."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from .search import DerivationSettings, FoundProgram, Searcher, Stop
 from .side_by_side import BATCH, SHARED
 from .step import ProposalOptions
 
-# A block of rows is a matrix that fills the registers' tiles many times over.
+# A block of rows is a matrix that fills the register tiles many times over.
 BLOCK = 128
 SETTINGS = DerivationSettings(
     depth=3, states=1500, budget=20.0, keep=7, options=ProposalOptions(block=BLOCK)
 )
-# Two contractions need a derivation each before they are one; blocks of each would hide that.
+# Two contractions need a derivation each before they merge; blocks of each would hide that.
 PAIR = replace(SETTINGS, depth=5, states=4000, keep=200, options=ProposalOptions())
 PAIR_KEEP = 4
 _STOPS: dict[Stop, StopReason] = {Stop.TIME: "time", Stop.STATES: "steps"}
@@ -52,21 +52,21 @@ def search(
     """Derive every subprogram of a program.
 
     Args:
-        measure: median seconds of programs, run in turn; None where the target does not run here.
+        measure: median seconds of programs, run in turn; None if the target does not run here.
     """
     prices = Prices(costs if measure is None else with_winograd(costs), measure)
     return search_subprograms(program, [DerivationProposer(limits.steps)], limits, prices, PRUNE)
 
 
 def with_winograd(costs: Costs) -> Costs:
-    """Costs of what is measured: its kernels are tuned, and `tune` takes Winograd where it wins."""
+    """Costs for measured programs: kernels are tuned, and `tune` uses Winograd where it wins."""
     convolutions = dict.fromkeys((*costs.target.convolutions, "winograd"))
     target = replace(costs.target, convolutions=tuple(convolutions))
     return Costs(target, costs.file, costs.fitted)
 
 
 def settings_of(sub: Subprogram, settings: DerivationSettings) -> DerivationSettings:
-    """Bounds for a subprogram: pairs go further, larger groups are merged as they stand."""
+    """Search limits of a subprogram: pairs go further, larger groups are only merged."""
     if len(sub.roots) == 1:
         return settings
     states = settings.states if settings.states < SETTINGS.states else PAIR.states
@@ -80,7 +80,7 @@ class DerivationProposer(Proposer):
     """Proposes the cheapest programs that rules derive.
 
     Args:
-        steps: most states of a search.
+        steps: the limit of a search's states.
     """
 
     rule = "derive"
@@ -98,7 +98,7 @@ class DerivationProposer(Proposer):
         return groups(self.search.work.module, self.search.prices.scopes)
 
     def why_not(self, sub: Subprogram) -> str | None:
-        """Whether all that rules could save is noise, or too little; of a model nothing is said."""
+        """Whether every possible saving is noise or too small; models have no such limit."""
         if self.search.prices.measure is None:
             return None
         members, baselines = self.search.members(sub), self.search.baselines
@@ -106,11 +106,11 @@ class DerivationProposer(Proposer):
         return self.search.idle("nothing derived", sub, sum(map(baselines.known, members)), least)
 
     def least(self, sub: Subprogram) -> float:
-        """What its fewest operations take at the machine's peak."""
+        """The time of its fewest operations at the machine's peak."""
         return self.search.baselines.least_seconds(least_of_scope(sub.root))
 
     def propose(self, sub: Subprogram, seconds: float) -> Proposals:
-        """The cheapest programs by the model; of a pair those in which it has become one."""
+        """The cheapest programs by the model; for a pair, those that merge it."""
         settings = settings_of(sub, self.settings)
         settings = replace(settings, budget=min(settings.budget, seconds))
         searcher = Searcher(self.search.prices.scopes(sub.known), settings)
@@ -142,7 +142,7 @@ class DerivationProposer(Proposer):
         return Proposal(found.state.trail(), found.priced.seconds, write, least)
 
     def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
-        """Apply the rules again; each is named on its own, the library's forms as one."""
+        """Apply the rules again; each is named separately, the library's forms together."""
         decision = place.decision
         assert decision.trail is not None
         ops = [find_scope(module, name) for name in place.names]
@@ -156,7 +156,7 @@ class DerivationProposer(Proposer):
         return AppliedRewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
 
     def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
-        """Only what gains much: what gains little alone may cost its neighbours more."""
+        """Only large gains: a small gain by itself may cost its neighbours more."""
         strong = [p for p in places if p.decision.after < ACCEPT.strong * p.decision.before]
         return [strong] if 0 < len(strong) < len(places) else []
 
@@ -170,7 +170,7 @@ def proof_of(done: Done) -> Proof:
     """How the derived scopes are known to equal the given ones.
 
     Raises:
-        UserError: they do not: a bug in a rule.
+        UserError: they are not equal: a bug in a rule.
     """
     exact = True
     for name, given, root in zip(done.names, done.roots, done.found.state.roots, strict=True):

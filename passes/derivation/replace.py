@@ -1,4 +1,4 @@
-"""Put a derived scope in the place of the old one: every reader is rewritten, with guards."""
+"""Replace a scope by a derived one: every reader is rewritten, with guards."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Roots: TypeAlias = tuple[Scope, ...]
 
 
 def rewritten(old: Scope, change: Change) -> Scope:
-    """The scope with its reads replaced by products; `change` gives None for what stays.
+    """The scope with its reads replaced by products; `change` gives None for unchanged reads.
 
-    Reads inside of functions are left alone.
+    Reads inside functions are unchanged.
     """
     parts: list[tuple[Term, list[Factor]]] = []
     changed = False
@@ -43,7 +43,7 @@ def rewritten(old: Scope, change: Change) -> Scope:
 def read_of(
     old: Scope, step: DerivationStep, read: Read, extents: Extents, guards: bool
 ) -> list[Link]:
-    """What stands for a read of the old scope."""
+    """The replacement of a read of the old scope."""
     index = read.index
     if step.image is not None:
         index = tuple(e.substitute(read.index) for e in step.image)
@@ -55,11 +55,11 @@ def read_of(
 
 
 class Replacer:
-    """Replaces scopes in programs; remembers what it has done, for states share most scopes.
+    """Replaces scopes in programs; memoised, since states share most scopes.
 
     Args:
-        guards: False leaves out the guards that make replacing sound. For tests alone: they show
-            that the checks notice.
+        guards: False omits the guards that make replacing sound. Only for tests, which show
+        that the checks notice.
     """
 
     def __init__(self, guards: bool = True):

@@ -1,4 +1,4 @@
-"""Do to a program what a search found, step by step, and write down the passes that do the same."""
+"""Apply a search's result to a program, step by step, and record the passes that repeat it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .step import DerivationStep, Parameters, pass_text
 
 
 class Lost(Exception):
-    """What a search found is not in the program in that form: other rewrites came between."""
+    """The program no longer contains the result's scopes in that form: it was rewritten since."""
 
 
 class Replay:
-    """Does what a search found to the program, as `algebra-apply-rule` would, and writes it down.
+    """Applies a search's result to the program, as `algebra-apply-rule` would, and records it.
 
     Args:
-        ops: the scopes that the search began with; they must have names of their own.
+        ops: the scopes that the search began with; their names must be unique.
     """
 
     def __init__(self, module: ModuleOp, *ops: ScopeOp):
@@ -45,15 +45,15 @@ class Replay:
         return lift
 
     def root(self) -> Scope:
-        """The canonical form of what stands for the first scope now."""
+        """The current canonical form of the first scope's replacement."""
         last = next(o for o in self.made if o.result.name_hint == self.name)
         return self.lifted().scope(last)
 
     def apply(self, applied: RuleApplication) -> None:
-        """Do one step.
+        """Apply one step.
 
         Raises:
-            UserError: two scopes are to be one, and no place in the program suits both.
+            UserError: two scopes are to become one, and no place in the program suits both.
             Lost: there is no such scope.
         """
         step = applied.step
@@ -67,7 +67,7 @@ class Replay:
         self._replace(op, step, step.rule, step.parameters)
 
     def finish(self) -> None:
-        """Write every scope canonically: guards that the last steps made needless go."""
+        """Rewrite every scope in canonical form, without guards that became redundant."""
         for scope in [self.lifted().source(op.result) for op in self.made]:
             assert isinstance(scope, Scope)
             self._canonical(scope)
@@ -81,7 +81,7 @@ class Replay:
         self._replace(op, instantiate(match), "match", words)
 
     def _canonical(self, scope: Scope) -> ScopeOp:
-        """The op of a scope, its iterators in canonical order and named so. Raises Lost."""
+        """The op of a scope, with canonically ordered and named iterators. Raises Lost."""
         lift = self.lifted()
         standing = (o for o in self.made if o.parent is not None)
         op = next((o for o in standing if lift.source(o.result) is scope), None)
@@ -126,7 +126,7 @@ class Replay:
     def _changing(
         self, ops: Sequence[ScopeOp], change: Callable[[], list[ScopeOp]]
     ) -> list[ScopeOp]:
-        """Change the program in place of these ops, and keep count of what was made."""
+        """Replace these ops in the program, and record the new ops."""
         readers = {use.operation for op in ops for use in op.result.uses}
         before = set(scope_ops(self.module))
         new = self.latest = change()
@@ -156,7 +156,7 @@ def _same(raw, body) -> bool:  # pyright: ignore
 
 
 def _line(op: ScopeOp) -> str:
-    """The op's text, attributes left out."""
+    """The op's text without attributes."""
     copy = op.clone()
     copy.attributes.clear()
     copy.result.name_hint = op.result.name_hint

@@ -1,7 +1,7 @@
 """The derivation rules, as data: one line each; the laws are in docs/derivation.md.
 
 No rule names an operator or an extent. Every rule is sound by its side condition alone, which the
-functions check before they give a step.
+functions check before they return a step.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _its_inputs(op: ScopeOp) -> Callable[[ScopeOp], bool]:
 
 
 def _copies(op: ScopeOp) -> Callable[[ScopeOp], bool] | None:
-    """Whether a scope is a pure copy that this one reads: if any is derived with it, only those."""
+    """The copies that a scope reads, as a filter; if some were derived with it, only those."""
     read = [v.owner for v in op.inputs if isinstance(v.owner, ScopeOp)]
     copies = [c for c in read if c.is_pointwise and len(c.inputs) == 1]
     own = family(op)
@@ -164,8 +164,8 @@ EAGER: tuple[DerivationRule, ...] = (
     ),
 )
 
-# Not proposed for one scope by the search: they undo what it does, need to know the readers, or
-# speak of several scopes (the search applies the first three itself).
+# Not proposed for one scope by the search: they undo its steps, depend on the readers, or involve
+# several scopes (the search applies the first three itself).
 BY_HAND: tuple[DerivationRule, ...] = (
     DerivationRule(
         "merge-shared-operand",

@@ -1,9 +1,9 @@
 """Search the programs that rules derive from a few scopes, breadth first, and price each.
 
-States are tuples of canonical roots: interned, so equal programs are one object and identity is
-the fingerprint. Rules are applied to the innermost contractions; what they give is remembered per
-scope, for states share most of theirs. The converging stage of EinNet is matching modulo layout,
-once per new scope (price.py): the distance of a state from what libraries offer is part of its
+States are tuples of canonical roots. They are interned, so equal programs are one object and
+identity is the fingerprint. Rules are applied to the innermost contractions. Their results are
+memoised per scope, since states share most scopes. EinNet's converging stage is matching modulo
+layout, once per new scope (price.py): the distance of a state from library kernels is part of its
 price.
 """
 
@@ -38,7 +38,7 @@ Trail: TypeAlias = "tuple[str, str]"
 """A rule, and the outline of the program after it."""
 
 Uses: TypeAlias = "tuple[tuple[str, int], ...]"
-"""How often each rule that has a limit was used on a path."""
+"""How often each limited rule was used on a path."""
 
 
 class Stop(Enum):
@@ -60,12 +60,12 @@ class DerivationSettings:
         states: most distinct programs.
         budget: CPU seconds.
         flops: most operations of a state, as a multiple of the root's.
-        keep: how many of the cheapest programs are returned; of those that make the same library
+        keep: how many of the cheapest programs are returned; among those with the same library
             calls, the one with the shortest derivation and the cheapest.
-        options: what is asked of the rules' proposals.
-        rules: the rules tried.
-        limits: whether the rules' own limits on their uses hold.
-        guards: False leaves out the guards that make replacing sound (for tests alone).
+        options: for the rules' proposals.
+        rules: the rules to try.
+        limits: whether the rules' own limits on their uses apply.
+        guards: False omits the guards that make replacing sound (only for tests).
     """
 
     depth: int = 4
@@ -81,7 +81,7 @@ class DerivationSettings:
 
 @dataclass(frozen=True)
 class RuleApplication:
-    """One rule application: the scope, what stands for it; for merges also the second scope."""
+    """One rule application: the scope and its replacement; for merges also the second scope."""
 
     old: Scope
     step: DerivationStep
@@ -90,7 +90,7 @@ class RuleApplication:
 
 @dataclass(frozen=True, eq=False)
 class DerivationState:
-    """A program and how it was derived; `applied` ends with the eager steps after the rule."""
+    """A program and its derivation; `applied` ends with the eager steps after the rule."""
 
     roots: Roots
     depth: int = 0
@@ -110,18 +110,18 @@ class DerivationState:
         return [a for state in self.path() for a in state.applied]
 
     def rules(self) -> list[str]:
-        """Names of the rules on the path, eager ones left out."""
+        """Names of the rules on the path, without eager ones."""
         return [state.applied[0].step.rule for state in self.path() if state.parent is not None]
 
     def trail(self) -> tuple[Trail, ...]:
-        """The rules on the path, each with what the program looked like after it."""
+        """The rules on the path, each with the program's outline after it."""
         states = [state for state in self.path() if state.parent is not None]
         return tuple((s.applied[0].step.rule, outline(s.roots)) for s in states)
 
 
 @dataclass(frozen=True)
 class FoundProgram:
-    """A program worth having."""
+    """One of the cheapest programs."""
 
     state: DerivationState
     priced: Priced
@@ -129,11 +129,11 @@ class FoundProgram:
 
 @dataclass
 class DerivationResult:
-    """What a search found, and its counters.
+    """The programs that a search found, and its counters.
 
     Attributes:
         root: the program it began with, priced.
-        best: the cheapest programs, cheapest first; the root is among them if it is that cheap.
+        best: the cheapest programs, cheapest first, with the root if it is that cheap.
         generated: rule applications that gave a program.
     """
 
@@ -150,7 +150,7 @@ Watch = Callable[[DerivationState], bool]
 
 
 class Searcher:
-    """Derives programs; remembers per scope what rules give, across searches.
+    """Derives programs; memoises the rules' results per scope, across searches.
 
     Args:
         prices: of the target.
@@ -169,17 +169,17 @@ class Searcher:
     def search(
         self, roots: Sequence[Scope], watch: Watch = lambda state: False
     ) -> DerivationResult:
-        """Derive programs from the roots, until a bound is met or `watch` says so of a state."""
+        """Derive programs from the roots, until a limit is reached or `watch` says stop."""
         run = _Run(self, tuple(roots), watch)
         return run.run()
 
     def retrace(
         self, roots: Sequence[Scope], trail: Sequence[Trail], seconds: float
     ) -> FoundProgram | None:
-        """The program that these rules in this order give and that costs these seconds, if any.
+        """The program that these rules give in this order at this cost, if any.
 
-        For a program that differs from one that was searched in its leaves' names alone: canonical
-        order depends on them, so that the same step may look otherwise.
+        For a program that differs from a searched one only in its leaves' names: canonical order
+        depends on names, so the same step may look different.
         """
         level = [DerivationState(tuple(roots))]
         for name, wanted in trail:
@@ -202,7 +202,7 @@ class Searcher:
     def moves(
         self, state: DerivationState
     ) -> Iterator[tuple[DerivationRule | None, tuple[RuleApplication, ...], Roots]]:
-        """Every rule application to an innermost contraction, eager rules applied after it."""
+        """Every rule application to an innermost contraction, with eager rules applied after it."""
         inner = innermost(state.roots)
         used = dict(state.used)
         for scope in inner:
@@ -289,7 +289,7 @@ class Searcher:
 
 
 def _use(rule: DerivationRule, roots: Roots, scope: Scope) -> str:
-    """What a limit counts: uses of a rule under one root."""
+    """The key that a limit counts: uses of a rule under one root."""
     if rule.limit is None:
         return ""
     number = next(k for k, root in enumerate(roots) if scope in scopes_of((root,)))
@@ -297,7 +297,7 @@ def _use(rule: DerivationRule, roots: Roots, scope: Scope) -> str:
 
 
 def innermost(roots: Sequence[Scope]) -> list[Scope]:
-    """The contractions that read no other contraction: what rules are applied to."""
+    """The contractions that read no other contraction, to which rules are applied."""
     every = [s for s in scopes_of(roots) if is_contraction(s)]
     below = {inner for s in every for inner in scopes_of((s,)) if inner is not s}
     return [s for s in every if not any(i in below and is_contraction(i) for i in _under(s))]
@@ -314,7 +314,7 @@ def is_contraction(scope: Scope) -> bool:
 
 
 def outline(roots: Sequence[Scope]) -> str:
-    """What of a program does not depend on names and orders: the extents of its scopes."""
+    """The part of a program that does not depend on names and orders: its scopes' extents."""
     lines = [
         f"{sorted(scope.shape)} {sorted(sorted(term.sums) for term in scope.expr.terms)}"
         for scope in scopes_of(roots)
@@ -337,8 +337,9 @@ Plan = tuple[tuple[Call, ...], tuple[int, ...]]
 
 
 def _plan(roots: Sequence[Scope], priced: Priced) -> Plan:
-    """The library calls of a program (their extents, which operands stay in place), and the ranks
-    of the scopes that are generated: what decides how it runs, but for names and orders."""
+    """The library calls of a program (extents, operands used in place), and the ranks of its
+    generated
+    scopes: a key of how it runs, independent of names and orders."""
     calls = [(m.kernel.name, m.contraction.extents, m.direct) for _, m in priced.choices]
     matched = {scope for scope, _ in priced.choices}
     ranks = sorted(len(s.shape) for s in scopes_of(roots) if s not in matched)
@@ -407,7 +408,7 @@ class _Run:
         return found, None
 
     def _ordered(self, frontier: Sequence[DerivationState]) -> Sequence[DerivationState]:
-        """States to go on from; of several roots the cheapest first, where they are most alike."""
+        """States to continue from; with several roots the cheapest first, where most are alike."""
         if len(self.first.roots) == 1:
             return frontier
         return sorted(frontier, key=lambda s: self.searcher.prices.program(s.roots).seconds)

@@ -1,7 +1,7 @@
 """Rules that compute two contractions as one: operands stacked, or a batch of the two.
 
-Both need the two to be alike: there is a bijection of their iterators under which their indices are
-the same, but for the operands' names and, where operands are stacked, one extent.
+The two must be alike: there is a bijection of their iterators under which their indices are equal,
+except for the operands' names and, where operands are stacked, one extent.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SHARED = "merge-shared-operand"
 BATCH = "merge-batch"
 
 Pairs: TypeAlias = dict[int, int]
-"""Iterators of the second scope that play the part of those of the first."""
+"""A map from the first scope's iterators to the second's."""
 
 
 @dataclass(frozen=True)
 class Merger:
-    """Two scopes as parts of one: each is what `step` (first, second) reads of `new`."""
+    """Two scopes as parts of one: `step` (first, second) says how each reads `new`."""
 
     new: Scope
     first: DerivationStep
@@ -119,7 +119,7 @@ MERGES: tuple[Merge, ...] = (merge_shared, merge_batch)
 def _forms(
     first: SumOfProducts, second: SumOfProducts
 ) -> Iterator[tuple[SumOfProducts, SumOfProducts]]:
-    """The two as they are, and their own reads without the dims that a constant indexes."""
+    """The two scopes, and their private reads without the dims that a constant indexes."""
     yield first, second
     common = {r.source for r in first.reads} & {r.source for r in second.reads}
     forms = tuple(_squeezed(body, common) for body in (first, second))
@@ -168,7 +168,7 @@ def _pairings(
 def _correspondence(
     first: SumOfProducts, second: SumOfProducts, reads: Sequence[tuple[Read, Read]]
 ) -> Pairs | None:
-    """The bijection under which the indices of these reads are the same, and the guards."""
+    """The bijection under which these reads have equal indices, and the guards."""
     rows: list[tuple[Index, Index]] = []
     for a, b in reads:
         if len(a.index) != len(b.index):
@@ -196,7 +196,7 @@ def _correspondence(
 
 
 def _pair(e: Index, f: Index, pairs: Pairs) -> None:
-    """Pair the one iterator of each that has no partner yet, if their coefficients agree."""
+    """Pair the one unpaired iterator of each, if their coefficients agree."""
     taken = set(pairs.values())
     left = [k for k in e.iterators if k not in pairs]
     right = [j for j in f.iterators if j not in taken]
@@ -205,7 +205,7 @@ def _pair(e: Index, f: Index, pairs: Pairs) -> None:
 
 
 def _pair_idle(first: SumOfProducts, second: SumOfProducts, pairs: Pairs) -> None:
-    """Pair iterators of extent 1, which no index has, in their order."""
+    """Pair iterators of extent 1, which occur in no index, in order."""
     taken = set(pairs.values())
     for low, high in ((0, first.rank), (first.rank, len(first.extents))):
         left = [k for k in range(low, high) if k not in pairs and first.extents[k] == 1]
@@ -227,7 +227,7 @@ def _images(pairs: Pairs) -> list[Index]:
 def _stacks(
     first: SumOfProducts, second: SumOfProducts, own: Read, other: Read, pairs: Pairs, along: int
 ) -> bool:
-    """Whether the operands of their own can be stacked along the dim that `along` indexes."""
+    """Whether the private operands can be stacked along the dim that `along` indexes."""
     here = Index.iterator(along)
     if own.index.count(here) != 1 or not is_plain(here):
         return False
@@ -249,7 +249,7 @@ def _stack(
     pairs: Pairs,
     along: int,
 ) -> Merger:
-    """Stack the operands of their own along the dim that iterator `along` indexes."""
+    """Stack the private operands along the dim that iterator `along` indexes."""
     shared, own = reads
     n = first.shape[along]
     total = n + second.shape[pairs[along]]
@@ -261,7 +261,7 @@ def _stack(
     upper[dim] -= n
     cut = (*shape[:dim], n, *shape[dim + 1 :])
     inside = own.source
-    if inside.shape != cut:  # beyond the places that `first` uses the source has more
+    if inside.shape != cut:  # the source is larger than the places that `first` uses
         inside = build(cut, (), [Read(own.source, tuple(lower))], first.element)
     parts = [
         factor(Read(inside, tuple(lower)), tuple(shape)),
@@ -287,7 +287,7 @@ def _stack(
 
 
 def _batched(first: SumOfProducts, reads: Sequence[tuple[Read, Read]], pairs: Pairs) -> Merger:
-    """The first scope's form with one traversal more, which says which of the two."""
+    """The first scope's form with one more traversal, which selects one of the two."""
     which = Index.iterator(0)
     moved = iterators(len(first.extents), 1)
     factors: list[Link] = [mapped(g, lambda e: e.substitute(moved)) for g in first.guards]

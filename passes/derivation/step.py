@@ -1,4 +1,4 @@
-"""What one application of a rule gives, and what a rule is."""
+"""Steps, the results of applying rules, and rules themselves."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ...dialects.canonical_types import Scope
 from ...dialects.floats import Floats
 from .body import Images, SumOfProducts
 
-# Options of `algebra-apply-rule` that do the step; iterators by their names in generated text.
+# Options of `algebra-apply-rule` that repeat the step; iterators by their generated names.
 Parameters: TypeAlias = "tuple[tuple[str, int | str | tuple[str, ...]], ...]"
 
 
 @dataclass(frozen=True)
 class DerivationStep:
-    """A scope that can stand for another one.
+    """A scope that can replace another one.
 
-    old[x] = new[image(x)] at every x of old's shape; no image means that x and the shape are kept.
-    `zero_beyond` promises new[image(x)] = 0 at every x outside of old's shape: without it, readers
+    old[x] = new[image(x)] at every x of old's shape; without an image, x and the shape are kept.
+    `zero_beyond` promises new[image(x)] = 0 at every x outside old's shape: without it, readers
     that can leave old's shape need a guard.
     """
 
@@ -33,10 +33,10 @@ class DerivationStep:
 
 @dataclass(frozen=True)
 class ProposalOptions:
-    """What a search asks of the rules' proposals.
+    """Settings of a search for the rules' proposals.
 
     Attributes:
-        digit: windows are split into digits of at most this many places, beside those that a
+        digit: windows are split into digits of at most this many places, besides those that a
             neighbour's coefficient suggests.
         bases: most coordinate changes proposed for one scope.
         sums: a scope with more sums than this is not split over subsets of them.
@@ -78,8 +78,8 @@ class RuleOption:
     """An option of `algebra-apply-rule`.
 
     Attributes:
-        what: what it says, for people.
-        default: None where it must be given.
+        what: its meaning, for users.
+        default: None if it must be given.
     """
 
     name: str
@@ -90,13 +90,13 @@ class RuleOption:
 
 @dataclass(frozen=True)
 class OnBody:
-    """A rule for one sum of products: `make(body, *values of options)`, None where it does not
+    """A rule for one sum of products: `make(body, *values of options)`, None if it does not
     apply.
 
     Attributes:
-        options: a "scope" among them is one that is looked into, and no value.
-        canonical: the body is that of the canonical form, so guards have the numbers of that.
-        allows: what its readers must be like, asked of the op and the values.
+        options: a "scope" among them is read through, and is no value.
+        canonical: the body is that of the canonical form, so guards have its numbers.
+        allows: a condition on its readers, called with the op and the values.
     """
 
     make: Callable[..., DerivationStep | None]
@@ -107,10 +107,10 @@ class OnBody:
 
 @dataclass(frozen=True)
 class OnScope:
-    """A rule for one whole scope, whatever its expression is.
+    """A rule for one whole scope, whatever its expression.
 
     Attributes:
-        inside: which other scopes are looked into, for the one it changes; None where the rule
+        inside: which other scopes are read through, for the one it changes; None if the rule
             does not apply.
     """
 
@@ -131,14 +131,14 @@ class DerivationRule:
     """A derivation rule as data.
 
     Attributes:
-        name: what traces and passes call it.
-        propose: every way a search wants to apply it to a scope; each already checked.
+        name: in traces and passes.
+        propose: every application to a scope that a search should try; each already checked.
         condition: the side condition, and why it suffices.
         source: where it comes from.
-        floats: what it does to floats, of the products and of what is not read for being 0.
+        floats: its effect on floats, of products and of reads left out because they are 0.
         eager: applied at once wherever it applies: it never makes anything worse.
         limit: most applications on one path, None for no limit.
-        by_hand: how `algebra-apply-rule` applies it; None for the first step that it proposes.
+        by_hand: how `algebra-apply-rule` applies it; None for its first proposed step.
     """
 
     name: str

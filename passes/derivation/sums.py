@@ -112,7 +112,7 @@ def every_split_sum(body: SumOfProducts, options: ProposalOptions) -> Iterator[D
 
 
 def _digits(body: SumOfProducts, number: int, options: ProposalOptions) -> list[int]:
-    """By what a sum may be split; nothing where it moves alone."""
+    """The digits by which a sum may be split; none if it moves alone."""
     place = body.rank + number
     beside = {
         abs(c)

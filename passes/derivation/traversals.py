@@ -274,7 +274,7 @@ def tighten_sums(body: SumOfProducts) -> DerivationStep | None:
 
 
 def _alive(body: SumOfProducts, k: int) -> tuple[int, int]:
-    """The places of iterator k at which no index is out of bounds whatever the others are."""
+    """The places of iterator k at which no index is out of bounds, for all values of the others."""
     n = body.extents[k]
     first, last = 0, n - 1
     for row, size in body.rows():

@@ -25,7 +25,7 @@ RULE = MUTATED
 
 
 def lifted(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]:
-    """Canonical forms by position, so that ops alike are equal; what they read is leaves.
+    """Canonical forms by position, so that equal ops have equal forms; their operands are leaves.
 
     A scope that adds contractions is one expression with them.
     """
@@ -35,7 +35,7 @@ def lifted(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]
 
 
 def as_given(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]:
-    """The same, but a scope that adds contractions reads them: as the program runs."""
+    """The same, but a scope that adds contractions reads them: the form that runs."""
     known = weights_only(main_of(module).body.block.ops)
     inside = [part for op in ops for part in summands(op)]
     lift = Lift(module, inside.__contains__, constants=known, positional=True)
@@ -43,7 +43,7 @@ def as_given(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lif
 
 
 def windowed(ops: Sequence[ScopeOp]) -> list[ScopeOp]:
-    """The contractions of ops: of one that adds them what it adds, else itself."""
+    """The contractions of ops: the summands of an op that adds them, else the op itself."""
     return [part for op in ops for part in summands(op) or [op]]
 
 
@@ -52,7 +52,7 @@ def _in_one(root: Scope) -> Scope:
 
 
 def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> list[ScopeOp]:
-    """Compute ops by a candidate for the scopes that they are. Returns the new scopes, in order.
+    """Replace ops by a candidate for their scopes. Returns the new scopes, in order.
 
     Raises:
         UserError: one of the ops depends on another; nothing is changed.
@@ -74,7 +74,7 @@ def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> 
 
 
 def _bring_together(ops: Sequence[ScopeOp], order: Sequence[Operation]) -> None:
-    """Move what the later ops depend on before the first, where what they share will be.
+    """Move the dependencies of later ops before the first op, where the shared product will be.
 
     Raises:
         UserError: one of the ops depends on another.

@@ -1,10 +1,10 @@
-"""What a mutant takes at least, by the model of its target.
+"""A lower bound for the time of a mutant, by the model of its target.
 
-A mutant with its corrections multiplies as often as its program, zeros beyond an image included: as
-a convolution or a matrix product of as many filters, places and channels. Other images change what
-the model says only through algorithms that tile them: so a mutant takes at least what the cheapest
-algorithm takes whose tiles fit exactly. Strides, dilations and groups are taken to be gone; views
-and corrections to cost nothing.
+A mutant with its corrections multiplies as often as its program, including zeros outside an image:
+as a convolution or a matrix product with as many filters, places and channels. Other images change
+the modelled time only through algorithms that tile them. So a mutant takes at least as long as the
+cheapest algorithm whose tiles fit exactly. Strides, dilations and groups count as removed; views
+and corrections as free.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from ..conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algori
 from ..cost import Costs
 from ..derivation.bound import has_fast_form
 
-# Side of the tile that Winograd's tiles of every size fit.
+# Side of the tile that Winograd's tiles of every size divide.
 _TILE = 4
 # FFT of sides up to this power of two.
 _FFT = 9
 
 
 def least_modelled(op: ScopeOp, root: Scope, costs: Costs) -> float | None:
-    """Modelled seconds of any mutant of a contraction, at least; None where nothing is known.
+    """A lower bound of the modelled seconds of any mutant of a contraction; None if unknown.
 
     Args:
-        root: what the op is, as an interned scope.
+        root: the op as an interned scope.
     """
-    ways = list(_ways(op, root, costs))
-    if not ways:
+    algorithms = list(_algorithms(op, root, costs))
+    if not algorithms:
         return None
     block = op.parent_block()
     known = weights_only(() if block is None else block.ops)
@@ -43,11 +43,11 @@ def least_modelled(op: ScopeOp, root: Scope, costs: Costs) -> float | None:
     weights = sum(byte_size(tensor_type(v)) for v in values if v in known)
     moved = sum(byte_size(tensor_type(v)) for v in (*values, op.result) if v not in known)
     element = element_of(op.operands[0])
-    return min(costs.seconds(way, element, weights, moved) for way in ways)
+    return min(costs.seconds(algorithm, element, weights, moved) for algorithm in algorithms)
 
 
-def _ways(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
-    """How a product of the same work could be computed, its tiles exact."""
+def _algorithms(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
+    """The algorithms for a product of the same work, with exact tiles."""
     if match_gemm(op) is not None:
         yield Estimate("gemm", 2.0 * math.prod(op.extents), "gemm", product=Product.of(op))
         return
@@ -66,7 +66,7 @@ def _ways(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
 
 
 def _exact(conv: ConvolutionProblem, root: Scope) -> Iterator[tuple[int, ...]]:
-    """Images that tiles fit: of Winograd, where its windows can be those, and of FFT."""
+    """Images that tiles fit: for Winograd, if its windows are suitable, and for FFT."""
     if len(conv.kernel) != 2 or max(conv.kernel) == 1:
         return
     if has_fast_form(root):

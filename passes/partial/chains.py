@@ -1,8 +1,8 @@
 """Contractions beside a mutated one, which may become the same mutant.
 
-Alone, a small contraction saves less than its views take. Beside one that became the same mutant
-the view between them is one and its inverse: it costs nothing, and what is behind the last of a
-chain moves on by one. Whether the longer chain is faster, the whole programs show.
+Alone, a small contraction saves less than its views cost. Beside one that became the same mutant,
+the view between them meets its inverse and costs nothing; the last view of the chain moves on by
+one. The whole programs show whether the longer chain is faster.
 """
 
 from __future__ import annotations

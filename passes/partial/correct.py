@@ -1,9 +1,9 @@
-"""Corrections: the mutant outside of the mask, the program itself inside.
+"""Corrections: the mutant outside the mask, the program itself inside.
 
-A correction has a form: `plain`, the program restricted to each box; `library`, the same with each
-contraction written as a library kernel takes it, its operands laid out by copies; `pieces`, that of
-boxes which are cut further; `fused` (fuse.py), where the mutant's own product computes what the
-boxes need, of images put beside its own.
+A correction has a form. `plain` is the program restricted to each box. `library` is the same with
+each contraction in a library kernel's form, its operands laid out by copies. `pieces` is that of
+boxes which are cut further. `fused` (fuse.py) computes the boxes with the mutant's own product,
+from images put beside its own.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .operators import gathered
 from .region import Box, Mask, boxes
 
 Form: TypeAlias = Literal["plain", "library", "pieces", "fused"]
-# Boxes that a box may be cut into, so that what it reads is no digit of its positions.
+# A box is cut into at most this many, so that its reads do not depend on digits of positions.
 _MOST_PIECES = 8
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A program equal to the one a mutant was made for.
+    """A program equal to the one that a mutant was made for.
 
     Attributes:
         result: the corrected program; parts: the restricted programs in it, one for each box.
@@ -51,9 +51,9 @@ class Cover:
     """A mask as boxes, of the result's positions or of the mutant's.
 
     Attributes:
-        program: the program at the positions that the boxes are of.
-        made: what the mutant computes; index: where a position of the result stands in it.
-        at: where a position of the result stands among those that the boxes are of.
+        program: the program at the positions that the boxes contain.
+        made: the mutant's value; index: the position in it of each result position.
+        at: the box position of each result position.
         shape: of the result.
     """
 
@@ -73,7 +73,7 @@ class Cover:
 
 
 def covers(program: Scope, made: Source, index: Sequence[Index], mask: Mask) -> list[Cover]:
-    """The ways to cover a mask, the one of the fewest boxes first."""
+    """The ways to cover a mask, the one with the fewest boxes first."""
     here, index = tuple(iterators(len(program.shape))), tuple(index)
     found = [Cover(program, made, index, mask, tuple(boxes(mask)), here, program.shape)]
     back = inverse(index, program.shape, made.shape)
@@ -101,7 +101,7 @@ def plain(cover: Cover) -> Correction:
 
 
 def by_library(cover: Cover, prices: ScopePrices, form: Form = "library") -> Correction | None:
-    """Each box by a library kernel; None where none has a form that is not its own."""
+    """Each box by a library kernel; None if no box has a form different from its own."""
     made = [in_library_form(part, prices) for part in cover.parts]
     if all(one is part for one, part in zip(made, cover.parts, strict=True)):
         return None
@@ -118,7 +118,7 @@ def restricted(program: Scope, box: Box) -> Scope:
 def cut(cover: Cover) -> Cover:
     """The cover with boxes cut where a digit of their positions that the program reads changes.
 
-    What reads an image through a view then reads a strided part of it. A box that would be cut into
+    Reads of an image through a view then read a strided part of it. A box that would be cut into
     many stays whole.
     """
     wrong: list[Box] = []
@@ -150,7 +150,7 @@ def _cut_along(program: Scope, box: Box, dim: int) -> list[Box]:
 
 
 def _moved(mask: Mask, index: Sequence[Index], shape: Extents) -> Mask:
-    """The mask over the mutant's positions; where no result position stands, it does not matter."""
+    """The mask over the mutant's positions; positions without a result position do not matter."""
     at, _ = positions(index, mask.shape, shape)
     moved = np.zeros(shape, bool)
     moved[tuple(a[mask] for a in at)] = True
@@ -160,8 +160,8 @@ def _moved(mask: Mask, index: Sequence[Index], shape: Extents) -> Mask:
 def joined(cover: Cover, parts: Sequence[Source]) -> Scope:
     """The tensor of the mutant's right boxes and the parts, one for each wrong box.
 
-    A sum of reads that are 0 outside of their box: what a box does not hold is never read, so that
-    what the mutant computes in the mask (infinity or NaN, it may be) does not matter.
+    A sum of reads that are 0 outside their box: nothing outside a box is read, so the mutant's
+    values in the mask (perhaps infinity or NaN) do not matter.
     """
     terms = right(cover, cover.made)
     for box, value in zip(cover.wrong, parts, strict=True):
@@ -171,7 +171,7 @@ def joined(cover: Cover, parts: Sequence[Source]) -> Scope:
 
 
 def right(cover: Cover, made: Source) -> list[Term]:
-    """What the mutant has in its right boxes; `made` may go on after what the mutant computes."""
+    """The mutant's values in its right boxes; `made` may be larger than the mutant."""
     terms: list[Term] = []
     for box in boxes(~cover.mask):
         terms += read_in_box(made, cover.index, cover, box)
@@ -179,10 +179,10 @@ def right(cover: Cover, made: Source) -> list[Term]:
 
 
 def read_in_box(source: Source, index: Sequence[Index], cover: Cover, box: Box) -> list[Term]:
-    """A read of a source where a position of the result is in a box, 0 elsewhere.
+    """A read of a source where a result position is in a box, 0 elsewhere.
 
-    Elsewhere its index is beyond the source: for each dim of the box one dim of the source goes
-    there. With more dims that the box bounds than the source has, a copy of the box is read.
+    Elsewhere its index is outside the source: each bounded dim of the box moves one source dim
+    outside. If the box bounds more dims than the source has, a copy of the box is read.
     """
     sides = zip(cover.at, box, cover.mask.shape, strict=True)
     bounds = [(e, low, high) for e, (low, high), n in sides if (low, high) != (0, n)]

@@ -1,12 +1,12 @@
 """Let the mutant's own convolution compute the corrections.
 
-A correction by boxes is the program on a part of its image: a convolution of the same weights, and
-where its steps are the mutant's, too, one convolution does both. What each box needs is put beside
-the mutant's image, with zeros between, along the dim that makes it the least larger:
+A correction by boxes is the program on a part of its image: a convolution with the same weights. If
+its strides and dilations are the mutant's, too, one convolution computes both. The input of each
+box is put beside the mutant's image, with zeros between, along the dim that grows the image least:
 
-    image of the mutant | zeros | what box 1 reads | what box 2 reads
+    image of the mutant | zeros | input of box 1 | input of box 2
 
-Its results stand after the mutant's. One kernel less for each box, and the weights are read once.
+Its results follow the mutant's. This saves one kernel per box, and reads the weights once.
 Source: PET, section 6 (correction kernels are fused with the operator that they correct).
 """
 
@@ -27,10 +27,10 @@ from .region import Box
 
 @dataclass(frozen=True)
 class _Window:
-    """The part of an image that a box reads: `image[index]` over a shape of its own.
+    """The part of an image that a box reads: `image[index]` over its own shape.
 
     Attributes:
-        blank: for each dim how many places at its start, and at its end, are beyond the image: 0.
+        blank: for each dim how many places at its start, and at its end, are outside the image: 0.
     """
 
     box: Box
@@ -41,7 +41,7 @@ class _Window:
 
 
 def fused(cover: Cover, product: object, image: Source, weights: Source) -> Correction | None:
-    """The correction by one convolution; None where a box is another one than the mutant's."""
+    """The correction by one convolution; None if a box's convolution differs from the mutant's."""
     if not isinstance(product, Conv):
         return None
     cover = cut(cover)
@@ -72,7 +72,7 @@ def fused(cover: Cover, product: object, image: Source, weights: Source) -> Corr
 def _window(
     box: Box, body: SumOfProducts, product: Conv, image: Source, weights: Source
 ) -> _Window | None:
-    """What a box reads, if the rest is the product's convolution of the same weights."""
+    """The input of a box, if the rest is the product's convolution with the same weights."""
     kernels = [r for r in body.reads if r.source is weights]
     data = [r for r in body.reads if r.source is not weights]
     plain = body.coefficient == 1 and not body.guards
@@ -103,7 +103,7 @@ def _window(
 
 
 def _blank(index: Sequence[Index], within: Extents, shape: Extents, dim: int) -> tuple[int, int]:
-    """Places at both ends of a dim at which every index leaves what is read."""
+    """Places at both ends of a dim at which every index is outside the source."""
 
     def empty(place: int) -> bool:
         at = iterators(len(shape))
@@ -119,7 +119,7 @@ def _blank(index: Sequence[Index], within: Extents, shape: Extents, dim: int) ->
 
 
 def _places_of(read: Read, body: SumOfProducts) -> list[Index] | None:
-    """The weights' indices, each 0 or an iterator alone; None for any other."""
+    """The weights' indices, each 0 or a single iterator; None for any other."""
     index = list(read.index)
     plain = [e for e in index if e.terms]
     if any(e != Index.iterator(k) for e in plain for k in e.iterators):
@@ -131,7 +131,7 @@ def _places_of(read: Read, body: SumOfProducts) -> list[Index] | None:
 
 
 def _through(e: Index, body: SumOfProducts, product: Conv, taps: Sequence[Index]) -> Index | None:
-    """An index of the image over the window's dims: stride * x + dilation * tap is one of them."""
+    """An image index over the window's dims, one of which is stride * x + dilation * tap."""
     moved = Index(0)
     for place, tap in enumerate(taps):
         dim = place + 2
@@ -145,18 +145,18 @@ def _through(e: Index, body: SumOfProducts, product: Conv, taps: Sequence[Index]
         e = e - Index.iterator(dim) * by_place
         e = e - (tap * by_tap if tap.terms else 0)
         moved += Index.iterator(dim) * times
-    # What is left may depend on which image it is, and on nothing else.
+    # The rest may depend on the image number, and on nothing else.
     return e + moved if e.iterators <= {0} else None
 
 
 def _placed(
     product: Conv, image: Source, weights: Source, windows: Sequence[_Window], along: int
 ) -> tuple[Extents, list[tuple[int, ...]]]:
-    """Where each window stands if they follow the image along a dim, and what shape that is."""
+    """The places of the windows if they follow the image along a dim, and the resulting shape."""
     stride, shape = product.stride, list(image.shape)
     pads = [0, 0, *product.pads(weights.shape[2:])]
     starts: list[tuple[int, ...]] = []
-    # Where something stood last, and where what is next may begin: zeros that are read lie between.
+    # The end of the last part, and where the next may begin, with the zeros that are read between.
     solid = free = shape[along]
     made = product.shape(image.shape, weights.shape)
     if along and made is not None:
@@ -166,12 +166,12 @@ def _placed(
     for window in windows:
         start = [-min(pad, blank[0]) for pad, blank in zip(pads, window.blank, strict=True)]
         start[along] = max(free - window.blank[along][0], solid)
-        # Its first result is after a whole number of steps, the padding counted.
+        # Its first result is a whole number of steps further, including the padding.
         steps = [1, 1, *(stride for _ in pads[2:])]
         start = [at + (-at - pad) % step for at, pad, step in zip(start, pads, steps, strict=True)]
         starts.append(tuple(start))
         sides = zip(start, window.shape, window.blank, pads, strict=True)
-        # The padding at the end stands for as many of its last zeros.
+        # The padding at the end replaces as many of its last zeros.
         ends = [at + n - min(blank[1], pad) for at, n, blank, pad in sides]
         shape = [max(pair) for pair in zip(shape, ends, strict=True)]
         free = start[along] + window.shape[along]
@@ -182,7 +182,7 @@ def _placed(
 def _beside(
     image: Source, windows: Sequence[_Window], starts: Sequence[Sequence[int]], shape: Extents
 ) -> Scope:
-    """The image and the windows in one, zero between."""
+    """The image and the windows in one tensor, with zeros between."""
     here = iterators(len(shape))
     whole = body_of(image)
     if whole is not None and not whole.sums and len(whole.factors) == 1 and whole.coefficient == 1:

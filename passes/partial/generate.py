@@ -1,14 +1,14 @@
 """Enumerate mutants: programs of at most some operators over the inputs of a multilinear program.
 
-Values are built in levels: level k holds what k operators make of the inputs without multiplying
-them (moves, concatenations, constant averaging weights). Each pair of values that together hold
-every input once is multiplied by every operator that takes them. The last reshape and transpose is
-not enumerated: `lookup.py` finds it, for each output of the program by itself.
+Values are built in levels: level k holds the results of k operators on the inputs without
+multiplying them (moves, concatenations, constant averaging weights). Each pair of values that
+together contain every input once is multiplied by every operator that takes them. The last reshape
+and transpose is not enumerated: `lookup.py` finds it, for each output of the program separately.
 
-What prunes: equal values are one (their residues are hashed); a chain of moves is one copy; an
-input that the program multiplies is used once; a product must hold all inputs, be large enough for
-the right part of the outputs, and not be more work than `most_work` times the program; a mutant is
-kept if at most `most_wrong` of each output's positions are wrong.
+Pruning: equal values are one (their residues are hashed); a chain of moves is one copy; an
+input that the program multiplies is used once; a product must contain all inputs, be large enough
+for the right part of the outputs, and take at most `most_work` times the program's work; a mutant
+is kept if at most `most_wrong` of each output's positions are wrong.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from ..search_result import StopReason
 from . import operators
 from .lookup import ResultKeys, Sieve, fit, keys, places, wrong_at
 from .operators import ProductOperator
-from .points import At, points_of, product_at, read_at
+from .point_evaluation import At, points_of, product_at, read_at
 from .region import Mask, field_mask
 from .split_points import mask_by_split_points
 from .values import Inputs, InputValue, drawn
 from .views import Step, is_redundant, moves, swaps, view
 
-# How the wrong positions are found: each is compared, or PET's few of each box (split_points.py).
+# How wrong positions are found: every position is compared, or PET's few of each box.
 MaskTest: TypeAlias = Literal["every", "split-points"]
 
 Kinds: TypeAlias = Literal["both", "exact", "partial"]
@@ -52,18 +52,18 @@ _SAMPLED = 96
 
 @dataclass(frozen=True)
 class Options:
-    """What a generation may spend and what it tries.
+    """Limits and settings of a generation.
 
     Attributes:
-        depth: operators of a mutant, the product and the last view included.
+        depth: operators of a mutant, including the product and the last view.
         most_wrong: largest share of an output's positions that may be wrong.
         most_work: multiplications of a mutant over those of the program, at most.
         seconds: of wall-clock time; mutants: products looked at; bytes: of values that are kept.
         gaps: zeros that a merge may put between blocks.
-        strides, dilations, groups: of the convolutions tried.
-        test: how the wrong positions are found.
-        kinds: which mutants a search takes: those that are right everywhere, the others, or both.
-        forms: those that corrections may have (correct.py).
+        strides, dilations, groups: of the convolutions to try.
+        test: how wrong positions are found.
+        kinds: which mutants a search takes: exact ones, the others, or both.
+        forms: allowed forms of corrections (correct.py).
     """
 
     depth: int = 4
@@ -84,13 +84,13 @@ class Options:
 
 @dataclass(frozen=True)
 class Mutant:
-    """A program whose outputs stand at positions of one product, wrong where the masks are.
+    """A program whose outputs are found in one product, wrong where the masks are.
 
     Attributes:
-        build: the product, of the inputs given (with other numbers of channels, it may be).
-        operands: what is multiplied, of the inputs given, and how.
-        index: for each output, where its positions stand in the product.
-        text: the operators, in order; depth: how many they are, the last view included.
+        build: makes the product from given inputs (perhaps with other numbers of channels).
+        operands: makes the operands and gives the operator.
+        index: for each output, its positions in the product.
+        text: the operators, in order; depth: their number, including the last view.
     """
 
     build: Callable[[Inputs], Scope]
@@ -118,7 +118,7 @@ class Mutant:
 
 @dataclass
 class Count:
-    """What a generation looked at."""
+    """Counters of a generation."""
 
     values: int = 0
     products: int = 0
@@ -130,7 +130,7 @@ class Generator:
     """Mutants of one program, whose outputs are the roots.
 
     Args:
-        dims: the dims of each input that views may change; all, where nothing is said.
+        dims: the dims of each input that views may change; None for all.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Generator:
 
     @cached_property
     def targets(self) -> list[ResultKeys]:
-        """What is looked up. Raises OutOfTimeError."""
+        """Find the outputs in products. Raises OutOfTimeError."""
         found: list[ResultKeys] = []
         for root in self.roots:
             self._check()
@@ -205,7 +205,7 @@ class Generator:
     def _pairs_by_depth(self) -> Iterator[tuple[int, InputValue, InputValue]]:
         """Values with the depth of a product of them, fewest operators first.
 
-        Those of the last level are made one after the other, and none is kept.
+        Those of the last level are made one after the other, and not kept.
         """
         first = [self._input(leaf, f"input {k}") for k, leaf in enumerate(self.inputs)]
         levels, seen = [first], {value.name() for value in first}
@@ -234,7 +234,7 @@ class Generator:
                 yield from ((total + 2, left, right) for left, right in pairs)
 
     def _has_room(self, value: InputValue) -> bool:
-        """Whether there is memory for one value more."""
+        """Whether there is memory for one more value."""
         self.bytes += value.nbytes
         if self.bytes > self.options.bytes:
             self.count.stopped = "memory"
@@ -272,9 +272,9 @@ class Generator:
             yield from self._pairs(levels[k], levels[len(levels) - 1 - k])
 
     def _moved(self, value: InputValue, steps: tuple[Step, ...]) -> Iterator[InputValue]:
-        """One move more; a chain of moves of an input is one copy of it."""
+        """One more move; a chain of moves of an input is one copy of it."""
         (leaf,) = value.holds
-        # Channels keep their place: a convolution sums over them, whatever their order.
+        # Channels keep their place: a convolution sums over them in any order.
         free = self.dims.get(leaf, range(len(value.shape)))
         dims = [d for d in free if d != 1 or len(value.shape) < 4]
         for move in (*moves(value.shape, dims, self.options.gaps), *swaps(value.shape)):
@@ -288,7 +288,7 @@ class Generator:
             yield InputValue(value.made, value.holds, f"{value.text}, {move}", build, chain)
 
     def _constants(self) -> Iterator[InputValue]:
-        """Averaging weights, where one image is all that is given."""
+        """Averaging weights, if the only input is an image."""
         image = self.inputs[0]
         if len(self.inputs) > 1 or len(image.shape) != 4:
             return
@@ -314,7 +314,7 @@ class Generator:
                             yield self._beside([left, right], dim)
 
     def _many(self, inputs: Sequence[InputValue]) -> Iterator[InputValue]:
-        """Three inputs or more side by side: one operator, as two are."""
+        """Three or more inputs side by side: one operator, as for two."""
         for count in range(3, len(inputs) + 1):
             for parts in itertools.combinations(inputs, count):
                 for dim in range(2):
@@ -335,7 +335,7 @@ class Generator:
     # --- outputs ---
 
     def _passes(self, left: InputValue, right: InputValue, product: ProductOperator) -> bool:
-        """Whether a sample of a product holds enough of each output."""
+        """Whether a sample of a product contains enough of each output."""
         shape, read = _sampled(product, left.shape, right.shape)
         factors = [v.sample(*at) for v, at in zip((left, right), read, strict=True)]
         sample, size = keys(product_at(self.field, factors), self.field), math.prod(shape)
@@ -393,7 +393,7 @@ class Generator:
         ]
 
     def masks(self, mutant: Mutant) -> list[Mask]:
-        """Where the outputs, built as scopes, are wrong: what the mutant's masks must be."""
+        """Where the outputs, built as scopes, are wrong: must equal the mutant's masks."""
         made = mutant.build(self.same)
         evaluator = Evaluator(self.field)
         return [
@@ -404,7 +404,7 @@ class Generator:
 
 @lru_cache(maxsize=512)
 def _sampled(product: ProductOperator, x: Extents, w: Extents) -> tuple[Extents, list[At]]:
-    """The shape of a product, and what a sample of its positions reads of both operands."""
+    """The shape of a product, and the reads of both operands at a sample of its positions."""
     shape, (sums, *indices) = product.shape(x, w), product.reads(x, w)
     assert shape is not None
     points = points_of(drawn(shape, _SAMPLED), sums)

@@ -1,4 +1,4 @@
-"""Write the contraction of a correction as the cheapest library kernel takes it."""
+"""Write the contraction of a correction in the cheapest library kernel's form."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .operators import gathered
 
 
 def in_library_form(part: Scope, prices: ScopePrices) -> Scope:
-    """The scope with its operands laid out for a library kernel; itself where none takes it.
+    """The scope with its operands laid out for a library kernel; unchanged if none matches.
 
-    A restriction of a convolution reads an image from some place on, or through a view: what it
-    needs is copied (the images' windows, or all taps), and the rest is a convolution or a matrix
-    product as every other.
+    A restricted convolution reads an image from some place on, or through a view. The part it needs
+    is copied (the image's windows, or all taps); the rest is an ordinary convolution or matrix
+    product.
     """
     found = matches(part, prices.table)
     if not found:

@@ -1,9 +1,9 @@
 """The last reshape and transpose of a mutant, found by lookup instead of enumeration.
 
-The residues of the intermediate name its positions. Each position of the target is looked up by its
-residues; where it is found is a map from target positions to positions of the intermediate. If that
-map is digits of each target dim (which every reshape, transpose and merge with gaps is), it is
-fitted, and what the fit gets wrong, or what was not found, is the mask.
+The residues of the intermediate identify its positions. Each position of the target is looked up by
+its residues, which gives a map from target positions to positions of the intermediate. If that map
+consists of digits of each target dim (as for every reshape, transpose and merge with gaps), it is
+fitted. Positions where the fit is wrong, or that were not found, are the mask.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from ..equivalence.residues import Residues
 Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 Places: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
-# Lines of a dim that are laid over each other, at most.
+# At most this many lines of a dim are combined.
 _LINES = 64
 
 
 def keys(values: Lanes, field: Residues) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """One integer for each position, of the residues of the first two primes; 0 for zero."""
+    """One integer for each position, from the residues of the first two primes; 0 for zero."""
     positive = [np.mod(values[k], p).astype(np.int64) for k, p in enumerate(field.primes[:2])]
     return positive[0] * (1 << 21) + positive[1]
 
 
 class ResultKeys:
-    """The keys of a result, and the same in order: they are looked up in every product.
+    """The keys of a result, also in sorted order, to be looked up in every product.
 
-    What is looked up in order is found by going through memory in order: for millions of keys that
-    takes a tenth of the time.
+    Looking up sorted keys goes through memory in order: for millions of keys that takes a tenth of
+    the time.
     """
 
     def __init__(self, found: Any) -> None:
@@ -44,12 +44,12 @@ class ResultKeys:
 
 
 class Sieve:
-    """Rejects intermediates that hold too little of a target, from a sample of their positions.
+    """Rejects intermediates that contain too little of a target, from a sample of their positions.
 
-    The share `right` of the target's positions must stand in an intermediate: of its keys all but
-    the others. That is a known share of the intermediate's positions, and one that has just so much
-    is found to have less by d, in a sample of n, with probability exp(-2 n d^2) (Hoeffding): 5e-4
-    for n = 96 and d = 0.2. One that has all of the target, and not more than twice its size, is
+    The share `right` of the target's positions must occur in an intermediate: all but the remaining
+    keys. That is a known share of the intermediate's positions. One with exactly that share is
+    measured to have less by d, in a sample of n, with probability exp(-2 n d^2) (Hoeffding): 5e-4
+    for n = 96 and d = 0.2. One that contains the whole target, and is at most twice its size, is
     missed with 0.7^96, 10^-15.
     """
 
@@ -61,23 +61,23 @@ class Sieve:
         self.wanted = len(self.ordered) - (1.0 - right) * target.keys.size
 
     def passes(self, sample: Any, size: int) -> bool:
-        """Whether an intermediate of some size may hold enough, by the keys of a sample of it."""
+        """Whether an intermediate of some size may contain enough, by a sample of its keys."""
         at = np.searchsorted(self.ordered, sample)
         found = (self.ordered[np.minimum(at, len(self.ordered) - 1)] == sample).mean()
         return bool(found > max(0.0, self.wanted / size - self.SLACK))
 
 
 def _first_of_equals(ordered: Any) -> Any:
-    """Which of some ordered keys are not the one before."""
+    """Which of some sorted keys differ from the one before."""
     first = np.ones(len(ordered), bool)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     return first
 
 
 def places(target: ResultKeys, made: Any) -> Places:
-    """Where each target key stands in the intermediate: [its rank, *target shape], NaN if nowhere.
+    """Where each target key occurs in the intermediate: [its rank, *target shape], NaN if nowhere.
 
-    A key that stands at several positions is left out: it says nothing.
+    A key that occurs at several positions is ignored.
     """
     flat = made.reshape(-1)
     order = np.argsort(flat)
@@ -97,7 +97,7 @@ def places(target: ResultKeys, made: Any) -> Places:
 
 
 def wrong_at(index: Sequence[Index], made: Any, target: Any) -> Any:
-    """Where the intermediate's key at an index of each target position is not the target's."""
+    """Where the intermediate's key at each target position's index differs from the target's."""
     at, inside = positions(index, target.shape, made.shape)
     return np.where(inside, made[tuple(at)], 0) != target
 
@@ -117,9 +117,9 @@ def positions(
 def inverse(
     index: Sequence[Index], shape: Sequence[int], within: Sequence[int]
 ) -> list[Index] | None:
-    """For each position of the intermediate the target position at it; None if that is no digits.
+    """For each position of the intermediate its target position; None if that is no digits.
 
-    What it says of positions that no target position stands at means nothing.
+    Positions without a target position have no meaning.
     """
     at, inside = positions(index, shape, within)
     back = np.full((len(shape), *within), np.nan)
@@ -134,7 +134,7 @@ def inverse(
 
 
 def fit(found: Places) -> list[Index] | None:
-    """Indices over the target's dims that give the places; None where they are no digits."""
+    """Indices over the target's dims that give the places; None if they are not digits."""
     fitted: list[Index] = []
     for column in found:
         index = _fit_one(column)
@@ -154,17 +154,17 @@ def _fit_one(column: Places) -> Index | None:
     known = np.argwhere(~np.isnan(column))
     if not len(known):
         return None
-    # The constant: what most places agree on.
+    # The constant: the value that most places agree on.
     values = np.broadcast_to(np.asarray(total.evaluate(list(known.T))), len(known))
     offsets, counts = np.unique(column[tuple(known.T)] - values, return_counts=True)
     return total + int(offsets[int(counts.argmax())])
 
 
 def _along(column: Places, dim: int) -> list[float]:
-    """What the value changes by from place 0 to each place of one dim, the others kept.
+    """The change of the value from place 0 to each place of one dim, with the others fixed.
 
-    Lines along the dim are laid over each other where they share a known place, the one that knows
-    most first; what no line knows stays NaN.
+    Lines along the dim are combined where they share a known place, the most complete first; places
+    that no line knows stay NaN.
     """
     lines = np.moveaxis(column, dim, -1).reshape(-1, column.shape[dim])
     lines = lines[np.argsort(np.isnan(lines).sum(axis=1), kind="stable")[:_LINES]]
@@ -183,8 +183,8 @@ def _along(column: Places, dim: int) -> list[float]:
 def digits(table: Sequence[float], at: Index) -> Index | None:
     """The index in `at` with these values at 0, 1, ..., as digits; unknown values are NaN.
 
-    a * (x mod d) + the index of x // d, for the longest d at which the table is linear. Where
-    unknown values leave several d, the one that gives the shortest index.
+    a * (x mod d) + the index of x // d, for the longest d at which the table is linear. If
+    unknown values allow several d, the one with the shortest index.
     """
     if len(table) == 1:
         return Index(0)
@@ -205,7 +205,7 @@ def digits(table: Sequence[float], at: Index) -> Index | None:
 
 
 def _upper(table: Sequence[float], slope: float, period: int) -> list[float] | None:
-    """What is left for each block of a period; None where a block's places disagree."""
+    """The remainder for each block of a period; None if a block's places disagree."""
     left = np.array(table) - slope * (np.arange(len(table)) % period)
     blocks: list[float] = []
     for start in range(0, len(table), period):

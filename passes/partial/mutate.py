@@ -30,14 +30,14 @@ from ..derivation.price import ScopePrices
 from ..derivation.search import is_contraction
 from ..fuse_kernels import FuseKernels
 from ..subprograms.find import groups
+from .alternatives import DEPTH, PASS, Deriver, Mutation
 from .apply import apply_to, lifted, windowed
 from .generate import MaskTest, Options
 from .rounds import EACH, MutationState, Rounds, preferred, priced, replayed
 from .search import FoundCandidates, groupable, named_mutant, search_mutants
-from .ways import DEPTH, PASS, Deriver, Mutation
 
 _DEPTH_OF_GROUPS = 3
-# Of the gaps that windows of several sizes need, the least so many.
+# Of the gaps that windows of several sizes need, the smallest this many.
 _GAPS = 2
 _TESTS: dict[str, MaskTest] = {"every": "every", "split-points": "split-points"}
 
@@ -106,7 +106,7 @@ class AlgebraMutate(ModulePass):
 
 @dataclass(frozen=True)
 class Explored:
-    """Scopes as a program of their own, their names in it, and what it may become.
+    """Scopes as a separate program, their names in it, and candidates for them.
 
     Units: seconds are modelled.
     """
@@ -122,9 +122,9 @@ class Mutated:
     """What was done to some scopes, or why nothing was.
 
     Attributes:
-        sum: whether it was done to what the scope named adds.
-        explored: what they may become.
-        chosen: what they become.
+        sum: whether it applies to the summands of the named scope.
+        explored: the candidates.
+        chosen: the chosen candidate.
     """
 
     places: tuple[str, ...]
@@ -139,7 +139,7 @@ class Mutated:
 
 
 def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
-    """Rewrite what gains, in place; every contraction and every group that was looked at."""
+    """Rewrite everything that gains, in place; return every contraction and group considered."""
     search = _Search(options)
     looked: list[tuple[list[ScopeOp], Mutated]] = []
     saved: dict[ScopeOp, float] = {}
@@ -165,7 +165,7 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
 def _sum_at(
     search: _Search, module: ModuleOp, op: ScopeOp, saved: dict[ScopeOp, float]
 ) -> tuple[list[ScopeOp], Mutated] | None:
-    """The contractions that a scope adds, and what their sum may become; None if it adds none."""
+    """The contractions that a scope adds, and candidates for their sum; None if it adds none."""
     name = scope_names(module)[op]
     if not op.is_pointwise:
         return None
@@ -182,7 +182,7 @@ def _sum_at(
 
 
 def _apply(module: ModuleOp, one: Mutated) -> bool:
-    """Whether the scopes could be rewritten: what others became may stand between them."""
+    """Whether the scopes could be rewritten: other rewrites may stand between them."""
     assert one.chosen is not None
     for made in (module.clone(), module):
         at = one.places
@@ -207,7 +207,7 @@ def contractions(module: ModuleOp) -> list[ScopeOp]:
 
 
 class _Search:
-    """Searches distinct scopes once."""
+    """Searches each distinct scope once."""
 
     def __init__(self, options: AlgebraMutate) -> None:
         self.options = options
@@ -218,11 +218,11 @@ class _Search:
             partial(priced, costs=self.costs),
             lambda candidate: Mutation(candidate, options.target, options.depth),
             options.rounds,
-            derive=Deriver(self.costs, EACH).ways if options.rounds > 1 else None,
+            derive=Deriver(self.costs, EACH).alternatives if options.rounds > 1 else None,
         )
 
     def best(self, module: ModuleOp, ops: Sequence[ScopeOp], saved: float = 0.0) -> Mutated:
-        """What would be done to scopes of which each alone would become faster by `saved`."""
+        """The decision for scopes each of which alone would become faster by `saved`."""
         roots = tuple(lifted(module, ops)[0])
         if roots not in self.known:
             self.known[roots] = self._explored(module, ops)
@@ -277,10 +277,10 @@ def _mask_test(name: str) -> MaskTest:
 
 
 def tried(ops: Sequence[ScopeOp], options: Options) -> Options:
-    """The windows worth trying, 1 and the steps that the ops take, and the gaps that they need.
+    """The windows worth trying: 1 and the steps of the ops; and the gaps that they need.
 
-    Several ops become one product, plain or with a group for each, of operands side by side: that
-    is one operator less than one of them moved about takes.
+    Several ops become one product, plain or with one group each, of operands side by side: one
+    operator less than one of them with moves needs.
     """
     steps, one = {1}, len(ops) == 1
     ops = windowed(ops)
@@ -308,7 +308,7 @@ def _taps(ops: Sequence[ScopeOp]) -> set[int]:
 
 
 def modelled(roots: Sequence[Scope], costs: Costs) -> float:
-    """Modelled seconds of a program of scopes, as it would be lowered; of weights alone, none."""
+    """Modelled seconds of a program of scopes, as lowered; ops on weights alone are free."""
     module = program_of_scopes(roots, is_known)
     context = WeightContext()
     AlgebraToKernel().apply(context, module)

@@ -1,9 +1,9 @@
-"""The operators that mutants are made of, PET's Table 1: each is the scope that it is written as.
+"""The operators of mutants, PET's Table 1, each defined by the scope that it is written as.
 
 The enumeration evaluates the same scopes on residues.
 
-Reshapes and transposes are in `views.py`; batch norm in inference is a scale and a bias, which fold
-into a convolution before (`fold-batch-norm`); a split is what the lookup of several outputs does.
+Reshapes and transposes are in `views.py`. Batch norm in inference is a scale and a bias, which fold
+into a convolution before (`fold-batch-norm`). A split comes from looking up several outputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..derivation.body import build
 
 
 class ProductReads(NamedTuple):
-    """What a product reads: the indices are over its positions and then its sums."""
+    """The reads of a product: indices over its positions and then its sums."""
 
     sums: Extents
     left: list[Index]
@@ -33,11 +33,11 @@ class ProductOperator(ABC):
 
     @abstractmethod
     def shape(self, x: Extents, w: Extents) -> Extents | None:
-        """The shape of the result; None where it does not take these operands."""
+        """The shape of the result; None if it does not take these operands."""
 
     @abstractmethod
     def reads(self, x: Extents, w: Extents) -> ProductReads:
-        """Extents of the sums, and where the operands are read."""
+        """Extents of the sums, and the operands' indices."""
 
     def build(self, x: Source, w: Source) -> Scope:
         """The result as a scope."""
@@ -154,9 +154,9 @@ def averaging_weights(channels: int, size: int, depthwise: bool, like: Source) -
 
 
 def side_by_side(shapes: Sequence[Extents], dim: int) -> Extents | None:
-    """The shape of tensors one after another; None where they do not fit.
+    """The shape of tensors one after another; None if they do not fit.
 
-    Kernels of other sizes are enlarged to the largest, in the middle, if that is a whole number.
+    Smaller kernels are centred in the largest size, if the margins are whole numbers.
     """
     first = shapes[0]
     if any(len(s) != len(first) for s in shapes):
@@ -171,9 +171,9 @@ def side_by_side(shapes: Sequence[Extents], dim: int) -> Extents | None:
 
 
 def side_by_side_scope(parts: Sequence[Source], dim: int) -> Scope:
-    """Tensors one after another, in the middle of more zeros where they are smaller.
+    """Tensors one after another, smaller ones centred in zeros.
 
-    A sum of reads, each 0 beyond its part.
+    A sum of reads, each 0 outside its part.
     """
     shape = side_by_side([p.shape for p in parts], dim)
     assert shape is not None
@@ -188,5 +188,5 @@ def side_by_side_scope(parts: Sequence[Source], dim: int) -> Scope:
 
 
 def gathered(source: Source, index: Sequence[Index], shape: Sequence[int]) -> Scope:
-    """The tensor with the source's value at an index of each position; zero beyond the source."""
+    """The tensor with the source's value at an index of each position; zero outside the source."""
     return build(shape, (), [Read(source, tuple(index))], source.element)

@@ -1,8 +1,8 @@
-"""Propose corrected mutants, for contractions, for groups that share an operand, and for sums.
+"""Propose corrected mutants for contractions, for groups that share an operand, and for sums.
 
-A contraction whose mutants can gain nothing, for its product needs as long at the machine's peak,
-is not searched; with several rounds rules may still derive from it. What a mutant's views save at
-the contractions beside it the whole programs show.
+A contraction is not searched if no mutant can gain: its product already takes as long as its bound
+at the machine's peak. With several rounds, rules may still derive from it. Only the whole programs
+show what a mutant's views save at neighbouring contractions.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from ..subprograms.proposals import (
 )
 from ..subprograms.state import SearchState
 from . import rounds
+from .alternatives import Deriver, Mutation, renumbered
 from .apply import RULE, as_given, lifted
 from .bound import is_plain, is_regular, least_modelled
 from .chains import neighbours
@@ -50,21 +51,20 @@ from .generate import Count, Kinds, Options
 from .mutate import modelled, tried
 from .rounds import EACH, FINISH, MutationState, Rounds, ScopeRewrite, cancels_first
 from .search import Candidate, FoundCandidates, groupable, named_mutant, search_mutants
-from .ways import Deriver, Mutation, renumbered
 
 
 @dataclass(frozen=True)
 class MutationSettings:
-    """How far a search goes.
+    """Limits of a search.
 
     Attributes:
         depth: operators of a mutant; keep: states of a round.
-        rounds: rewrites of what was rewritten; where there are several, rules derive, too.
+        rounds: successive rewrites; with several, rules derive, too.
         seconds: of generation for one subprogram.
         most: mutants of it that are corrected and priced.
-        kinds: whether mutants may be wrong somewhere, must be, or both are taken.
-        forms: those that corrections may have; None for all.
-        together: whether contractions are also looked at in groups.
+        kinds: which mutants are taken: exact ones, the others, or both.
+        forms: allowed forms of corrections; None for all.
+        together: whether contractions are also searched in groups.
     """
 
     depth: int = 4
@@ -95,7 +95,7 @@ def search(
 
 @dataclass(frozen=True)
 class ExploredSubprogram:
-    """A subprogram alone, its scopes' names there, and what it may become."""
+    """A subprogram alone, its scopes' names in it, and the candidates."""
 
     alone: Program
     names: tuple[str, ...]
@@ -128,13 +128,13 @@ class MutationProposer(Proposer):
         self.rounds = Rounds(
             self._mutants,
             partial(rounds.priced, costs=self.costs),
-            self._way,
+            self._alternative,
             self.settings.rounds,
             self.settings.keep,
-            Deriver(self.costs, EACH, search.end).ways if several else None,
+            Deriver(self.costs, EACH, search.end).alternatives if several else None,
             search.end,
         )
-        # For what no mutant gains, but rules may.
+        # For subprograms that no mutant improves, but rules may.
         self.rules = replace(self.rounds, search=no_mutants, found={})
         if self.settings.together:
             run(search.work, (AlgebraGatherSums(),))
@@ -143,7 +143,7 @@ class MutationProposer(Proposer):
                 if parts := summands(op):
                     search.parts[names[op]] = tuple(names[part] for part in parts)
 
-    def _way(self, candidate: Candidate) -> Mutation:
+    def _alternative(self, candidate: Candidate) -> Mutation:
         return Mutation(candidate, self.costs.target.name, self.settings.depth)
 
     # --- which subprograms ---
@@ -156,7 +156,7 @@ class MutationProposer(Proposer):
         return [*(s for s in found if groupable([r.shape for r in s.roots])), *self._sums()]
 
     def _sums(self) -> Sequence[Subprogram]:
-        """Contractions that one scope adds, those that are alike as one."""
+        """Contractions that one scope adds; equal ones as one subprogram."""
         found: dict[Key, Subprogram] = {}
         module = self.search.work.module
         native = {name: sub.native for sub in self.search.singles for name in sub.names}
@@ -169,7 +169,7 @@ class MutationProposer(Proposer):
         return sorted(found.values(), key=lambda s: -weight(s))
 
     def why_not(self, sub: Subprogram) -> str | None:
-        """Why no mutant could gain; None where rules may derive from it."""
+        """Why no mutant could gain; None if rules may derive from it."""
         if sub.key not in self.reasons:
             self.reasons[sub.key] = self._cannot_gain(sub)
         return None if self._only_derived(sub) else self.reasons[sub.key]
@@ -182,7 +182,7 @@ class MutationProposer(Proposer):
         module, members = self.search.work.module, self.search.members(sub)
         if self.costs.target.runs_here and len(members) == 1:
             op = find_scope(module, members[0].places[0][0])
-            # The same work in other images; a core is as well used by any of them.
+            # The same work in other images; a core is used equally well by any of them.
             if is_regular(op):
                 return "it is regular: another shape gains nothing here"
             if is_plain(op) and not has_fast_form(sub.root):
@@ -194,7 +194,7 @@ class MutationProposer(Proposer):
         elif len(members) == 1:
             (one,) = members
             least = least_modelled(find_scope(module, one.names[0]), one.root, self.costs)
-            # As it is lowered: derivation's price may be of other copies.
+            # Priced as lowered: derivation's price may include other copies.
             before = modelled([one.root], self.costs)
         else:
             least = None
@@ -248,7 +248,7 @@ class MutationProposer(Proposer):
             state.seconds,
             lambda: rounds.finished(state.program),
             rank=cancels_first(state),
-            repeatable=len(trail) == 1 and isinstance(state.steps[0].way, Mutation),
+            repeatable=len(trail) == 1 and isinstance(state.steps[0].alternative, Mutation),
         )
 
     def _mutants(self, ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
@@ -259,7 +259,7 @@ class MutationProposer(Proposer):
         options = Options(depth=made.depth, seconds=seconds, kinds=made.kinds, seed=seed)
         if made.forms is not None:
             options = replace(options, forms=made.forms)
-        # Of one round without measurements only what gains is taken.
+        # After one round without measurements only gains are taken.
         last = not self.measured and made.rounds == 1
         module = ops[0].get_toplevel_object()
         assert isinstance(module, ModuleOp)
@@ -282,20 +282,20 @@ class MutationProposer(Proposer):
     # --- the program ---
 
     def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
-        """Do what the state did, at the place."""
+        """Apply the state's rewrites at the place."""
         found = self._explored(place)
         program = Program(module, self.search.work.weights)
         try:
             steps = rounds.replayed(found.alone, found.names, program, place.names, found.state)
         except UserError as error:
             raise DoesNotFitError(str(error)) from error
-        proofs: list[Proof] = [step.way.proof for step in steps]
+        proofs: list[Proof] = [step.alternative.proof for step in steps]
         proof: Proof = "checked" if "checked" in proofs else "exact"
-        rule = ", ".join(step.way.rule for step in steps)
+        rule = ", ".join(step.alternative.rule for step in steps)
         return AppliedRewrite(",".join(step.pipeline for step in steps), [(rule, GUARDED)], proof)
 
     def _explored(self, place: ChosenPlace) -> ExploredSubprogram:
-        """The state of a trail; what another process found is made again by its name.
+        """The state of a trail; if another process found it, it is searched again by its name.
 
         Raises DoesNotFitError.
         """
@@ -312,7 +312,7 @@ class MutationProposer(Proposer):
     def _named(
         self, sub: Subprogram, mutant: str, form: str, seconds: float, also: str = ""
     ) -> ExploredSubprogram | None:
-        """A subprogram made a mutant of that name; None where it has none."""
+        """A subprogram as a mutant of that name; None if it has none."""
         alone, names = self._alone(sub)
         copies = [find_scope(alone.module, name) for name in names]
         options = tried(copies, Options(self.settings.depth, seconds=seconds))
@@ -321,12 +321,14 @@ class MutationProposer(Proposer):
         )
         if same is None:
             return None
-        way = self._way(same)
-        state = MutationState(alone, 0.0, (ScopeRewrite(names, way, way.replay(names)),))
+        alternative = self._alternative(same)
+        state = MutationState(
+            alone, 0.0, (ScopeRewrite(names, alternative, alternative.replay(names)),)
+        )
         return ExploredSubprogram(alone, names, state)
 
     def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
-        """The contractions beside those taken made the same mutants."""
+        """Neighbouring contractions turned into the same mutants."""
         longer = list(self._beside(places))
         return [[*places, *longer]] if longer else []
 
@@ -334,7 +336,11 @@ class MutationProposer(Proposer):
         beside = neighbours(self.search.work.module)
         of = {name: sub for sub in self.search.singles for name in sub.names}
         done = {part for place in places for part in self.search.contractions(place.names)}
-        queue = [(place.names[0], way) for place in places if (way := self._one_mutant(place))]
+        queue = [
+            (place.names[0], alternative)
+            for place in places
+            if (alternative := self._one_mutant(place))
+        ]
         known: dict[tuple[int, str], Decision | None] = {}
         for name, candidate in queue:
             for other in sorted(beside.get(name, set()) - done):
@@ -350,17 +356,17 @@ class MutationProposer(Proposer):
                     yield ChosenPlace(sub, decision, (other,))
 
     def _one_mutant(self, place: ChosenPlace) -> Candidate | None:
-        """The mutant that one scope becomes, and nothing more."""
+        """The mutant that one scope becomes, if that is its only rewrite."""
         try:
             state = self._explored(place).state
         except DoesNotFitError:
             return None
-        way = state.steps[0].way
-        one = len(place.names) == len(state.steps) == 1 and isinstance(way, Mutation)
-        return way.candidate if one and isinstance(way, Mutation) else None
+        alternative = state.steps[0].alternative
+        one = len(place.names) == len(state.steps) == 1 and isinstance(alternative, Mutation)
+        return alternative.candidate if one and isinstance(alternative, Mutation) else None
 
     def _alike(self, sub: Subprogram, candidate: Candidate) -> Decision | None:
-        """The decision to make a contraction the same mutant; None where it has none."""
+        """The decision to use the same mutant for a contraction; None if it has none."""
         if is_regular(find_scope(self.search.work.module, sub.places[0][0])):
             return None
         mutant = candidate.mutant.name

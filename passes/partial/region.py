@@ -1,9 +1,9 @@
 """Where two programs differ, at every position, and boxes that cover it.
 
-A mask is an array of bool of the result's shape: True where the programs differ for some inputs.
+A mask is an array of bool with the result's shape: True where the programs differ for some inputs.
 Over the residues of t primes of about 2^20, a position at which two polynomials of degree d differ
 is missed with probability at most (d / p)^t (Schwartz and Zippel): for N positions, N (d / p)^t.
-`symbolic_mask` compares monomials instead, exactly. Neither is trusted for a result: the corrected
+`symbolic_mask` compares monomials instead, exactly. No result depends on either: the corrected
 program is proved.
 """
 
@@ -32,7 +32,7 @@ def field_mask(first: Scope, second: Scope, evaluator: Evaluator) -> Mask:
 
 
 def symbolic_mask(first: Scope, second: Scope) -> Mask | None:
-    """Where two scopes of one shape differ, by their monomials; None where there are too many."""
+    """Where two scopes of one shape differ, by their monomials; None if there are too many."""
     inliner = Inliner()
     exprs = [inliner.whole(scope) for scope in (first, second)]
     found = differing(exprs[0], exprs[1], first.shape, Variables())
@@ -46,9 +46,9 @@ def symbolic_mask(first: Scope, second: Scope) -> Mask | None:
 def boxes(mask: Mask) -> list[Box]:
     """Disjoint boxes that cover exactly the positions where the mask is True.
 
-    Equal neighbouring slices are taken together first, so that the work depends on how often the
-    mask changes, not on its size; then each box grows from the first uncovered place in the order
-    of dims that gives the largest.
+    Equal neighbouring slices are merged first, so the work depends on how often the mask changes,
+    not on its size. Then each box grows from the first uncovered place, in the order of dims that
+    gives the largest box.
     """
     cuts = [_cuts(mask, dim) for dim in range(mask.ndim)]
     small = mask[np.ix_(*cuts)]
@@ -65,7 +65,7 @@ def boxes(mask: Mask) -> list[Box]:
 
 
 def _cuts(mask: Mask, dim: int) -> list[int]:
-    """The places along a dim where the slice is another than the one before."""
+    """The places along a dim where the slice differs from the one before."""
     rows = np.moveaxis(mask, dim, 0).reshape(mask.shape[dim], -1)
     changed = (rows[1:] != rows[:-1]).any(axis=1)
     return [0, *(int(k) + 1 for k in np.flatnonzero(changed))]

@@ -1,10 +1,10 @@
-"""Rounds of mutation: what a mutant is made of may itself be mutated.
+"""Rounds of mutation: the contractions of a mutant may be mutated again.
 
-The states are programs, in a heap of the cheapest few. A round takes each of them that is new and
-rewrites each of its contractions by its best mutants; a mutant's product and its corrections are
-contractions, too. Where more than one round is asked for, each also rewrites by the rules of
-derivation, whose programs are fully equivalent: a mutant is derived from, what is derived is
-mutated. Views that then read views are one after a round (`FINISH`).
+The states are programs, in a heap of the cheapest few. A round takes each new one and rewrites each
+of its contractions by its best mutants; a mutant's product and its corrections are contractions,
+too. With more than one round, each also rewrites by the rules of derivation, whose programs are
+fully equivalent: a mutant is derived from, and derived programs are mutated. Views that then read
+views are merged after a round (`FINISH`).
 
 Source: PET, section 4 (mutants of mutants, a heap of the best K programs) and its joint search of
 fully and partially equivalent programs.
@@ -37,11 +37,11 @@ from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
 from ..fuse_kernels import FuseKernels
 from ..margins import ACCEPT
+from .alternatives import Mutation, ScopeAlternative
 from .apply import lifted
 from .search import Candidate, FoundCandidates
-from .ways import Mutation, Way
 
-# Views of consecutive mutants meet across what is elementwise, and cancel where they are inverses.
+# Views of consecutive mutants meet across elementwise scopes, and cancel if they are inverses.
 FINISH: tuple[ModulePass, ...] = (
     AlgebraSinkCopies(),
     AlgebraInlineCopies(),
@@ -55,22 +55,22 @@ SearchScopes = Callable[[Sequence[ScopeOp], Sequence[Scope]], FoundCandidates]
 """The mutants of some ops, whose canonical forms are given too."""
 
 
-Derive = Callable[[ModuleOp, str], Sequence[Way]]
+Derive = Callable[[ModuleOp, str], Sequence[ScopeAlternative]]
 """What rules derive from the contraction of a name."""
 
 
 @dataclass(frozen=True)
 class ScopeRewrite:
-    """Scopes by name, what they were computed by, and the passes that do it."""
+    """Scopes by name, their replacement, and the passes that repeat it."""
 
     names: tuple[str, ...]
-    way: Way
+    alternative: ScopeAlternative
     pipeline: str
 
 
 @dataclass(frozen=True)
 class MutationState:
-    """A program, what it costs, and the rewrites that made it.
+    """A program, its cost, and the rewrites that made it.
 
     Units: seconds are modelled.
     """
@@ -81,26 +81,26 @@ class MutationState:
 
     @property
     def text(self) -> tuple[str, ...]:
-        """The rewrites as text: of states that cost the same the first is taken."""
-        return tuple(f"{step.names} {step.way.text}" for step in self.steps)
+        """The rewrites as text: among states with equal cost the first is taken."""
+        return tuple(f"{step.names} {step.alternative.text}" for step in self.steps)
 
     @property
     def trail(self) -> tuple[tuple[str, str], ...]:
-        """The rule of each rewrite, and what tells it from others."""
-        known = [(step.way.rule, step.way.trail) for step in self.steps]
+        """The rule of each rewrite, and a key that identifies its use."""
+        known = [(step.alternative.rule, step.alternative.trail) for step in self.steps]
         at = ["", *(f"{' '.join(step.names)} " for step in self.steps[1:])]
         return tuple((rule, place + text) for (rule, text), place in zip(known, at, strict=True))
 
 
 def cancels_first(state: MutationState) -> tuple[bool, tuple[str, ...]]:
-    """Orders states that are as fast: first those whose views cancel, then by text, so that
+    """Orders equally fast states: first those whose views cancel, then by text, so that
     neighbours take the same.
     """
-    return not all(step.way.reorders for step in state.steps), state.text
+    return not all(step.alternative.reorders for step in state.steps), state.text
 
 
 def preferred(states: Sequence[MutationState]) -> MutationState | None:
-    """Of the states that are as fast as the fastest one whose views cancel with others'."""
+    """Among the states as fast as the fastest, one whose views cancel with others'."""
     least = min((state.seconds for state in states), default=0.0)
     close = [state for state in states if state.seconds <= least * ACCEPT.alike_mutants]
     return min(close, key=cancels_first, default=None)
@@ -111,17 +111,17 @@ class Rounds:
     """An exploration.
 
     Attributes:
-        search: the mutants of some scopes, and the way that each is.
+        search: the mutants of some scopes, and each as an alternative.
         price: modelled seconds of a program.
-        rounds: rewrites on the way to a program, at most; keep: states that a round leaves.
+        rounds: most rewrites on the way to a program; keep: states that a round leaves.
         derive: what rules derive from a contraction; None for mutants alone.
-        end: of time.perf_counter: a round rewrites what it comes to by then; cut: whether it was.
-        found: what the searches of distinct scopes gave; derived: and the rules.
+        end: of time.perf_counter, after which a round stops; cut: whether it did.
+        found: results of the searches of distinct scopes; derived: and of the rules.
     """
 
     search: SearchScopes
     price: Callable[[Program], float]
-    way: Callable[[Candidate], Way] = Mutation
+    alternative: Callable[[Candidate], ScopeAlternative] = Mutation
     rounds: int = 2
     keep: int = 8
     derive: Derive | None = None
@@ -132,7 +132,7 @@ class Rounds:
     )
 
     def run(self, program: Program, names: Sequence[str]) -> list[MutationState]:
-        """The cheapest programs, the given one among them, the cheapest first.
+        """The cheapest programs, cheapest first, with the given one.
 
         Args:
             names: of scopes that the first round computes as one, or of one scope.
@@ -148,13 +148,13 @@ class Rounds:
         return heap
 
     def first(self, ops: Sequence[ScopeOp]) -> FoundCandidates:
-        """What the search of ops found; they were searched."""
+        """The result of the search of these ops, which were searched."""
         module = ops[0].get_toplevel_object()
         assert isinstance(module, ModuleOp)
         return self.found[tuple(lifted(module, ops)[0])]
 
     def _best(self, states: Sequence[MutationState]) -> list[MutationState]:
-        """The cheapest; of those of one price and one text the first."""
+        """The cheapest; among equal prices and texts the first."""
         seen: dict[str, MutationState] = {}
         for state in sorted(states, key=lambda s: (s.seconds, len(s.steps), s.text)):
             seen.setdefault(str(state.program.module), state)
@@ -177,40 +177,43 @@ class Rounds:
         return made
 
     def _expanded(self, state: MutationState, names: tuple[str, ...]) -> list[MutationState]:
-        """A state's program with these scopes rewritten in each of the best ways."""
+        """A state's program with these scopes rewritten by each of the best alternatives."""
         made: list[MutationState] = []
-        for way in self._ways(state.program.module, names):
+        for alternative in self._alternatives(state.program.module, names):
             if made and time.perf_counter() >= self.end:
                 self.cut = True
                 break
             program = state.program.clone()
             try:
-                _, pipeline = way.apply(program.module, names)
+                _, pipeline = alternative.apply(program.module, names)
             except UserError:
                 continue
-            steps = (*state.steps, ScopeRewrite(names, way, pipeline))
+            steps = (*state.steps, ScopeRewrite(names, alternative, pipeline))
             made.append(MutationState(program, self.price(program), steps))
         return made
 
-    def _ways(self, module: ModuleOp, names: tuple[str, ...]) -> list[Way]:
+    def _alternatives(self, module: ModuleOp, names: tuple[str, ...]) -> list[ScopeAlternative]:
         ops = [find_scope(module, name) for name in names]
         roots, _ = lifted(module, ops)
         key = tuple(roots)
         if key not in self.found:
             self.found[key] = self.search(ops, roots)
-        ways = [self.way(candidate) for candidate in self.found[key].candidates[:EACH]]
+        alternatives = [
+            self.alternative(candidate) for candidate in self.found[key].candidates[:EACH]
+        ]
         if self.derive is not None and len(names) == 1 and is_contraction(roots[0]):
-            ways += self.derive(module, names[0])
-        return ways
+            alternatives += self.derive(module, names[0])
+        return alternatives
 
 
 def replayed(
     program: Program, names: Sequence[str], place: Program, at: Sequence[str], state: MutationState
 ) -> list[ScopeRewrite]:
-    """Do to the scopes named `at` of a program what a state did to those of its own.
+    """Apply a state's rewrites to the scopes named `at` of another program.
 
     Args:
-        program: what the state began with, whose scopes `names` are those `at` of `place`.
+        program: the program the state began with, whose scopes `names` correspond to `at` in
+        `place`.
 
     Returns the rewrites, by the names of `place`.
 
@@ -223,22 +226,22 @@ def replayed(
         there = tuple(known[name] for name in step.names if name in known)
         if len(there) < len(step.names) or _roots(own, step.names) != _roots(place, there):
             raise UserError("what is rewritten further is no such scope here", where=f"%{at[0]}")
-        here, _ = step.way.apply(own.module, step.names)
-        new, pipeline = step.way.apply(place.module, there)
+        here, _ = step.alternative.apply(own.module, step.names)
+        new, pipeline = step.alternative.apply(place.module, there)
         own_names, place_names = scope_names(own.module), scope_names(place.module)
-        # The last copy of a derived program is none where what read it reads through it.
+        # The last copy of a derived program disappears where its readers read through it.
         known |= {own_names[a]: place_names[b] for a, b in zip(here, new, strict=False)}
-        done.append(ScopeRewrite(there, step.way, pipeline))
+        done.append(ScopeRewrite(there, step.alternative, pipeline))
     return done
 
 
 def _roots(program: Program, names: Sequence[str]) -> list[Scope]:
-    """What scopes are, up to the names of what they read."""
+    """The forms of scopes, independent of the names of their operands."""
     return lifted(program.module, [find_scope(program.module, name) for name in names])[0]
 
 
 def finished(program: Program) -> Program:
-    """A copy in which views of views are one, and views that cancel are gone."""
+    """A copy in which views of views are merged, and views that cancel are gone."""
     made = program.clone()
     context = WeightContext(weights=made.weights)
     for one in FINISH:
@@ -247,7 +250,7 @@ def finished(program: Program) -> Program:
 
 
 def priced(program: Program, costs: Costs) -> float:
-    """Modelled seconds of a program of scopes, as it would be lowered."""
+    """Modelled seconds of a program of scopes, as lowered."""
     made = finished(program)
     context = WeightContext(weights=made.weights)
     AlgebraToKernel().apply(context, made.module)

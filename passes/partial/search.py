@@ -19,16 +19,16 @@ from ..equivalence.prove import FIELD, OutOfTimeError, Prover
 from ..equivalence.shrink import shrink
 from ..search_result import Proof
 from .correct import Correction, Form, restricted
-from .forms import Corrected, corrected_forms
+from .correction_forms import Corrected, corrected_forms
 from .generate import Count, Generator, Mutant, Options, work_of
 from .operators import gathered, side_by_side_scope
 from .region import Mask
 
-# The dim along which programs that are searched together stand side by side.
+# The dim along which programs that are searched together are placed side by side.
 _ALONG = 1
-# In parts of the time for generation, when pricing ends, and when proofs do.
+# As parts of the generation's time: when pricing ends, and when proofs end.
 _PRICING, _PROVING = 1.5, 2.0
-# Times as many mutants are priced without their corrections as with.
+# How many times more mutants are priced without their corrections than with.
 _LOOKED = 8
 # Dims up to this extent are not shrunk, so that views may change them.
 _KEPT = 16
@@ -38,7 +38,7 @@ Price = Callable[[Sequence[Scope]], float]
 
 @dataclass(frozen=True)
 class Candidate:
-    """Programs equal to the ones asked for, of one product, with the proofs' methods.
+    """One product equal to the requested programs, with the proofs' methods.
 
     Units: seconds are modelled.
     """
@@ -60,7 +60,7 @@ class Candidate:
 
     @property
     def reorders(self) -> bool:
-        """Whether the product has the programs' positions and no others: views that are inverses.
+        """Whether the product has exactly the programs' positions: its views are inverses.
 
         Those of neighbours cancel.
         """
@@ -68,13 +68,13 @@ class Candidate:
 
     @property
     def proof(self) -> Proof:
-        """How they are known to be equal; residues may be wrong, with the prover's bound."""
+        """How they are known to be equal; residues may be wrong, within the prover's bound."""
         return "checked" if any(m.startswith(FIELD) for m in self.methods) else "exact"
 
 
 @dataclass(frozen=True)
 class FoundCandidates:
-    """Candidates, the cheapest first, what was counted, and why others were dropped.
+    """Candidates, the cheapest first, with counters, and reasons for dropped ones.
 
     Attributes:
         priced: mutants that were corrected and priced, in each form.
@@ -95,19 +95,19 @@ def search_mutants(
     enough: int = 8,
     below: float = math.inf,
 ) -> FoundCandidates:
-    """Mutants that hold every one of some programs, corrected and proved, the cheapest first.
+    """Mutants that contain each of some programs, corrected and proved, the cheapest first.
 
-    The mutants are generated with as few channels as decide equality (the shrinking theorem of
-    equivalence/shrink.py: a dim that is only read plainly), and then built at the programs' size;
-    what counts is the proof there. Of the forms of a mutant's corrections the cheapest counts.
-    Time that is not spent on generating them goes to prices and proofs, and as much again.
+    The mutants are generated with the fewest channels that decide equality (the shrinking theorem
+    of equivalence/shrink.py: a dim that is only read plainly), and then built at the programs'
+    size, where they are proved. The cheapest form of a mutant's corrections counts. Time left over
+    from generation goes to prices and proofs, and as much again.
 
     Args:
-        programs: several are of one shape but for the second dim (`groupable`).
-        most: mutants that are corrected and priced: the cheapest of those of the least work.
+        programs: several must have one shape except for the second dim (`groupable`).
+        most: mutants that are corrected and priced: the cheapest of those with the least work.
         enough: candidates that are proved, the cheapest first.
-        costs: of the target, for which corrections choose kernels; the cpu's, if not given.
-        below: seconds; what is modelled to take as long or longer is not proved.
+        costs: of the target, for which corrections choose kernels; the cpu's by default.
+        below: seconds; candidates modelled to take as long or longer are not proved.
     """
     started = time.monotonic()
     small, full = shrunk(programs)
@@ -150,10 +150,10 @@ def _cheapest(
     below: float,
     until: float,
 ) -> list[Mutant]:
-    """The mutants by what the model says of them and about their corrections, cheapest first.
+    """The mutants by their modelled time with roughly their corrections, cheapest first.
 
-    Those that take too long without corrections are left out, and the programs themselves, and what
-    the time does not suffice for.
+    Those that are too slow without corrections are left out, and the programs themselves, and those
+    for which there is no time.
     """
     found: list[tuple[float, int]] = []
     for number, mutant in enumerate(mutants):
@@ -165,7 +165,7 @@ def _cheapest(
         pairs = zip(programs, mutant.index, strict=True)
         alone = prices.program([gathered(made, index, p.shape) for p, index in pairs]).seconds
         if alone < below or below == math.inf:
-            # About what a correction adds: a kernel, and its share of the work.
+            # Roughly the cost of a correction: a kernel, and its share of the work.
             more = prices.target.launch + alone * mutant.wrong if mutant.wrong else 0.0
             found.append((alone + more, number))
     return [mutants[number] for _, number in sorted(found)]
@@ -182,7 +182,7 @@ def named_mutant(
     """The mutant of that name, corrected in that form and proved; None if there is none.
 
     Args:
-        also: another name that is looked for.
+        also: another name to look for.
     """
     small, full = shrunk(programs)
     generator = Generator(small, options, free_dims(full))
@@ -197,7 +197,7 @@ def named_mutant(
 
 
 def prices_of(full: Mapping[Leaf, Source], costs: Costs | None) -> ScopePrices:
-    """What chooses the library kernels of corrections."""
+    """The costs that choose the library kernels of corrections."""
     known = [x.token for x in full.values() if isinstance(x, Leaf) and is_known(x)]
     return ScopePrices(known, costs=costs)
 
@@ -215,7 +215,7 @@ def forms_of(
 
 
 def _proved(programs: Sequence[Scope], given: Candidate, prover: Prover) -> Candidate | None:
-    """The candidate with the methods of its proofs; None where it is not proved.
+    """The candidate with the methods of its proofs; None if it is not proved.
 
     Raises OutOfTimeError.
     """
@@ -230,15 +230,15 @@ def _kind(mutant: Mutant) -> str:
 
 
 def _work(mutant: Mutant) -> float:
-    """Work of a mutant with its correction, over that of the program; whole percents."""
+    """Work of a mutant with its correction, over the program's, in whole percents."""
     return round(mutant.work + mutant.wrong, 2)
 
 
 def shrunk(programs: Sequence[Scope]) -> tuple[list[Scope], dict[Leaf, Source]]:
-    """The programs with fewer channels, and the inputs that their inputs stand for.
+    """The programs with fewer channels, and the inputs that their inputs replace.
 
-    Several are shrunk as one, side by side along the second dim; the dims of one output, which
-    then are cut at the seams, stay as they are.
+    Several are shrunk as one, side by side along the second dim. The dims of one output, which
+    is then cut at the seams, are not shrunk.
     """
     joined = programs[0] if len(programs) == 1 else side_by_side_scope(programs, _ALONG)
     expr = joined.expr if len(programs) == 1 else Inliner().whole(joined)
@@ -251,7 +251,7 @@ def shrunk(programs: Sequence[Scope]) -> tuple[list[Scope], dict[Leaf, Source]]:
 
 
 def _apart(whole: Scope, programs: Sequence[Scope]) -> list[Scope]:
-    """What stands side by side in `whole`, each on its own."""
+    """The parts that are side by side in `whole`, separately."""
     made: list[Scope] = []
     start = 0
     for program in programs:
@@ -276,7 +276,7 @@ def free_dims(full: Mapping[Leaf, Source]) -> dict[Leaf, list[int]]:
 
 
 def grown(mask: Mask, shape: Sequence[int]) -> Mask:
-    """A mask at the full size: a dim that was shrunk is wrong everywhere if it is anywhere."""
+    """A mask at full size: a dim that was shrunk is wrong everywhere if it is anywhere."""
     for dim, (have, want) in enumerate(zip(mask.shape, shape, strict=True)):
         if have != want:
             mask = np.asarray(mask.any(axis=dim, keepdims=True))
@@ -290,13 +290,13 @@ def correction_share(candidate: Candidate, programs: Sequence[Scope]) -> float:
 
 
 def correction_bytes(candidate: Candidate, programs: Sequence[Scope]) -> float:
-    """What the corrections read and write over what the programs do, in elements."""
+    """Elements that the corrections read and write, over those of the programs."""
     parts = [part for correction in candidate.corrections for part in correction.parts]
     return sum(map(_touched, parts)) / max(sum(map(_touched, programs)), 1.0)
 
 
 def _touched(root: Scope) -> float:
-    """Elements of the result, and of each operand as far as its indices reach."""
+    """Elements of the result, and of each operand within its indices' range."""
     total = float(math.prod(root.shape))
     for term in root.expr.terms:
         extents = root.shape + term.sums

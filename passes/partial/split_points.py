@@ -1,14 +1,14 @@
 """PET's own test: a few positions of each box between split points, instead of every position.
 
-A dim is split where the sums change (a read leaves or enters its tensor, a guard turns) or an index
-steps (a quotient or remainder does). Within a box of intervals between splits every index is affine
-and every sum runs over the same places; PET's Theorem 1 then says that two programs which agree at
-the box's first position and one step along each dim, m + 1 positions, agree in all of it.
+A dim is split where the sums change (a read leaves or enters its tensor, a guard changes) or an
+index steps (a quotient or remainder does). Within a box of intervals between splits every index is
+affine and every sum runs over the same places. PET's Theorem 1 then says that two programs which
+agree at the box's first position and one step along each dim, m + 1 positions, agree in all of it.
 
-That holds where each position's monomials are the first one's, moved, and the moved ones are others
+That holds if each position's monomials are the first one's, moved, and the moved ones are different
 each time. It fails for sums of index maps: X[v + 3] + X[4 - v] and X[3] + X[4] agree at v = 0 and 1
-alone (Theorem 1 takes both sides as vectors in v, which they are not). So a mask from here is a
-proposal; a corrected program that it makes wrong is refuted by the equivalence engine, as any.
+alone (Theorem 1 takes both sides as vectors in v, which they are not). So a mask from here is only
+a proposal; the equivalence engine refutes a wrongly corrected program, like any other.
 
 Source: Wang et al., PET, OSDI 2021, sections 5.2 to 5.4.
 """
@@ -26,7 +26,7 @@ from ...dialects.canonical_types import Expr, Extents, Guard, Read, Scope, Term
 from ...dialects.index import Index, grid
 from ..equivalence.evaluator import Evaluator
 from ..equivalence.inline import Inliner
-from .points import points_of, product_at, read_at
+from .point_evaluation import points_of, product_at, read_at
 from .region import Mask
 from .views import Lanes
 
@@ -37,10 +37,10 @@ _AT_ONCE = 1 << 21
 
 @dataclass(frozen=True)
 class Tested:
-    """What the test says: a box is wrong in full, or not at all.
+    """The result of the test: a box is wrong in full, or not at all.
 
     Attributes:
-        boxes: between split points; positions: of them, that were compared.
+        boxes: between split points; positions: the number of compared positions in them.
     """
 
     mask: Mask
@@ -51,7 +51,7 @@ class Tested:
 def mask_by_split_points(first: Scope, second: Scope, evaluator: Evaluator) -> Tested:
     """Where two multilinear scopes of one shape differ, by m + 1 positions of each box.
 
-    Raises TooManyTermsError where a scope without those that it reads has too many terms.
+    Raises TooManyTermsError if a scope with its operands opened has too many terms.
     """
     inliner = Inliner()
     exprs = [inliner.whole(scope) for scope in (first, second)]
@@ -85,7 +85,7 @@ def split_points(expr: Expr, shape: Extents) -> list[list[int]]:
 
 
 def _bounds(term: Term) -> Iterator[tuple[Index, int]]:
-    """Every index of a term with the extent that it is inside of, or not."""
+    """Every index of a term with the extent that bounds it."""
     for factor in term.factors:
         if isinstance(factor, Read):
             yield from zip(factor.index, factor.source.shape, strict=True)
@@ -96,7 +96,7 @@ def _bounds(term: Term) -> Iterator[tuple[Index, int]]:
 
 
 def _steps(index: Index, size: int, dim: int, extents: Extents) -> set[int]:
-    """The places of a dim at which the index goes in or out of [0, size), or a floor steps."""
+    """The places of a dim at which the index enters or leaves [0, size), or a floor steps."""
     used = sorted(index.iterators)
     values = grid(extents, used)
     at = np.asarray(index.evaluate(values))

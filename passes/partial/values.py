@@ -1,7 +1,7 @@
-"""What a mutant multiplies: values made of the inputs, each place computed when it is asked for.
+"""The factors of mutants: values made of the inputs, with each place computed on demand.
 
-Most values are looked at in a few hundred places and then dropped: moves say where those come from,
-so that what a value costs does not depend on its size.
+Most values are evaluated at a few hundred places and then dropped. Moves say where those places
+come from, so the cost of a value does not depend on its size.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...dialects.canonical_types import Extents, Leaf, Source
-from .points import Inside
+from .point_evaluation import Inside
 from .views import Lanes, Places, Step, index_of
 
 Inputs: TypeAlias = Mapping[Leaf, Source]
 
-# Places of a value that its name is made of: views that differ do so in a slice of some dim.
+# Places of a value that its key is made of: different views differ in a slice of some dim.
 _NAMED = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class InputValue:
-    """Something made of the inputs without a product of them.
+    """A value made of the inputs without multiplying them.
 
     Attributes:
-        made: residues [lane, *shape], of what `steps` then move.
+        made: residues [lane, *shape], which `steps` then move.
         holds: the inputs in it.
-        text: how it was made; build: the same from any inputs of these shapes or larger channels.
-        steps: the moves that made it of an input; None where anything else did.
+        text: how it was made; build: makes it from any inputs with these shapes or more channels.
+        steps: the moves that made it from an input; None if anything else did.
     """
 
     made: Lanes
@@ -56,7 +56,7 @@ class InputValue:
 
     @property
     def nbytes(self) -> int:
-        """Of all its residues."""
+        """The shape of all its residues."""
         return self.made.itemsize * self.made.shape[0] * math.prod(self.shape)
 
     @cached_property
@@ -65,7 +65,7 @@ class InputValue:
         return self.sample(tuple(np.indices(self.shape))) if self.steps else self.made
 
     def sample(self, at: Sequence[Places], inside: Inside | None = None) -> Lanes:
-        """The residues at some places, given dim by dim; 0 where they are not inside."""
+        """The residues at some places, given dim by dim; 0 outside."""
         places: list[Any] = list(at)
         pairs = list(zip(self.steps or (), self.shapes, strict=False))
         for step, shape in reversed(pairs):
@@ -82,7 +82,7 @@ class InputValue:
         return found if inside is None else np.where(inside, found, 0.0)
 
     def name(self) -> bytes:
-        """A name by shape and values."""
+        """A key from shape and values."""
         made = hashlib.blake2b(self.sample(_some(self.shape, _NAMED)).tobytes(), digest_size=16)
         made.update(repr(self.shape).encode())
         return made.digest()
@@ -90,9 +90,9 @@ class InputValue:
 
 @lru_cache(maxsize=1024)
 def _some(shape: Extents, most: int) -> tuple[Places, ...]:
-    """Places of a shape: all, or so many drawn, the same each time."""
+    """Places of a shape: all, or this many drawn, the same each time."""
     if not shape:
-        return ()  # one number, and numpy has no places of it
+        return ()  # a single number, for which numpy has no places
     size = math.prod(shape)
     flat = np.arange(size)
     if size > most:
@@ -102,6 +102,6 @@ def _some(shape: Extents, most: int) -> tuple[Places, ...]:
 
 @lru_cache(maxsize=1024)
 def drawn(shape: Extents, count: int) -> tuple[Places, ...]:
-    """So many places of a shape, the same each time."""
+    """This many places of a shape, the same each time."""
     rng = np.random.default_rng(math.prod(shape))
     return tuple(rng.integers(0, n, count) for n in shape)

@@ -1,4 +1,4 @@
-"""Reshapes and transposes as index maps: what a mutant does to an operand before it computes."""
+"""Reshapes and transposes as index maps: the views that a mutant applies to its operands."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 class Move:
     """Split dim `dim` into digits of `by`, and merge one of them into dim `into`.
 
-    One reshape, transpose, reshape. Where `by` does not divide the extent the last block is padded
-    with zeros, and `gap` zeros can be put between blocks that are merged: both are positions whose
-    old index is outside of the tensor, where a read is 0.
+    One reshape, transpose, reshape. If `by` does not divide the extent the last block is padded
+    with zeros, and `gap` zeros can be put between merged blocks. Both are positions whose
+    old index is outside the tensor, where a read is 0.
 
     Attributes:
         inner: whether the digit below `by` moves, or the one above.
@@ -73,7 +73,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Swap:
-    """Transpose two dims. Of images it says nothing new: windows of both sides are tried alike."""
+    """Transpose two dims. Redundant for images: windows of both sides are tried alike."""
 
     dim: int
     into: int
@@ -100,16 +100,16 @@ Step: TypeAlias = Move | Swap
 
 @lru_cache(maxsize=4096)
 def index_of(step: Step, shape: Extents) -> tuple[list[Index], list[int]]:
-    """The old index of each position after a step, and the dims that it may be beyond.
+    """The old index of each position after a step, and the dims in which it may be outside.
 
-    Beyond `shape`, the old one, there is zero.
+    Outside `shape`, the old one, there is zero.
     """
     new, old = step.apply(shape)
     return old, [dim for dim, e in enumerate(old) if range_of(e, new)[1] >= shape[dim]]
 
 
 def moves(shape: Sequence[int], dims: Sequence[int], gaps: Sequence[int]) -> Iterator[Move]:
-    """Every move between the dims given: digits of at most 4 on one side or the other."""
+    """Every move between the given dims, with digits of at most 4 on one side or the other."""
     for dim in dims:
         for by in _sizes(shape[dim]):
             blocks = -(-shape[dim] // by)
@@ -121,16 +121,16 @@ def moves(shape: Sequence[int], dims: Sequence[int], gaps: Sequence[int]) -> Ite
 
 
 def swaps(shape: Sequence[int]) -> Iterator[Swap]:
-    """Every transpose of two dims of what is no image."""
+    """Every transpose of two dims, except for images."""
     if len(shape) < 4:
         yield from (Swap(dim, into) for dim, into in combinations(range(len(shape)), 2))
 
 
 def _sizes(extent: int) -> list[int]:
-    """Sizes of blocks: few, or few of them; all of it.
+    """Sizes of blocks: small ones, or few of them; the whole extent.
 
-    Where they do not divide the extent, the last is padded by at most an eighth of it, and of as
-    many blocks those are tried that are padded the least.
+    If they do not divide the extent, the last block is padded by at most an eighth of it; among
+    equal numbers of blocks those with the least padding are tried.
     """
     found = {2, 3, 4, extent, *(-(-extent // blocks) for blocks in (2, 3, 4))}
     padded = {by: -(-extent // by) * by - extent for by in found if 2 <= by <= extent}
@@ -148,10 +148,10 @@ def _placed(
 
 
 def is_redundant(shapes: Sequence[Extents], steps: Sequence[Step], move: Step) -> bool:
-    """Whether another chain makes the same of an image: the same values, or images in other order.
+    """Whether another chain gives the same values, or the same images in another order.
 
-    An image is anything of four dims or more: its first dim is what a convolution does not look at,
-    and where its results stand is looked up.
+    An image is anything with four dims or more. Its first dim does not matter to a convolution, and
+    the places of its results are looked up.
 
     Args:
         shapes: before each of the steps, and after the last.
@@ -172,15 +172,15 @@ def is_redundant(shapes: Sequence[Extents], steps: Sequence[Step], move: Step) -
     apart = not {last.dim, last.into} & {move.dim, move.into}
     if (apart or (images and last.into == move.into == 0)) and last.dim > move.dim:
         return True
-    # A digit that was put into a dim of its own, and goes on from there.
+    # A digit that was put into a dim of its own, and is moved on from there.
     return move.dim == last.into and shapes[-2][last.into] == 1
 
 
 def view(source: Source, steps: Sequence[Step]) -> Scope:
-    """The tensor after some moves: one copy, but that a move which pads reads a copy of its own.
+    """The tensor after some moves: one copy, except that a move which pads reads its own copy.
 
-    Its zeros are where it reads outside of what it moves, and inside of the tensor before that
-    there may be any element.
+    Its zeros are reads outside its source; inside the tensor before that there may be any
+    element.
     """
     shape: Extents = source.shape
     old: list[Index] = list(iterators(len(shape)))

@@ -1,1 +1,1 @@
-"""Searches over the subprograms of a program: found, priced, decided and recorded in one way."""
+"""Searches over the subprograms of a program, with one way to find, price, decide and record."""

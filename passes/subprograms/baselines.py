@@ -1,7 +1,7 @@
-"""What subprograms take as they stand, and what is derived from them at least.
+"""The baseline times of subprograms, and lower bounds for programs derived from them.
 
-Each is compiled alone and measured once: what that gave is remembered on disk, for this search and
-the next, so that none looks twice at what runs at the machine's peak already.
+Each is compiled alone and measured once. The result is stored on disk for later searches, so
+that none measures again what already runs at the machine's peak.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from .decisions import Decision, DecisionRecord
 from .find import Key, Subprogram, weight
 from .prices import Prices
 
-# Side of the product whose rate says what this machine does.
+# Side of the product whose rate measures this machine.
 SIDE = 384
 
 
 class Baselines:
-    """Seconds of the subprograms of one program."""
+    """Baseline seconds of the subprograms of one program."""
 
     def __init__(self, work: Program, prices: Prices, record: DecisionRecord) -> None:
         self.work, self.prices, self.record = work, prices, record
         self._singles: dict[Key, Decision] = {}
 
     def seconds(self, sub: Subprogram) -> float:
-        """What one takes: as measured, now or before; as modelled where nothing is measured."""
+        """The baseline of one: measured now or earlier, or modelled if nothing is measured."""
         if self.prices.measure is None:
             return weight(sub) / len(sub.places)
         if sub.key not in self._singles:
@@ -48,26 +48,26 @@ class Baselines:
         return self._singles[sub.key].before
 
     def known(self, sub: Subprogram) -> float:
-        """As `seconds`, but as modelled where it was not asked for before."""
+        """As `seconds`, but modelled if it was not measured before."""
         found = self._singles.get(sub.key)
         return weight(sub) / len(sub.places) if found is None else found.before
 
     def total(self, subs: Sequence[Subprogram]) -> float:
-        """Seconds of all of them; what has no price at all is left out."""
+        """Total seconds; subprograms without a price are left out."""
         return sum(self.known(s) * len(s.places) for s in subs if math.isfinite(s.native))
 
     def spent(self, sub: Subprogram) -> float:
-        """Seconds that it took to compile and measure one."""
+        """Seconds spent on compiling and measuring one."""
         found = self._singles.get(sub.key)
         return 0.0 if found is None else found.spent
 
     def least_seconds(self, operations: float) -> float:
-        """What so many operations take at the machine's peak."""
+        """The time of this many operations at the machine's peak."""
         return operations / self._peak if operations else 0.0
 
     def _remembered(self, key: Sequence[str], sub: Subprogram | None) -> Decision:
         assert self.prices.measure is not None
-        key = ("baseline", self.prices.costs.target.name, *key)  # the model's prices change nothing
+        key = ("baseline", self.prices.costs.target.name, *key)  # independent of the model's prices
         found = self.record.load(key)
         if found is None:
             started = time.perf_counter()
@@ -86,7 +86,7 @@ class Baselines:
 
     @cached_property
     def _peak(self) -> float:
-        """The target's peak; more where a matrix product shows that this machine has more."""
+        """The target's peak, or a higher one that a matrix product reaches on this machine."""
         rate = self.prices.costs.target.rate("f32")
         if self.prices.measure is None:
             return rate
@@ -95,7 +95,7 @@ class Baselines:
 
 
 def subprogram_key(sub: Subprogram, costs: Costs) -> tuple[str, ...]:
-    """What is decided for a subprogram on a target stands under this, and what was asked."""
+    """The key of a subprogram's decisions on a target, with the question asked."""
     return (*_scopes_key(sub), *costs.key)
 
 
@@ -104,7 +104,7 @@ def _scopes_key(sub: Subprogram) -> tuple[str, ...]:
 
 
 def square() -> Program:
-    """A matrix product of a size that registers and caches suit."""
+    """A matrix product of a size that suits registers and caches."""
     a, b = leaf("A", (SIDE, SIDE), f32, label="a"), leaf("B", (SIDE, SIDE), f32, label="b")
     m, n, k = iterators(3)
     factors = Read(a, (m, k)), Read(b, (k, n))

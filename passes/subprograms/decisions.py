@@ -1,10 +1,10 @@
-"""What was decided for subprograms before, on disk: a search that was cut off goes on from there.
+"""Stored decisions about subprograms: a search that was cut off resumes from them.
 
-An entry is named by the interned scopes, the leaves that are weights, the costs (target, cost
-file), who proposed what with which bounds, what the user allows, how what is measured is compiled
-(threads, effort, tolerance), a hash of the passes and of the matcher, and what a time depends on:
-the machine and the sources of its kernels. Anybody may delete it at any time; a broken one counts
-as none.
+The key of an entry covers the interned scopes, the leaves that are weights, the costs (target, cost
+file), the proposer and its limits, the user's permissions, how measured programs are compiled
+(threads, effort, tolerance), a hash of the passes and of the matcher, and everything a time depends
+on: the machine and the sources of its kernels. Entries may be deleted at any time; a broken one is
+ignored.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from ...lowering.targets import CPU
 from ..search_result import StopReason
 
 Trail: TypeAlias = "tuple[tuple[str, str], ...]"
-"""What a proposer makes a program of again: for each rule what tells its use from others."""
+"""From this a proposer makes a program again: for each rule a key that identifies its use."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What is to be done with a subprogram.
+    """The decision about a subprogram.
 
     Attributes:
-        trail: of the program to take; None where the subprogram stays as it is.
-        modelled: modelled seconds of that program: with the trail they say which one it is.
-        before, after: seconds as it is, and of the best program found.
-        kind: how that is known: "measured", "modelled", or "bound" where none could be faster.
-        stop: why the search for it stopped.
-        looked: what was looked at, in words; how: what was done for it.
-        proposer: whose program is taken; empty where none is.
-        measured: how many programs were measured; 0 where the bound ruled all of them out.
-        spent: seconds that the decision took, measurements included.
+        trail: of the program to use; None if the subprogram stays as it is.
+        modelled: modelled seconds of that program; together with the trail they identify it.
+        before, after: seconds of the baseline, and of the best program found.
+        kind: how these are known: "measured", "modelled", or "bound" if none could be faster.
+        stop: why the search stopped.
+        looked: what was searched, in words; how: what was done, in words.
+        proposer: whose program is used; empty if none is.
+        measured: how many programs were measured; 0 if the bound excluded all of them.
+        spent: seconds spent on the decision, measurements included.
     """
 
     trail: Trail | None
@@ -58,11 +58,11 @@ class Decision:
 class DecisionRecord:
     """Decisions by subprogram, in a folder of files.
 
-    It is one of their own below the cache folder: compiled models, which are large, push out what
-    stands beside them.
+    It is a separate folder below the cache folder: compiled models, which are large, evict their
+    neighbours.
 
     Args:
-        under: what the user allows, and how what is measured is compiled (`Limits.key`).
+        under: the user's permissions, and how measured programs are compiled (`Limits.key`).
     """
 
     def __init__(self, folder: CacheFolder | None = None, under: str = "") -> None:
@@ -86,7 +86,7 @@ class DecisionRecord:
             return None
 
     def save(self, key: Sequence[str], decision: Decision) -> None:
-        """Keep a decision; where that is impossible it is made again next time."""
+        """Store a decision; if that is impossible it is made again next time."""
         file = self.folder.file(_name([*key, self.under]))
         if file is not None:
             self.folder.write(file, json.dumps(asdict(decision)).encode())
@@ -99,7 +99,7 @@ def _name(key: Sequence[str]) -> str:
 
 @cache
 def _rules_version() -> str:
-    """A hash of the files that decide what is proposed, and what it is taken to cost."""
+    """A hash of the files that proposals and their costs depend on."""
     passes = Path(__file__).resolve().parents[1]
     folders = sorted({file.parent for file in passes.rglob("*.py")})
     return hash_of_sources([*folders, passes.parent / "lowering" / "algebra_to_kernel"])

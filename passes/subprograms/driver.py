@@ -1,11 +1,11 @@
 """Search the subprograms of a program: find them, ask proposers, price, keep the best, record.
 
-Subprograms are contractions, and what proposers take together (find.py). What was decided for one
-is remembered on disk (decisions.py). Where the target runs here, the cheapest proposals by the
-model and the subprogram as it stands are compiled alone and measured in turn, and it stays as it is
-unless one is faster by more than noise; elsewhere the model decides. What cannot be faster, for its
-operations alone take longer at the machine's peak, is not measured; and the search stops where
-nothing that is left could save enough. `optimize` measures the whole programs once more.
+Subprograms are contractions, and groups that proposers treat together (find.py). Decisions are
+stored on disk (decisions.py). If the target runs here, the proposals that are cheapest by the model
+and the subprogram itself are compiled alone and measured in turn. The subprogram stays as it is
+unless a proposal is faster by more than noise. On other targets the model decides. A proposal whose
+operations alone take longer at the machine's peak is not measured. The search stops when nothing
+left could save enough. `optimize` measures the whole programs once more.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..derivation.by_hand import find_scope
 from ..margins import ACCEPT, MEASURE, Pruning
 from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
 from .baselines import subprogram_key
-from .choose import best_of, chosen_places, declined
 from .decisions import Decision
 from .find import Subprogram, priced, split, weight
 from .prepare import run
 from .prices import Prices
 from .proposals import ChosenPlace, DoesNotFitError, Proposal, Proposals, Proposer
+from .selection import best_of, chosen_places, declined
 from .state import SearchState
 
 # Reasons to stop, the weightiest first.
@@ -39,7 +39,7 @@ def search_subprograms(
     prices: Prices,
     pruning: Pruning,
 ) -> SearchResult:
-    """Replace the subprograms of a program by what is proposed for them, where that gains."""
+    """Replace the subprograms of a program by proposals that gain."""
     return SubprogramSearch(program, proposers, limits, prices, pruning).run()
 
 
@@ -94,7 +94,7 @@ class SubprogramSearch(SearchState):
     # --- one subprogram ---
 
     def _decide(self) -> None:
-        """Search what is worth it, in order, until nothing that is left could save enough."""
+        """Search worthwhile subprograms, in order, until nothing left could save enough."""
         least = self.pruning.share * priced(self.singles)
         for sub in self.singles:
             if weight(sub) >= least and self.left(self.pruning.baselines) > 0:
@@ -117,7 +117,7 @@ class SubprogramSearch(SearchState):
                 self._reject(sub, str(next(iter(reasons.values()))))
 
     def _search(self, sub: Subprogram, proposers: Sequence[Proposer]) -> None:
-        """Decide: as remembered, else now; nothing without time."""
+        """A stored decision, or a new one; None without time."""
         kind = "modelled" if self.prices.measure is None else "measured"
         asked = [f"{one.rule} {one.key}" for one in proposers]
         key = (*subprogram_key(sub, self.prices.costs), *asked, kind)
@@ -146,14 +146,14 @@ class SubprogramSearch(SearchState):
         self.decided.append((sub, decision))
 
     def _lasts(self, decision: Decision, proposed: Sequence[tuple[Proposer, Proposals]]) -> bool:
-        """Whether another process may take the decision: it can, and would find the same."""
+        """Whether another process may use the decision: it would find the same."""
         taken = [p for _, one in proposed for p in one.found if p.trail == decision.trail]
         return all(one.repeatable for _, one in proposed) and all(p.repeatable for p in taken)
 
     def _decision(
         self, sub: Subprogram, proposed: Sequence[tuple[Proposer, Proposals]]
     ) -> Decision:
-        """The best of what is proposed, if it is faster than the subprogram as it stands."""
+        """The best proposal, if it is faster than the subprogram as it stands."""
         stop = _first_of([one.stop for _, one in proposed])
         looked = " and ".join(one.looked for _, one in proposed)
         before = min(one.before for _, one in proposed)
@@ -180,11 +180,11 @@ class SubprogramSearch(SearchState):
         return best_of(none, seconds[0], kept, seconds[1:], alike)
 
     def _accepted(self, sub: Subprogram) -> float:
-        """Seconds that a program must stay below to be faster than a subprogram."""
+        """The seconds that a program must stay below to count as faster."""
         return self.baselines.seconds(sub) * ACCEPT.subprogram
 
     def _hopeless(self, left: Sequence[Subprogram]) -> str | None:
-        """Why what was gained and all that is left to gain are too little; None where it is not."""
+        """Why the gain so far plus all possible gains are too small, or None."""
         if not self.pruning.gain:
             return None
         done = {sub.roots: decision for sub, decision in self.decided}
@@ -212,7 +212,7 @@ class SubprogramSearch(SearchState):
         return " with ".join(where(find_scope(self.work.module, name)) for name in names)
 
     def _looked_at(self) -> str:
-        """How many subprograms were searched, what became of the others, and the longest time."""
+        """How many subprograms were searched, what happened to the others, and the longest time."""
         others = [f"{count} {what}" for what, count in self.seen.items() if what != "searched"]
         parts = [f"{self.seen['searched']} searched", *others]
         if self.decided:
@@ -223,7 +223,7 @@ class SubprogramSearch(SearchState):
     # --- the program ---
 
     def _rewritten(self, places: Sequence[ChosenPlace]) -> SearchResult:
-        """A copy of the program with these subprograms replaced, each written down."""
+        """A copy of the program with these subprograms replaced, each recorded."""
         added = any(name in self.parts for place in places for name in place.names)
         made = (self.work if added else self.plain).clone()
         result = SearchResult(made, "finished")

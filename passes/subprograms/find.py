@@ -1,8 +1,8 @@
 """The subprograms of a whole program: contractions, and pairs and groups that may become one.
 
-A program is split at what the rules say nothing of: functions, maxima, data-dependent reads. What
-is between is a contraction with the copies it reads, which were read through before. Those that are
-equal up to names are one interned scope, whatever their number.
+A program is split where the rules do not apply: functions, maxima, data-dependent reads. Between
+them are contractions, which read through copies. Those that are equal up to names are one interned
+scope.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..derivation.lift import Lift, family, scope_names, scope_ops
 from ..derivation.price import ScopePrices
 from ..derivation.search import is_contraction
 
-# Contractions that may become one are looked for among so many that follow in the program.
+# Contractions at most this far apart in the program are considered for merging.
 NEAR = 8
 # Most members of a group whose contractions are merged as they stand.
 MOST_MEMBERS = 4
@@ -36,10 +36,10 @@ Table = Callable[[Sequence[str]], ScopePrices]
 
 @dataclass
 class Subprogram:
-    """Scopes that are searched together, as interned scopes, and where the program has them.
+    """Scopes that are searched together, as interned scopes, and their places in the program.
 
     Attributes:
-        roots: one for a contraction alone.
+        roots: one for a single contraction.
         known: tokens of the leaves that are weights.
         native: modelled seconds as it stands.
         places: names of the scopes, for each place in the program.
@@ -52,41 +52,41 @@ class Subprogram:
 
     @property
     def key(self) -> Key:
-        """Equal for subprograms that are equal up to names."""
+        """A key that is equal for subprograms that are equal up to names."""
         return self.roots, self.known
 
     @property
     def root(self) -> Scope:
-        """The scope of a subprogram of one."""
+        """The scope of a subprogram with one scope."""
         return self.roots[0]
 
     @property
     def names(self) -> list[str]:
-        """The names of a subprogram of one."""
+        """The names of a subprogram with one scope."""
         return [place[0] for place in self.places]
 
 
 def weight(sub: Subprogram) -> float:
-    """What it takes in the whole program; nothing is modelled to take for ever."""
+    """Its seconds in the whole program; 0 if it has no modelled price."""
     return (sub.native if math.isfinite(sub.native) else 1.0) * len(sub.places)
 
 
 def priced(subs: Sequence[Subprogram]) -> float:
-    """Modelled seconds of all subprograms that have a price: what a share is a share of."""
+    """Modelled seconds of all priced subprograms: the base of shares."""
     return sum(weight(sub) for sub in subs if math.isfinite(sub.native))
 
 
 def split(module: ModuleOp, prices: Table) -> list[Subprogram]:
-    """The contractions of a program, those that take the most time first."""
+    """The contractions of a program, sorted by time, longest first."""
     known = weights_only(main_of(module).body.block.ops)
     return _distinct(module, prices, known, ((op,) for op in _contractions(module, known)))
 
 
 def groups(module: ModuleOp, prices: Table) -> list[Subprogram]:
-    """Contractions that may become one, for none of them depends on another.
+    """Independent contractions that may become one.
 
-    They share an operand that is no weight, or all their extents are the same: then they may be a
-    batch. Pairs are searched by all rules; larger groups are merged as they stand.
+    They share an operand that is no weight, or have equal extents, as a batch needs. Pairs are
+    searched with all rules; larger groups are merged as they stand.
     """
     known = weights_only(main_of(module).body.block.ops)
     ops = _contractions(module, known)
@@ -106,7 +106,7 @@ def _contractions(module: ModuleOp, known: set[SSAValue]) -> list[ScopeOp]:
 def _distinct(
     module: ModuleOp, prices: Table, known: set[SSAValue], members: Iterator[tuple[ScopeOp, ...]]
 ) -> list[Subprogram]:
-    """One subprogram for those that are equal up to names."""
+    """One subprogram for all that are equal up to names."""
     found: dict[Key, Subprogram] = {}
     names = scope_names(module)
     for ops in members:
@@ -150,7 +150,7 @@ def _whole_group(
 
 
 def _dependences(module: ModuleOp, ops: Sequence[ScopeOp]) -> dict[ScopeOp, int]:
-    """For each contraction the contractions before it that it depends on, as bits."""
+    """For each contraction the earlier contractions that it depends on, as bits."""
     numbers = {op: number for number, op in enumerate(ops)}
     needed: dict[object, int] = {}
     for op in main_of(module).body.block.ops:

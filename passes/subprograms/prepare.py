@@ -1,4 +1,4 @@
-"""A program as scopes that read through copies: what subprograms are taken from."""
+"""Convert a program to scopes that read through copies, from which subprograms are taken."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ...lowering.graph_to_algebra import GraphToAlgebra
 from ..algebra_inline_copies import AlgebraInlineCopies
 from ..derivation.name_scopes import AlgebraNameScopes
 
-# What rewrites leave: values that nobody reads, layouts that two of them share.
+# Clean-up after rewrites: unread values, layouts that two of them share.
 CLEAN: tuple[ModulePass, ...] = (CommonSubexpressionElimination(), DeadCodeElimination())
-# Copies are read through first, so that a contraction sees what it reads; names are for the trace.
+# Copies are read through first, so contractions see their real operands; names are for the trace.
 PREPARE: tuple[ModulePass, ...] = (
     GraphToAlgebra(),
     AlgebraInlineCopies(),
@@ -34,7 +34,7 @@ def prepared(program: Program) -> Program:
 
 
 def run(program: Program, passes: Sequence[ModulePass]) -> None:
-    """Apply passes in place, and say so in the module."""
+    """Apply passes in place, and record them in the module."""
     context = WeightContext(weights=program.weights)
     for one in passes:
         one.apply(context, program.module)

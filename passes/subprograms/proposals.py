@@ -20,7 +20,7 @@ from .state import SearchState
 
 
 class DoesNotFitError(Exception):
-    """What was decided cannot be done at a place; the message says why."""
+    """A decision cannot be applied at a place; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class Proposal:
     Units: seconds are modelled.
 
     Attributes:
-        write: the program, alone; None where it cannot be written.
-        least: seconds that it takes at least; 0 where nothing is known of that.
-        rank: of programs that are as fast the one of the least rank is taken.
-        repeatable: whether the trail is enough to make it again in another process.
+        write: the program, alone; None if it cannot be written.
+        least: a lower bound of its seconds; 0 if unknown.
+        rank: among equally fast programs the one with the lowest rank is taken.
+        repeatable: whether another process can make it again from the trail.
     """
 
     trail: Trail
@@ -47,11 +47,11 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Proposals:
-    """What one proposer has for a subprogram, the cheapest first.
+    """The programs of one proposer for a subprogram, the cheapest first.
 
     Attributes:
         before: modelled seconds of the subprogram as it stands.
-        looked: what was looked at, in words; stop: why no more of it was.
+        looked: what was searched, in words; stop: why the search stopped.
         how: what was done, in words.
         repeatable: whether more time would find the same.
     """
@@ -66,7 +66,7 @@ class Proposals:
 
 @dataclass(frozen=True)
 class ChosenPlace:
-    """A subprogram to be replaced as was decided, at the scopes of these names."""
+    """A subprogram to be replaced as decided, at the scopes of these names."""
 
     sub: Subprogram
     decision: Decision
@@ -75,7 +75,7 @@ class ChosenPlace:
 
 @dataclass(frozen=True)
 class AppliedRewrite:
-    """What was done at a place: passes that do the same, the rules applied, how it is proved."""
+    """What was done at a place: equivalent passes, the applied rules, how it is proved."""
 
     pipeline: str
     rules: Sequence[tuple[str, Floats]]
@@ -86,10 +86,10 @@ class Proposer(ABC):
     """Proposes programs for subprograms.
 
     Attributes:
-        rule: what reports call it.
-        alike: proposals that take this many times as long as the fastest are as fast.
+        rule: its name in reports.
+        alike: proposals at most this much slower than the fastest count as equally fast.
         finish: passes over the whole program after its rewrites.
-        search: what it proposes for (`begin`).
+        search: the search it proposes for (`begin`).
     """
 
     rule: str
@@ -107,32 +107,32 @@ class Proposer(ABC):
         self.search = search
 
     def together(self) -> Sequence[Subprogram]:
-        """The subprograms of several contractions that it looks at."""
+        """The subprograms of several contractions that it handles."""
         return ()
 
     def why_not(self, sub: Subprogram) -> str | None:
-        """Why a subprogram is not worth its search, as far as it shows without one."""
+        """Why a subprogram is not worth searching, as far as that is known without a search."""
         return None
 
     def least(self, sub: Subprogram) -> float:
-        """Seconds that its programs for a contraction take, at least."""
+        """A lower bound of the seconds of its programs for a contraction."""
         return 0.0
 
     @abstractmethod
     def propose(self, sub: Subprogram, seconds: float) -> Proposals:
-        """Look for programs, for so many seconds at most."""
+        """Find programs, within this many seconds."""
 
     @abstractmethod
     def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
-        """Do what was decided, in place.
+        """Apply a decision, in place.
 
         Raises:
-            DoesNotFitError: what was done of it stands.
-            UserError: what was proposed is wrong, a bug.
+            DoesNotFitError: earlier steps remain applied.
+            UserError: the proposal is wrong, a bug.
         """
 
     def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
-        """Other choices of places, between which the whole programs decide."""
+        """Other choices of places; the whole programs decide between them."""
         return ()
 
     def order(self, programs: Sequence[Program]) -> Sequence[int]:

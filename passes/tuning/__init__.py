@@ -1,4 +1,4 @@
-"""Choose how each kernel runs: alternatives as data, measured one against the other."""
+"""Choose the implementation of each kernel: alternatives as data, measured against each other."""
 
 from .tune import Tune
 

@@ -1,4 +1,4 @@
-"""The ways a kernel can be run: each rewrites it in place and says which ops then do its work."""
+"""Alternative implementations of a kernel: each rewrites it and returns the ops that replace it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...dialects.kernel import ConvOp, KernelOp
 from ...lowering.code_generator import CodeGenerator
 from ..transposed_product import RULE, TransposedProduct, as_product, is_transposed
 from ..winograd import (
-    Form,
     Winograd,
+    WinogradForm,
     applies,
     is_square,
     longest_window,
@@ -25,21 +25,21 @@ from ..winograd import (
 
 DIRECT = "direct"
 EFFORTS = ("quick", "default", "max")
-# Smaller convolutions take microseconds, less than it is worth to measure.
+# Smaller convolutions take microseconds, too little to be worth measuring.
 LEAST_MACS = 1 << 20
-# Forms of Winograd; windows too long for these are summed by blocks of four taps, those of two have
-# a form of their own: four points as F(2, 3), which errs little.
-WHOLE = (Form(2), Form(4))
-OF_TWO = (Form(3),)
-BY_FOUR = (Form(4, 4),)
+# Forms of Winograd. Windows too long for these are summed by blocks of four taps. Windows of two
+# taps have a form of their own: four points as F(2, 3), which errs little.
+WHOLE = (WinogradForm(2), WinogradForm(4))
+OF_TWO = (WinogradForm(3),)
+BY_FOUR = (WinogradForm(4, 4),)
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """One way to run a kernel.
+    """One implementation of a kernel.
 
-    `floats` is in relation to the direct way; `spare` says that it is measured only where the
-    inexact ways that are not spare err too much.
+    `floats` is relative to the direct implementation. A `spare` one is measured only if the
+    inexact ones that are not spare err too much.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Alternative:
 
     @property
     def exact(self) -> bool:
-        """Whether it rounds no differently from the direct way."""
+        """Whether it rounds exactly as the direct implementation."""
         return self.floats.label is Label.BITS
 
 
 def alternatives(op: KernelOp, generator: CodeGenerator, effort: str) -> list[Alternative]:
-    """What to compare for an op, the direct way first.
+    """The implementations to compare for an op, the direct one first.
 
     Args:
         effort: "quick" compares nothing, "default" algorithms, "max" algorithms and schedules.
@@ -77,7 +77,7 @@ def alternatives(op: KernelOp, generator: CodeGenerator, effort: str) -> list[Al
 
 
 def work_of(op: KernelOp) -> int:
-    """Multiplications of the direct way."""
+    """Multiplications of the direct implementation."""
     return math.prod(op.scopes[0].extents)
 
 
@@ -86,7 +86,7 @@ def _winograd(op: ConvOp, generator: CodeGenerator, effort: str) -> list[Alterna
     known = OF_TWO if longest_window(op) == 2 else WHOLE
     whole = [form for form in known if applies(op, form)]
     forms = whole or [form for form in BY_FOUR if applies(op, form)]
-    # Of windows of one dim or more than three taps the smaller form was never the faster one.
+    # For windows of one dim or more than three taps the smaller form was never faster.
     spare = forms[:-1] if effort == "default" and not is_square(op, 3) else []
     found = [_form(form, None, spare=form in spare) for form in forms]
     as_one = forms if effort == "max" else forms[-1:]
@@ -94,8 +94,8 @@ def _winograd(op: ConvOp, generator: CodeGenerator, effort: str) -> list[Alterna
     return found + [_form(form, tiles) for form, tiles in blocks if tiles]
 
 
-def _form(form: Form, tiles: int | None, *, spare: bool = False) -> Alternative:
-    """Winograd, as one kernel if `tiles` says for how many at a time."""
+def _form(form: WinogradForm, tiles: int | None, *, spare: bool = False) -> Alternative:
+    """Winograd, as one kernel if `tiles` gives the number of tiles at a time."""
 
     def apply(op: KernelOp) -> Sequence[Operation]:
         assert isinstance(op, ConvOp)
@@ -115,7 +115,7 @@ def _as_product(op: KernelOp) -> Sequence[Operation]:
     return as_product(op)
 
 
-def _block(op: ConvOp, form: Form, generator: CodeGenerator) -> int:
+def _block(op: ConvOp, form: WinogradForm, generator: CodeGenerator) -> int:
     """How many tiles of a form are worked on at a time; 0 if too few fit a cache."""
     return generator.block_tiles(*sizes_of(op, form), op.parameters.features)
 
@@ -130,5 +130,5 @@ def _schedule(values: dict[str, int]) -> Callable[[KernelOp], Sequence[Operation
 
 
 def named(name: str, op: KernelOp, generator: CodeGenerator) -> Alternative | None:
-    """The alternative a cost file names, if it (still) exists for the op."""
+    """The alternative that a cost file names, if the op (still) has it."""
     return next((a for a in alternatives(op, generator, "max") if a.name == name), None)

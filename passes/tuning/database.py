@@ -1,9 +1,9 @@
 """The measured choices that all programs of a user share: one cost file for each kind of machine.
 
-It lies in the cache folder, under a name that says what its times depend on, the sources of the
-kernels included: those of other kernels are not found, and the oldest such files go in time.
-Several processes may read and add at the same time: a writer reads what is there, adds its own, and
-replaces the file whole, under a lock where the system has one.
+It is in the cache folder, under a name that covers everything its times depend on, including the
+sources of the kernels. So times of other kernels are not found, and the oldest such files are
+removed in time. Several processes may read and add at the same time: a writer reads the file, adds
+its entries, and replaces the file, under a lock if the system has one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ...lowering.targets import CPU
 from ..cost_file import CostFile, load_cost_file
 
 TARGET = "cpu"
-# Files of other machines, versions and checkouts that are kept beside the one in use.
+# How many files of other machines, versions and checkouts are kept beside the one in use.
 MOST_OTHERS = 7
 
 
 def database_path() -> Path | None:
-    """Where the shared measurements of this machine are; None without a cache folder."""
+    """The file of this machine's shared measurements; None without a cache folder."""
     folder = CacheFolder()
     if folder.path is None or not folder.usable:
         return None
@@ -34,7 +34,7 @@ def database_path() -> Path | None:
 
 
 def read_choices(path: Path, *, broken_is_empty: bool) -> CostFile:
-    """What was measured before; nothing where there is no file.
+    """Earlier measurements; none if there is no file.
 
     Raises:
         UserError: the file is broken, unless that counts as empty, with a warning.
@@ -51,7 +51,7 @@ def read_choices(path: Path, *, broken_is_empty: bool) -> CostFile:
 
 
 def add_choices(path: Path, new: CostFile, *, broken_is_empty: bool) -> None:
-    """Add what was measured now to what is in the file by now.
+    """Add new measurements to the current contents of the file.
 
     Raises:
         UserError: the file cannot be written, or is broken, unless that counts as empty.
@@ -69,7 +69,7 @@ def add_choices(path: Path, new: CostFile, *, broken_is_empty: bool) -> None:
 
 
 def prune(path: Path) -> None:
-    """Remove the files beside `path` that were written to longest ago, beyond `MOST_OTHERS`."""
+    """Remove the least recently written files beside `path`, beyond `MOST_OTHERS`."""
     found: list[tuple[float, Path]] = []
     for file in path.parent.glob("cpu-*.json"):
         with contextlib.suppress(OSError):  # another process may be pruning too
@@ -83,7 +83,7 @@ def prune(path: Path) -> None:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Generator[None]:
-    """Hold the lock beside a file; without one the last writer of two wins, whole."""
+    """Hold the lock beside a file; without locks the last writer of two wins."""
     try:
         import fcntl
     except ImportError:

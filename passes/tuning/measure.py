@@ -40,7 +40,7 @@ ROUNDS = 9
 
 @dataclass(frozen=True)
 class Measurement:
-    """Median seconds of one alternative, and its error against the direct way.
+    """Median seconds of one alternative, and its error against the direct implementation.
 
     `error` is the largest difference over the largest magnitude, on random data.
     """
@@ -55,7 +55,7 @@ class Measurement:
 def measure(
     op: KernelOp, constants: set[SSAValue], choices: Sequence[Alternative], seed: int
 ) -> list[Measurement]:
-    """Time every alternative of an op in turn, `ROUNDS` times; the first one is the yardstick."""
+    """Time every alternative of an op in turn, `ROUNDS` times; the first one is the baseline."""
     trials = [_trial(op, constants, choice, seed) for choice in choices]
     inputs = _inputs(trials[0][0], seed)
     sessions = CPU.generator().sessions([program for program, _ in trials])
@@ -94,17 +94,17 @@ def _trial(
 
 
 def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
-    """A program of the op's contraction alone: what it reads is an input, or a random weight.
+    """A program of the op's contraction alone: its operands are inputs, or random weights.
 
-    The epilogue is left out: it costs about the same whatever comes before it, and without it equal
-    contractions are measured once. The layouts' orders stay, halos are just what is read.
+    The epilogue is left out: it costs about the same after any implementation, and without it equal
+    contractions are measured once. Dim orders are kept; halos are reduced to what is read.
     """
     used = [k for k, arg in enumerate(op.body.block.args) if _reads(op, arg)]
     return _alone(op, used, _first_scope(op, used), _result_type(op), constants, seed)
 
 
 def isolate_whole(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
-    """As `isolate`, with all that follows the first scope in the op."""
+    """As `isolate`, with the op's scopes after the first one."""
     used, result = range(len(op.inputs)), _without_halo(op.type)
     return _alone(op, used, op.body.clone(), result, constants, seed)
 
@@ -117,7 +117,7 @@ def _alone(
     constants: set[SSAValue],
     seed: int,
 ) -> tuple[Program, KernelOp]:
-    """A program of one op with this region; `used` numbers the operands that it has."""
+    """A program of one op with this region; `used` numbers its operands."""
     block = Block()
     weights = Weights()
     values: list[SSAValue] = []
@@ -172,7 +172,7 @@ def _schedule(op: KernelOp) -> dict[str, Attribute] | None:
 
 
 def _copied(block: Block, value: SSAValue, type_: Tensor) -> SSAValue:
-    """The value in the layout of `type_`, by a copy where it has another."""
+    """The value in the layout of `type_`, copied if it has another."""
     if value.type == type_:
         return value
     build = ScopeBuilder()

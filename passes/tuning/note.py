@@ -1,4 +1,4 @@
-"""What `tune` chose and measured, kept on the op."""
+"""The choice and measurement of `tune`, kept on the op."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def note_of(op: Operation) -> dict[str, Any] | None:
 
 
 def mark_algorithm(op: KernelOp, name: str) -> None:
-    """Say in the schedule of an op which alternative it is part of."""
+    """Record in an op's schedule which alternative it belongs to."""
     before = {} if op.schedule is None else op.schedule.data
     op.properties["schedule"] = DictionaryAttr({**before, ALGORITHM: StringAttr(name)})
 
 
 def chosen_algorithm(op: KernelOp) -> str | None:
-    """The alternative that a measurement chose for an op; None if there was none."""
+    """The alternative that a measurement chose for an op, or None."""
     found = None if op.schedule is None else op.schedule.data.get(ALGORITHM)
     return found.data if isinstance(found, StringAttr) else None

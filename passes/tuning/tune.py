@@ -1,4 +1,4 @@
-"""tune: measure the ways each kernel can run on this machine, and keep the fastest allowed one."""
+"""tune: measure each kernel's implementations on this machine, keep the fastest allowed one."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from .database import TARGET, add_choices, prune, read_choices
 from .measure import Measurement, isolate, measure
 from .note import add_note, chosen_algorithm, mark_algorithm
 
-# Counts what changes alternatives or their errors: choices of an earlier generation are made anew.
+# Incremented when alternatives or their errors change: choices of older generations are not used.
 GENERATION = 4
 
 
 @dataclass(frozen=True)
 class Tune(ModulePass):
-    """Measure how each convolution and product runs fastest on this machine, and rewrite it so.
+    """Measure the implementations of each convolution and product here, and use the fastest.
 
-    Options: `effort` quick (measure nothing), default (direct against Winograd) or max (register
-    blocks too); `tolerance` bounds the error, relative to the largest magnitude on random data,
-    that an inexact algorithm may add; `cost-file` holds what was measured before, and receives what
-    is measured now: with it, the same choices are made again; with `strict-nan` no algorithm that
-    changes infinities or NaN is used. `database` is the same for all
-    programs of a user: one that is broken, or cannot be written, is as good as none.
+    Options: `effort` quick (measure nothing), default (direct against Winograd) or max (also
+    register blocks); `tolerance` bounds the error, relative to the largest magnitude on random
+    data, that an inexact algorithm may add. `cost-file` holds earlier measurements and receives new
+    ones: with it, the same choices are made again. With `strict-nan` no algorithm that changes
+    infinities or NaN is used. `database` is shared by all programs of a user: one that is broken,
+    or cannot be written, is ignored.
 
     One thread is measured, by its own clock: a busy machine changes no choice, and a program gives
-    the same results on any number of threads. What was measured says so in its schedule
+    the same results on any number of threads. A measured kernel says so in its schedule
     (`algorithm`), and is not measured again: a written program keeps its choices.
 
     Before:
@@ -67,7 +67,7 @@ class Tune(ModulePass):
     strict_nan: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Choose for each contraction once, and rewrite every kernel that computes it."""
+        """Choose once for each contraction, and rewrite every kernel that computes it."""
         if self.effort not in EFFORTS:
             raise UserError(
                 f"unknown effort '{self.effort}'", where="tune", expected=", ".join(EFFORTS)
@@ -88,13 +88,13 @@ class Tune(ModulePass):
                     choice = self._choose(text, group[0], constants, known, new)
                     for kernel in group:
                         _apply(choice, kernel)
-        finally:  # what was measured before an interruption need not be measured again
+        finally:  # measurements before an interruption are kept
             for path in (self.cost_file, self.database):
                 if path is not None and new.ops:
                     self._keep(Path(path), new)
 
     def _known(self) -> CostFile:
-        """What was measured before; the cost file's word counts more than the database's."""
+        """Earlier measurements; the cost file takes precedence over the database."""
         known = CostFile(TARGET)
         if self.database is not None:
             known.merge(read_choices(Path(self.database), broken_is_empty=True))
@@ -114,7 +114,7 @@ class Tune(ModulePass):
     def _choose(
         self, text: str, op: KernelOp, constants: set[SSAValue], known: CostFile, new: CostFile
     ) -> _Choice:
-        """The alternative to use: what was measured before, else what is measured now."""
+        """The alternative to use, from earlier measurements or a new one."""
         generator = CPU.generator()
         label = f"tune {GENERATION} {generator.name} tolerance={self.tolerance:g} {self.effort}"
         label += " strict-nan" if self.strict_nan else ""
@@ -137,7 +137,7 @@ class Tune(ModulePass):
     def _measure(
         self, op: KernelOp, constants: set[SSAValue], choices: list[Alternative]
     ) -> list[Measurement]:
-        """All but the spare ways; these too where no other inexact one is exact enough."""
+        """All alternatives except spare ones, unless no other inexact one is exact enough."""
         spare = [c for c in choices if c.spare]
         results = measure(op, constants, [c for c in choices if not c.spare], self.seed)
         inexact = [r for r in results if not r.alternative.exact]
@@ -153,7 +153,7 @@ class Tune(ModulePass):
 
 
 def core_signature(op: KernelOp, constants: set[SSAValue]) -> str:
-    """What a kernel's choice depends on: its contraction, layouts, which operands are constant."""
+    """The key of a kernel's choice: its contraction, layouts, which operands are constant."""
     program, core = isolate(op, constants, 0)
     text = signature(core)
     program.module.drop_all_references()
@@ -163,7 +163,7 @@ def core_signature(op: KernelOp, constants: set[SSAValue]) -> str:
 def _by_signature(
     kernels: Iterable[KernelOp], constants: set[SSAValue]
 ) -> dict[str, list[KernelOp]]:
-    """Kernels grouped by what their choice depends on, in program order."""
+    """Kernels grouped by the key of their choice, in program order."""
     groups: dict[str, list[KernelOp]] = {}
     for kernel in kernels:
         groups.setdefault(core_signature(kernel, constants), []).append(kernel)
@@ -172,14 +172,14 @@ def _by_signature(
 
 @dataclass(frozen=True)
 class _Choice:
-    """What to do with a kernel, and the measurement that says so."""
+    """The alternative for a kernel, and the measurement that selects it."""
 
     alternative: Alternative
     measured: Measured | None
 
 
 def _apply(choice: _Choice, kernel: KernelOp) -> None:
-    """Rewrite a kernel; the op that now gives its result says what was gained."""
+    """Rewrite a kernel; the op that gives its result records the gain."""
     made = list(choice.alternative.apply(kernel))
     entry = choice.measured
     if entry is None:

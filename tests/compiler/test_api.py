@@ -191,7 +191,7 @@ def test_optimize_measures_on_the_cpu() -> None:
 def test_a_slower_result_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     from isoform.compiler.search import optimizer
 
-    slower = optimizer.Trial(1.0, 1.25, 1.0, "measured")
+    slower = optimizer.Comparison(1.0, 1.25, 1.0, "measured")
     monkeypatch.setattr(optimizer, "measure_pair", lambda *_: slower)
     program = conv_net()
     better = isoform.optimize(program, strategy="derive")

@@ -15,7 +15,7 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost import Costs
 from isoform.passes.derivation import propose as derivation
 from isoform.passes.partial import propose as partial
-from isoform.passes.saturation import whole as saturation
+from isoform.passes.saturation import strategy as saturation
 from isoform.passes.search_result import Limits, SearchResult
 from isoform.passes.substitution import search as substitution
 from isoform.testing.random_programs import random_graph, random_scope_program

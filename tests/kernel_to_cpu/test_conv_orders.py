@@ -17,7 +17,7 @@ from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.constants import Constants
 from isoform.lowering.kernel_to_cpu.contraction import lower_conv
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.passes.winograd import Form, applies
+from isoform.passes.winograd import WinogradForm, applies
 
 CASES = {
     "plain": GraphConvolution((2, 5, 7, 9), (6, 5, 3, 3), properties={"pads": [1, 1, 1, 1]}),
@@ -67,7 +67,7 @@ def check(program: Program, winograd: str = "") -> None:
     kinds = [op for op in lowered.main.body.block.ops if isinstance(op, ConvOp)]
     assert len(kinds) == 1 and len(kinds[0].scopes) == 2
     if winograd:
-        assert applies(kinds[0], Form(2))
+        assert applies(kinds[0], WinogradForm(2))
         run_passes(lowered, winograd)
     (found,) = isoform.compile(lowered, effort="quick", threads=1)(**inputs).values()
     np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max())

@@ -9,9 +9,9 @@ from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu import past_caches
+from isoform.lowering.kernel_to_cpu import nontemporal
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.past_caches import LINE
+from isoform.lowering.kernel_to_cpu.nontemporal import LINE
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_nest import transposed
 
@@ -31,7 +31,7 @@ SHAPES = {
 @pytest.fixture
 def from_memory(monkeypatch: pytest.MonkeyPatch):
     """However small a result is, it goes past the caches."""
-    monkeypatch.setattr(past_caches, "LEAST_BYTES_OF_LOOPS", 1)
+    monkeypatch.setattr(nontemporal, "LEAST_BYTES_OF_LOOPS", 1)
     monkeypatch.setattr(transposed, "LEAST_BYTES", 1)
 
 

@@ -13,7 +13,7 @@ from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu import past_caches
+from isoform.lowering.kernel_to_cpu import nontemporal
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_cpu.types import F32
@@ -139,7 +139,7 @@ def test_rows_of_a_pool_go_past_the_caches_when_they_are_whole(
     isa: Isa, kind, kernel, stride, shape, threads, monkeypatch
 ):
     """Rows that start anywhere in a line, shared by threads, with NaN at both ends."""
-    monkeypatch.setattr(past_caches, "LEAST_BYTES_OF_LOOPS", 1)
+    monkeypatch.setattr(nontemporal, "LEAST_BYTES_OF_LOOPS", 1)
     b = GraphBuilder()
     geometry = {"pads": [0] * 4, "dilations": [1, 1], "strides": [stride] * 2}
     x = b.input("x", shape)

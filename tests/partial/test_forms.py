@@ -13,7 +13,7 @@ from isoform.dialects.program import Program
 from isoform.passes.derivation.lift import leaves_of, program_of_scope
 from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.equivalence.prove import Prover
-from isoform.passes.partial.forms import corrected_forms
+from isoform.passes.partial.correction_forms import corrected_forms
 from isoform.passes.partial.generate import Generator, Mutant, Options
 from isoform.testing.derivation_cases import conv
 

@@ -16,11 +16,11 @@ from isoform.passes.cost import Costs
 from isoform.passes.derivation.derive import DERIVATION
 from isoform.passes.derivation.lift import scope_ops
 from isoform.passes.equivalence import compare
+from isoform.passes.partial.alternatives import Deriver
 from isoform.passes.partial.generate import Options
 from isoform.passes.partial.mutate import modelled, tried
 from isoform.passes.partial.rounds import MutationState, Rounds, replayed
 from isoform.passes.partial.search import FoundCandidates, search_mutants
-from isoform.passes.partial.ways import Deriver
 
 COSTS = Costs(target_named("v100"))
 # The result has another name than the scope in the isolated program has.
@@ -77,10 +77,10 @@ def test_a_second_round_mutates_what_the_first_made() -> None:
 def test_mutants_are_derived_from_and_what_is_derived_is_mutated() -> None:
     program = api.parse(TEXT.replace("NAME", "y"))
     deriver = Deriver(COSTS, 2)
-    rounds = Rounds(few, most_scopes, rounds=2, keep=64, derive=deriver.ways)
+    rounds = Rounds(few, most_scopes, rounds=2, keep=64, derive=deriver.alternatives)
     found: dict[tuple[bool, ...], MutationState] = {}
     for state in rounds.run(program, ["y"]):
-        found.setdefault(tuple(step.way.rule == "mutate" for step in state.steps), state)
+        found.setdefault(tuple(step.alternative.rule == "mutate" for step in state.steps), state)
     for kinds in ((True, False), (False, True)):
         check_replay(program, found[kinds])
 

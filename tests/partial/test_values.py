@@ -21,7 +21,7 @@ from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import ResultKeys, Sieve, keys
 from isoform.passes.partial.mutate import modelled
 from isoform.passes.partial.operators import Conv
-from isoform.passes.partial.points import points_of, product_at, read_at
+from isoform.passes.partial.point_evaluation import points_of, product_at, read_at
 from isoform.passes.partial.search import free_dims, shrunk
 from isoform.passes.partial.values import Inputs, InputValue, drawn
 from isoform.passes.partial.views import moves

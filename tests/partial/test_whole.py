@@ -19,11 +19,11 @@ from isoform.passes.cost import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.margins import PRUNE_MUTATION
 from isoform.passes.partial import propose
+from isoform.passes.partial.alternatives import renumbered
 from isoform.passes.partial.chains import neighbours
 from isoform.passes.partial.correct import Correction
 from isoform.passes.partial.generate import Mutant
 from isoform.passes.partial.search import Candidate
-from isoform.passes.partial.ways import renumbered
 from isoform.passes.search_result import Limits, Measure, SearchResult
 from isoform.testing.derivation_cases import conv
 

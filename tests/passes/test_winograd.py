@@ -21,7 +21,7 @@ from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.passes import winograd
 from isoform.passes.equivalence import compare
 from isoform.passes.plan_memory import PlanMemory
-from isoform.passes.winograd import Form, Winograd, applies
+from isoform.passes.winograd import Winograd, WinogradForm, applies
 from isoform.passes.winograd_matrices import POINTS, matrices
 
 RANDOM = np.random.default_rng(7)
@@ -208,7 +208,7 @@ def test_forms_that_do_not_apply_leave_a_convolution() -> None:
         for name in LOWER_TO_KERNEL:
             run_passes(program, name)
         ops = program.main.body.block.ops
-        return not any(applies(op, Form(m, taps)) for op in ops if isinstance(op, ConvOp))
+        return not any(applies(op, WinogradForm(m, taps)) for op in ops if isinstance(op, ConvOp))
 
     assert left((1, 1), 4)
     assert left((1, 11), 4)  # no points

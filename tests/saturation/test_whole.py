@@ -16,7 +16,7 @@ from isoform.passes.cost import Costs
 from isoform.passes.cost_file import CostFile
 from isoform.passes.equivalence import compare
 from isoform.passes.saturation import search as engine
-from isoform.passes.saturation.whole import search
+from isoform.passes.saturation.strategy import search
 from isoform.passes.search_result import Limits
 
 COSTS = Costs(target_named("cpu"))

@@ -1,4 +1,4 @@
-"""A sum of products at some of its positions alone."""
+"""Evaluate a sum of products at some of its positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...dialects.index import Index
 from ..equivalence.residues import Lanes, Residues
 
 Inside: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
-# Where a tensor is read, dim by dim and in bounds; and where that was inside, None for everywhere.
+# Where a tensor is read, dim by dim and in bounds; and where that is inside, None for everywhere.
 At: TypeAlias = "tuple[list[Any], Inside | None]"
 
 

@@ -1,7 +1,7 @@
-"""Rows of results that are kept on the stack, and go past the caches when they are whole.
+"""Rows of results that are staged on the stack, and written with non-temporal stores when complete.
 
-Points that are computed together have vectors in common, but their rows start at different places
-of a cache line: no vectors are whole lines in all of them. On the stack they start where they like.
+Points that are computed together share vectors, but their rows start at different places of a cache
+line: no vector is a whole line in all of them. On the stack they may start anywhere.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from ...dialects.index import Index as Affine
 from .access import Access, Point, emit_index
 from .emit import Emitter
 from .isa import Isa
-from .past_caches import LINE, whole_vectors
+from .nontemporal import LINE, whole_vectors
 from .types import Value
 
-# What the rows of points may take of the first-level cache, beside what is read.
+# Limit for the rows of points in the first-level cache, beside their operands.
 MOST_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
-class KeptRows:
+class StagedRows:
     """Rows of `extent` elements along iterator `vector`, of points whose result is `target`."""
 
     target: Access
@@ -32,18 +32,18 @@ class KeptRows:
 
     @classmethod
     def reserve(cls, b: Emitter, isa: Isa, target: Access, row: tuple[int, int], count: int):
-        """Room for `count` rows: their iterator and extent are `row`."""
+        """Reserve `count` rows: their iterator and extent are `row`."""
         lanes = isa.lanes(target.memory)
         pointer = b.reserve(target.memory, count * _pitch(row[1], lanes))
         return cls(target, *row, lanes, pointer)
 
     def row(self, k: int) -> Access:
-        """Where row `k` lies."""
+        """The pointer to row `k`."""
         flat = Affine.iterator(self.vector) + k * _pitch(self.extent, self.lanes)
         return Access(self.pointer, self.target.element, flat)
 
     def store(self, b: Emitter, points: Sequence[Point]) -> None:
-        """Store the rows of these points: whole vectors past the caches, their ends plainly."""
+        """Store the rows of these points: non-temporal stores of whole vectors, plain ends."""
         assert self.target.pointer is not None
         vector = self.target.memory.vector(self.lanes)
         for k, point in enumerate(points):
@@ -56,15 +56,15 @@ class KeptRows:
             for low, mask in ((0, begin), (end, b.sub(self.extent, end))):
                 b.store(b.load(vector, source, low, mask=mask), to, low, mask=mask)
             with b.loop(begin, end, self.lanes) as index:
-                b.store(b.load(vector, source, index), to, index, past_caches=LINE)
+                b.store(b.load(vector, source, index), to, index, nontemporal=LINE)
 
 
-def can_be_kept(isa: Isa, target: Access, extent: int, count: int) -> bool:
-    """Whether so many rows are small enough."""
+def can_be_staged(isa: Isa, target: Access, extent: int, count: int) -> bool:
+    """Whether this many rows are small enough."""
     lanes = isa.lanes(target.memory)
     return count * _pitch(extent, lanes) * target.memory.bytes <= MOST_BYTES
 
 
 def _pitch(extent: int, lanes: int) -> int:
-    """Elements of a row and of the vector that its last masked one may be."""
+    """Elements of a row, and of the vector that may be its last, masked one."""
     return (extent // lanes + 2) * lanes

@@ -1,7 +1,7 @@
-"""Ways to compute scopes otherwise: as a corrected mutant, or as rules of derivation say.
+"""Alternatives for scopes: corrected mutants, or programs that rules derive.
 
-Both are equal to the scopes at every position, and proved so. What a mutant is made of may be
-derived from, and what is derived may be mutated: rounds (`rounds.py`) take either.
+Both are proved equal to the scopes at every position. A mutant may be derived from, and a derived
+program may be mutated: rounds (`rounds.py`) use either.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from ..search_result import Proof
 from .apply import RULE, apply_to
 from .search import Candidate
 
-# The pass that does what a mutation did, and the depth that it searches if it is not told.
+# The pass that repeats a mutation, and its default search depth.
 PASS, DEPTH = "algebra-mutate", 4
-# How far one round derives: the next goes on from there. CPU seconds.
+# How far one round derives; the next goes on from there. CPU seconds.
 DERIVED = DerivationSettings(depth=2, states=400, budget=5.0)
 
 
-class Way(Protocol):
-    """One way to compute scopes.
+class ScopeAlternative(Protocol):
+    """One alternative for scopes.
 
     Attributes:
-        rule: what reports call it; text, trail: tell it from others.
+        rule: its name in reports; text, trail: identify it.
         reorders: whether its views are inverses, so that those of neighbours cancel.
     """
 
@@ -57,12 +57,12 @@ class Way(Protocol):
     def reorders(self) -> bool: ...
 
     def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
-        """Compute the scopes of these names so, in place.
+        """Replace the scopes of these names by it, in place.
 
-        Returns the new scopes, in order, and the passes that do the same.
+        Returns the new scopes, in order, and the passes that repeat it.
 
         Raises:
-            UserError: that is impossible there; what was done of it stands.
+            UserError: that is impossible there; earlier steps remain applied.
         """
         ...
 
@@ -82,7 +82,7 @@ class Mutation:
 
     @property
     def trail(self) -> str:
-        """With it the same search finds the mutant again: `named_mutant`."""
+        """The key with which the same search finds the mutant again: `named_mutant`."""
         return f"{self.candidate.form}: {self.text}"
 
     @property
@@ -94,7 +94,7 @@ class Mutation:
         return self.candidate.reorders
 
     def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
-        """Compute the scopes as the mutant."""
+        """Replace the scopes by the mutant."""
         made = apply_to(module, [find_scope(module, name) for name in names], self.candidate)
         return made, self.replay(names)
 
@@ -102,7 +102,7 @@ class Mutation:
         """The pass that rewrites the scopes of these names so."""
         words = {"at": ",".join(names), "mutant": self.candidate.mutant.name}
         if self.candidate.form != "plain":
-            # Which library kernel takes a correction is the target's price.
+            # The target's prices decide which library kernel computes a correction.
             words |= {"form": self.candidate.form, "target": self.target}
         text = " ".join(f'{key}="{word}"' for key, word in words.items())
         deeper = f" depth={self.depth}" if self.depth > DEPTH else ""
@@ -131,7 +131,7 @@ class DerivedProgram:
         return self.text
 
     def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
-        """Apply the rules. Scopes that only read the result at other places now are not new."""
+        """Apply the rules. Scopes that only read the result at other places do not count as new."""
         ops, before = [find_scope(module, name) for name in names], set(scope_ops(module))
         own = [family(op) for op in ops]
         done = apply_found(module, ops, self.searcher, self.found)
@@ -142,19 +142,19 @@ class DerivedProgram:
 
 
 class Deriver:
-    """The cheapest programs that rules derive from contractions; those that are alike once.
+    """The cheapest programs that rules derive from contractions; equal ones are derived once.
 
     Args:
         most: programs of one contraction.
-        end: of time.perf_counter; what is derived then is what was by then.
+        end: of time.perf_counter; derivation stops then with what it has.
     """
 
     def __init__(self, costs: Costs, most: int, end: float = math.inf) -> None:
         self.costs, self.most, self.end = costs, most, end
         self.known: dict[tuple[Scope, tuple[str, ...]], list[DerivedProgram]] = {}
 
-    def ways(self, module: ModuleOp, name: str) -> list[DerivedProgram]:
-        """What the contraction of that name may become, each proved equal to it."""
+    def alternatives(self, module: ModuleOp, name: str) -> list[DerivedProgram]:
+        """The alternatives for the contraction of that name, each proved equal to it."""
         op = find_scope(module, name)
         known = weights_only(main_of(module).body.block.ops)
         lift = Lift(module, family(op), known, positional=True)
@@ -181,13 +181,21 @@ class Deriver:
 
 
 def _is_given(found: FoundProgram, op: ScopeOp) -> bool:
-    """Whether a program is the op as it runs already."""
+    """Whether a program is the op as it already runs."""
     return stands(found, op) or (found.state.parent is None and not found.priced.choices)
 
 
 def renumbered(mutant: str) -> str:
-    """A mutant's name where the program reads its two operands in the other order."""
+    """A mutant's name for a program that reads its two operands in the other order."""
     return re.sub(r"input ([01])\b", lambda found: f"input {1 - int(found[1])}", mutant)
 
 
-__all__ = ["DEPTH", "PASS", "DerivedProgram", "Deriver", "Mutation", "Way", "renumbered"]
+__all__ = [
+    "DEPTH",
+    "PASS",
+    "DerivedProgram",
+    "Deriver",
+    "Mutation",
+    "ScopeAlternative",
+    "renumbered",
+]

@@ -7,7 +7,7 @@ import pytest
 from xdsl.dialects.builtin import f16, f32, f64, i8
 
 import isoform
-import isoform.lowering.kernel_to_cpu.past_caches as past_caches_file
+import isoform.lowering.kernel_to_cpu.nontemporal as nontemporal_file
 from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
@@ -17,7 +17,7 @@ from isoform.dialects.reference import run
 from isoform.dialects.types import tensor
 from isoform.lowering.kernel_to_cpu.execute import aligned
 from isoform.lowering.kernel_to_cpu.gemm import GemmSpec, default_schedule, emit_gemm, pack_b
-from isoform.lowering.kernel_to_cpu.past_caches import LEAST_BYTES, LINE, past_caches, streamed
+from isoform.lowering.kernel_to_cpu.nontemporal import LEAST_BYTES, LINE, nontemporal, streamed
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 LAST = LayoutAttr.of([0, 2, 3, 1])
@@ -38,7 +38,7 @@ HALO = LayoutAttr.of([0, 2, 3, 1], [0, 0, 1, 1], [0, 0, 1, 1])
 )
 def test_large_results_with_aligned_rows_go_past_the_caches(shape, layout, element, expected, isa):
     type_ = tensor(shape, element)
-    found = past_caches(type_ if layout is None else with_layout(type_, layout), isa)
+    found = nontemporal(type_ if layout is None else with_layout(type_, layout), isa)
     assert found == (expected and isa.vector_bytes == LINE)
 
 
@@ -49,7 +49,7 @@ def test_products_stored_past_the_caches_match(compiled, isa, bias_relu, m, n, k
     bias, c = draw.standard_normal(n).astype(np.float32), aligned(np.zeros((m, n), np.float32))
     spec = GemmSpec((), m, n, k, (k, 1), (n, 1), (n, 1))
     schedule = default_schedule(spec, isa, constant_b=True)
-    schedule = dataclasses.replace(schedule, past_caches=True)
+    schedule = dataclasses.replace(schedule, nontemporal=True)
     code = emit_gemm(spec, schedule, isa, bias_relu)
     assert "!nontemporal" in code.ir
     assert "fence seq_cst" in code.ir
@@ -83,7 +83,7 @@ def test_a_program_with_a_large_result_is_right(threads, kernel, monkeypatch, tm
     [([40, 48], 64), ([40, 56], 32), ([40, 52], 16), ([40, 51], 0), ([1, 51], 64), ([40, 1], 0)],
 )
 def test_loops_store_in_pieces_of_lines_to_which_rows_are_aligned(shape, expected, monkeypatch):
-    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    monkeypatch.setattr(nontemporal_file, "LEAST_BYTES_OF_LOOPS", 1)
     type_ = tensor(shape, f32)
     rows, columns = shape
     flat = Index.iterator(0) * (columns if rows > 1 else 0) + Index.iterator(1)
@@ -124,7 +124,7 @@ STREAMED = {
 
 @pytest.mark.parametrize("kernel", STREAMED)
 def test_loops_that_store_past_the_caches_are_right(kernel, isa, monkeypatch):
-    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    monkeypatch.setattr(nontemporal_file, "LEAST_BYTES_OF_LOOPS", 1)
     shape, make = STREAMED[kernel]
     b = GraphBuilder()
     b.output("y", make(b, b.input("x", shape)))
@@ -142,7 +142,7 @@ def test_loops_that_store_past_the_caches_are_right(kernel, isa, monkeypatch):
 
 def test_rows_of_what_lies_channels_last_go_past_the_caches(isa, monkeypatch):
     """Channels of whole vectors, and more: NaN where the reference has it."""
-    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    monkeypatch.setattr(nontemporal_file, "LEAST_BYTES_OF_LOOPS", 1)
     for channels in (32, 48):
         b = GraphBuilder()
         kernel = np.eye(channels, dtype=np.float32)[:, :, None, None]
@@ -195,7 +195,7 @@ def test_rows_that_start_anywhere_go_past_the_caches_from_their_first_line_on(
     kernel, isa, monkeypatch
 ):
     """The reference, with NaN and infinity at the ends of the operand, in parts as threads do."""
-    monkeypatch.setattr(past_caches_file, "LEAST_BYTES_OF_LOOPS", 1)
+    monkeypatch.setattr(nontemporal_file, "LEAST_BYTES_OF_LOOPS", 1)
     shape, make = PEELED[kernel]
     b = GraphBuilder()
     b.output("y", make(b, b.input("x", shape)))

@@ -24,7 +24,7 @@ def corrected_forms(
     masks: Sequence[Mask],
     prices: ScopePrices,
 ) -> dict[Form, Corrected]:
-    """Every form of a mutant's corrections at the programs' size; an exact mutant has one."""
+    """Every form of a mutant's corrections at full size; an exact mutant has one."""
     made = mutant.build(full)
     given = list(zip(programs, mutant.index, masks, strict=True))
     right = [None if m.any() else correct(p, made, index, m) for p, index, m in given]
@@ -56,7 +56,7 @@ def _in_form(
             pieces = cut(cover)
             return by_library(pieces, prices, form) if pieces.wrong != cover.wrong else None
         case "fused":
-            # Outputs that share a product would each enlarge it: one output alone.
+            # Outputs that share a product would each enlarge it: only one output is fused.
             if mutant.operands is None or len(mutant.index) > 1:
                 return None
             return fused(cover, *mutant.operands(full))

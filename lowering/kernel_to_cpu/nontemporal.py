@@ -1,8 +1,9 @@
-"""Which results are stored past the caches.
+"""Which results are written with non-temporal stores.
 
-A store to a line that no cache holds reads the line first, and evicts another one, which is written
-back: three lines move for each that is stored. Where a result is larger than what a core's cache
-keeps until it is read, whole vectors go straight to memory instead, one line each.
+An ordinary store to a line that no cache holds reads the line first, and evicts another one, which
+is
+written back: three lines move for each stored one. If a result is larger than the part of a cache
+that survives until it is read, whole vectors are written straight to memory, one line each.
 """
 
 import math
@@ -18,18 +19,18 @@ from .types import I64, Index
 LINE = 64  # bytes; buffers in the arena start at a multiple of it
 # Measured with a second-level cache of 1 MiB: results of 1.8 MB lose by it, 3.6 MB gain.
 LEAST_BYTES = 3 << 20
-# Loops do little else than read and store: what a third-level cache of 32 MiB holds stays there for
-# who reads it next. Measured: filling 8 MiB gains a third past the caches, copying it nothing;
+# Loops mostly read and store: a result that fits a third-level cache of 32 MiB stays there for its
+# reader. Measured: filling 8 MiB gains a third by non-temporal stores, copying it nothing;
 # 32 MiB gain a fifth, 64 MiB more than half.
 LEAST_BYTES_OF_LOOPS = 16 << 20
-LEAST_VECTORS = 4  # of a row whose ends are stored plainly
-LEAST_PIECE = 16  # bytes that one instruction stores past the caches, on every processor
+LEAST_VECTORS = 4  # of a row whose ends use ordinary stores
+LEAST_PIECE = 16  # bytes of one non-temporal store, on every processor
 
 
-def past_caches(type_: Tensor, isa: Isa) -> bool:
-    """Say whether a kernel's result, of this physical type, is stored past the caches.
+def nontemporal(type_: Tensor, isa: Isa) -> bool:
+    """Say whether a kernel's result, of this physical type, is written with non-temporal stores.
 
-    Every whole vector must be a whole line: what does not count channels moves by whole lines.
+    Every whole vector must be a whole line: dims other than channels move by whole lines.
     """
     size = memory_type(type_.element_type).bytes
     line = isa.lanes(compute_type(type_.element_type)) * size
@@ -41,11 +42,12 @@ def past_caches(type_: Tensor, isa: Isa) -> bool:
 
 
 def streamed(type_: Tensor, flat: Affine, vector: int) -> int:
-    """Bytes by which loops may store a result past the caches; 0 where they store plainly.
+    """The piece, in bytes, of a loop's non-temporal stores of a result; 0 for ordinary stores.
 
-    The result has this physical type, and `vector` runs over the lanes at element `flat`. What is
-    contiguous goes to memory in pieces of a line, or of a part to which every row is aligned: the
-    processor puts parts that follow each other together.
+    The result has this physical type, and `vector` runs over the lanes at element `flat`.
+    Contiguous
+    elements go to memory in pieces of a line, or of a part to which every row is aligned: the
+    processor combines consecutive parts.
     """
     if not _is_for_memory(type_, flat, vector):
         return 0
@@ -55,9 +57,9 @@ def streamed(type_: Tensor, flat: Affine, vector: int) -> int:
 
 
 def is_peeled(type_: Tensor, flat: Affine, vector: int, extent: int, lanes: int) -> bool:
-    """Whether a row that starts anywhere goes past the caches from its first whole vector on.
+    """Whether a row that starts anywhere uses non-temporal stores from its first whole vector on.
 
-    Its ends are then stored plainly: `whole_vectors`. A row must be long to gain by it.
+    Its ends use ordinary stores: `whole_vectors`. Only long rows gain by it.
     """
     size = memory_type(type_.element_type).bytes
     return (
@@ -69,7 +71,7 @@ def is_peeled(type_: Tensor, flat: Affine, vector: int, extent: int, lanes: int)
 
 
 def row_alignment(flat: Affine, vector: int) -> int:
-    """The elements of which every row's first one is a multiple away from the buffer's; 0 for all.
+    """The alignment of every row's first element relative to the buffer's, in elements; 0 for any.
 
     A row lies along `vector`, at element `flat`.
     """
@@ -79,7 +81,7 @@ def row_alignment(flat: Affine, vector: int) -> int:
 def whole_vectors(
     b: Emitter, first: Index, bounds: tuple[Index, Index], lanes: int
 ) -> tuple[Index, Index]:
-    """Where aligned vectors begin, and end, between two places of a row that starts at `first`."""
+    """The first and the last aligned place between two places of a row that starts at `first`."""
     low, high = bounds
     ahead = b.logic("and", b.sub(0, b.value(b.add(first, low), I64)), lanes - 1)
     start = b.add(low, ahead)
@@ -88,7 +90,7 @@ def whole_vectors(
 
 
 def _is_for_memory(type_: Tensor, flat: Affine, vector: int) -> bool:
-    """Whether a result is larger than what caches keep, and contiguous along its rows."""
+    """Whether a result is larger than caches keep, and contiguous along its rows."""
     size = memory_type(type_.element_type).bytes
     if element_count(type_) * size < LEAST_BYTES_OF_LOOPS:
         return False
