@@ -1,7 +1,7 @@
-"""Does a rule hold? Exact values on random shapes: the judge that no proof overrules.
+"""Check a rule by exact values on random shapes. This check overrules every proof.
 
-`refuted` is certain: there is an instance where conditions hold, both sides make sense, and the
-values differ. `holds` is evidence: on that many instances of other shapes they were equal.
+`refuted` is certain: on one instance the conditions hold, both sides are well-formed, and the
+values differ. `holds` is evidence: the values were equal on that many instances.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _BASES = 3
 
 @dataclass(frozen=True)
 class RuleCheck:
-    """What exact values say of a rule.
+    """The result of checking a rule by exact values.
 
     Attributes:
-        instances: distinct ones on which it applied and was right.
-        wrong: an instance on which it is not; None where none was met.
+            instances: the number of distinct instances on which the rule applied and was right.
+            wrong: an instance on which the rule is wrong; None if none was found.
     """
 
     rule: Rule
@@ -42,8 +42,8 @@ def check_rule(
     """Apply a rule to systematic instances, then to random ones until there are `count`.
 
     Args:
-        tries: draws for each of `count`, at most.
-        thorough: systematic instances also have every axis with every value of the attributes.
+            tries: the largest number of draws for each of `count` instances.
+            thorough: the systematic instances also try every axis with every attribute value.
     """
     rng = np.random.default_rng([seed, len(rule.name)])
     seen = dict[str, None]()
@@ -61,7 +61,7 @@ def check_rule(
 
 
 def _applied(rule: Rule, bindings: Bindings, seed: int, seen: dict[str, None]) -> Bindings | None:
-    """The instance if the rule is wrong on it; where it is right it is added to those seen."""
+    """Return the instance if the rule is wrong on it; otherwise record it as seen."""
     key = repr(sorted(bindings.items()))
     if key in seen or not holds(rule.where, bindings):
         return None
@@ -75,9 +75,9 @@ def _applied(rule: Rule, bindings: Bindings, seed: int, seen: dict[str, None]) -
 
 
 def counterexample(rule: Rule, dropped: str, seed: int = 0, tries: int = 400) -> Bindings | None:
-    """Where the rule goes wrong without one of its conditions; None where no instance shows it.
+    """An instance on which the rule without one condition is wrong; None if none was found.
 
-    Wrong is: the values differ, or the right side makes no sense.
+    The rule is wrong if the values differ or the right side is not well-formed.
     """
     loose = replace(rule, where=tuple(c for c in rule.where if c != dropped))
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@
                 not expression, (expression)
 
 A tensor variable is bound to its shape, an attribute variable to its value. A negative index
-counts from the end. This is all there is: text from a rule file can compute, and do nothing else.
+counts from the end. The language has nothing else, so text from a rule file can only compute.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PRODUCT: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Meaning:
-    """What the signs mean: here on numbers. A prover puts its own terms in their place."""
+    """The meaning of the operators, here on numbers. A prover substitutes its own terms."""
 
     def compare(self, sign: str, a: Any, b: Any) -> Any:
         return _COMPARE[sign](a, b)
@@ -75,10 +75,10 @@ _WORDS = ("and", "or", "not", "min", "max", "true", "false")
 
 
 def evaluate(text: str, bindings: Bindings) -> Any:
-    """The value of an expression: a truth value or a whole number.
+    """The value of an expression: a truth value or an integer.
 
     Raises:
-        UserError: the text is no expression, names something unbound, or divides by 0.
+            UserError: the text is not an expression, names an unbound variable, or divides by 0.
     """
     try:
         return compiled(text)(bindings)
@@ -89,7 +89,7 @@ def evaluate(text: str, bindings: Bindings) -> Any:
 
 
 def holds(where: tuple[str, ...], bindings: Bindings) -> bool:
-    """Whether every condition holds; one that reads a dim that is not there does not."""
+    """Whether every condition holds. A condition that reads a missing dim does not hold."""
     try:
         return all(compiled(text)(bindings) for text in where)
     except (KeyError, IndexError, ZeroDivisionError, TypeError):
@@ -103,23 +103,23 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 def renamed_text(text: str, names: Mapping[str, str]) -> str:
-    """An expression with other names for its variables."""
+    """The expression with its variables renamed."""
     return _NAME.sub(lambda found: names.get(found[0], found[0]), text)
 
 
 @cache
 def compiled(text: str) -> Code:
-    """A function of the bindings. Raises UserError where the text is no expression."""
+    """Compile to a function of the bindings. Raises UserError if the text is not an expression."""
     return compiled_as(text, Meaning())
 
 
 def compiled_as(text: str, meaning: Meaning) -> Code:
-    """A function of the bindings to what `meaning` makes of the signs."""
+    """Compile to a function of the bindings, with the operators of `meaning`."""
     return _Parser(text, meaning).whole()
 
 
 class _Parser:
-    """Recursive descent; each method returns the code of what it read."""
+    """Recursive descent. Each method returns the code of what it read."""
 
     def __init__(self, text: str, meaning: Meaning) -> None:
         self.text, self.meaning = text, meaning

@@ -1,4 +1,4 @@
-"""egglog as the provers and the generator use it: run a program step by step, ask what is equal."""
+"""The egglog session of the provers and the generator: run a program in steps, query equality."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class TermGraph:
-    """An e-graph of egglog. Importing egglog takes a quarter of a second, so it happens here."""
+    """An e-graph of egglog. The import of egglog takes 0.25 s, so it happens here."""
 
     def __init__(self, program: str) -> None:
         from egglog.bindings import EGraph
@@ -15,17 +15,17 @@ class TermGraph:
         self.run(program)
 
     def run(self, text: str) -> Any:
-        """Run commands. Returns what they report."""
+        """Run commands and return what they report."""
         return self._engine.run_program(*self._engine.parse_program(text))
 
     def rewrite(self, iterations: int, most: int, goal: str = "") -> bool:
-        """Apply all rules a few times; stop after so many matches, or when nothing is new.
+        """Apply all rules a few times. Stop at the match limit, or when nothing is new.
 
         Args:
             goal: facts; stop when they hold.
 
         Returns:
-            Whether the goal holds; False where there is none.
+                Whether the goal holds; False if no goal was given.
         """
         matches = 0
         for _ in range(iterations):

@@ -1,4 +1,4 @@
-"""Make one split of splits of splits along one axis: merging products pairwise leaves such."""
+"""Merge chains of splits along one axis into one split. Pairwise merging of products makes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...dialects.graph.shaping import SplitOp
 
 
 def flatten_splits(block: Block) -> None:
-    """Make one split of a split and a split of one of its parts."""
+    """Merge a split and a split of one of its parts."""
     for op in list(block.ops):
         outer = op.x.owner if isinstance(op, SplitOp) and op.x.has_one_use() else None
         if isinstance(op, SplitOp) and isinstance(outer, SplitOp) and _same_axis(outer, op):

@@ -1,13 +1,13 @@
-"""What a rule does to floats, found by running both sides: the label of dialects/floats.py.
+"""What a rule does to floats, measured by running both sides: the label of dialects/floats.py.
 
-On small instances both sides are computed in float32, op by op. Three questions are asked:
+Both sides are computed in float32, op by op, on small instances. Three questions are asked:
 
-- On finite inputs of both signs: are the floats the same, is a NaN on one side only? A sum over
-  iterators counts as another float: kernels add in orders of their own.
-- Of magnitudes (inputs and literals positive, each subtraction an addition, each division by what
-  is no literal a product): are both sides equal? Reassociating and distributing keep this value;
-  where terms or factors cancel or combine it changes.
-- With infinities, NaN and zeros among the inputs: are they in the same places?
+- On finite inputs of both signs: are the floats identical, and does only one side have a NaN? A sum
+  over iterators counts as a different float, because kernels add in their own orders.
+- On magnitudes (inputs and literals positive, subtraction read as addition, division by a computed
+  value read as a product): are both sides equal? Reassociating and distributing keep this value.
+  It changes where terms or factors cancel or combine.
+- With infinities, NaN and zeros among the inputs: do they appear in the same places?
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ SPECIALS = (np.inf, -np.inf, np.nan, 0.0)
 
 
 def floats_of(rule: Rule) -> Floats:
-    """The label that a rule carries; of one without, what running it says."""
+    """The label that a rule carries; if it has none, the label found by running it."""
     return classified(rule) if rule.floats is None else rule.floats
 
 
 def allowed_rules(
     rules: Sequence[Rule], allowed: Allowed
 ) -> tuple[tuple[Rule, ...], list[Rejected]]:
-    """The rules that a user allows, and why the others are not used."""
+    """The rules that a user allows, and the reasons why the others are not used."""
     refused: dict[str, list[str]] = {}
     kept: list[Rule] = []
     for rule in rules:
@@ -67,7 +67,7 @@ def allowed_rules(
 
 @cache
 def classified(rule: Rule) -> Floats:
-    """The label that running a rule gives; `rounding` where no instance of it can be run."""
+    """The label found by running a rule; `rounding` if no instance of it can be run."""
     ops = {node.op for node in nodes_of((*rule.left, *rule.right))} - {*CONSTANTS}
     if not all(op in graph_ops() and graph_ops()[op].has_scopes() for op in ops):
         return MOVED
@@ -92,7 +92,7 @@ def _makes_sense(rule: Rule, bindings: Bindings) -> bool:
 
 
 def _on(rule: Rule, bindings: Bindings) -> Floats:
-    """What one instance shows."""
+    """The observations on one instance."""
     signed, special, sizes = (_Run(bindings, kind) for kind in ("signed", "special", "sizes"))
     with np.errstate(all="ignore"):
         pairs = list(signed.pairs(rule))
@@ -113,10 +113,10 @@ def _alike(a: Array, b: Array) -> bool:
 
 
 class _Magnitudes(Arithmetic):
-    """Numbers without signs; nothing cancels, neither terms nor factors.
+    """Numbers without signs, so that neither terms nor factors cancel.
 
     Args:
-        moving: values that depend on variables: a division by one is a product.
+            moving: values that depend on variables. Division by such a value is read as a product.
     """
 
     def __init__(self, moving: Container[SSAValue]) -> None:
@@ -138,7 +138,7 @@ class _Magnitudes(Arithmetic):
 
 
 class _Run:
-    """Values of terms on variables drawn in one way."""
+    """Values of terms on variables drawn from one distribution."""
 
     def __init__(self, bindings: Bindings, kind: str) -> None:
         self.bindings, self.kind = bindings, kind
@@ -147,7 +147,7 @@ class _Run:
         self.sums = False
 
     def pairs(self, rule: Rule) -> Iterator[tuple[Array, Array]]:
-        """What both sides of a rule are, output by output."""
+        """The values of both sides of a rule, for each output."""
         values = interpreted((*rule.left, *rule.right), self._drawn, self._results)
         assert values is not None
         yield from zip(values[: len(rule.left)], values[len(rule.left) :], strict=True)

@@ -1,4 +1,4 @@
-"""The search's own form of a program: nodes by number, cheap to change, independent of names.
+"""The program representation of the search: numbered nodes, cheap to change, without names.
 
 IR comes in (`encode`, for one block) and goes out (encoding's inverse is write.py). A node is what
 an op is beside its place in memory: a head (op and attributes), operands, result types; heads and
@@ -43,22 +43,22 @@ FLAGS = ("transpose_a", "transpose_b")
 
 
 def swap(rank: int) -> tuple[int, ...]:
-    """The permutation of the last two dims."""
+    """The permutation that swaps the last two dims."""
     return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def value_of(node: int, result: int = 0) -> Value:
-    """The value that is a node's result."""
+    """The value of a node's result."""
     return node << _BITS | result
 
 
 def node_of(value: Value) -> int:
-    """The node whose result a value is."""
+    """The node that a value is a result of."""
     return value >> _BITS
 
 
 def result_of(value: Value) -> int:
-    """Which result of its node a value is."""
+    """The index of a value among its node's results."""
     return value & ((1 << _BITS) - 1)
 
 
@@ -110,25 +110,25 @@ class Tables:
     _swaps: dict[int, bool] = field(default_factory=dict[int, bool])
 
     def head(self, head: Head) -> int:
-        """The number of a head."""
+        """The number of an interned head."""
         if head not in self._heads:
             self._heads[head] = len(self.heads)
             self.heads.append(head)
         return self._heads[head]
 
     def type(self, type_: Attribute) -> int:
-        """The number of a type."""
+        """The number of an interned type."""
         if type_ not in self._types:
             self._types[type_] = len(self.types)
             self.types.append(type_)
         return self._types[type_]
 
     def numbers(self, head: Head, types: Types) -> tuple[int, tuple[int, ...]]:
-        """The numbers of a head and of result types."""
+        """The numbers of an interned head and of interned result types."""
         return self.head(head), tuple(map(self.type, types))
 
     def shape(self, type_: int) -> tuple[int, ...]:
-        """The shape of a numbered type; () for what is no tensor."""
+        """The shape of a numbered type; () if it is not a tensor."""
         found = self.types[type_]
         return found.get_shape() if isinstance(found, TensorType) else ()
 
@@ -140,16 +140,16 @@ class Tables:
         return self._attributes[head]
 
     def matchable(self, head: int) -> bool:
-        """Whether a head is no more than op and attributes."""
+        """Whether a head consists of op and attributes only."""
         found = self.heads[head]
         return not found.anchor and all(name != RESULTS for name, _ in found.attributes)
 
     def number(self, head: int, operands: tuple[Value, ...], salt: int = 0) -> int:
-        """The number of the node with this head and these operands: always the same one."""
+        """The number of the node with this head and these operands. It is always the same one."""
         return self._numbers.setdefault((head, operands, salt), len(self._numbers))
 
     def seconds(self, nodes: Mapping[int, Entry], entry: Entry) -> float:
-        """What a node costs, memoised by all that matters for it."""
+        """The cost of a node, memoised by everything it depends on."""
         head = self.heads[entry.head]
         if entry.weights or not head.op.startswith("graph.") or head.op in FREE:
             return 0.0
@@ -184,7 +184,7 @@ class Tables:
         return self._seconds[key]
 
     def materialised(self, entry: Entry, above: Entry) -> float:
-        """What a transpose that products could read folded costs where something else reads it."""
+        """The cost of a transpose that products could fold, if another op reads it."""
         types = [above.types[result_of(entry.operands[0])]]
         return self._known_price(entry, types, [above], entry.operands, ())
 
@@ -198,14 +198,14 @@ class Tables:
         return self._swaps[entry.head]
 
     def _turned(self, type_: int) -> int:
-        """A type with its last two dims swapped."""
+        """The type with its last two dims swapped."""
         found = self.types[type_]
         assert isinstance(found, TensorType)
         *batch, m, n = found.get_shape()
         return self.type(TensorType(found.element_type, [*batch, n, m]))
 
     def _flagged(self, head: Head, flags: tuple[bool, ...]) -> Head:
-        """A product's head with its operands' flags turned."""
+        """A product's head with the flags of its operands flipped."""
         given = dict(head.attributes)
         for name, flag in zip(FLAGS, flags, strict=True):
             if flag:
@@ -213,7 +213,7 @@ class Tables:
         return replace(head, attributes=tuple(sorted(given.items())))
 
     def _continues(self, above: Entry, entry: Entry) -> bool:
-        """Whether a split of another along one axis: write.py makes them one."""
+        """Whether a node splits a split along the same axis; write.py merges the two."""
         outer, inner = self.attributes(above.head), self.attributes(entry.head)
         is_split = self.heads[above.head].op == SplitOp.name
         return is_split and outer["axis"] == inner["axis"]
@@ -226,7 +226,7 @@ class Tables:
         same: Sequence[int],
         results: Sequence[int],
     ) -> float:
-        """The cost of a sample op; equal operands are one value."""
+        """The cost of a sample op. Equal operands are one value."""
         values = [create_ssa_value(self.types[t]) for t in types]
         operands = [values[k] for k in same]
         sample = self.ops.make(head, operands, [self.types[t] for t in results])
@@ -239,7 +239,7 @@ class Tables:
 
 
 class Change(NamedTuple):
-    """A rewrite of a graph, worked out but not done.
+    """A rewrite of a graph, computed but not applied.
 
     Attributes:
         made: new nodes, operands before users.
@@ -273,7 +273,7 @@ class Graph:
     mark: int
 
     def after(self, change: Change) -> Graph:
-        """The graph that a change makes of this one."""
+        """The graph after a change to this one."""
         nodes, users = dict(self.nodes), dict(self.users)
         nodes.update(change.made)
         for old, new in change.redirected:
@@ -314,7 +314,7 @@ class Graph:
 
     @cached_property
     def order(self) -> list[int]:
-        """All nodes that a pinned one needs, operands before users."""
+        """All nodes that a pinned node depends on, operands before users."""
         done, found = set[int](), list[int]()
         for start in self.tables.pinned:
             stack = [(start, iter(self.nodes[start].operands))]
@@ -333,7 +333,7 @@ class Graph:
 
     @cached_property
     def above(self) -> dict[int, int]:
-        """For each node, as bits: the places in `order` of itself and all it is computed from."""
+        """For each node, as bits: positions in `order` of itself and all it depends on."""
         found = dict[int, int]()
         for k, number in enumerate(self.order):
             bits = 1 << k
@@ -343,7 +343,7 @@ class Graph:
         return found
 
     def depends(self, value: Value, node: int) -> bool:
-        """Whether a value is computed from a node (or is a result of it)."""
+        """Whether a value depends on a node (or is its result)."""
         bits = self.above
         if node not in bits or node_of(value) not in bits:
             return False
@@ -351,7 +351,7 @@ class Graph:
         return bool(bits[node_of(value)] >> place & 1)
 
     def fingerprint(self) -> int:
-        """A hash that is equal for graphs equal up to the numbers of their nodes."""
+        """A hash that is equal for graphs that differ only in node numbers."""
         found = dict[int, int]()
         for number in self.order:
             entry = self.nodes[number]
@@ -365,19 +365,19 @@ def _joined(first: tuple[int, ...], second: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def mark_of(number: int, entry: Entry) -> int:
-    """A node's part in a graph's mark."""
+    """The contribution of a node to a graph's mark."""
     return hash((number, entry.head, entry.operands)) & _MASK
 
 
 def is_paid(tables: Tables, entry: Entry, users: Iterable[Entry]) -> bool:
-    """Whether a node is a transpose that products read folded, and something else reads it too."""
+    """Whether a node is a transpose that both products (folded) and other ops read."""
     if entry.weights or not tables.swaps(entry):
         return False
     return any(tables.heads[user.head].op != MatmulOp.name for user in users)
 
 
 def encode(block: Block, tables: Tables) -> Graph:
-    """The graph of a block; its ops are not changed."""
+    """The graph of a block. The block's ops are not changed."""
     ops = list(block.ops)
     tables.ops.learn(block.walk())
     known, values, nodes = weights_only(ops), dict[SSAValue, Value](), dict[int, Entry]()
@@ -406,12 +406,12 @@ def encode(block: Block, tables: Tables) -> Graph:
 
 
 def outer_operands(op: Operation) -> list[SSAValue]:
-    """All values that an op, or an op within it, reads."""
+    """All values that an op, or an op nested in it, reads."""
     return [value for inner in op.walk() for value in inner.operands]
 
 
 def _head(op: Operation, tables: Tables, place: int) -> tuple[int, bool]:
-    """An op's head, and whether it stays whatever happens."""
+    """An op's head, and whether the op is pinned."""
     head = tables.ops.head(op)
     if head is None:
         return tables.head(Head(op.name, (), len(op.results), anchor=place + 1)), True

@@ -1,4 +1,4 @@
-"""Rules at work on given shapes: do both sides make sense, and do they compute the same?
+"""Rules on given shapes: are both sides well-formed, and do they compute the same values?
 
 An instance binds tensor variables to shapes and attribute variables to values. Instances are found
 from a rule's text alone: a first one among small shapes, others by moves that keep the left side
@@ -65,7 +65,7 @@ _MOST_TURNED = 6
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rule does on one instance."""
+    """The result of a rule on one instance."""
 
     left: tuple[Shape, ...] | None
     right: tuple[Shape, ...] | None
@@ -85,7 +85,7 @@ def attributes_of(node: Node, bindings: Bindings) -> Attributes | None:
 
 
 def shapes_of(terms: Sequence[Term], bindings: Bindings) -> tuple[Shape, ...] | None:
-    """Shapes of the terms; None where they are not well-formed."""
+    """Shapes of the terms; None if the terms are not well-formed."""
 
     def results(node: Node, operands: list[Shape]) -> tuple[Shape, ...] | None:
         given = attributes_of(node, bindings)
@@ -103,7 +103,7 @@ def shapes_of(terms: Sequence[Term], bindings: Bindings) -> tuple[Shape, ...] | 
 def values_of(
     terms: Sequence[Term], bindings: Bindings, draws: int, seed: int
 ) -> list[Lanes] | None:
-    """Exact values of well-formed terms on random variables; None where they are too large."""
+    """Exact values of well-formed terms on random variables; None if they are too large."""
 
     def variable(name: str) -> Lanes:
         return draw(bindings[name], draws, seed, name)
@@ -123,7 +123,7 @@ def values_of(
 
 
 def outcome(rule: Rule, bindings: Bindings, seed: int = 0, draws: int = 3) -> Outcome:
-    """What the rule does on an instance; its conditions are not looked at."""
+    """Apply the rule on the instance without checking its conditions."""
     left = shapes_of(rule.left, bindings)
     right = shapes_of(rule.right, bindings) if left is not None else None
     if left is None or left != right:
@@ -160,7 +160,7 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
 
 
 def _first_values_first(pools: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """All combinations, by how far they are from the first values."""
+    """All combinations, ordered by distance from the first values."""
 
     def places(left: Sequence[tuple[Any, ...]], steps: int) -> Iterator[tuple[Any, ...]]:
         if not left:
@@ -180,7 +180,7 @@ def _shapes_for(
     known: Bindings,
     tried: Iterator[int],
 ) -> Iterator[Bindings]:
-    """Shapes of the variables, one after the other; subterms that are complete must make sense."""
+    """Shapes of the variables, one after the other. Complete subterms must be well-formed."""
     left = [name for name in names if name not in known]
     if not left:
         yield known
@@ -210,7 +210,7 @@ class InstanceSampler:
     """Random instances of a left side around a first one.
 
     Args:
-        lifts: also add dims in front of every variable that has two or more, or take one away.
+            lifts: also add dims in front of every variable that has two or more, or remove one.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class InstanceSampler:
         return shapes_of(self.rule.left, bindings) is not None
 
     def _lifted(self, base: Bindings) -> Iterator[Bindings]:
-        """The base with one or two dims more in front, or one less."""
+        """The base with one or two more dims in front, or one fewer."""
         ranks = {len(base[name]) for name in self.names if base[name]}
         for more in (-1, 1, 2):
             if len(ranks) != 1 or not 1 <= min(ranks) + more <= 4:
@@ -251,7 +251,7 @@ class InstanceSampler:
             yield moved
 
     def _turned(self, base: Bindings) -> Iterator[tuple[Bindings, tuple[int, ...]]]:
-        """The base with its dims in another order: what happened along one axis, along another."""
+        """The base with its dims permuted: what applied to one axis now applies to another."""
         axes = [name for name, attribute in self.attributes.items() if attribute == "axis"]
         ranks = {len(base[name]) for name in self.names if base[name]}
         if not axes or len(ranks) != 1:
@@ -267,14 +267,14 @@ class InstanceSampler:
                     yield {**moved, **turn}, order
 
     def _turned_tie(self, tie: Tie, order: tuple[int, ...]) -> Tie:
-        """The same numbers where the dims stand in another order."""
+        """The same numbers for permuted dims."""
         places = tuple(
             (name, k if name in self.attributes else order.index(k)) for name, k in tie[0]
         )
         return places, tie[1]
 
     def _numbers(self, bindings: Bindings) -> list[Place]:
-        """Every extent, and every number among the attributes that goes with extents."""
+        """Every extent, and every attribute number that scales with extents."""
         found = [(name, k) for name in self.names for k in range(len(bindings[name]))]
         for name, attribute in self.attributes.items():
             if attribute in _SCALED:
@@ -283,7 +283,7 @@ class InstanceSampler:
         return found
 
     def _ties(self, base: Bindings) -> list[Tie]:
-        """Sets of numbers that can change together with the left side well-formed."""
+        """Sets of numbers that can change together while the left side stays well-formed."""
         scaled = [(places, False) for places in self._scaled_together(base)]
         return scaled + [(places, True) for places in self._grown_together(base)]
 
@@ -303,7 +303,7 @@ class InstanceSampler:
         return found
 
     def _scaled_together(self, base: Bindings) -> list[tuple[Place, ...]]:
-        """Smallest sets of numbers that can be scaled together with the left side well-formed."""
+        """Minimal sets of numbers whose common scaling keeps the left side well-formed."""
         found = [places for places in self._columns(base) if self._fits(_scaled(base, places, 2))]
         single = set[Place]()
         numbers = self._numbers(base)
@@ -325,7 +325,7 @@ class InstanceSampler:
         return found + [t for t in joint if self._fits(_scaled(base, t, 2))]
 
     def _columns(self, base: Bindings) -> Iterator[tuple[Place, ...]]:
-        """The same dim of every variable that has it, counted from the end."""
+        """The same dim, counted from the end, of every variable that has it."""
         for k in range(1, 1 + max((len(base[name]) for name in self.names), default=0)):
             yield tuple((n, len(base[n]) - k) for n in self.names if len(base[n]) >= k)
 
@@ -367,7 +367,7 @@ class InstanceSampler:
                 yield from (m for m in moved if self._is_small(m) and self._fits(m))
 
     def _with(self, base: Bindings, count: str) -> Iterator[tuple[Place, ...]]:
-        """The smallest sets of a count and extents that can be scaled together."""
+        """The minimal sets of a count and extents that can be scaled together."""
         extents = [(name, k) for name in self.names for k in range(len(base[name]))]
         for most in range(1, 4):
             sets = [((count, 0), *some) for some in combinations(extents, most)]
@@ -377,7 +377,7 @@ class InstanceSampler:
                 return
 
     def _attribute_pairs(self, base: Bindings, axes: bool) -> list[Bindings]:
-        """The base with two of the attributes that are no counts at other values."""
+        """The base with two of the attributes that are not counts at other values."""
         left_out = _SCALED if axes else (*_SCALED, "axis")
         names = [n for n, a in self.attributes.items() if a not in left_out]
         return [
@@ -416,7 +416,7 @@ class InstanceSampler:
 
 
 def _moved(bindings: Bindings, tie: Tie, much: int) -> Bindings:
-    """The numbers of a tie scaled by `much`, or `much` - 1 added to each."""
+    """The numbers of a tie scaled by `much`, or with `much` - 1 added to each."""
     places, added = tie
     if added:
         return _changed(bindings, places, lambda n: n + much - 1)

@@ -1,11 +1,11 @@
-"""Where rules match: found through users, only near what changed.
+"""Find the matches of rules: walk along users, and only near what changed.
 
 A rule with one output is looked for from its root op. One with several is looked for from each of
 its outputs; the others are found by walking from the variables that are bound already to their
 users, never by trying all pairs. Both orders of the operands of `add`, `mul`, `min` and `max` are
 tried, so no rule needs to say that they commute.
 
-Matches whose outputs depend on weights alone are left out: they cost nothing whatever they are.
+Matches whose outputs depend on weights alone are skipped, because they have no cost anyway.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PREFIX = "graph."
 
 
 class RuleMatch(NamedTuple):
-    """One place where a rule's left side is.
+    """One match of a rule's left side.
 
     Attributes:
         rule: its number in the rule list.
@@ -49,7 +49,7 @@ class RuleMatch(NamedTuple):
 
 @dataclass(frozen=True)
 class _Bound:
-    """A match in the making; `later` are attributes and constants to check at the end."""
+    """A partial match. `later` holds attributes and constants to check at the end."""
 
     tensors: dict[str, Value] = field(default_factory=dict[str, Value])
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -58,7 +58,7 @@ class _Bound:
 
 
 class _Step(NamedTuple):
-    """From an operand to the op that uses it."""
+    """A step from an operand to the op that uses it."""
 
     op: str
     position: int
@@ -67,14 +67,14 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class LeftSide:
-    """A rule's left side, prepared."""
+    """A rule's left side, prepared for matching."""
 
     number: int
     rule: Rule
 
     @cached_property
     def paths(self) -> tuple[dict[str, tuple[_Step, ...]], ...]:
-        """For each term and each of its variables, the steps from the variable to the term."""
+        """For each term and each of its variables: the steps from the variable to the term."""
         return tuple(dict(_paths(term, 0)) for term in self.rule.left)
 
     @cached_property
@@ -84,7 +84,7 @@ class LeftSide:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether its two terms may change places: then one order is enough."""
+        """Whether swapping its two terms gives the same rule. Then one order is enough."""
         left = self.rule.left
         return len(left) == 2 and without_names(left) == without_names((left[1], left[0]))
 
@@ -102,7 +102,7 @@ def _paths(term: Term, result: int) -> Iterator[tuple[str, tuple[_Step, ...]]]:
 
 
 def unusable(rule: Rule, tables: Tables) -> str:
-    """Why a rule cannot take part in a search; empty where it can."""
+    """The reason why a rule cannot take part in a search; empty if it can."""
     if rule.proof == "refuted":
         return "it is refuted"
     if any(isinstance(t, Var) or root_node(t).op in CONSTANTS for t in rule.left):
@@ -146,7 +146,7 @@ class GraphMatcher:
             self.reach = max(self.reach, *steps)
 
     def everywhere(self, graph: Graph) -> list[RuleMatch]:
-        """All matches."""
+        """All matches in a graph."""
         found = dict[RuleMatch, None]()
         for op, numbers in graph.by_op().items():
             for left, k in self.lefts.get(op, ()):
@@ -156,7 +156,7 @@ class GraphMatcher:
         return list(found)
 
     def near(self, graph: Graph, changed: Iterable[int]) -> list[RuleMatch]:
-        """The matches with an op of `changed` in them."""
+        """The matches that contain a node of `changed`."""
         centre = [n for n in dict.fromkeys(changed) if n in graph.nodes]
         roots, layer = dict.fromkeys(centre), centre
         for _ in range(self.reach - 1):
@@ -172,7 +172,7 @@ class GraphMatcher:
         return list(found)
 
     def _from(self, graph: Graph, left: LeftSide, first: int, number: int) -> Iterator[RuleMatch]:
-        """The matches whose term `first` is a result of this node."""
+        """The matches in which term `first` is a result of this node."""
         if graph.nodes[number].weights:
             return
         terms = left.rule.left
@@ -208,7 +208,7 @@ class GraphMatcher:
     def _finish(
         self, graph: Graph, left: LeftSide, bound: _Bound, roots: dict[int, Value]
     ) -> Iterator[RuleMatch]:
-        """The match, if conditions and postponed checks hold."""
+        """The match, if the conditions and postponed checks hold."""
         ordered = tuple(roots[k] for k in range(len(left.rule.left)))
         if left.symmetric and ordered[0] > ordered[1]:
             return
@@ -224,7 +224,7 @@ class GraphMatcher:
             yield RuleMatch(left.number, tensors, attributes, ordered, nodes)
 
     def _term(self, graph: Graph, term: Term, value: Value, bound: _Bound) -> Iterator[_Bound]:
-        """Every way in which a term matches a value."""
+        """Every match of a term with a value."""
         match term:
             case Var():
                 known = bound.tensors.get(term.name)
@@ -299,7 +299,7 @@ class GraphMatcher:
         yield from ways
 
     def _fit(self, term: Node, head: int) -> Any:
-        """What a head binds of a node's attributes, and what is left to check; None: no match."""
+        """What a head binds of a node's attributes and what remains to check; None if no match."""
         key = (term, head)
         if key not in self._fits:
             self._fits[key] = self._fitted(term, head)
@@ -342,7 +342,7 @@ class GraphMatcher:
 
 
 def bindings(graph: Graph, tensors: dict[str, Value], attributes: dict[str, Any]) -> dict[str, Any]:
-    """Shapes of the tensor variables, and the attribute variables: what conditions read."""
+    """The values that conditions read: shapes of tensor variables, and attribute variables."""
     shape = graph.tables.shape
     return {**{name: shape(graph.type_of(v)) for name, v in tensors.items()}, **attributes}
 
@@ -363,7 +363,7 @@ def _unify(want: Any, found: Any, bound: list[Any], later: list[Any]) -> bool:
 
 
 def _climb(graph: Graph, value: Value, steps: Sequence[_Step]) -> list[Value]:
-    """The values that the steps lead to from a value."""
+    """The values reached from a value along the steps."""
     here = [value]
     for step in steps:
         following = list[Value]()

@@ -1,4 +1,4 @@
-"""Ops of any dialect as the e-graph sees them, generated from their definitions.
+"""Ops of any dialect as the e-graph represents them, generated from their definitions.
 
 Nothing here names an op of isoform but the free ones: operand counts, attributes and results come
 from the op's own definition, result types from its own inference (graph ops) or from the type
@@ -32,7 +32,7 @@ RESULTS = "->"
 
 @dataclass(frozen=True)
 class Head:
-    """What an op is beside its operands.
+    """An op without its operands.
 
     Attributes:
         attributes: properties and declared attributes, by name, sorted.
@@ -59,7 +59,7 @@ class Head:
 
 @dataclass
 class OpTable:
-    """Knows op classes by name, and builds ops of them.
+    """Looks up op classes by name and builds ops of them.
 
     Args:
         context: where names are looked up that the program does not use.
@@ -71,12 +71,12 @@ class OpTable:
     _sound: dict[tuple[Head, Types], bool] = field(default_factory=dict)  # pyright: ignore[reportUnknownVariableType]
 
     def learn(self, ops: Iterable[Operation]) -> None:
-        """Know the ops of a program."""
+        """Register the ops of a program."""
         for op in ops:
             self.classes.setdefault(op.name, type(op))
 
     def cls(self, name: str) -> type[Operation]:
-        """The class of an op. Raises UserError where nobody knows it."""
+        """The class of an op. Raises UserError for an unknown name."""
         if name not in self.classes:
             found = self.context.get_optional_op(name) if self.context is not None else None
             if found is None:
@@ -85,7 +85,7 @@ class OpTable:
         return self.classes[name]
 
     def head(self, op: Operation) -> Head | None:
-        """The head of an op; None for one that is more than operands and attributes."""
+        """The head of an op; None if it has more than operands and attributes."""
         if op.regions or op.successors or not op.results or not is_side_effect_free(op):
             return None
         declared = self.declared(op.name)
@@ -100,7 +100,7 @@ class OpTable:
         return Head(op.name, tuple(sorted(full.items(), key=_name)), len(op.results))
 
     def declared(self, name: str) -> tuple[str, ...]:
-        """Names of the properties and attributes that an op's definition has."""
+        """Names of the properties and attributes in an op's definition."""
         cls = self.cls(name)
         if not issubclass(cls, IRDLOperation):
             return ()
@@ -108,7 +108,7 @@ class OpTable:
         return (*definition.properties, *definition.attributes)
 
     def complete(self, name: str, given: dict[str, Attribute]) -> tuple[tuple[str, Attribute], ...]:
-        """The attributes of a rule's op, with the op's defaults, sorted.
+        """The attributes of a rule's op, completed with the op's defaults, sorted.
 
         Raises:
             UserError: the op has no such attribute.
@@ -122,7 +122,7 @@ class OpTable:
         return tuple(sorted({**_defaults(cls), **given}.items(), key=_name))
 
     def results(self, name: str, attributes: dict[str, Attribute]) -> int:
-        """How many results an op of a rule has; of variadic ones as many as it has `sizes`."""
+        """The number of results of a rule's op. `sizes` gives it for variadic ops."""
         cls = self.cls(name)
         if not issubclass(cls, IRDLOperation):
             return 1
@@ -135,7 +135,7 @@ class OpTable:
         return len(results)
 
     def build(self, head: Head, types: Types) -> Operation | None:
-        """A sample op on operands of these types, with its results' types; None if it cannot be."""
+        """A sample op on operands of these types, with its result types; None if invalid."""
         key = (head, types)
         if key not in self._built:
             self._built[key] = self.make(head, [create_ssa_value(t) for t in types], None)

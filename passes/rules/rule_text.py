@@ -56,7 +56,7 @@ def print_rules(rules: Sequence[Rule]) -> str:
 
 
 def print_rule(rule: Rule) -> str:
-    """One rule's block, ended by a newline."""
+    """The text of one rule, ended by a newline."""
     head = [f"rule {rule.name}", f"  proof {rule.proof}"]
     head += [f"  floats {_floats_text(rule.floats)}"] if rule.floats is not None else []
     head += [f"  source {rule.source}"] if rule.source else []
@@ -65,12 +65,12 @@ def print_rule(rule: Rule) -> str:
 
 
 def _floats_text(floats: Floats) -> str:
-    """The label, and what becomes of infinities where they are not kept."""
+    """The float label, with a note if infinities are not kept."""
     return floats.label.value + (f", {floats.infinities}" if floats.infinities else "")
 
 
 def _floats(text: str, place: str) -> Floats:
-    """Read a label back. Raises UserError where it is none."""
+    """Parse a float label. Raises UserError for an unknown one."""
     name, _, infinities = text.partition(",")
     label = next((known for known in Label if known.value == name.strip()), None)
     if label is None:
@@ -114,7 +114,7 @@ def term_text(term: Term) -> str:
 
 
 def value_text(value: AttrValue) -> str:
-    """An attribute's value as the file has it."""
+    """An attribute's value in the syntax of rule files."""
     match value:
         case tuple():
             return f"[{', '.join(value_text(v) for v in value)}]"
@@ -150,7 +150,7 @@ def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
         where: the file's name, for messages.
 
     Raises:
-        UserError: with file and line, at the first thing that is not as it should be.
+            UserError: with file and line, at the first error.
     """
     rules, seen = list[Rule](), set[str]()
     for block in _blocks(text, where):
@@ -205,7 +205,7 @@ def _rule(block: _Block, place: str) -> Rule:
 
 
 def _check(rule: Rule, place: str) -> None:
-    """Refuse a right side that uses what the left side does not bind, or has other outputs."""
+    """Reject a right side with unbound variables or another number of outputs."""
     if len(rule.left) != len(rule.right):
         raise UserError(
             f"rule '{rule.name}' has {len(rule.left)} outputs left and {len(rule.right)} right",
@@ -310,7 +310,7 @@ class _Parser:
         return tuple(found)
 
     def atom(self) -> AttrAtom:
-        """Everything up to the comma or bracket that ends the value."""
+        """The text up to the comma or bracket that ends the value."""
         tokens, depth = list[str](), 0
         while self.peek() and not (depth == 0 and self.peek() in (",", ")", "]")):
             depth += (self.peek() in ("(", "[")) - (self.peek() in (")", "]"))

@@ -1,4 +1,4 @@
-"""What is done to terms, whatever for: change them, match one with another, give them a meaning."""
+"""Operations on terms: map, rename, match and evaluate them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 def root_node(term: Term) -> Node:
-    """The op whose result a term is. Variables have none."""
+    """The op whose result a term is. Variables have no op."""
     assert not isinstance(term, Var)
     return term.node if isinstance(term, Out) else term
 
@@ -42,7 +42,7 @@ def attribute_names(terms: tuple[Term, ...]) -> dict[str, str]:
 
 
 def sizes_in(terms: tuple[Term, ...]) -> Iterator[str]:
-    """The texts of the sizes among the attributes."""
+    """The texts of the size expressions among the attributes."""
     for node in nodes_of(terms):
         for _, value in node.attributes:
             yield from (atom.text for atom in atoms_of(value) if isinstance(atom, Size))
@@ -88,7 +88,7 @@ def mapped(
 def with_attributes(
     terms: tuple[Term, ...], change: Callable[[Node, str, Any], Any]
 ) -> tuple[Term, ...]:
-    """The terms, each attribute of each node changed: `change(node, name, value)`."""
+    """The terms with each attribute of each node replaced: `change(node, name, value)`."""
 
     def node(old: Node, operands: tuple[Term, ...]) -> Node:
         return Node(old.op, operands, tuple((n, change(old, n, v)) for n, v in old.attributes))
@@ -97,7 +97,7 @@ def with_attributes(
 
 
 def renamed(terms: tuple[Term, ...], names: Mapping[str, str]) -> tuple[Term, ...]:
-    """The terms with other names for variables, in sizes too."""
+    """The terms with variables renamed, in size expressions too."""
 
     def value(old: Any) -> Any:
         match old:
@@ -120,18 +120,18 @@ def renamed(terms: tuple[Term, ...], names: Mapping[str, str]) -> tuple[Term, ..
 
 
 def names_in_order(terms: tuple[Term, ...]) -> dict[str, str]:
-    """Names for the variables by order of appearance: `v0`, `v1`, .. and `s0`, `s1`, .."""
+    """Names for the variables in order of appearance: `v0`, `v1`, .. and `s0`, `s1`, .."""
     names = {name: f"v{k}" for k, name in enumerate(variables_of(terms))}
     return names | {name: f"s{k}" for k, name in enumerate(attribute_names(terms))}
 
 
 def without_names(terms: tuple[Term, ...]) -> tuple[Term, ...]:
-    """What terms have in common that differ in the names of variables alone."""
+    """A key that is equal for terms that differ only in variable names."""
     return renamed(terms, names_in_order(terms))
 
 
 def renamed_rule(rule: Rule, names: Mapping[str, str]) -> Rule:
-    """The rule with other names for variables, in sizes and conditions too."""
+    """The rule with variables renamed, in sizes and conditions too."""
     left, right = renamed(rule.left, names), renamed(rule.right, names)
     where = tuple(renamed_text(text, names) for text in rule.where)
     return Rule(rule.name, left, right, where, rule.proof, rule.source, rule.floats)
@@ -188,7 +188,7 @@ def resolved(value: Any, bindings: Mapping[str, Any]) -> Any:
 
 
 def resolved_attributes(attributes: Attributes, bindings: Mapping[str, Any]) -> Attributes:
-    """Attributes as values. Raises UserError where one cannot be computed."""
+    """Attributes as values. Raises UserError if one cannot be computed."""
     return tuple([(name, resolved(value, bindings)) for name, value in attributes])
 
 

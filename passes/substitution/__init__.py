@@ -1,1 +1,1 @@
-"""Graph substitutions, one at a time: a search over programs that backtracks (TASO, 2019)."""
+"""Graph substitutions, one at a time: a search over programs with backtracking (TASO, 2019)."""

@@ -1,9 +1,9 @@
-"""What a match would change: new nodes, the values they replace, what dies, seconds won or lost.
+"""The effect of a match: new nodes, replaced values, dead nodes, change in cost.
 
-The new ops are built once for each distinct signature (op, attributes, operand types): the
-dialect's own inference refuses what makes no sense, and the answer is remembered, as is its cost.
-An op that is there already is used, not made again. What the left side computed stays where others
-use it; the rest goes, and with it whatever only it used.
+The new ops are built once for each distinct signature (op, attributes, operand types). The
+dialect's own inference rejects invalid ones. The answer and its cost are memoised. An op that
+exists already is reused. The ops of the left side stay if other ops use them. Otherwise they are
+removed, with everything that only they used.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _MASK = (1 << 64) - 1
 
 
 class RefusedError(Exception):
-    """A match that cannot be applied; the message says why."""
+    """A match that cannot be applied. The message gives the reason."""
 
 
 @dataclass
 class Applier:
-    """Works out changes for the matches of one search."""
+    """Computes changes for the matches of one search."""
 
     tables: Tables
     rules: tuple[Rule, ...]
@@ -53,15 +53,15 @@ class Applier:
     )
 
     def change(self, graph: Graph, match: RuleMatch) -> Change:
-        """What the match's rule does to the graph.
+        """The change that the match's rule makes to the graph.
 
         Raises:
-            RefusedError: the right side is no program, or it changes nothing.
+                RefusedError: the right side is not a valid program, or it changes nothing.
         """
         return _Change(self, graph, match).work_out()
 
     def closes_cycle(self, graph: Graph, match: RuleMatch, change: Change) -> bool:
-        """Whether something would be computed from itself afterwards.
+        """Whether the change would make a value depend on itself.
 
         A rule with several outputs can do so where one is computed from another; any rule where
         what it would make is there already, computed from what it replaces.
@@ -77,7 +77,7 @@ class Applier:
     def built(
         self, op: str, attributes: tuple[tuple[str, Any], ...], types: tuple[int, ...]
     ) -> Any:
-        """Head and result types of a new op; None where it does not take such operands."""
+        """Head and result types of a new op; None if the op does not accept such operands."""
         key = (op, attributes, types)
         if key not in self._built:
             self._built[key] = self._build(op, attributes, types)
@@ -91,7 +91,7 @@ class Applier:
 
 @dataclass
 class _Change:
-    """One match on the way to its change."""
+    """The state while one match is turned into a change."""
 
     applier: Applier
     graph: Graph
@@ -181,7 +181,7 @@ class _Change:
         return value_of(self._node(head, (), types))
 
     def _node(self, head: int, operands: tuple[Value, ...], types: tuple[int, ...]) -> int:
-        """A node that is there already, or a new one."""
+        """An existing equal node, or a new one."""
         nodes, tables = self.graph.nodes, self.applier.tables
         same = [operands]
         if tables.heads[head].op in COMMUTATIVE:
@@ -214,7 +214,7 @@ class _Change:
         return self.users[value] if value in self.users else self.graph.users.get(value, ())
 
     def _redirect(self, redirected: list[tuple[Value, Value]]) -> dict[int, Entry]:
-        """Let the users of old values read new ones; the users as they then are."""
+        """Redirect the users of old values to new ones. Returns the users after that."""
         changed = dict[int, Entry]()
         for old, new in redirected:
             moved = self._uses(old)
@@ -232,7 +232,7 @@ class _Change:
         return changed
 
     def _kill(self, waiting: list[int]) -> None:
-        """Drop nodes that nothing uses, and what only they used."""
+        """Remove nodes without users, and then what only they used."""
         pinned = self.applier.tables.pinned
         while waiting:
             number = waiting.pop()
@@ -249,7 +249,7 @@ class _Change:
     def _totals(
         self, made: tuple[tuple[int, Entry], ...], dead: tuple[int, ...], changed: dict[int, Entry]
     ) -> tuple[float, int]:
-        """Seconds and mark that the change adds."""
+        """The seconds and the mark that the change adds."""
         tables, nodes = self.applier.tables, self.graph.nodes
         read = {node_of(v) for _, e in (*made, *changed.items()) for v in e.operands}
         after = {number: nodes[number] for number in read if number in nodes}
@@ -270,7 +270,7 @@ class _Change:
     def _transposes(
         self, made: tuple[tuple[int, Entry], ...], dead: tuple[int, ...], changed: dict[int, Entry]
     ) -> float:
-        """Seconds that transposes cost more or less, now that other ops read them."""
+        """The change in the cost of transposes, now that other ops read them."""
         tables, nodes = self.applier.tables, self.graph.nodes
         entries = [e for _, e in made] + list(changed.values()) + [nodes[n] for n in dead]
         entries += [nodes[n] for n in changed]

@@ -31,7 +31,7 @@ from .write import write
 
 @dataclass(frozen=True)
 class GraphSubstitute(ModulePass):
-    """Search for the cheapest program that rules lead to (docs/substitutions.md).
+    """Search for the cheapest program that rules can reach (docs/substitutions.md).
 
     `rules` is a rule set or a file. Programs that cost up to `alpha` times the best so far are
     looked at, `programs` of them, for at most `budget` seconds. Costs are those of `target`.
@@ -80,7 +80,7 @@ class GraphSubstitute(ModulePass):
 
 @dataclass(frozen=True)
 class GraphApplyRule(ModulePass):
-    """Apply one rule where it matches, whatever that costs; from right to left with `back`.
+    """Apply one rule at its matches, whatever the cost. With `back`, apply it from right to left.
 
     `name` is a rule of `rules` (a rule set or a file). The first `times` places are rewritten;
     nothing happens where there is none.
@@ -108,7 +108,7 @@ class GraphApplyRule(ModulePass):
         """Rewrite the body of every function.
 
         Raises:
-            UserError: there is no such rule, or it cannot be applied in this direction.
+                UserError: the rule does not exist, or cannot be applied in this direction.
         """
         rule = self._rule()
         for block in _bodies(op):
@@ -140,7 +140,7 @@ class GraphApplyRule(ModulePass):
 
 
 def _once(graph: Graph, rule: Rule) -> Graph | None:
-    """The graph after the first match that can be applied; None where there is none."""
+    """The graph after the first match that can be applied; None if there is none."""
     applier = Applier(graph.tables, (rule,))
     for match in GraphMatcher(graph.tables, (rule,)).everywhere(graph):
         try:

@@ -34,7 +34,7 @@ RANKS = (2, 3, 4)
 
 
 def swapped(value: SSAValue) -> SSAValue | None:
-    """What a value is the transpose of in its last two dims; None where it is none."""
+    """The value whose last two dims this value transposes; None if it is not such a transpose."""
     op = value.owner
     if not isinstance(op, TransposeOp):
         return None
@@ -43,7 +43,7 @@ def swapped(value: SSAValue) -> SSAValue | None:
 
 
 def unfold(block: Block) -> None:
-    """Write the flags of a block's products as transposes."""
+    """Write the flags of a block's products as transpose ops."""
     made = dict[SSAValue, SSAValue]()
     for op in list(block.ops):
         if not isinstance(op, MatmulOp):
@@ -58,7 +58,7 @@ def unfold(block: Block) -> None:
 
 
 def fold(block: Block) -> None:
-    """Let the products of a block read what a transpose of the last two dims reads."""
+    """Fold transposes of the last two dims into the products of a block."""
     for op in list(block.ops):
         if not isinstance(op, MatmulOp):
             continue
@@ -70,7 +70,7 @@ def fold(block: Block) -> None:
 
 
 def _transposed(value: SSAValue, op: MatmulOp, made: dict[SSAValue, SSAValue]) -> SSAValue:
-    """The transpose of a value, made once, before its first product."""
+    """The transpose of a value, created once, before its first product."""
     if value not in made:
         transpose = TransposeOp(value, perm=swap(len(shape_of(value))))
         transpose.location = op.location
@@ -92,7 +92,7 @@ def _drop_unused(block: Block) -> None:
 
 
 def unfolded(rule: Rule) -> tuple[Rule, ...]:
-    """The rule as it reads on unfolded programs: one for each rank, if its left side has flags."""
+    """The rule for unfolded programs: one for each rank, if its left side has flags."""
     nodes = [term for term in subterms(rule.left) if isinstance(term, Node)]
     if not any(node.attribute(flag) is True for node in nodes for flag in FLAGS):
         return (rule,)

@@ -51,12 +51,12 @@ _TICKS = 64
 
 
 class _TimeIsUpError(Exception):
-    """The time limit, met in the middle of a round."""
+    """The time limit was reached within a round."""
 
 
 @dataclass(frozen=True)
 class SubstitutionSettings:
-    """How to search.
+    """Settings of the search.
 
     Attributes:
         alpha: programs that cost up to this much times the best are looked at.
@@ -75,7 +75,7 @@ class SubstitutionSettings:
 
 
 class Replacement(NamedTuple):
-    """A match with what it changes; None where it cannot be applied."""
+    """A match with its change; None if it cannot be applied."""
 
     match: RuleMatch
     change: Change | None
@@ -87,7 +87,7 @@ Queued: TypeAlias = "tuple[float, bool, int, float, State, Replacement]"
 
 @dataclass
 class State:
-    """A program that was taken out of the queue, and how it came to be."""
+    """A program taken out of the queue, and the moves that led to it."""
 
     graph: Graph
     moves: list[Replacement]
@@ -95,7 +95,7 @@ class State:
     move: Replacement | None = None
 
     def path(self) -> list[State]:
-        """The states from the input's on."""
+        """The states from the input to this one."""
         found, state = list[State](), self
         while state is not None:
             found.append(state)
@@ -105,7 +105,7 @@ class State:
 
 @dataclass
 class FoundGraph:
-    """What a search of one graph found.
+    """The result of searching one graph.
 
     Attributes:
         taken: programs taken out of the queue, doubles not counted; worked_out: changes.
@@ -149,7 +149,7 @@ class Search:
         self.applier = Applier(self.tables, self.settings.rules)
 
     def run(self, graph: Graph) -> FoundGraph:
-        """Search from a graph until the queue is empty or a limit is met, in a round or between."""
+        """Search from a graph until the queue is empty or a limit is reached."""
         started = time.perf_counter()
         self._end = started + self.limits.seconds
         self._best = State(graph, [])
@@ -181,7 +181,7 @@ class Search:
         )
 
     def _rounds(self, first: State, started: float) -> StopReason:
-        """Take out one program after the other; what is known so far stands in fields."""
+        """Take out one program after the other. The results so far are in fields."""
         fingerprints = {first.graph.fingerprint()}
         for match in self.matcher.everywhere(first.graph):
             first.moves.append(self._move(first.graph, match))
@@ -202,7 +202,7 @@ class Search:
             self._push_all(state, self._best.graph.seconds)
 
     def _tick(self) -> None:
-        """End a round when the time is up, looking at the clock now and then."""
+        """End a round when the time is up. The clock is read now and then."""
         self._ticks += 1
         if not self._ticks % _TICKS and time.perf_counter() > self._end:
             raise _TimeIsUpError
@@ -214,7 +214,7 @@ class Search:
         return "steps" if over else None
 
     def _pop(self, best: float, fingerprints: set[int]) -> State | None:
-        """The cheapest program not seen before, its moves not known; None at the queue's end."""
+        """The cheapest program not seen before, its moves not yet computed; None at the end."""
         while self._queue:
             _, _, _, cost, parent, move = heappop(self._queue)
             if cost > self.settings.alpha * best * (1 + _SLACK):
@@ -232,7 +232,7 @@ class Search:
         return None
 
     def _moves(self, parent: State, change: Change, graph: Graph) -> list[Replacement]:
-        """The parent's moves that still stand, worked out anew where near; and the new ones."""
+        """The parent's moves that remain valid, recomputed if near the change, and the new ones."""
         entries = parent.graph.users
         users = {u for old, _ in change.redirected for u in entries.get(old, ())}
         made = [number for number, _ in change.made]
@@ -328,7 +328,7 @@ def search(
     settings: SubstitutionSettings | None = None,
     context: Context | None = None,
 ) -> SearchResult:
-    """The best program that the rules reach by modelled cost; the input's copy if none is better.
+    """The best program by modelled cost that the rules reach; a copy of the input if none.
 
     Args:
         rules: a rule set's name, a file, or rules.
@@ -358,7 +358,7 @@ def search(
 
 
 def both_ways(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """The rules and, where they bind all they need, the same laws from right to left."""
+    """The rules, and their reverses if these bind all they need."""
     known = {(without_names((*rule.left, *rule.right)), len(rule.left)) for rule in rules}
     found = list(rules)
     for rule in rules:
@@ -404,7 +404,7 @@ def applied_by(state: State, rules: Sequence[Rule]) -> list[Applied]:
 
 
 def _rejected(found: FoundGraph, tables: Tables, settings: SubstitutionSettings) -> list[Rejected]:
-    """The moves not taken from the best program, least loss first; then what was refused."""
+    """The moves not taken from the best program, smallest loss first, then the refused ones."""
     graph = found.best.graph
     moves = [m for m in found.best.moves if m.change is not None]
     moves = nsmallest(settings.rejected, moves, key=_delta)
@@ -417,7 +417,7 @@ def _rejected(found: FoundGraph, tables: Tables, settings: SubstitutionSettings)
 
 
 def _by_reason(refused: Sequence[tuple[str, str]]) -> list[Rejected]:
-    """One line for all the rules that could not be used for one reason."""
+    """One line for all rules that could not be used for the same reason."""
     rules = dict[str, dict[str, None]]()
     for name, reason in refused:
         rules.setdefault(reason, {})[name] = None

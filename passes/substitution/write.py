@@ -1,4 +1,4 @@
-"""From the search's graph back to IR: the ops that stayed keep all they carry.
+"""From the search's graph back to IR. Ops that stayed keep all their attributes and locations.
 
 New ops get the rules' names as provenance, and the location and the name hint of the op in whose
 place they stand. Splits of splits along one axis become one split: merging three products pairwise
@@ -18,7 +18,7 @@ from ..rules.op_table import Head
 
 
 def write(graph: Graph, block: Block) -> None:
-    """Make a block, the encoded one or a clone of it, compute what the graph says."""
+    """Make a block, the encoded one or a clone, compute what the graph describes."""
     old = list(block.ops)
     values, arguments = dict[Value, SSAValue](), iter(block.args)
     order = _order(graph)
@@ -48,7 +48,7 @@ def write(graph: Graph, block: Block) -> None:
 
 
 def _order(graph: Graph) -> list[int]:
-    """The nodes, operands before users, otherwise as in the program."""
+    """The nodes in topological order, otherwise as in the program."""
     live = set(graph.order)
     needs = {n: len({node_of(v) for v in graph.nodes[n].operands}) for n in graph.order}
     ready = [(graph.nodes[n].place, n) for n in graph.order if not needs[n]]
@@ -66,7 +66,7 @@ def _order(graph: Graph) -> list[int]:
 
 
 def _made(graph: Graph, number: int, operands: list[SSAValue], old: list[Operation]) -> Operation:
-    """The op of a node that rules made."""
+    """The op for a node that rules made."""
     entry, tables = graph.nodes[number], graph.tables
     stood = old[entry.place]
     op = tables.ops.make(tables.heads[entry.head], operands, [tables.types[t] for t in entry.types])
@@ -81,7 +81,7 @@ def _made(graph: Graph, number: int, operands: list[SSAValue], old: list[Operati
 
 
 def _rewire(op: Operation, operands: list[SSAValue], head: Head) -> None:
-    """Let an op of the program, and the ops within it, read these operands."""
+    """Replace the operands of an op of the program, and of the ops nested in it."""
     if not op.regions:
         op.operands = operands
         return

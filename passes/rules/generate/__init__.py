@@ -1,1 +1,1 @@
-"""Rules nobody wrote: enumerate small graphs, compare fingerprints, generalise, prune."""
+"""Generate rules: enumerate small graphs, compare fingerprints, generalise, prune."""

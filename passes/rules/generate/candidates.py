@@ -1,12 +1,12 @@
 """Equalities of a table: which pairs of graphs of one fingerprint become candidate rules.
 
-Pruning here needs no proof: it drops a pair only where a smaller or a renamed pair implies it.
+Pruning here needs no proof: it drops a pair only if a smaller or a renamed pair implies it.
 
 - roles: no variable is both image and kernel of a convolution, and the constants that are kernels
   stand for nothing else: what drops out is true, and of no use;
 - congruence: a pair is a term whose operands are each the first of their class, with the first of
   its own class; every other pair follows from such ones;
-- input renaming: of pairs that differ in the names of their variables one is kept;
+- input renaming: of pairs that differ only in variable names one is kept;
 - instance: a pair that another becomes when terms stand for its variables is dropped;
 - common subgraph: a subterm of both sides becomes a variable where the equality still holds, and
   the same operator on top of both sides is taken off where its operands are equal already.
@@ -33,7 +33,7 @@ KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
 
 @dataclass(frozen=True)
 class RuleCandidate:
-    """Two sides of equal value at the world's shapes, attributes as numbers."""
+    """Two terms of equal value at the world's shapes, with attributes as numbers."""
 
     left: tuple[Term, ...]
     right: tuple[Term, ...]
@@ -46,7 +46,7 @@ class RuleCandidate:
 
 @dataclass
 class Counts:
-    """How many candidates each step leaves; those of the limit are counted apart (largest.py)."""
+    """The number of candidates after each step. largest.py counts those of the size limit."""
 
     terms: int = 0
     classes: int = 0
@@ -93,7 +93,7 @@ def candidates(table: Table) -> tuple[list[RuleCandidate], Counts]:
 
 
 def roles_apart(terms: tuple[Term, ...]) -> bool:
-    """Whether no variable is at once the image of a convolution and its kernel or bias."""
+    """Whether no variable is both the image of a convolution and its kernel or bias."""
     convs = [node for node in nodes_of(terms) if node.op == "conv"]
     images = {name for node in convs for name in variables_of(node.operands[:1])}
     kernels = {name for node in convs for name in variables_of(node.operands[1:])}
@@ -101,7 +101,7 @@ def roles_apart(terms: tuple[Term, ...]) -> bool:
 
 
 def _kernels_in_place(term: Term, weights: bool) -> bool:
-    """Whether kernels among the constants are read by convolutions, as kernels, alone."""
+    """Whether only convolutions read the constant kernels, as kernels."""
     match term:
         case Var():
             return True
@@ -115,7 +115,7 @@ def _kernels_in_place(term: Term, weights: bool) -> bool:
 
 
 class Classes:
-    """Terms by fingerprint; the first of each class is its smallest."""
+    """Terms by fingerprint. The first term of each class is its smallest."""
 
     def __init__(self, table: Table) -> None:
         _, first, inverse, sizes = np.unique(
@@ -137,10 +137,10 @@ def _single(table: Table, classes: Classes) -> Iterator[tuple[tuple[Term, ...], 
 
 
 def doubles(table: Table, classes: Classes, least: int = 0) -> Iterator[tuple[int, int]]:
-    """Both results of a split, where each alone is a smaller term of fewer variables.
+    """Both results of a split, if each alone is a smaller term with fewer variables.
 
     Args:
-        least: operators that the split has with all below it, at least.
+            least: the least number of operators of the split with everything below it.
     """
     sizes = table.sizes
     for block, (which, result, _) in enumerate(table.made_by):
@@ -172,7 +172,7 @@ def _double(table: Table, classes: Classes) -> Iterator[tuple[tuple[Term, ...], 
 def by_shape(
     left: tuple[Term, ...], right: tuple[Term, ...], shapes: Mapping[str, Shape]
 ) -> RuleCandidate:
-    """Variables renamed in the order in which they appear, by shape."""
+    """Rename variables in order of appearance, by shape."""
     names: dict[str, str] = {}
     for name in variables_of((*left, *right)):
         pool = [other for other in shapes if shapes[other] == shapes[name]]
@@ -182,7 +182,7 @@ def by_shape(
 
 
 def replace_term(terms: tuple[Term, ...], old: Term, new: Term) -> tuple[Term, ...]:
-    """The terms with one subterm replaced everywhere."""
+    """The terms with one subterm replaced at every occurrence."""
     return mapped(terms, lambda term: new if term == old else None)
 
 
@@ -191,12 +191,12 @@ def has_common_part(one: RuleCandidate) -> bool:
 
 
 def _shares_an_input(one: RuleCandidate) -> bool:
-    """Whether a subterm of both sides may be any tensor."""
+    """Whether the equality holds with any tensor in place of a subterm of both sides."""
     return with_variable(one) is not None
 
 
 def with_variable(one: RuleCandidate) -> RuleCandidate | None:
-    """The pair with a variable in place of a subterm of both sides, where it still holds."""
+    """The pair with a variable in place of a subterm of both sides, if the equality still holds."""
     mine = [t for t in subterms(one.left) if isinstance(t, Out | Node)]
     theirs = set(subterms(one.right))
     for term in dict.fromkeys(mine):
@@ -216,7 +216,7 @@ def with_variable(one: RuleCandidate) -> RuleCandidate | None:
 
 
 def _shares_its_top(one: RuleCandidate) -> bool:
-    """Whether both sides are one operator on operands that are equal in pairs."""
+    """Whether both sides are the same operator on pairwise equal operands."""
     if len(one.left) != 1:
         return False
     a, b = one.left[0], one.right[0]
@@ -230,7 +230,7 @@ def _shares_its_top(one: RuleCandidate) -> bool:
 
 
 def without_instances(found: list[RuleCandidate]) -> list[RuleCandidate]:
-    """Those that are no special case of another: of equal ones the first."""
+    """The candidates that are not special cases of another. Of equal ones the first is kept."""
     by_top: dict[object, list[RuleCandidate]] = {}
     for one in found:
         by_top.setdefault(_top(one.left), []).append(one)

@@ -38,7 +38,7 @@ _MOST_CONDITIONS = 4
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an equality became no rule."""
+    """The reason why an equality did not become a rule."""
 
     candidate: RuleCandidate
     reason: str
@@ -46,7 +46,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class _Trial:
-    """An instance, whether the rule is right there, and whether its right side makes sense."""
+    """An instance, whether the rule is right on it, and whether its right side is well-formed."""
 
     bindings: Bindings
     right: bool
@@ -54,10 +54,10 @@ class _Trial:
 
 
 def generalise(candidate: RuleCandidate, seed: int = 0) -> Rule | Failure:
-    """The most general rule found for an equality, or why there is none.
+    """The most general rule found for an equality, or the reason why there is none.
 
-    What is found is applied to further instances, from its text alone; where it is wrong there, the
-    axes of the left side stay as they were found, or there is to be no dilation.
+    The rule is checked on further instances, from its text alone. If it is wrong there, the axes of
+    the left side keep their values, or the rule excludes dilation.
     """
     failure = Failure(candidate, "")
     dilated = any(node.attribute("dilations") for node in nodes_of(candidate.left))
@@ -120,7 +120,7 @@ def _trials(rule: Rule, instances: Sequence[Bindings]) -> list[_Trial]:
 def _with_variables(
     terms: tuple[Term, ...], fixed: tuple[str, ...]
 ) -> tuple[tuple[Term, ...], Bindings]:
-    """Terms whose attributes are variables, and the values these had."""
+    """Terms whose attributes are variables, and the values of these variables."""
     names: dict[tuple[Any, ...], str] = {}
     values: Bindings = {}
 
@@ -143,10 +143,10 @@ def _with_variables(
 def _best_right(
     rule: Rule, base: Bindings, probes: Sequence[Bindings], further: Iterator[Bindings]
 ) -> tuple[Term, ...] | None:
-    """The right side whose attributes, as expressions, are right on most of the probes.
+    """The right side whose attribute expressions are right on most of the probes.
 
-    Where it is not right on all further instances, the choice is made again on these as well, and
-    the one that is right on more of all is taken.
+    If it is wrong on a further instance, the choice is repeated with these instances. The choice
+    that is right on more instances is taken.
     """
     most, chosen = _descend(rule, base, probes)
     every = [*probes, *further]
@@ -160,7 +160,7 @@ def _best_right(
 def _descend(
     rule: Rule, base: Bindings, probes: Sequence[Bindings]
 ) -> tuple[int, tuple[Term, ...]]:
-    """A right side, and on how many probes it is right.
+    """A right side, and the number of probes on which it is right.
 
     One attribute (of a list: one number) after the other is given the most general of its best
     expressions, the others as they are; twice, as one choice may wait for another.
@@ -181,7 +181,7 @@ def _descend(
 
 
 def _parts(name: str, value: AttrValue | None) -> Sequence[int | None]:
-    """What is chosen one after the other: the attribute as a whole, then each of its numbers."""
+    """The parts that are chosen in turn: the attribute as a whole, then each of its numbers."""
     if name in _FIXED:
         return []
     return [None, *range(len(value))] if isinstance(value, tuple) and name in _SIZED else [None]
@@ -190,7 +190,7 @@ def _parts(name: str, value: AttrValue | None) -> Sequence[int | None]:
 def _choices(
     slot: tuple[Node, str], part: int | None, now: AttrValue, rule: Rule, base: Bindings
 ) -> list[AttrValue]:
-    """What the attribute, or one of its numbers, could be; it may stay as it is."""
+    """Candidate expressions for the attribute or one of its numbers, with its present value."""
     node, name = slot
     value = node.attribute(name)
     assert value is not None
@@ -225,7 +225,7 @@ def _right(rule: Rule, values: dict[tuple[Node, str], AttrValue]) -> tuple[Term,
 
 
 def _score(rule: Rule, probes: Sequence[Bindings], to_beat: int) -> int:
-    """On how many probes the rule is right; shapes are looked at first, as they cost little."""
+    """The number of probes on which the rule is right. Shapes are compared first."""
     fits = [b for b in probes if shapes_of(rule.left, b) == shapes_of(rule.right, b)]
     if len(fits) <= to_beat:
         return -1
@@ -241,10 +241,10 @@ def _score(rule: Rule, probes: Sequence[Bindings], to_beat: int) -> int:
 
 
 def _conditions(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[str, ...] | None:
-    """Conditions that tell right instances from wrong ones; None where wrong values stay.
+    """Conditions that separate right instances from wrong ones; None if wrong values remain.
 
-    That the right side makes sense at all is asked of every rule anyway; conditions say so as far
-    as the families go.
+    Every rule requires a well-formed right side anyway. Conditions state it where the families of
+    expressions allow.
     """
     good = [t.bindings for t in trials if t.right]
     if len(good) < _FEWEST:
@@ -261,7 +261,7 @@ def _conditions(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[s
 
 
 def _narrowed(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[str, ...] | None:
-    """Conditions that hold on less than it could: only without dilation.
+    """Narrower conditions than necessary: no dilation.
 
     A window of one tap has no dilation to speak of, so "the dilation is 1" does not hold wherever
     a rule does, and yet may be all that tells right from wrong.
@@ -275,7 +275,7 @@ def _narrowed(rule: Rule, trials: Sequence[_Trial], one_rank: bool) -> tuple[str
 
 
 def _cover(pool: Sequence[str], bad: list[Bindings], known: Sequence[str]) -> list[str]:
-    """The fewest conditions, greedily, of which each instance in `bad` breaks one, if it can."""
+    """A small set of conditions, chosen greedily, so that each instance in `bad` breaks one."""
     where = list[str]()
     left = [b for b in bad if holds(tuple(known), b)]
     while left and len(where) < _MOST_CONDITIONS:
@@ -289,14 +289,14 @@ def _cover(pool: Sequence[str], bad: list[Bindings], known: Sequence[str]) -> li
 
 
 def _rank_condition(rule: Rule, good: Sequence[Bindings]) -> Iterator[str]:
-    """The rank at which alone the rule was tried, said of its first variable of that rank."""
+    """If the rule was tried at one rank only, a condition that fixes this rank."""
     names = variables_of(rule.left)
     rank = max(len(good[0][name]) for name in names)
     yield next(f"{name}.rank == {rank}" for name in names if len(good[0][name]) == rank)
 
 
 def _needed(where: list[str], bad: Sequence[Bindings], keep_first: bool) -> Iterator[str]:
-    """Those conditions without which some wrong instance would be let in."""
+    """The conditions that are needed to exclude some wrong instance."""
     kept = list(where)
     for condition in where[1 if keep_first else 0 :]:
         rest = tuple(c for c in kept if c != condition)

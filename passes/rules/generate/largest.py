@@ -75,7 +75,7 @@ def largest_laws(table: Table, smaller: Sequence[RuleCandidate]) -> Largest:
 
 
 def _holds(one: RuleCandidate) -> bool:
-    """Whether it is no coincidence."""
+    """Whether the equality is not a coincidence."""
     return outcome(one.rule, dict(one.shapes), _AGAIN, _LANES).equal
 
 
@@ -84,7 +84,7 @@ def _outputs(one: RuleCandidate) -> Iterator[tuple[Term, Term]]:
 
 
 def _pairs(closure: Closure, traits: Traits) -> tuple[Ids, Ids]:
-    """The best term of each part of a class, with the best of the class's first part.
+    """The best term of each part of a class, paired with the best of the class's first part.
 
     Good are no constants, then each variable once. Pairs of more variables come first.
     """
@@ -108,14 +108,14 @@ def _pairs(closure: Closure, traits: Traits) -> tuple[Ids, Ids]:
 
 
 def _starts(*columns: Ids) -> Any:
-    """Rows that differ from the one before."""
+    """Rows that differ from the previous row."""
     new = np.ones(len(columns[0]), bool)
     new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
     return new
 
 
 def _in_turn(left: Ids, right: Ids, closure: Closure) -> Iterator[list[RuleCandidate]]:
-    """Laws in order, a few at a time; what these make equal does not come any more."""
+    """Take laws in order, a few at a time. Skip pairs that these laws already make equal."""
     batch = 1
     while len(left):
         yield _accepted(closure, np.stack([left[:batch], right[:batch]]))
@@ -125,7 +125,7 @@ def _in_turn(left: Ids, right: Ids, closure: Closure) -> Iterator[list[RuleCandi
 
 
 def _accepted(closure: Closure, pairs: Ids) -> list[RuleCandidate]:
-    """The pairs as laws, once up to names; they are applied."""
+    """The pairs as laws, without renamed duplicates. The laws are applied."""
     shapes = dict(closure.table.world.variables)
     term = closure.table.term
     laws = dict[Any, RuleCandidate]()
@@ -140,7 +140,7 @@ def _accepted(closure: Closure, pairs: Ids) -> list[RuleCandidate]:
 
 
 def _most_general(one: RuleCandidate) -> RuleCandidate:
-    """With variables in place of what both sides share."""
+    """Replace shared subterms of both sides by variables."""
     while (more := with_variable(one)) is not None:
         names = {"common": f"common{len(more.shapes)}"}
         shapes = tuple((names.get(name, name), shape) for name, shape in more.shapes)

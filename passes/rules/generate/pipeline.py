@@ -1,8 +1,8 @@
-"""From worlds to a rule file: enumerate, prune, generalise, prune again, prove.
+"""From small worlds to a rule file: enumerate, prune, generalise, prune again, prove.
 
-Every step is a function of its input and the seed, so the file is the same, byte for byte, however
-many processes made it. What is done is kept in a folder (`checkpoint`), one file a world and step:
-an interrupted run goes on from there.
+Every step is a function of its input and the seed. The file is the same, byte for byte, for any
+number of processes. Results are kept in a folder (`checkpoint`), one file for each world and step,
+and an interrupted run resumes from there.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SEED = 1
 
 @dataclass
 class Generated:
-    """Rules with their verdicts, and what became of every candidate."""
+    """Rules with their verdicts, and the outcome of every candidate."""
 
     size: int
     rules: list[Rule] = field(default_factory=list[Rule])
@@ -67,7 +67,7 @@ def generate(
     checkpoint: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Generated:
-    """The rules of all graphs up to `size` operators, proved as far as the provers go."""
+    """The rules of all graphs up to `size` operators, proved where the provers succeed."""
     made = Generated(size)
     with kept_workers():
         found = list[RuleCandidate]()
@@ -106,7 +106,7 @@ def rule_file(made: Generated) -> str:
 
 
 def counts_table(made: Generated) -> str:
-    """How many candidates each step leaves, by world and in all, and the verdicts."""
+    """The number of candidates after each step, by world and in total, and the verdicts."""
     rows = [*made.counts, ("in all", sum((c for _, c in made.counts), Counts()))]
     steps = [step for step, count in vars(rows[-1][1]).items() if count or "limit" not in step]
     lines = ["  ".join(["world".ljust(15), *(step.rjust(11) for step in steps)])]
@@ -132,7 +132,7 @@ def _enumerated(step: tuple[World, int]) -> tuple[list[RuleCandidate], Counts]:
 
 
 def equalities(world: World, most: int) -> tuple[list[RuleCandidate], Counts]:
-    """The laws of a world that do not follow from others; from a size on by largest.py."""
+    """The laws of a world that do not follow from others. largest.py finds those of large sizes."""
     table = Enumerator(world, SEED, most).run()
     if most < REPRESENTATIVES_FROM:
         found, counts = candidates(table)
@@ -149,10 +149,10 @@ def equalities(world: World, most: int) -> tuple[list[RuleCandidate], Counts]:
 
 
 def _is_artifact(one: RuleCandidate, most: int) -> bool:
-    """Whether a pair at the size limit only stands for a larger law that the limit cuts off.
+    """Whether a pair at the size limit is only a special case of a larger law beyond the limit.
 
-    It does where no side uses each variable once (a special case, as x + x is of x + y), or where
-    both sides hold constants.
+    It is one if no side uses each variable once (x + x is a special case of x + y), or if both
+    sides contain constants.
     """
     sides = (one.left, one.right)
     if len(one.left) > 1 or max(operator_count(side) for side in sides) < most:
@@ -168,9 +168,9 @@ def _is_linear(terms: tuple[Term, ...]) -> bool:
 
 
 def _first_of_each_law(found: Sequence[RuleCandidate]) -> list[RuleCandidate]:
-    """Of candidates that differ in the names, shapes and split sizes only, the first.
+    """Of candidates that differ only in names, shapes and split sizes, keep the first.
 
-    And none that is a special case of what was found in another world.
+    Drop special cases of what was found in another world.
     """
     seen: dict[tuple[tuple[Term, ...], tuple[Term, ...]], RuleCandidate] = {}
     for one in found:
@@ -187,7 +187,7 @@ def _without_sizes(terms: tuple[Term, ...]) -> tuple[Term, ...]:
 
 
 def _directions(one: RuleCandidate) -> Iterator[RuleCandidate]:
-    """Both ways round, as far as the left side is no bare variable and binds every variable."""
+    """Both directions, if the left side is not a bare variable and binds every variable."""
     for left, right in ((one.left, one.right), (one.right, one.left)):
         bound = set(variables_of(left))
         if nodes_of(left) and set(variables_of(right)) <= bound and operator_count(left):
@@ -199,7 +199,7 @@ def _directions(one: RuleCandidate) -> Iterator[RuleCandidate]:
 
 
 def without_duplicates(rules: Sequence[Rule]) -> list[Rule]:
-    """Of rules that are one but for names, the one with fewest conditions; no special cases."""
+    """Of rules equal up to names, keep the one with fewest conditions. Drop special cases."""
     best: dict[object, Rule] = {}
     for rule in rules:
         plain = canonical(rule)
@@ -216,7 +216,7 @@ def canonical(rule: Rule) -> Rule:
 
 
 def named(rules: Sequence[Rule]) -> list[Rule]:
-    """Give each rule a name, its size in words and its label for floats; smaller ones first."""
+    """Give each rule a name, its size in words and its float label. Smaller rules come first."""
     taken: dict[str, int] = {}
     found = list[Rule]()
     for rule in sorted(rules, key=_order):
@@ -263,7 +263,7 @@ def _mapped(
     name: str,
     block: int = 50,
 ) -> list[T]:
-    """The function on every item, in order; finished blocks are kept and not done again."""
+    """Apply the function to every item, in order. Finished blocks are kept and not repeated."""
     blocks = [range(start, min(start + block, len(items))) for start in range(0, len(items), block)]
     paths = [checkpoint and checkpoint / f"{name}-{k}.pickle" for k in range(len(blocks))]
     made: dict[int, T] = {}

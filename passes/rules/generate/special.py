@@ -31,7 +31,7 @@ _BASES, _INSTANCES = 2, 60
 
 
 def without_special_cases(rules: Sequence[Rule]) -> list[Rule]:
-    """Those that are no special case of another; general ones first."""
+    """The rules that are not special cases of another. General rules come first."""
     kept = list[Rule]()
     tops: dict[object, list[Rule]] = {}
     for rule in sorted(rules, key=_generality):
@@ -53,14 +53,14 @@ def _top(rule: Rule) -> object:
 
 @dataclass
 class _Matched:
-    """How one rule becomes another: terms and attributes of its variables, nodes in pairs."""
+    """A mapping from one rule to another: terms and attributes of its variables, pairs of nodes."""
 
     tensors: dict[str, Term] = field(default_factory=dict[str, Term])
     attributes: dict[str, Any] = field(default_factory=dict[str, Any])
     nodes: dict[tuple[Node, Node], None] = field(default_factory=dict[tuple[Node, Node], None])
 
     def match(self, general: Sequence[Term], special: Sequence[Term]) -> bool:
-        """Whether one becomes the other; fills all three."""
+        """Whether one rule maps to the other. Fills all three fields."""
         return matches(general, special, self.tensors, self._alike)
 
     def _alike(self, a: Node, b: Node) -> bool:
@@ -71,14 +71,14 @@ class _Matched:
         return True
 
     def _attributes(self, a: Node, b: Node) -> bool:
-        """Variables are bound; whatever else differs is compared by value, later."""
+        """Bind variables. Other differences are compared by value later."""
         for (_, x), (_, y) in zip(a.attributes, b.attributes, strict=True):
             if isinstance(x, AttrVar) and self.attributes.setdefault(x.name, y) != y:
                 return False
         return True
 
     def bindings(self, at: Bindings) -> Bindings | None:
-        """What the general rule's variables are on an instance of the special one."""
+        """The values of the general rule's variables on an instance of the special rule."""
         found: Bindings = {}
         for name, term in self.tensors.items():
             shapes = shapes_of((term,), at)
@@ -90,7 +90,7 @@ class _Matched:
         return None if values is None else {**found, **dict(values)}
 
     def same_graph(self, at: Bindings, where: tuple[str, ...]) -> bool:
-        """Whether the general rule applies on an instance, and makes there the same ops."""
+        """Whether the general rule applies to an instance and makes the same ops."""
         bound = self.bindings(at)
         if bound is None or not holds(where, bound):
             return False
@@ -98,7 +98,7 @@ class _Matched:
 
 
 def is_special_case(rule: Rule, other: Rule) -> bool:
-    """Whether `other` says all that `rule` does."""
+    """Whether `other` covers every case of `rule`."""
     matched = _Matched()
     if not matched.match((*other.left, *other.right), (*rule.left, *rule.right)):
         return False

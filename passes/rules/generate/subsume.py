@@ -24,7 +24,7 @@ _SHAPED = ("concat", "split", "conv", "broadcast")
 
 
 def without_consequences(found: Sequence[RuleCandidate]) -> list[RuleCandidate]:
-    """Those that do not follow from smaller ones; of several outputs all are kept."""
+    """The candidates that do not follow from smaller ones, and all of several outputs."""
     single = [one for one in found if len(one.left) == 1]
     accepted = list[RuleCandidate]()
     for size in sorted({_size(one) for one in single}):
@@ -43,7 +43,7 @@ def _size(one: RuleCandidate) -> int:
 
 
 def _generality(one: RuleCandidate) -> tuple[int, ...]:
-    """Without constants first, then with more variables, then smaller."""
+    """Order: without constants first, then more variables, then smaller."""
     constants = sum(isinstance(t, Node) and t.op in CONSTANTS for t in subterms(one.left))
     small = operator_count(one.left) + operator_count(one.right)
     return (constants, -len(variables_of(one.left)), small)
@@ -52,7 +52,7 @@ def _generality(one: RuleCandidate) -> tuple[int, ...]:
 def _not_derived(
     left: Sequence[RuleCandidate], accepted: Sequence[RuleCandidate]
 ) -> Iterator[RuleCandidate]:
-    """The candidates whose sides stay apart."""
+    """The candidates whose two sides remain in different classes."""
     if not accepted:
         yield from left
         return
@@ -67,7 +67,7 @@ def _not_derived(
 
 
 class GroundTerms:
-    """Ground terms and rewrites in egglog; a constructor for each op and attributes."""
+    """Ground terms and rewrites in egglog, with one constructor for each op and attributes."""
 
     def __init__(self) -> None:
         self.graph = TermGraph("(datatype T)")
@@ -83,7 +83,7 @@ class GroundTerms:
         return self.constructors[key]
 
     def text(self, term: Term, one: RuleCandidate, ground: bool) -> str:
-        """The term for egglog; variables stand for themselves, or for anything."""
+        """The term in egglog. Variables stand for themselves, or for any term."""
         match term:
             case Var():
                 shape = dict(one.shapes)[term.name]
@@ -105,13 +105,13 @@ class GroundTerms:
         return self.terms[text]
 
     def rule(self, one: RuleCandidate) -> None:
-        """Both directions, as far as each has an operator on top and binds what it makes."""
+        """Both directions, if the left side has an operator on top and binds all it needs."""
         left, right = one.left[0], one.right[0]
         for a, b in ((left, right), (right, left)):
             if isinstance(a, Var) or not set(variables_of((b,))) <= set(variables_of((a,))):
                 continue
             if a in set(subterms((b,))) or (isinstance(a, Node) and a.op in CONSTANTS):
-                continue  # it would grow for ever
+                continue  # it would grow without end
             rewrite = f"(rewrite {self.text(a, one, False)} {self.text(b, one, False)})"
             self.rewrites.append(rewrite)
 
@@ -122,5 +122,5 @@ class GroundTerms:
         self.graph.rewrite(iterations, _MOST_MATCHES)
 
     def equal(self, a: str, b: str) -> bool:
-        """Whether two terms that were added have become one."""
+        """Whether two added terms are now in one class."""
         return self.graph.holds(f"(= {a} {b})")

@@ -33,7 +33,7 @@ _BRUTE = 1 << 20  # pairs looked at at once
 
 
 class Table:
-    """All terms of a world; row k of the arrays is term k.
+    """All terms of a world. Row k of the arrays is term k.
 
     Attributes:
         made_by: for each block of terms, its operator, which result of it, and the block's shape.
@@ -59,7 +59,7 @@ class Table:
 
     @property
     def sizes(self) -> Ids:
-        """How many operators each term has."""
+        """The number of operators of each term."""
         return (self.nodes != NONE).sum(axis=1).astype(np.int32)
 
     def shape(self, term: int) -> Shape:
@@ -69,12 +69,12 @@ class Table:
         return tuple(int(i) for i in self.operands[term] if i != NONE)
 
     def operator_of(self, term: int) -> Operator | None:
-        """None for variables and constants."""
+        """The operator that made a term; None for variables and constants."""
         which = self.made_by[self.block[term]][0]
         return None if which < 0 else self.world.operators[which]
 
     def term(self, term: int) -> Term:
-        """The term as rules write it, attributes as numbers."""
+        """The term in the syntax of rules, with attributes as numbers."""
         operator = self.operator_of(term)
         if operator is None:
             return self.leaves[term]
@@ -86,7 +86,7 @@ class Table:
 
 
 def attributes_at(attributes: Attributes, shapes: Sequence[Shape]) -> Attributes | None:
-    """Attributes of an operator as numbers, at these operand shapes; None where they make none."""
+    """Attributes of an operator as numbers at these operand shapes; None if they are not valid."""
     try:
         return resolved_attributes(attributes, dict(zip(PLACES, shapes, strict=False)))
     except UserError:
@@ -152,7 +152,7 @@ class Enumerator:
         nodes: Ids,
         results: list[tuple[Shape, Lanes | None, Words]],
     ) -> None:
-        """Append the terms of one operator on rows of operands, each result a block."""
+        """Append the terms of one operator on rows of operands, one block for each result."""
         table, count, first = self.table, len(operands), len(self.table)
         if which >= 0:
             own = np.arange(first, first + count, dtype=np.int32)[:, None]
@@ -181,7 +181,7 @@ class Enumerator:
             self.values[shape] = value if known is None else np.concatenate([known, value])
 
     def _keep_representatives(self) -> None:
-        """From now on, operands are the first term of each class."""
+        """From now on, use only the first term of each class as an operand."""
         _, first = np.unique(self.table.hashes, return_index=True)
         kept = np.zeros(len(self.table), bool)
         kept[first] = True
@@ -239,7 +239,7 @@ class Enumerator:
     def _tuples(
         self, size: int, operator: Operator, shapes: Sequence[Shape], compiled: Plan
     ) -> Iterator[tuple[Ids, Ids]]:
-        """Rows of operands whose nodes number size - 1 in all, with these nodes."""
+        """Rows of operands that have size - 1 nodes in total, with these nodes."""
         if operator.arity == 1:
             ids = self._ids(size - 1, shapes[0], operator)
             ids = ids[ids < self.variables] if size == 1 else ids
@@ -258,7 +258,7 @@ class Enumerator:
     def _pairs(
         self, size: int, operator: Operator, shapes: Sequence[Shape], once: bool
     ) -> Iterator[tuple[Ids, Ids]]:
-        """Pairs of operands; with `once`, of (a, b) and (b, a) only one."""
+        """Pairs of operands. With `once`, only one of (a, b) and (b, a)."""
         left, right = shapes
         full = size - 1
         for sizes in {(full, 0): 0, (0, full): 1}:
@@ -297,7 +297,7 @@ class Enumerator:
     def _brute(
         self, size: int, lists: Sequence[Ids], once: bool = False
     ) -> Iterator[tuple[Ids, Ids]]:
-        """All pairs, of which those with size - 1 nodes in all are kept."""
+        """All pairs, filtered to those with size - 1 nodes in total."""
         for rows in _combinations([len(ids) for ids in lists]):
             a, b = (ids[r] for ids, r in zip(lists, rows, strict=True))
             if once:
@@ -312,7 +312,7 @@ class Enumerator:
     def _triples(
         self, size: int, operator: Operator, shapes: Sequence[Shape]
     ) -> Iterator[tuple[Ids, Ids]]:
-        """All triples, of which those with size - 1 nodes in all are kept; pairs are sifted."""
+        """All triples, filtered to those with size - 1 nodes in total; pairs are filtered first."""
         for sizes in product(range(size), repeat=2):
             lists = [self._ids(s, x, operator) for s, x in zip(sizes, shapes, strict=False)]
             pairs = [np.zeros((0, 2), np.int32), *self._few(size, lists)]
@@ -329,7 +329,7 @@ class Enumerator:
                         yield kept, self._packed(nodes[fits])
 
     def _few(self, size: int, lists: Sequence[Ids]) -> Iterator[Ids]:
-        """Pairs with at most size - 1 nodes in all."""
+        """Pairs with at most size - 1 nodes in total."""
         for rows in _combinations([len(ids) for ids in lists]):
             a, b = (ids[r] for ids, r in zip(lists, rows, strict=True))
             fits = (self._union(size, a, b) != NONE).sum(axis=1) < size
@@ -340,7 +340,7 @@ class Enumerator:
         return _union(self.table.nodes[a][:, : size - 1], self.table.nodes[b][:, : size - 1])
 
     def _packed(self, nodes: Ids) -> Ids:
-        """Sorted, and as wide as the table's rows."""
+        """Sort the nodes and pad them to the width of the table's rows."""
         kept = np.sort(nodes, axis=1)
         room = np.full((len(kept), self.most), NONE)
         width = min(self.most, kept.shape[1])
@@ -368,7 +368,7 @@ def _combinations(counts: Sequence[int]) -> Iterator[list[Ids]]:
 
 
 def _union(a: Ids, b: Ids) -> Ids:
-    """Rows of the nodes of both, each once; the width grows."""
+    """Rows of the union of both node sets. The rows become wider."""
     fresh = b.copy()
     for k in range(a.shape[1]):
         fresh[fresh == a[:, k : k + 1]] = NONE

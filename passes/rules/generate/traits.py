@@ -1,4 +1,4 @@
-"""What pruning asks of each term of a table, without building it: one pass over its arrays."""
+"""Properties of each term of a table that pruning reads, from one pass over the arrays."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Traits:
 
     @property
     def distinct(self) -> Sets:
-        """How many variables each term has."""
+        """The number of variables of each term."""
         return sum((self.variables >> k) & 1 for k in range(len(self.table.leaves)))  # pyright: ignore
 
     def _blocks(self) -> Iterator[tuple[int, slice]]:
-        """Operators and the terms that they made, in order."""
+        """Operators and the terms they made, in order."""
         ends = np.searchsorted(self.table.block, np.arange(len(self.table.made_by) + 1))
         for block, (which, _, _) in enumerate(self.table.made_by):
             if which >= 0:
