@@ -8,7 +8,7 @@ from ...dialects.canonical_types import Read, Scope, Source, Term
 from ...dialects.index import iterators
 from .body import Link, SumOfProducts, body_of, build, guards_of, links_of, substituted
 from .replace import rewritten
-from .step import DerivationStep, ProposalOptions
+from .step import DerivationStep, ProposalOptions, applicable
 from .traversals import expression_split
 
 
@@ -53,9 +53,7 @@ def every_traversal_merge(
     body: SumOfProducts, options: ProposalOptions
 ) -> Iterator[DerivationStep]:
     """Every read of a sum of products."""
-    for number in range(len(body.reads)):
-        if (step := traversal_merge(body, number)) is not None:
-            yield step
+    yield from applicable(traversal_merge(body, number) for number in range(len(body.reads)))
 
 
 def merge_copies(old: Scope) -> DerivationStep | None:

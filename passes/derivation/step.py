@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -58,12 +58,16 @@ def nothing(body: SumOfProducts, options: ProposalOptions) -> Iterable[Derivatio
     return ()
 
 
+def applicable(steps: Iterable[DerivationStep | None]) -> Iterator[DerivationStep]:
+    """The steps, None left out."""
+    return (step for step in steps if step is not None)
+
+
 def at_once(make: Callable[[SumOfProducts], DerivationStep | None]) -> Propose:
     """Propose the one step that a function gives, if it gives one."""
 
     def propose(body: SumOfProducts, options: ProposalOptions) -> Iterable[DerivationStep]:
-        step = make(body)
-        return () if step is None else (step,)
+        return applicable([make(body)])
 
     return propose
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ...dialects.canonical_types import Guard, Read
 from ...dialects.index import FloorDiv, Index, iterators, range_of
 from .body import Link, SumOfProducts, build, mapped, renaming, substituted, together, used_by
-from .step import DerivationStep, ProposalOptions, named
+from .step import DerivationStep, ProposalOptions, applicable, named
 
 
 def sum_split(body: SumOfProducts, inner: Sequence[int]) -> DerivationStep | None:
@@ -59,9 +59,8 @@ def every_sum_split(body: SumOfProducts, options: ProposalOptions) -> Iterator[D
     if count > options.sums:
         return
     for size in range(1, count):
-        for inner in itertools.combinations(range(count), size):
-            if (step := sum_split(body, inner)) is not None:
-                yield step
+        subsets = itertools.combinations(range(count), size)
+        yield from applicable(sum_split(body, inner) for inner in subsets)
 
 
 def split_sum(body: SumOfProducts, numbers: Sequence[int], by: int) -> DerivationStep | None:
@@ -106,9 +105,7 @@ def every_split_sum(body: SumOfProducts, options: ProposalOptions) -> Iterator[D
             digits.setdefault(by, []).append(number)
     together = [(whole, by) for by, whole in sorted(digits.items()) if len(whole) > 1]
     alone = [([k], by) for k in range(len(body.sums)) for by in sorted(digits) if k in digits[by]]
-    for numbers, by in [*alone, *together]:
-        if (step := split_sum(body, numbers, by)) is not None:
-            yield step
+    yield from applicable(split_sum(body, numbers, by) for numbers, by in [*alone, *together])
 
 
 def _digits(body: SumOfProducts, number: int, options: ProposalOptions) -> list[int]:
@@ -154,9 +151,8 @@ def every_shear_sum(body: SumOfProducts, options: ProposalOptions) -> Iterator[D
     """Every sum that moves along an index with a traversal."""
     if not options.block:
         return
-    for along, place in together(body, range(body.rank, len(body.extents))):
-        if (step := shear_sum(body, place - body.rank, along)) is not None:
-            yield step
+    pairs = together(body, range(body.rank, len(body.extents)))
+    yield from applicable(shear_sum(body, place - body.rank, along) for along, place in pairs)
 
 
 def delta_intro(body: SumOfProducts, number: int) -> DerivationStep | None:
@@ -209,9 +205,7 @@ def _divided(guard: Guard) -> FloorDiv | None:
 
 def every_delta_intro(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every guard that says a division is whole."""
-    for number in range(len(body.guards)):
-        if (step := delta_intro(body, number)) is not None:
-            yield step
+    yield from applicable(delta_intro(body, number) for number in range(len(body.guards)))
 
 
 def delta_elim(body: SumOfProducts, guard: int, number: int) -> DerivationStep | None:
@@ -248,7 +242,5 @@ def delta_elim(body: SumOfProducts, guard: int, number: int) -> DerivationStep |
 
 def every_delta_elim(body: SumOfProducts, options: ProposalOptions) -> Iterator[DerivationStep]:
     """Every guard and sum; canonical scopes have none left (it is part of their form)."""
-    for guard in range(len(body.guards)):
-        for number in range(len(body.sums)):
-            if (step := delta_elim(body, guard, number)) is not None:
-                yield step
+    pairs = itertools.product(range(len(body.guards)), range(len(body.sums)))
+    yield from applicable(delta_elim(body, guard, number) for guard, number in pairs)

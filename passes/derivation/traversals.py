@@ -11,7 +11,7 @@ from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
 from .basis import is_plain, primitive, rank, solve
 from .body import SumOfProducts, build, mapped, renaming, substituted, together, used_by
-from .step import DerivationStep, ProposalOptions
+from .step import DerivationStep, ProposalOptions, applicable
 
 Terms = list[tuple[Atom, int]]
 
@@ -207,9 +207,7 @@ def every_split_traversal(
         wanted |= _digits(row, body.rank)
     if options.block:
         wanted |= {(k, options.block) for k, _ in together(body, range(len(body.extents)))}
-    for number, by in sorted(wanted):
-        if (step := split_traversal(body, number, by)) is not None:
-            yield step
+    yield from applicable(split_traversal(body, number, by) for number, by in sorted(wanted))
 
 
 def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:
@@ -406,6 +404,4 @@ def every_expression_split(
     body: SumOfProducts, options: ProposalOptions
 ) -> Iterator[DerivationStep]:
     """Halves of every traversal."""
-    for number, n in enumerate(body.shape):
-        if (step := expression_split(body, number, n // 2)) is not None:
-            yield step
+    yield from applicable(expression_split(body, k, n // 2) for k, n in enumerate(body.shape))

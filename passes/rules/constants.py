@@ -20,7 +20,7 @@ import numpy as np
 
 from ...dialects.errors import UserError
 from ...dialects.types import Array
-from .rule import CONSTANTS
+from .rule import CONSTANTS, atoms_of
 
 
 class ConstantStep(NamedTuple):
@@ -81,7 +81,7 @@ def makes_sense(op: str, attributes: Mapping[str, Any]) -> bool:
 
 def is_writable(op: str, attributes: Mapping[str, Any], most: int = MOST_CONSTANT) -> bool:
     """Whether a program can hold a constant: its literal has at most so many elements."""
-    numbers = [n for v in attributes.values() for n in (v if isinstance(v, tuple) else (v,))]
+    numbers: list[Any] = [n for value in attributes.values() for n in atoms_of(value)]
     if any(n < 1 for n in numbers) or not makes_sense(op, attributes):
         return False
     match op:

@@ -30,6 +30,7 @@ from ...dialects.scalars import Call
 from ...dialects.types import Array, shape_of, tensor
 from ..equivalence.residue_einsum import contract
 from ..equivalence.residues import Lanes, Residues, Words, mix
+from .rule import atoms_of
 
 Shape: TypeAlias = "tuple[int, ...]"
 Attributes: TypeAlias = "tuple[tuple[str, Any], ...]"
@@ -229,7 +230,7 @@ def constant(op: str, attributes: Attributes) -> Lanes | None:
     from .constants import constant_array, makes_sense
 
     given = dict(attributes)
-    numbers = [n for v in given.values() for n in (v if isinstance(v, tuple) else (v,))]
+    numbers = [n for value in given.values() for n in atoms_of(value)]
     if any(not isinstance(n, int) or n < 1 for n in numbers) or np.prod(numbers) > _MOST_CONSTANT:
         return None
     if not makes_sense(op, given):

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..rule import Out, Size, Term, Var
+from ..rule import AttrValue, Out, Size, Term, Var, atoms_of
 from .table import NONE, Ids, Table
 
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
@@ -229,7 +229,5 @@ class Closure:
                 part[:] = part[part]
 
 
-def _computed(value: object) -> bool:
-    return isinstance(value, Size) or (
-        isinstance(value, tuple) and any(isinstance(v, Size) for v in value)  # pyright: ignore
-    )
+def _computed(value: AttrValue) -> bool:
+    return any(isinstance(atom, Size) for atom in atoms_of(value))
