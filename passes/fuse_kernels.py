@@ -99,8 +99,8 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
         return whole and pointwise and float32 and _takes_epilogue(producer, kernel)
     if whole:
         return True
-    if any(len(loop_extents(s)) > shared + 1 for s in scopes):
-        return False
+    if any(len(loop_extents(s)) > shared + 1 or 0 in shape_of(s.result) for s in scopes):
+        return False  # a row of no elements has no vector that could be read
     scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
     if not scalar and not any(s.summation for s in scopes):
         return False  # nothing is reduced: rows would only lose the freedom to choose the vector

@@ -27,7 +27,8 @@ def inline_rows(plan: NestPlan) -> NestPlan:
     """The plan without scopes whose rows a few others can compute for themselves."""
     for scope in plan.scopes[:-1]:
         readers = [s for s in plan.scopes if _reads(s, scope)]
-        in_place = all(_is_in_place(o, scope) for s in readers for o in _reads(s, scope))
+        reads = [operand for s in readers for operand in _reads(s, scope)]
+        in_place = all(_is_in_place(operand, scope, plan.extents) for operand in reads)
         if _is_cheap(scope) and len(readers) <= MOST_READERS and in_place:
             rest = [_with(s, scope) for s in plan.scopes if s is not scope]
             return inline_rows(replace(plan, scopes=rest))
@@ -53,11 +54,17 @@ def _is_cheap(scope: ScopePlan) -> bool:
     return all(isinstance(op, CHEAP) for op in ops) and len(ops) <= MOST_OPS
 
 
-def _is_in_place(operand: NestOperand, made: ScopePlan) -> bool:
-    """Whether a read walks the row as it was made, element by element."""
-    found = [e for pair in _along(operand, made) for e in pair]
-    return len(found) == 2 * len(made.own) and all(
-        len(e.iterators) == 1 and e == Affine.iterator(min(e.iterators)) for e in found
+def _is_in_place(operand: NestOperand, made: ScopePlan, extents: Sequence[int]) -> bool:
+    """Whether a read walks the row as it was made, element by element, and never beyond its end.
+
+    What lies beyond is 0, whatever the row's own expression would give there.
+    """
+    along = _along(operand, made)
+    return len(along) == len(made.own) and all(
+        e == Affine.iterator(min(e.iterators, default=0))
+        and here == Affine.iterator(min(here.iterators))
+        and extents[min(e.iterators)] <= extents[min(here.iterators)]
+        for e, here in along
     )
 
 

@@ -103,3 +103,32 @@ def test_large_results_do_not_take_turns(monkeypatch):
         (call,) = session.segments[0].calls
         session.close()
         assert ("smin" in call.code.ir) == turns
+
+
+@pytest.mark.parametrize("rows", [1, 8, 20])
+@pytest.mark.parametrize(("window", "pads"), [(3, (0, 0)), (4, (0, 1)), (4, (1, 0)), (5, (0, 2))])
+def test_a_row_is_zero_beyond_its_ends(
+    rows: int, window: int, pads: tuple[int, int], isa: Isa
+) -> None:
+    """A cheap row that its reader computes again: beyond the end stands 0, not row plus bias."""
+    b = GraphBuilder()
+    x, c = b.input("x", (rows, 5, 1)), b.input("c", (2,))
+    w = b.weight("w", np.linspace(-1, 1, 40, dtype=np.float32).reshape(5, 2, 4))
+    y = b.conv_transpose(x, w, c, strides=[2], pads=[0, 1], dilations=[1], output_padding=[0])
+    y = b.avg_pool(y, kernel=[window], strides=[1], pads=list(pads), dilations=[1], ceil_mode=True)
+    b.output("y", y)
+    program = b.build()
+    inputs = draw_inputs(program)
+    (found,) = CpuSession(place(program), threads=1, isa=isa).run(inputs).values()
+    np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-5, atol=1e-6)
+
+
+def test_an_empty_part_of_a_row(isa: Isa) -> None:
+    b = GraphBuilder()
+    x = b.input("x", (12, 3, 1))
+    empty = b.slice(x, starts=[0, 3, 0], sizes=[12, 0, 1], steps=[1, 1, 1])
+    b.output("y", b.softmax(b.concat(x, empty, axis=1), axis=2))
+    program = b.build()
+    inputs = draw_inputs(program)
+    (found,) = CpuSession(place(program), threads=1, isa=isa).run(inputs).values()
+    np.testing.assert_allclose(found, run(program, inputs)["y"], rtol=1e-6)
