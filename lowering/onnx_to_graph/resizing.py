@@ -126,13 +126,13 @@ def positions(how: str, n: int, out: int, scale: float, part: tuple[float, float
         case "half_pixel":
             return (k + 0.5) / scale - 0.5
         case "half_pixel_symmetric":
-            length = n * scale
+            length = _length(n, scale)
             adjust = out / length
             return n / 2 * (1 - adjust) + (k + 0.5) / scale - 0.5
         case "pytorch_half_pixel":
             return (k + 0.5) / scale - 0.5 if out > 1 else np.zeros(out)
         case "align_corners":
-            length = n * scale
+            length = _length(n, scale)
             return k * (n - 1) / (length - 1) if length != 1 else np.zeros(out)
         case "asymmetric":
             return k / scale
@@ -141,12 +141,21 @@ def positions(how: str, n: int, out: int, scale: float, part: tuple[float, float
         case "tf_crop_and_resize":
             assert part is not None
             start, end = part
-            length = n * scale
+            length = _length(n, scale)
             if out > 1:
                 return start * (n - 1) + k * (end - start) * (n - 1) / (length - 1)
             return np.full(out, 0.5 * (start + end) * (n - 1))
         case _:
             raise UserError(f"coordinate_transformation_mode '{how}' is unknown")
+
+
+def _length(n: int, scale: float) -> float:
+    """The extent that a scale asks for: a fraction, or whole where only rounding made it none.
+
+    29 / 28 * 28 is above 29 in float64, and 13.5 then falls below the tie.
+    """
+    length = n * scale
+    return float(round(length)) if math.isclose(length, round(length), rel_tol=1e-12) else length
 
 
 def _along(

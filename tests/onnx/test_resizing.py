@@ -1,5 +1,7 @@
 """Nearest-neighbour enlargement by whole factors is loops over repeated elements, not a gather."""
 
+from fractions import Fraction
+
 import numpy as np
 import onnx
 import pytest
@@ -8,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 import isoform
 from isoform.compiler.targets.levels import lower_to
+from isoform.lowering.onnx_to_graph.resizing import positions
 
 WAYS = [("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"), ("asymmetric", "ceil")]
 
@@ -40,3 +43,11 @@ def test_nearest(tmp_path, coordinates, rounding, scales):
     names = {op.name for op in lower_to(program, "kernel").main.body.block.ops}
     if rounding != "ceil" and 1.5 not in scales:
         assert "kernel.call" not in names
+
+
+@pytest.mark.parametrize("out", [2, 3, 7, 15, 29, 64, 100])
+def test_corners_stay_aligned_to_the_tie(out):
+    """Positions are rounded once: 14 * 27 / 28 is 13.5, which `round_prefer_ceil` rounds up."""
+    for n in range(1, 70):
+        exact = [float(Fraction(k * (n - 1), out - 1)) for k in range(out)]
+        assert positions("align_corners", n, out, out / n, None).tolist() == exact
