@@ -4,7 +4,8 @@ Numbers are kept as float64, int64 and booleans; the arithmetic decides where th
 
 - *Exact*: floats of 32 and 64 bits are real numbers, as far as float64 goes.
 - *Real*: half floats are real numbers too, until a cast rounds them. Proofs use this arithmetic:
-  in it, sums of half floats have no order.
+  in it, sums of half floats have no order. A cast to a half type does not round if its operand was
+  computed from numbers of that type alone (*unrounded*; half_casts.py finds these casts).
 - *As computed*: every scalar operation is rounded to its own type, as a processor does it. A
   float64 operation rounded to float32 is the float32 operation (Figueroa, "When is double rounding
   innocuous?", 1995). Sums and products over iterators are rounded once, since their order is free.
@@ -19,6 +20,7 @@ a cast.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -44,6 +46,12 @@ class Arithmetic:
     REAL: ClassVar[Arithmetic]
     COMPUTED: ClassVar[Arithmetic]
     contracts: ClassVar[bool] = True
+
+    @staticmethod
+    @lru_cache(maxsize=4)
+    def unrounded(half: Attribute) -> Arithmetic:
+        """Real arithmetic that does not round to a half type; always the same one."""
+        return _Unrounded(half)
 
     def scalar(self, value: Array, element: Attribute) -> Array:
         """The result of a scalar operation, before it is stored in a tensor."""
@@ -106,6 +114,23 @@ class Arithmetic:
 
 
 Arithmetic.EXACT, Arithmetic.REAL, Arithmetic.COMPUTED = (Arithmetic() for _ in range(3))
+
+
+class _Unrounded(Arithmetic):
+    """Real arithmetic inside one half type: no cast of a float rounds to it."""
+
+    def __init__(self, half: Attribute):
+        self.half = half
+
+    def tensor(self, value: Array, element: Attribute) -> Array:
+        """As in real arithmetic."""
+        return Arithmetic.REAL.tensor(value, element)
+
+    def cast(self, value: Array, source: Attribute | None, target: Attribute) -> Array:
+        """As in real arithmetic, but to the half type; a literal is rounded to it."""
+        if target == self.half and source is not None and is_float(source):
+            return value.astype(np.float64, copy=False)
+        return super().cast(value, source, target)
 
 
 def held(value: Array, element: Attribute) -> Array:

@@ -15,6 +15,7 @@ from xdsl.ir import Operation, SSAValue
 from .arithmetic import Arithmetic
 from .discrete import discrete_constants
 from .errors import UserError
+from .half_casts import unrounded
 from .op_reference import EXACT, evaluate_op
 from .program import Program
 from .types import Array
@@ -85,13 +86,15 @@ def run_block(
     known = {} if known is None else known
     ops = list(ops)
     last_use = {operand: k for k, op in enumerate(ops) for operand in op.operands}
+    inside = unrounded(ops) if arithmetic is Arithmetic.REAL else {}
     for k, op in enumerate(ops):
         if isinstance(op, ReturnOp) or op.name.endswith(".yield"):
             return [values[v] for v in op.operands]
         if op.results and op.results[0] in known:
             results: Sequence[Array] = [known[v] for v in op.results]
         else:
-            results = evaluate(op, [values[v] for v in op.operands], weights, arithmetic)
+            how = inside.get(op, arithmetic)
+            results = evaluate(op, [values[v] for v in op.operands], weights, how)
         for value, array in zip(op.results, results, strict=True):
             values[value] = array
         for operand in op.operands:

@@ -18,6 +18,7 @@ POINTS: dict[str, dict[int, int]] = {
     "abs": {0: 0},
     "sqrt": {0: 0, 1: 1},
     "exp": {0: 1},
+    "expm1": {0: 0},
     "log": {1: 0},
     "log1p": {0: 0},
     "tanh": {0: 0},

@@ -85,6 +85,7 @@ _FUNCTION_LIST: tuple[Function, ...] = (
     Function("neg", 1, np.negative, arith.NegfOp),
     Function("abs", 1, np.abs, _m.AbsFOp, _m.AbsIOp),
     Function("exp", 1, np.exp, _m.ExpOp),
+    Function("expm1", 1, np.expm1, _m.ExpM1Op),
     Function("log", 1, np.log, _m.LogOp),
     Function("log1p", 1, np.log1p, _m.Log1pOp),
     Function("sqrt", 1, np.sqrt, _m.SqrtOp),

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, f32
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -21,11 +21,11 @@ from xdsl.pattern_rewriter import (
 from ..dialects.floats import Floats, Label
 from ..dialects.graph import ConstantOp, GraphOp
 from ..dialects.graph.contraction import ConvOp, ConvTransposeOp, MatmulOp
-from ..dialects.graph.elementwise import AddOp, DivOp, MulOp, SqrtOp, SubOp
+from ..dialects.graph.elementwise import AddOp, CastOp, DivOp, MulOp, SqrtOp, SubOp
 from ..dialects.graph.reduction import BatchNormOp
 from ..dialects.graph.shaping import BroadcastOp, ReshapeOp
 from ..dialects.program import add_provenance, main_of, provenance
-from ..dialects.types import element_of, shape_of
+from ..dialects.types import element_of, is_half, shape_of
 from ..dialects.weights_only import weights_only
 
 RULE = "fold-batch-norm"
@@ -39,6 +39,7 @@ class FoldBatchNorm(ModulePass):
     b = bias - mean * a, so conv(x, w) * a + b = conv(x, w * a) + b. Applies if the convolution
     has no other user and weights and statistics are known before the program runs. The new weights
     are graph ops on weights: no data is computed here. Equal as real numbers; rounding differs.
+    Half floats are computed with in float32 and rounded once, as in a batch norm.
 
     Before:
 
@@ -111,13 +112,22 @@ class Fold:
         self.ops.append(op)
         return op.results[0]
 
+    def wide(self, value: SSAValue) -> SSAValue:
+        """A value in the type that it is computed with."""
+        return self.add(CastOp(value, to=f32)) if is_half(element_of(value)) else value
+
+    def rounded(self, value: SSAValue, like: SSAValue) -> SSAValue:
+        """What was computed, in the type of another value."""
+        element = element_of(like)
+        return self.add(CastOp(value, to=element)) if element_of(value) != element else value
+
     def factor_and_shift(self, op: BatchNormOp) -> tuple[SSAValue, SSAValue]:
         """a = scale / sqrt(variance + epsilon), b = bias - mean * a."""
-        element = element_of(op.scale)
-        epsilon = np.full(shape_of(op.scale), op.value("epsilon"))
-        safe = self.add(AddOp(op.variance, self.add(ConstantOp(epsilon, element))))
-        factor = self.add(DivOp(op.scale, self.add(SqrtOp(safe))))
-        return factor, self.add(SubOp(op.bias, self.add(MulOp(op.mean, factor))))
+        scale, bias, mean, variance = (self.wide(v) for v in op.operands[1:])
+        epsilon = np.full(shape_of(scale), op.value("epsilon"))
+        safe = self.add(AddOp(variance, self.add(ConstantOp(epsilon, element_of(scale)))))
+        factor = self.add(DivOp(scale, self.add(SqrtOp(safe))))
+        return factor, self.add(SubOp(bias, self.add(MulOp(mean, factor))))
 
     def spread(self, value: SSAValue, shape: Sequence[int], dims: Sequence[int]) -> SSAValue:
         """Broadcast a value, its dims becoming `dims`."""
@@ -128,10 +138,11 @@ class Fold:
     ) -> SSAValue:
         """The convolution by scaled weights, with the shift as bias."""
         if conv.bias is not None:
-            shift = self.add(AddOp(self.add(MulOp(conv.bias, factor)), shift))
-        scaled = self.add(MulOp(conv.w, self._per_filter(conv, factor)))
+            shift = self.add(AddOp(self.add(MulOp(self.wide(conv.bias), factor)), shift))
+        scaled = self.add(MulOp(self.wide(conv.w), self._per_filter(conv, factor)))
         values = {name: conv.value(name) for name in conv.properties}
-        new = type(conv)(conv.x, scaled, shift, **values)
+        rounded = self.rounded(scaled, conv.w), self.rounded(shift, conv.w)
+        new = type(conv)(conv.x, *rounded, **values)
         self.computing.append(new)
         return self.add(new)
 
@@ -148,11 +159,11 @@ class Fold:
     def matmul(self, op: MatmulOp, factor: SSAValue, shift: SSAValue) -> SSAValue:
         """The product by scaled columns, plus the shift."""
         column = 0 if op.value("transpose_b") else 1
-        scaled = self.add(MulOp(op.b, self.spread(factor, shape_of(op.b), [column])))
+        scaled = self.add(MulOp(self.wide(op.b), self.spread(factor, shape_of(op.b), [column])))
         values = {name: op.value(name) for name in op.properties}
         product, bias = (
-            MatmulOp(op.a, scaled, **values),
-            self.spread(shift, shape_of(op.result), [1]),
+            MatmulOp(op.a, self.rounded(scaled, op.b), **values),
+            self.spread(self.rounded(shift, op.b), shape_of(op.result), [1]),
         )
         total = AddOp(self.add(product), bias)
         self.computing += [product, total]

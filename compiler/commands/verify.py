@@ -91,6 +91,11 @@ def _output(output: OutputVerdict) -> str:
 def _witness(found: Difference) -> str:
     if not found.witness:
         return "the values are residues modulo a prime: they differ as polynomials"
+    if found.steps:
+        return (
+            "the values are the float64 reference's, on inputs that are "
+            f"{len(found.steps)} draws added (--json lists their seeds and factors)"
+        )
     return (
         "the values are the float64 reference's, on inputs drawn with "
         f"seed {found.seed}, scale {found.scale:g}"

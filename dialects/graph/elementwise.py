@@ -18,7 +18,6 @@ from ..scope_builder import (
     ScopeBuilder,
     Source,
     cast,
-    exp,
     maximum,
     minimum,
     select,
@@ -220,7 +219,9 @@ class EluOp(UnaryOp):
     DEFAULTS: ClassVar = {"alpha": 1.0}
 
     def scalar(self, *args: Expr) -> Expr:
-        return select(call("lt", args[0], 0.0), self.value("alpha") * (exp(args[0]) - 1.0), args[0])
+        return select(
+            call("lt", args[0], 0.0), self.value("alpha") * call("expm1", args[0]), args[0]
+        )
 
 
 @irdl_op_definition

@@ -71,12 +71,17 @@ _ERF_LARGE = (
 _INTRINSICS = frozenset(("exp", "log", "sin", "cos", "exp2", "log2", "log10"))
 _TRIGONOMETRIC = ("tan", "asin", "acos", "atan", "atan2")
 _HYPERBOLIC = ("sinh", "cosh", "tanh", "asinh", "acosh", "atanh")
-_LIBM = frozenset((*_TRIGONOMETRIC, *_HYPERBOLIC, "erf", "log1p"))
+_LIBM = frozenset((*_TRIGONOMETRIC, *_HYPERBOLIC, "erf", "expm1", "log1p"))
 
 
 def exp(b: Emitter, x: Value) -> Value:
     """Compute e to the power `x`."""
     return _own(b, _exp, "exp", x)
+
+
+def expm1(b: Emitter, x: Value) -> Value:
+    """Compute e to the power `x`, less 1, to the last places of small results too."""
+    return _own(b, _expm1, "expm1", x)
 
 
 def log(b: Emitter, x: Value) -> Value:
@@ -171,15 +176,29 @@ def _exp(b: Emitter, x: Value) -> Value:
     One step could not reach the denormals at one end and infinity at the other.
     """
     x = _clamp(b, x, -104.0, 89.0)
+    count, series = _reduced(b, x)
+    half = b.logic("ashr", count, 1)
+    scaled = b.mul(b.add(series, 1.0), _power_of_two(b, half, x.type))
+    return b.mul(scaled, _power_of_two(b, b.sub(count, half), x.type))
+
+
+def _reduced(b: Emitter, x: Value) -> tuple[Value, Value]:
+    """The integer n of x = n log 2 + r, and exp(r) - 1."""
     shifted = b.fma(x, _LOG2_E, _ROUND)
     n = b.sub(shifted, _ROUND)
     r = b.fma(n, -_LN2_LOW, b.fma(n, -_LN2_HIGH, x))
     series = b.fma(b.mul(r, r), _polynomial(b, r, _EXP), r)
     zero = b.bitcast(constant(x.type, _ROUND), _integers(x))
-    count = b.sub(b.bitcast(shifted, _integers(x)), zero)
-    half = b.logic("ashr", count, 1)
-    scaled = b.mul(b.add(series, 1.0), _power_of_two(b, half, x.type))
-    return b.mul(scaled, _power_of_two(b, b.sub(count, half), x.type))
+    return b.sub(b.bitcast(shifted, _integers(x)), zero), series
+
+
+def _expm1(b: Emitter, x: Value) -> Value:
+    """Of exp(x) = 2^n (1 + s) take 2^n s + (2^n - 1); beyond 30 the 1 is below the last place."""
+    count, series = _reduced(b, _clamp(b, x, -30.0, 30.0))
+    power = _power_of_two(b, count, x.type)
+    result = b.fma(power, series, b.sub(power, 1.0))
+    result = b.select(b.compare("gt", x, 30.0), _exp(b, x), result)
+    return b.select(b.compare("eq", x, 0.0), x, result)  # the sign of zero
 
 
 def _power_of_two(b: Emitter, n: Value, dtype: Type) -> Value:

@@ -96,6 +96,7 @@ EMIT: dict[str, Emit] = {
     "neg": lambda b, a: b.negate(a[0]),
     "abs": _absolute,
     "exp": lambda b, a: mathlib.exp(b, a[0]),
+    "expm1": lambda b, a: mathlib.expm1(b, a[0]),
     "log": lambda b, a: mathlib.log(b, a[0]),
     "log1p": lambda b, a: mathlib.log1p(b, a[0]),
     "tanh": lambda b, a: mathlib.tanh(b, a[0]),

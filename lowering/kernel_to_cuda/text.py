@@ -29,8 +29,8 @@ _KEYWORDS = frozenset(
         "friend goto if inline int long mutable namespace new not operator or private protected "
         "public register return short signed sizeof static struct switch template this throw true "
         "try typedef typename union unsigned using virtual void volatile while xor "
-        "half main exp log log1p sin cos tan abs pow min max erf tanh sqrt floor ceil trunc rint "
-        "y0 y1 yn j0 j1 jn gamma threadIdx blockIdx blockDim gridDim warpSize"
+        "half main exp expm1 log log1p sin cos tan abs pow min max erf tanh sqrt floor ceil trunc "
+        "rint y0 y1 yn j0 j1 jn gamma threadIdx blockIdx blockDim gridDim warpSize"
     ).split()
 )
 

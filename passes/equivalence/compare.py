@@ -14,9 +14,11 @@ from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor
 from . import cancellation, folded_constants, witness
-from .constant_alignment import ConstantAligner, replaced
+from .climbing import few_apart
+from .constant_alignment import ConstantAligner, Tied, replaced
 from .differences import (
     Pairs,
+    by_climbing,
     by_residues,
     by_witness,
     depends_on,
@@ -28,6 +30,7 @@ from .identities import STATEMENTS
 from .matcher import Matcher
 from .prove import FIELD, OutOfTimeError, Proof, Prover
 from .recognised_weights import ConstantValues
+from .roundings import Roundings
 from .run_check import agree, is_special
 from .sampler import Sampler
 from .translate import Translator
@@ -47,8 +50,6 @@ from .verdict import (
 )
 from .weight_identities import WeightIdentities
 
-# Smaller differences may come from rounded literals, or from constants of unknown origin.
-_LOOSE = 1e-4
 # Multiplications of one field check: before the search for a witness, and after it.
 _LIGHT, _HEAVY = 3e9, 6e10
 
@@ -142,6 +143,7 @@ class _Comparison:
     def run(self) -> Verdict:
         """The verdict; nothing of the comparison is left on the programs."""
         self.program_pair = witness.ProgramPair(self.a, self.b, self.order)
+        self.roundings = Roundings.of(self.a, self.b)
         try:
             return self._run()
         finally:
@@ -172,8 +174,8 @@ class _Comparison:
         """The verdict, after the runs that it needs where exact arithmetic is not enough."""
         if not verdict.is_equal or not self._needs_runs(verdict):
             return verdict
-        tolerance = _LOOSE if verdict.kind == FOLDING else witness.TOLERANCE
-        found = agree(self.program_pair, self.prover.seed, self.prover.deadline, tolerance)
+        folded = self.roundings if verdict.kind == FOLDING else None
+        found = agree(self.program_pair, self.prover.seed, self.prover.deadline, folded)
         if found.different is not None:
             outputs = tuple(
                 OutputVerdict(name, DIFFERENT, ("reference",))
@@ -195,7 +197,7 @@ class _Comparison:
         """Match all values; `more` allows identities of functions, and constants by their value."""
         matcher = Matcher(self.prover, self.sampler, functions=more)
         if more:
-            matcher.constants = self.weights.data
+            matcher.constants, matcher.near = self.weights.data, self.roundings.near
             if not self.weights.shared:
                 made = {id(p): ConstantValues(p, self._of_constants(p)) for p in (self.a, self.b)}
                 self.weights.values = made
@@ -371,31 +373,38 @@ class _Comparison:
     def _different(self, matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> Verdict | None:
         """The verdict "different", if a concrete input shows more than rounding can make."""
         wanted = self._decidable(pairs, proofs)
-        found = by_witness(self.program_pair, pairs, wanted, self.prover, _LOOSE)
+        found = by_witness(self.program_pair, pairs, wanted, self.prover, self.roundings.limits)
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _by_a_little(self) -> Verdict | None:
         """The same for a small difference that rounded literals and constants do not explain.
 
-        Literals need no more doubt: rounded ones were tried and are not the only difference.
+        Literals need no more doubt: rounded ones were tried and are not the only difference. Those
+        of half floats have too few digits for that.
         """
         if self.state is None:
             return None
         matcher, pairs, proofs = self.state
         wanted = self._decidable(pairs, proofs)
-        program_pair, left, given, begins = self.program_pair, None, None, ""
-        if any(self.foreign) and not self.weights.shared:
-            (program_pair, left, begins), given = self._tied(), program_pair
-        small = witness.TOLERANCE
-        found = by_witness(program_pair, pairs, wanted, self.prover, small, left, given)
-        return None if found is None else self._differing(found, matcher, pairs, proofs, begins)
+        small = self.roundings.limits if self.roundings.literals else witness.EXACT
+        if not any(self.foreign) or self.weights.shared:
+            found = by_witness(self.program_pair, pairs, wanted, self.prover, small)
+            return None if found is None else self._differing(found, matcher, pairs, proofs)
+        tied = self._tied()
+        more = tied.left, self.program_pair
+        found = by_witness(tied.program_pair, pairs, wanted, self.prover, small, *more)
+        if found is None:
+            found = by_climbing(tied, wanted, self.prover, small, *more)
+        if found is None:
+            return None
+        return self._differing(found, matcher, pairs, proofs, tied.begins)
 
-    def _tied(self) -> tuple[witness.ProgramPair, witness.Foreign, str]:
-        """Both programs without the differences that rounding explains, the unexplained constants,
-        and the place of the first of them."""
+    def _tied(self) -> Tied:
+        """Both programs without the differences that rounding explains."""
         tier = ConstantAligner(
             self.prover, self.sampler, functions=True, constants=self.weights.data
         )
+        tier.near, tier.half = max(tier.near, self.roundings.one), self.roundings.half
         for side, program in (("a", self.a), ("b", self.b)):
             self._translator(side, program, tier).program(program, program.input_names)
         own = {id(p): self.weights.own(p) for p in (self.a, self.b)}
@@ -406,7 +415,10 @@ class _Comparison:
         mine, theirs = ({n: s.token for n, s in own[id(p)].items()} for p in (self.a, self.b))
         a, b = replaced(self.a, tier.tied, mine), replaced(self.b, tier.tied, theirs)
         tied = witness.ProgramPair(a, b, self.order, remembering=self.program_pair.remembering)
-        return tied, tier.left(mine, theirs), tier.begins
+        few = few_apart(self.a, self.b, sorted(mine), sorted(theirs))
+        every = (few, tier.fault("b", theirs), tier.fault("a", mine))
+        faults = [f for f in every if f is not None][:1]
+        return Tied(tied, tier.left(mine, theirs), tier.begins, faults)
 
     def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:
         """The outputs that may be shown to differ: none that depend on unknown weights."""

@@ -2,13 +2,14 @@
 
 Where constants were folded by another tool, a fault may be smaller than the effect of rounding
 them. So the values of both programs are matched once more, without proofs: near values count as the
-same, and their constants are compared. A weight within `MOST_ULPS` of the other program's value
+same, and their constants are compared. A weight within `most_ulps` of the other program's value
 there is replaced by it, in float64. Programs whose constants were only rounded then agree to the
 last places of float64; the remaining difference is the fault.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,19 +22,23 @@ from ...dialects.graph import WeightOp
 from ...dialects.program import Program, where
 from ...dialects.types import Array, to_numpy
 from ...dialects.weights import Weights as Store
+from .climbing import Fault
 from .evaluator import sources_of
 from .folded_constants import ConstantFactors, Data, Group, coefficients, distances
+from .layout_search import Digits
 from .matcher import Matcher
 from .prove import Proof
 from .recognised_weights import ConstantValues
-from .verdict import MOST_ULPS
-from .witness import Foreign, unit_part
+from .roundings import doubt, most_ulps
+from .witness import Foreign, ProgramPair
 
 # Values this near, relative to the largest, count as the same: a fault changes later values.
 _NEAR = 2.0**-7
-# A weight is replaced if it differs by at most this many units in its own last place.
-_MOST_OWN = 8 * MOST_ULPS
+# A weight is replaced if it differs by at most this many times what counts as rounding.
+_MOST_TIMES = 8.0
 _SAME = 1e-12
+# With fewer coefficients than this, most of them need not be near.
+_FEW = 4
 
 
 @dataclass
@@ -45,13 +50,19 @@ class ConstantAligner(Matcher):
         explained: tokens of weights whose numbers match the other program's except for rounding,
         or whose unmatched counterparts in the other are known.
         doubtful: by token of a weight, which of its numbers do not match.
+        laid: by token of a weight with doubtful numbers, the other program's numbers for it.
+        half: whether half floats hold the constants. Then a fault may be smaller than rounding, and
+        values are one if most of their elements are near, and most of their coefficients.
         begins: the first op of the second program with coefficients that are too far apart.
     """
 
     tied: dict[str, Array] = field(default_factory=dict[str, Array])
     explained: set[str] = field(default_factory=set[str])
     doubtful: dict[str, Array] = field(default_factory=dict[str, Array])
+    laid: dict[str, Array] = field(default_factory=dict[str, Array])
     begins: str = ""
+    near: float = _NEAR
+    half: bool = False
     beyond: bool = False
 
     def merge(self, source: Source, op: Operation) -> Source:
@@ -61,6 +72,15 @@ class ConstantAligner(Matcher):
         if self.beyond and not self.begins:
             self.begins = where(op)
         return found
+
+    def lies(self, wanted: Array, found: Array) -> Digits | None:
+        """As a matcher does; for half floats also if most elements are near: a fault moves some."""
+        digits = super().lies(wanted, found)
+        if digits is not None or not self.half or wanted.size != found.size or not wanted.size:
+            return digits
+        apart = np.abs(wanted.reshape(-1) - found.reshape(-1))
+        size = math.sqrt(float(np.mean(np.square(wanted))))
+        return ((wanted.size, 1),) if float(np.median(apart)) <= self.near * size else None
 
     def left(self, mine: Mapping[str, str], theirs: Mapping[str, str]) -> Foreign:
         """The weights that rounding does not explain, of the second program, else of the first.
@@ -72,16 +92,26 @@ class ConstantAligner(Matcher):
         found: dict[str, Array | None] = {}
         for name, token in (*mine.items(), *theirs.items()):
             if (doubtful := self.doubtful.get(token)) is not None:
-                found[name] = doubtful * unit_part(self.constants[token]())
+                found[name] = doubtful * doubt(self.constants[token]())
         unknown = [
             {n for n, token in tokens.items() if token not in self.explained}
             for tokens in (theirs, mine)
         ]
         return found | dict.fromkeys(unknown[0] or unknown[1])
 
-    @property
-    def tolerance(self) -> float:
-        return _NEAR
+    def fault(self, side: str, tokens: Mapping[str, str]) -> Fault | None:
+        """The doubtful numbers of one program's weights; None where there are none.
+
+        Args:
+            tokens: of the weights that the other program has not.
+        """
+        assert self.constants is not None
+        numbers = {
+            name: (np.where(self.doubtful[t], self.laid[t], self.tied[t]), self.tied[t])
+            for name, t in sorted(tokens.items())
+            if t in self.doubtful
+        }
+        return Fault(side, numbers) if numbers else None
 
     def compare(self, a: Source, b: Source) -> Proof:
         """Treat two values as equal if they are identical, or near and of one form."""
@@ -97,6 +127,8 @@ class ConstantAligner(Matcher):
         groups = coefficients(self.prover, a, b, cut, self.constants)
         if groups is None or not all(side for g, _ in groups for side in g.parts):
             return super()._prove(a, b, cut)
+        if not all(self._are_near(group) for group, _ in groups):
+            return Proof(None)
         for group, _ in groups:
             self._tie(group, to_numpy(a.element), self.constants)
         return Proof(True, "near")
@@ -112,7 +144,7 @@ class ConstantAligner(Matcher):
             total = sum(group.parts[other][1:], start=group.parts[other][0])
             laid = _laid(only, source, axes, total / float(only.coefficient))
             with np.errstate(all="ignore"):
-                far = _laid(only, source, axes, ~(distances(group, dtype) <= MOST_ULPS))
+                far = _laid(only, source, axes, ~(distances(group, dtype) <= most_ulps(dtype)))
             self._note_tie(token, data[token](), laid, far)
             self.beyond = self.beyond or bool(far.any())
             self.explained |= {
@@ -125,11 +157,20 @@ class ConstantAligner(Matcher):
             }
             return
 
+    def _are_near(self, group: Group) -> bool:
+        """Whether most coefficients of both sides are; else the values are near by chance."""
+        one, other = (sum(side[1:], start=side[0]) for side in group.parts)
+        if not self.half or max(one.size, other.size) < _FEW:
+            return True
+        with np.errstate(all="ignore"):
+            apart = np.median(np.abs(one - other))
+            return not apart > self.near * np.median(np.maximum(np.abs(one), np.abs(other)))
+
     def recognise(self, leaf: Source, values: ConstantValues) -> None:
         """Tie a weight to the value that the other program computes, if they are near."""
         assert self.constants is not None
         array = self.constants[leaf.token]()
-        found = values.nearest(array, leaf, _NEAR)
+        found = values.nearest(array, leaf, self.near)
         if found is not None:
             self._note_tie(leaf.token, array, found.numbers, found.far)
             self.explained |= {leaf.token, *self.leaves_of(found.source)}
@@ -138,7 +179,8 @@ class ConstantAligner(Matcher):
         """One weight, its value in the other program, and where they differ."""
         unit = np.spacing(np.abs(array)).astype(np.float64)
         with np.errstate(all="ignore"):
-            far = far | ~(np.abs(array.astype(np.float64) - laid) <= _MOST_OWN * unit)
+            most = _MOST_TIMES * most_ulps(array.dtype) * unit
+            far = far | ~(np.abs(array.astype(np.float64) - laid) <= most)
             known = self.tied.get(token)
             if known is not None:  # read twice, as two constants that are near
                 far = far | ~(np.abs(known - laid) <= _SAME * np.abs(laid))
@@ -146,6 +188,23 @@ class ConstantAligner(Matcher):
         self.tied[token] = np.where(doubtful, array, laid if known is None else known)
         if doubtful.any():
             self.doubtful[token] = doubtful
+            self.laid[token] = np.where(np.isfinite(laid), laid, array)
+
+
+@dataclass(frozen=True)
+class Tied:
+    """Two programs with their rounded constants set equal.
+
+    Attributes:
+        left: the constants that rounding does not explain.
+        begins: where the first of them is.
+        faults: the numbers among them, by program.
+    """
+
+    program_pair: ProgramPair
+    left: Foreign
+    begins: str
+    faults: Sequence[Fault]
 
 
 def sources_of_factor(f: object) -> list[Source]:
@@ -196,4 +255,4 @@ def replaced(program: Program, tied: Mapping[str, Array], tokens: Mapping[str, s
     return Program(program.module, Store({**kept, **changed}), program.source)
 
 
-__all__ = ["ConstantAligner", "replaced"]
+__all__ = ["ConstantAligner", "Tied", "replaced"]

@@ -11,11 +11,14 @@ from ...dialects.errors import UserError
 from ...dialects.program import Program, where
 from ...dialects.types import element_of, is_float
 from . import witness
+from .climbing import Climber, climb
+from .constant_alignment import Tied
 from .evaluator import Evaluator, TooLargeError, schedule
 from .matcher import Matcher
 from .prove import Proof, Prover
 from .residues import BadPrimeError, Residues, draw_primes
 from .verdict import Difference
+from .witness import FoundDifference
 
 # Coarsely rounded float types, by their printed names.
 _NARROW = {"f16": "float16", "bf16": "bfloat16"}
@@ -28,14 +31,14 @@ def by_witness(
     pairs: Pairs,
     wanted: Sequence[bool],
     prover: Prover,
-    tolerance: float,
+    limits: witness.Nearness,
     foreign: witness.Foreign | None = None,
     given: witness.ProgramPair | None = None,
 ) -> Difference | None:
     """A difference of float64 values on drawn inputs, in a `wanted` output.
 
     Args:
-        tolerance, foreign, given: see `witness.find`.
+        limits, foreign, given: see `witness.find`.
     """
     if not any(wanted):
         return None
@@ -48,7 +51,7 @@ def by_witness(
             return None
         seed, scale = prover.seed + k, scales[k % len(scales)]
         try:
-            found = witness.find(program_pair, seed, scale, tolerance, foreign, given)
+            found = witness.find(program_pair, seed, scale, limits, foreign, given)
         except UserError:  # these inputs do not suit it, or the reference cannot run it at all
             continue
         for d in found:
@@ -56,6 +59,32 @@ def by_witness(
                 return d.named(program_pair.a.output_names[d.output])
         if 2 * time.monotonic() - started > prover.deadline:
             return None
+    return None
+
+
+def by_climbing(
+    tied: Tied,
+    wanted: Sequence[bool],
+    prover: Prover,
+    limits: witness.Nearness,
+    foreign: witness.Foreign,
+    given: witness.ProgramPair,
+) -> Difference | None:
+    """A difference on an input that is searched for, where numbers of weights are at fault.
+
+    Args:
+        limits, foreign, given: see `witness.find`.
+    """
+
+    def confirm(steps: witness.Steps, scale: float) -> FoundDifference | None:
+        found = witness.find(tied.program_pair, prover.seed, scale, limits, foreign, given, steps)
+        return next((d for d in found if wanted[d.output]), None)
+
+    for fault in tied.faults if any(wanted) else ():
+        climber = Climber(tied.program_pair, fault, limits, prover.seed, confirm, prover.deadline)
+        found = climb(climber)
+        if found is not None:
+            return found.named(given.a.output_names[found.output])
     return None
 
 

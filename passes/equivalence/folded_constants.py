@@ -4,7 +4,7 @@ Two expressions are equal up to such constants if, for each product of data (inp
 cut), the coefficients agree. Coefficients are tensors computed from weights alone, in float64, on
 both sides. The typical case is a convolution with batch norm, and the convolution into which some
 other tool folded it. The distance of coefficients is stated in ulps of the sum of their parts'
-magnitudes. Beyond `MOST_ULPS` they are different; so are coefficients whose computation overflows:
+magnitudes. Beyond `most_ulps` they are different; so are coefficients whose computation overflows:
 a distance that is NaN is no agreement.
 """
 
@@ -37,7 +37,7 @@ from .float_lane import DrawnFloats
 from .inline import Inliner, TooManyTermsError
 from .prove import Proof, Prover
 from .residue_einsum import Part, contract
-from .verdict import MOST_ULPS
+from .roundings import most_ulps
 
 NAME = "inferred-folding"
 STATEMENT = (
@@ -106,7 +106,7 @@ def prove_up_to_constants(
     if groups is None:
         return Proof(None), 0.0
     apart = max((most for _, most in groups), default=0.0)
-    if not apart <= MOST_ULPS:
+    if not apart <= most_ulps(to_numpy(a.element)):
         return Proof(None), apart
     return Proof(True, METHOD, assumptions=(NAME,)), apart
 

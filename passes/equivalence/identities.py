@@ -48,6 +48,7 @@ from .prove import Proof, Prover
 
 STATEMENTS: dict[str, str] = {
     "tanh-by-exp": "tanh(x) = 1 - 2 / (1 + exp(2 x))",
+    "expm1-by-exp": "expm1(x) = exp(x) - 1",
     "logistic-symmetry": "1 / (1 + exp(x)) = 1 - 1 / (1 + exp(-x))",
     "reciprocal-of-product": "1 / (a b) = (1 / a) (1 / b), 1 / (1 / a) = a",
     "cancel": "a / a = 1",
@@ -139,6 +140,10 @@ class Rewriter:
         exp = self.call("exp", [scale(args[0], 2)], extents)
         quotient = self.call("recip", [add(constant(1), exp)], extents)
         return add(constant(1), scale(quotient, -2))
+
+    def expm1(self, args: Sequence[Expr], extents: Extents) -> Expr:
+        self.used.add("expm1-by-exp")
+        return add(self.call("exp", args, extents), constant(-1))
 
     def exp(self, args: Sequence[Expr], extents: Extents) -> Expr | None:
         """A product of exponentials of positive multiples, one for each term."""
@@ -314,6 +319,7 @@ def _symmetric(function: str) -> Rule:
 _RULES: dict[str, Rule] = {
     "tanh": Rewriter.tanh,
     "exp": Rewriter.exp,
+    "expm1": Rewriter.expm1,
     "recip": Rewriter.recip,
     "pow": Rewriter.power,
     "raw.select": Rewriter.choice,

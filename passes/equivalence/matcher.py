@@ -17,11 +17,12 @@ from xdsl.ir import Operation
 
 from ...dialects.canonical_body import only_moves
 from ...dialects.canonical_scope import Scope, Source
+from ...dialects.types import Array
 from .dependencies import Dependencies
 from .evaluator import schedule, sources_of
 from .folded_constants import Data, prove_up_to_constants
 from .identities import prove_up_to_functions
-from .layout_search import layout, through
+from .layout_search import Digits, layout, through
 from .prove import STRUCTURAL, Proof, Prover
 from .sampler import Sampler
 
@@ -30,9 +31,8 @@ MOST_CANDIDATES = 4
 MOST_WIDENINGS = 3
 # Proofs tried for values that depend on one whose proof failed.
 MOST_AFTER = 2
-# Drawn values nearer than this, relative to the largest, may be equal; the second number is for
-# constants that were rounded on the way.
-_EXACT, _ROUNDED = 3e-12, 1e-5
+# Drawn values nearer than this, relative to the largest, may be equal.
+_EXACT = 3e-12
 # With more scopes than this between a value and the cut, the value is not compared on the way.
 MOST_BETWEEN = 32
 # Of these scopes, at most this many may be unknown to the first program. With more, equal values
@@ -49,6 +49,7 @@ class Matcher:
         functions: whether identities of functions may be used.
         constants: the data of weights, if coefficients may be compared by value; `apart` is the
         largest distance, in ulps, of those taken as equal.
+        near: drawn values nearer than this may be equal, if constants may have been rounded.
     """
 
     prover: Prover
@@ -66,6 +67,7 @@ class Matcher:
     functions: bool = False
     constants: Data | None = None
     apart: float = 0.0
+    near: float = 1e-5
 
     def add(self, source: Source, op: Operation) -> Source:
         """Add a scope of the first program."""
@@ -152,7 +154,7 @@ class Matcher:
         tried = 0
         for *_, k in ranked:
             other = self.sampler.value(among[k])
-            digits = None if other is None else layout(value, other, self.tolerance)
+            digits = None if other is None else self.lies(value, other)
             if digits is None:
                 continue
             yield among[k], through(among[k], digits, source)
@@ -165,11 +167,15 @@ class Matcher:
         mine, theirs = self.sampler.value(a), self.sampler.value(b)
         if mine is None or theirs is None or not mine.size:
             return True
-        return layout(mine, theirs, self.tolerance) == ((mine.size, 1),)
+        return self.lies(mine, theirs) == ((mine.size, 1),)
+
+    def lies(self, wanted: Array, found: Array) -> Digits | None:
+        """How the elements of a drawn value lie in another that may be the same."""
+        return layout(wanted, found, self.tolerance)
 
     @property
     def tolerance(self) -> float:
-        return _ROUNDED if self.functions else _EXACT
+        return self.near if self.functions else _EXACT
 
     def compare(self, a: Source, b: Source) -> Proof:
         """Prove a pair over the matched values; if that fails, over earlier ones.

@@ -1,10 +1,10 @@
 """Weights of one program that the other computes from its own weights and literals.
 
-A tool that folds constants leaves only numbers, of one sum or of half a network. If they are, in
-any layout, a value of the other program that does not depend on inputs, the weight is replaced by
-that value. Their distance is counted in units. The unit at a place is the effect there of changing
-each weight by up to a unit in its last place, or the last place of the number itself if that is
-larger. Beyond `MOST_ULPS` units, or beyond a part of the largest value, it is another constant.
+A tool that folds constants leaves numbers alone, be it of one sum or of half a network. Where they
+are a value of the other program that no input decides, in whatever layout, the weight stands for
+that value. How far apart they are is counted in units: the unit at a place is what changing each
+weight by up to a unit of its last place does there, or the last place of the number itself if that
+is more. Beyond `most_ulps` of these, or beyond a part of the largest value, it is another constant.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from ...dialects.program import Program
 from ...dialects.types import Array, element_of, is_float, shape_of
 from ...dialects.weights_only import depends_on_weights_only, is_source
 from .layout_search import Digits, layout, places_of, through
+from .roundings import most_ulps, unit
 from .translate import Translator, whole
-from .verdict import MOST_ULPS
 
-# A value is chosen if it is this near, relative to the largest: nothing farther is recognised.
+# A value is chosen if it is this near, relative to the largest, or within the units that count as
+# rounding: nothing farther is recognised.
 _NEAR = 1e-5
 # How many random changes of the weights are tried.
 _DRAWS = 6
@@ -96,9 +97,11 @@ class ConstantValues:
         Args:
             like: a source with the weight's shape and element type.
         """
-        for value, digits, apart in self._near(array, like, _NEAR):
+        allowed = most_ulps(array.dtype)
+        near = max(_NEAR, allowed * unit(like.element))
+        for value, digits, apart in self._near(array, like, near):
             most = float(apart.max()) if np.isfinite(apart).all() else math.inf
-            if most <= MOST_ULPS:
+            if most <= allowed:
                 return through(self.sources[value], digits, whole(like)), most
         return None
 
@@ -110,7 +113,7 @@ class ConstantValues:
         """
         for value, digits, apart in self._near(array, like, near):
             laid = self.exact[value].reshape(-1)[places_of(digits)].reshape(array.shape)
-            far = ~(apart <= MOST_ULPS)
+            far = ~(apart <= most_ulps(array.dtype))
             return NearValue(self.sources[value], laid, far.reshape(array.shape))
         return None
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import Float64Type
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.arithmetic import Arithmetic
@@ -23,8 +23,9 @@ from ...dialects.errors import UserError
 from ...dialects.graph import ConstantOp, WeightOp
 from ...dialects.program import Program
 from ...dialects.scalars import Call, Const, postorder
-from ...dialects.types import Array, tensor_type
+from ...dialects.types import Array, element_of, is_float, is_half
 from . import witness
+from .roundings import Roundings, numbers, unit
 from .verdict import Difference
 
 # Scales of the inputs of runs, the least number of runs, and seconds after which none is started.
@@ -57,9 +58,15 @@ class RunEvidence:
 
 
 def agree(
-    program_pair: witness.ProgramPair, seed: int, deadline: float, tolerance: float
+    program_pair: witness.ProgramPair, seed: int, deadline: float, folded: Roundings | None
 ) -> RunEvidence:
-    """Run both programs, exactly and as computed, on several drawn inputs."""
+    """Run both programs, exactly and as computed, on several drawn inputs.
+
+    Args:
+        folded: what rounding may do, where only rounded constants tell the programs apart. What
+            differs by more than that is no difference of functions, but nothing is claimed.
+    """
+    limits = witness.EXACT if folded is None else folded.limits
     started, runs, fault = time.monotonic(), 0, "no input was found that both can be run on"
     for k in range(2 * len(SCALES)):
         now = time.monotonic()
@@ -69,10 +76,10 @@ def agree(
             return RunEvidence(runs, reason="the time budget is spent before both were run")
         scale = SCALES[k % len(SCALES)]
         try:
-            found = witness.find(program_pair, seed + k, scale, tolerance)
+            found = witness.find(program_pair, seed + k, scale, limits)
             if found:
-                name = program_pair.a.output_names[found[0].output]
-                return RunEvidence(runs, found[0].named(name))
+                different = found[0].named(program_pair.a.output_names[found[0].output])
+                return RunEvidence(runs, different) if folded is None else _by_folding(different)
             fault = _as_computed(program_pair, seed + k, scale)
         except UserError:  # these inputs do not suit it, or the reference cannot run it at all
             continue
@@ -82,16 +89,28 @@ def agree(
     return RunEvidence(runs, reason="" if runs else f"it needs runs that agree, and {fault}")
 
 
+def _by_folding(found: Difference) -> RunEvidence:
+    """Equal but for constants that are near what they stand for: their rounding is what shows."""
+    x, y = found.values
+    return RunEvidence(
+        reason=f"equal but for the rounding of constants, which changes output '{found.output}' at "
+        f"{list(found.position)} from {x:.9g} to {y:.9g}, on inputs drawn with seed {found.seed}, "
+        f"scale {found.scale:g}"
+    )
+
+
 def _as_computed(program_pair: witness.ProgramPair, seed: int, scale: float) -> str:
     """Where both, run as computed, differ by more than rounding; empty if nowhere."""
-    pair = witness.PairRun(program_pair, seed, scale, Arithmetic.COMPUTED)
+    pair = witness.PairRun(program_pair, seed, scale, arithmetic=Arithmetic.COMPUTED)
     first, second = pair.values()
     allowed = _allowed((program_pair.a, program_pair.b))
+    halves = filter(is_half, _float_types((program_pair.a, program_pair.b)))
+    noise = max(map(unit, halves), default=witness.EXACT.noise)
     for k, (x, y) in enumerate(zip(first, second, strict=True)):
         wrong = witness.differing(x, y, allowed, unbounded=scale <= 1.0)
         doubtful = witness.suspicious(x, y, 4 * allowed)
         if not wrong.any() and doubtful.any():
-            wrong = pair.beyond_noise(k, x, y, doubtful)
+            wrong = pair.beyond_noise(k, x, y, doubtful, noise)
         if wrong.any():
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
             name = program_pair.a.output_names[k]
@@ -105,15 +124,20 @@ def _as_computed(program_pair: witness.ProgramPair, seed: int, scale: float) -> 
 
 def _allowed(programs: Sequence[Program]) -> float:
     """The tolerance for the narrowest float type that a program computes in."""
-    types = {
-        tensor_type(result).element_type
-        for program in programs
-        for op in program.main.body.block.ops
-        for result in op.results
-    }
-    if any(isinstance(t, Float16Type | BFloat16Type) for t in types):
+    types = _float_types(programs)
+    if any(map(is_half, types)):
         return HALF
     return DOUBLE if any(isinstance(t, Float64Type) for t in types) else SINGLE
+
+
+def _float_types(programs: Sequence[Program]) -> set[Attribute]:
+    return {
+        element
+        for program in programs
+        for op in program.main.body.block.ops
+        for element in map(element_of, op.results)
+        if is_float(element)
+    }
 
 
 # --- literals that no law of real numbers knows ---------------------------------------------------
@@ -124,7 +148,7 @@ def is_special(program: Program, weights: bool) -> bool:
 
     Also whether the product of all literal factors might leave the range of the float types used.
     """
-    if any(_special(array) for array in _numbers(program, weights)):
+    if any(_special(array) for array in numbers(program, weights)):
         return True
     powers = sum(_power(value, program) for value in _factors(program))
     return powers > (_FAR_HALF if _allowed((program,)) == HALF else _FAR)
@@ -159,17 +183,6 @@ def _power(value: SSAValue | float, program: Program) -> float:
         return 0.0
     sizes = np.abs(array[array != 0].astype(np.float64))
     return float(np.abs(np.log2(sizes)).max(initial=0.0)) if np.isfinite(sizes).all() else 0.0
-
-
-def _numbers(program: Program, weights: bool) -> Iterator[Array]:
-    for op in program.module.walk():
-        if isinstance(op, ConstantOp):
-            yield op.array()
-        elif isinstance(op, ScopeOp):
-            literals = [n.value for n in postorder(op.expr()) if isinstance(n, Const)]
-            yield np.array([v for v in literals if isinstance(v, float)], np.float64)
-        elif isinstance(op, WeightOp) and weights and op.key in program.weights:
-            yield program.weights[op.key]
 
 
 def _special(array: Array) -> bool:

@@ -31,8 +31,8 @@ UNKNOWN: Kind = "unknown"
 ORDER: tuple[Kind, ...] = (EQUAL, FOLDING, FUNCTIONS, UNKNOWN, DIFFERENT)
 
 # A constant farther than this from an expression, in units in the last place of its type, was not
-# made from it (docs/trust.md states the same number).
-MOST_ULPS = 8.0
+# made from it; the second is for half floats (docs/trust.md states the same numbers).
+MOST_ULPS, MOST_HALF_ULPS = 8.0, 4.0
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Difference:
         values: the programs' values there: float64 if a concrete input shows the difference
         (`witness` is then true), otherwise residues modulo the prime.
         positions: how many of this output's `elements` positions differ.
-        seed, scale: draw the inputs of the witness (`witness.inputs_of`).
+        seed, scale, steps: draw the inputs of the witness (`witness.inputs_of`). `steps` are seeds
+        with factors: the draws are added, if one draw alone showed nothing.
         inside: where the difference begins, in the user's names, if that is not the output.
         why: the explanation, if known.
     """
@@ -76,6 +77,7 @@ class Difference:
     witness: bool
     seed: int = 0
     scale: float = 1.0
+    steps: tuple[tuple[int, float], ...] = ()
     inside: str = ""
     why: str = ""
 
@@ -215,6 +217,7 @@ def _difference(found: Difference) -> dict[str, Any]:
         "witness": found.witness,
         "seed": found.seed,
         "scale": found.scale,
+        "steps": [list(step) for step in found.steps],
         "inside": found.inside,
         "why": found.why,
     }

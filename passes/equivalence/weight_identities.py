@@ -27,6 +27,7 @@ from ...dialects.types import Array, is_float, tensor_type
 from ...dialects.weights import Weights as Store
 from .joined_weights import OtherWeight, expressed
 from .recognised_weights import ConstantValues
+from .roundings import most_ulps
 from .translate import (
     MOST_KNOWN,
     Translator,
@@ -35,7 +36,7 @@ from .translate import (
     numeral,
     parse_expression,
 )
-from .verdict import MOST_ULPS, FoldedConstant
+from .verdict import FoldedConstant
 
 # A small weight with this few distinct numbers is a mask, a scale or a table: its numbers count.
 _FEW_NUMBERS = 16
@@ -255,7 +256,7 @@ class WeightIdentities:
         (exact,) = run_block(steps, {}, stores, Arithmetic.COMPUTED)
         wanted = tensor_type(return_of(module).arguments[0]).element_type
         made = FoldedConstant(name, text, ulps(data, exact, is_float(wanted)))
-        near = made.ulps <= MOST_ULPS
+        near = made.ulps <= most_ulps(data.dtype)
         (self.folded if near else self.wrong)[name] = made
         return near
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -19,9 +18,10 @@ from ...dialects.errors import UserError
 from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.reference import run
-from ...dialects.types import Array, Tensor, is_bool, is_float, to_numpy
+from ...dialects.types import Array, Tensor, is_bool, is_float, tensor, to_numpy
 from ...dialects.weights import Weights
 from .memoised_evaluation import MemoisedEvaluator
+from .roundings import EXACT, TOLERANCE, Change, Foreign, Nearness, changed, moved, rounded
 from .verdict import Difference
 
 # Scales of the inputs, tried in order, each with the next seed: faults may hide beyond a clip, near
@@ -30,33 +30,26 @@ from .verdict import Difference
 SCALES = (1.0, 0.05, 1.0, 8.0, 200.0)
 MOST_DRAWS, SECONDS, MOST_SECONDS = 50, 0.5, 8.0
 # Functions that soon leave the range of float64: large inputs then show rounding, not meaning.
-STEEP = frozenset({"exp", "sinh", "cosh", "pow", "log", "tan", "reduce.prod"})
-# A difference this small, relative to the largest value of the output, may be rounding.
-TOLERANCE = 1e-7
+STEEP = frozenset({"exp", "expm1", "sinh", "cosh", "pow", "log", "tan", "reduce.prod"})
 # At one place a difference counts if it exceeds this part of the values there, and this many times
 # the effect of small changes of all data in some runs; and always the last number, at scale 1.
-_LOCAL, _NOISY_TIMES, _NOISY_RUNS, _LEAST = 1e-3, 64.0, 2, 1e-9
-# Constants of unknown origin may have been rounded, by this many units in their last place. The
-# effect in one run, times this factor, bounds the effect in another.
-_MOST_UNITS, _ROUNDED_TIMES = 16.0, 8.0
+_LOCAL, NOISY_TIMES, _NOISY_RUNS, _LEAST = 1e-3, 64.0, 2, 1e-9
+# The effect of rounded constants in one run, times this factor, bounds the effect in another.
+_ROUNDED_TIMES = 8.0
 
-
+# Sizes of the blocks over which draws that are added are one number.
+_BLOCKS = (1, 4, 16)
+# Seeds, and how many times the draw of each is added.
+Steps: TypeAlias = "tuple[tuple[int, float], ...]"
 # Elements of weights kept in float64 between runs.
 _MOST_HELD = 1 << 27
 # Draws whose outputs are kept.
 _MOST_KEPT = 8
-# Random numbers drawn for one array: a prime, so that rows are not alike.
-_MOST_DRAWN = 65521
-# Changes an array, given a number derived from its content, and its entry in `Foreign`.
-Change: TypeAlias = "Callable[[Array, int, Array | None], Array]"
-# Weights of unknown origin by name: for each element the relative size of a unit in its last place,
-# 0 if the element is known; None for all elements.
-Foreign: TypeAlias = "Mapping[str, Array | None]"
 
 
 @dataclass(frozen=True)
 class FoundDifference:
-    """A difference of one output on the inputs of `inputs_of(program, seed, scale)`."""
+    """A difference of one output on the inputs of `inputs_of(program, seed, scale, steps)`."""
 
     output: int
     position: tuple[int, ...]
@@ -65,6 +58,7 @@ class FoundDifference:
     elements: int
     scale: float
     seed: int
+    steps: Steps = ()
 
     def named(self, output: str) -> Difference:
         """As a verdict shows it."""
@@ -77,12 +71,29 @@ class FoundDifference:
             witness=True,
             seed=self.seed,
             scale=self.scale,
+            steps=self.steps,
         )
 
 
-def inputs_of(program: Program, seed: int, scale: float) -> dict[str, Array]:
-    """Inputs drawn from their names and the seed: normal floats; integers; booleans."""
-    return {name: draw(name, type_, seed, scale) for name, type_ in program.inputs.items()}
+def inputs_of(program: Program, seed: int, scale: float, steps: Steps = ()) -> dict[str, Array]:
+    """Inputs drawn from their names and the seed: normal floats; integers; booleans.
+
+    Args:
+        steps: if any, floats are the sum of the draws of these seeds at scale 1, each so many
+            times, in their own type. A draw may be one number over blocks of places.
+    """
+    if not steps:
+        return {name: draw(name, type_, seed, scale) for name, type_ in program.inputs.items()}
+    return {name: _summed(name, t, seed, steps) for name, t in program.inputs.items()}
+
+
+def _summed(name: str, type_: Tensor, seed: int, steps: Steps) -> Array:
+    if not is_float(type_.element_type):
+        return draw(name, type_, seed, 1.0)
+    total = np.zeros(type_.get_shape())
+    for number, part in steps:
+        total += part * _blocks(name, type_, number)
+    return total.astype(to_numpy(type_.element_type)).astype(np.float64)
 
 
 def draw(name: str, type_: Tensor, seed: int, scale: float) -> Array:
@@ -95,6 +106,20 @@ def draw(name: str, type_: Tensor, seed: int, scale: float) -> Array:
         return _whole(rng, type_, seed, scale)
     drawn = rng.normal(size=type_.get_shape()) * scale
     return drawn.astype(to_numpy(type_.element_type)).astype(np.float64)  # inputs have their type
+
+
+def _blocks(name: str, type_: Tensor, seed: int) -> Array:
+    """A normal draw that is one number over blocks of its last two dims; their size is the seed's.
+
+    Few numbers decide it, and pools and strides leave them as they are.
+    """
+    shape, block = type_.get_shape(), _BLOCKS[seed % len(_BLOCKS)]
+    if len(shape) < 3 or block == 1:
+        return draw(name, type_, seed, 1.0)
+    coarse = [*shape[:-2], *(-(-n // block) for n in shape[-2:])]
+    drawn = draw(name, tensor(coarse, type_.element_type), seed, 1.0)
+    wide = np.repeat(np.repeat(drawn, block, -1), block, -2)
+    return wide[..., : shape[-2], : shape[-1]]
 
 
 def _whole(rng: np.random.Generator, type_: Tensor, seed: int, scale: float) -> Array:
@@ -165,31 +190,34 @@ def find(
     program_pair: ProgramPair,
     seed: int,
     scale: float,
-    tolerance: float,
+    limits: Nearness,
     foreign: Foreign | None = None,
     given: ProgramPair | None = None,
+    steps: Steps = (),
 ) -> list[FoundDifference]:
     """The differences on one draw.
 
-    A difference counts if it exceeds `tolerance` times the output's largest value, or the effect
-    of rounding at its own place (`_beyond_noise`).
+    A difference counts if it exceeds a part of the output's largest value, or the effect of
+    rounding at its own place (`beyond_noise`).
 
     Args:
+        limits: that part, and the size of the noise.
         foreign: weights that may be rounded; differences that this explains do not count.
         given: the original programs, where weights of the program_pair have other numbers.
         A difference must exceed twice the effect of that change; values are the original ones.
+        steps: see `inputs_of`.
 
     Raises:
         UserError: the reference cannot run one of them.
     """
-    pair = PairRun(program_pair, seed, scale)
+    pair = PairRun(program_pair, seed, scale, steps)
     first, second = pair.values()
-    mine, theirs = (first, second) if given is None else PairRun(given, seed, scale).values()
+    mine, theirs = (first, second) if given is None else PairRun(given, seed, scale, steps).values()
     found: list[FoundDifference] = []
     for k, (x, y) in enumerate(zip(first, second, strict=True)):
-        wrong = differing(x, y, tolerance, unbounded=scale <= 1.0)
+        wrong = differing(x, y, limits.part, unbounded=scale <= 1.0)
         if not wrong.any() and (doubtful := suspicious(x, y)).any():
-            wrong = pair.beyond_noise(k, x, y, doubtful)
+            wrong = pair.beyond_noise(k, x, y, doubtful, limits.noise)
         if wrong.any() and foreign:
             wrong &= pair.beyond_folding(k, x, y, foreign)
         if given is not None:
@@ -198,7 +226,7 @@ def find(
             place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
             values = (float(mine[k][place]), float(theirs[k][place]))
             found.append(
-                FoundDifference(k, place, values, int(wrong.sum()), int(x.size), scale, seed)
+                FoundDifference(k, place, values, int(wrong.sum()), int(x.size), scale, seed, steps)
             )
     return found
 
@@ -215,6 +243,7 @@ class PairRun:
     program_pair: ProgramPair
     seed: int
     scale: float
+    steps: Steps = ()
     arithmetic: Arithmetic = Arithmetic.REAL
     noise: dict[tuple[int, str], list[Array]] = field(
         default_factory=dict[tuple[int, str], list[Array]]
@@ -223,7 +252,7 @@ class PairRun:
 
     def values(self) -> tuple[list[Array], list[Array]]:
         """The outputs of both, those of the second in the order of the first."""
-        key = (self.seed, self.scale, self.arithmetic)
+        key = (self.seed, self.scale, self.steps, self.arithmetic)
         kept = self.program_pair.outputs
         if key in kept:
             return kept[key]
@@ -240,7 +269,7 @@ class PairRun:
     def inputs(self) -> dict[str, Array]:
         """The outputs by name in the first program, in its order."""
         types = self.program_pair.a.inputs
-        drawn = inputs_of(self.program_pair.a, self.seed, self.scale)
+        drawn = inputs_of(self.program_pair.a, self.seed, self.scale, self.steps)
         return {n: self.arithmetic.tensor(x, types[n].element_type) for n, x in drawn.items()}
 
     def _run(
@@ -262,12 +291,12 @@ class PairRun:
             known |= self.program_pair.known(side)
             found = run(given, inputs, self.arithmetic, known, evaluate)
         else:
-            found = run(_changed(given, change, only), inputs, self.arithmetic, None, evaluate)
+            found = run(changed(given, change, only), inputs, self.arithmetic, None, evaluate)
             evaluate.forget()
         outputs = list(found.values())
         return outputs if side == "a" else [outputs[k] for k in self.program_pair.order]
 
-    def beyond_noise(self, number: int, x: Array, y: Array, among: Array) -> Array:
+    def beyond_noise(self, number: int, x: Array, y: Array, among: Array, noise: float) -> Array:
         """Where two values of an output differ by more than their data's rounding explains.
 
         The effect at a place of changing every input and weight by a relative 2^-20 bounds the
@@ -276,18 +305,19 @@ class PairRun:
 
         Args:
             among: the places to check.
+            noise: the relative change; the same in all calls.
         """
         spread: Array = np.zeros(x.shape)
         x, y = x.astype(np.float64), y.astype(np.float64)  # booleans have no differences
         far = among
         for k, side in itertools.product(range(_NOISY_RUNS), "ab"):
             if (k, side) not in self.noise:
-                moved = partial(_moved, seed=(self.seed, k))
-                self.noise[k, side] = self._run(side, moved)
+                change_ = partial(moved, seed=(self.seed, k), noise=noise)
+                self.noise[k, side] = self._run(side, change_)
             with np.errstate(all="ignore"):
                 change = np.abs(self.noise[k, side][number] - (x if side == "a" else y))
                 spread = np.maximum(spread, change)
-                far = np.abs(x - y) > np.maximum(_NOISY_TIMES * spread, _LEAST * self.scale)
+                far = np.abs(x - y) > np.maximum(NOISY_TIMES * spread, _LEAST * self.scale)
             far = far & among
             if not far.any():
                 break
@@ -296,15 +326,15 @@ class PairRun:
     def beyond_folding(self, number: int, x: Array, y: Array, foreign: Foreign) -> Array:
         """Where two values of an output differ by more than rounded constants explain.
 
-        The constants are changed by up to 16 units in their last place. The largest effect of this
-        anywhere in the output counts, eight times.
+        The constants are changed by up to 16 units in their last place (half floats by one). The
+        largest effect of this anywhere in the output counts, eight times.
         """
         if x.dtype.kind != "f":
             return np.ones(x.shape, bool)
         if not self.folded:
             for k, side in itertools.product(range(_NOISY_RUNS), "ab"):
-                moved = partial(_rounded, seed=(self.seed, k))
-                self.folded.append(self._run(side, moved, foreign))
+                change_ = partial(rounded, seed=(self.seed, k))
+                self.folded.append(self._run(side, change_, foreign))
         spread = 0.0
         with np.errstate(all="ignore"):
             for moved_, value in zip(self.folded, (x, y) * _NOISY_RUNS, strict=True):
@@ -343,55 +373,6 @@ def suspicious(x: Array, y: Array, part: float = _LOCAL) -> Array:
     return far & np.isfinite(x) & np.isfinite(y)
 
 
-def _changed(program: Program, change: Change, only: Foreign | None) -> Program:
-    """The program with changed weights; the change depends on content, so equal ones stay equal."""
-
-    def changed(name: str) -> Array:
-        array = program.weights[name]
-        if only is not None and name not in only:
-            return array
-        parts = None if only is None else only[name]
-        number = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data)
-        return change(array, number, parts)
-
-    names = {op.key for op in program.main.body.block.ops if isinstance(op, WeightOp)}
-    store = Weights({name: (lambda name=name: changed(name)) for name in sorted(names)})
-    return Program(program.module, store, program.source)
-
-
-def _moved(array: Array, number: int, _: Array | None, seed: tuple[int, ...]) -> Array:
-    """Floats changed by a random part of themselves, up to 2^-20."""
-    if array.dtype.kind in "iub":
-        return array
-    factor = 1.0 + _drawn(array, (*seed, number)) * 2.0**-20
-    return np.asarray(array.astype(np.float64) * factor)
-
-
-def _drawn(array: Array, seed: tuple[int, ...]) -> Array:
-    """Numbers between -1 and 1; large arrays repeat a few thousand of them."""
-    some = np.random.default_rng(seed).uniform(-1.0, 1.0, min(array.size, _MOST_DRAWN))
-    return np.resize(some, array.shape)
-
-
-def _rounded(array: Array, number: int, parts: Array | None, seed: tuple[int, ...]) -> Array:
-    """Floats changed by a few units in float32's last place, or in their own if that is smaller.
-
-    Args:
-        parts: for each number, the relative size of such a unit.
-    """
-    if array.dtype.kind != "f":
-        return array
-    if parts is None or parts.shape != array.shape:
-        parts = np.full(array.shape, unit_part(array))
-    by = _drawn(array, (*seed, number))
-    return np.asarray(array.astype(np.float64) * (1.0 + _MOST_UNITS * parts * by))
-
-
-def unit_part(array: Array) -> float:
-    """The relative size of a unit in a number's last place, at most that of float32."""
-    return min(float(np.finfo(array.dtype).eps), 2.0**-23)
-
-
 def with_weights(program: Program, seed: int, other: Weights | None = None) -> Program:
     """The program with absent weights taken from the other one, or drawn by name."""
     missing: Mapping[str, Tensor] = {
@@ -411,4 +392,5 @@ def with_weights(program: Program, seed: int, other: Weights | None = None) -> P
     return Program(program.module, store, program.source)
 
 
-__all__ = ["SCALES", "FoundDifference", "UserError", "draw", "find", "inputs_of"]
+__all__ = ["EXACT", "SCALES", "TOLERANCE", "Foreign", "FoundDifference", "Nearness", "Steps"]
+__all__ += ["UserError", "draw", "find", "inputs_of"]

@@ -9,6 +9,7 @@ from isoform.lowering.kernel_to_cpu.types import F16, F32, F64, constant
 
 REFERENCE = {
     "exp": (np.exp, 1.0),
+    "expm1": (np.expm1, 2.5),
     "log": (np.log, 1.0),
     "log1p": (np.log1p, 2.5),
     "tanh": (np.tanh, 1.5),
