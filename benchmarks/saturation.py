@@ -39,9 +39,9 @@ from isoform.passes.rules.op_table import OpTable  # noqa: E402
 from isoform.passes.rules.rule import Rule  # noqa: E402
 from isoform.passes.rules.rule_set import rules_named  # noqa: E402
 from isoform.passes.saturation.check import check_instances  # noqa: E402
+from isoform.passes.saturation.cycles import CYCLES  # noqa: E402
 from isoform.passes.saturation.extract import METHODS  # noqa: E402
 from isoform.passes.saturation.limits import Caps  # noqa: E402
-from isoform.passes.saturation.match import CYCLES  # noqa: E402
 from isoform.passes.saturation.price import NodePrices  # noqa: E402
 from isoform.passes.saturation.search import BlockOutcome, SaturationSettings, saturate_block  # noqa: E402
 from isoform.passes.search_result import Limits  # noqa: E402
@@ -218,7 +218,7 @@ def sound_row(case: Case) -> Row:
     outcome = case.once(method="dag")
     begun = time.perf_counter()
     # Most questions take milliseconds, products of channels that do not shrink a minute.
-    checked = check_instances(outcome.encoded.graph, outcome.saturation.instances, budget=240.0)
+    checked = check_instances(outcome.saturation.instances, budget=240.0)
     return {
         "e_nodes": outcome.saturation.nodes[-1],
         "instances": checked.instances,

@@ -10,10 +10,12 @@ from pathlib import Path
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import read_whole
 from ..search_result import Proof as ReportedProof
+from .egglog_text import parse_egglog
 from .rule import Rule
 from .rule_text import parse_rules
 
 SUFFIX = ".rules"
+EGGLOG = ".egg"
 PROVED = ("proved-by-z3", "proved-by-e-graph")
 
 
@@ -40,7 +42,8 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
         text = read_whole(str(path)).decode()
     except UnicodeDecodeError as error:
         raise UserError("this is no text", where=str(path)) from error
-    return parse_rules(text, str(path))
+    read = parse_egglog if str(path).endswith(EGGLOG) else parse_rules
+    return read(text, str(path))
 
 
 @cache

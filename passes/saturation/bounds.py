@@ -11,38 +11,30 @@ operand as 1 at least, so these are bounded as well. The sums are one numpy pass
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from xdsl.dialects.builtin import IntAttr
 
 from ...dialects.types import Array
 from ..rules.rule import Node, Out, Term, Var
-from .egraph import PROJECT, EGraph
-
-Kind: TypeAlias = "tuple[str, int]"
-"""An op and its operand count; of a projection its index."""
+from .egraph import PROJECT
+from .read_back import Kind
 
 
 @dataclass
 class Bounds:
-    """Bounds on one e-graph as it is."""
+    """Bounds on one e-graph as it is.
 
-    graph: EGraph
+    Attributes:
+        rows: the e-nodes of each kind: their class, then their operands.
+        classes: one more than the largest number of a class.
+    """
+
+    rows: Mapping[Kind, Array]
+    classes: int
     prefix: str
-    _rows: dict[Kind, Array] = field(default_factory=dict[Kind, Array])
     _most: dict[Term, Array] = field(default_factory=dict[Term, Array])
-
-    def __post_init__(self) -> None:
-        rows, find = dict[Kind, list[tuple[int, ...]]](), self.graph.find
-        for node in self.graph.nodes:
-            head = node.head
-            index = head.attributes[0][1] if head.op == PROJECT else None
-            kind = head.op, index.data if isinstance(index, IntAttr) else len(node.operands)
-            rows.setdefault(kind, []).append((find(node.klass), *map(find, node.operands)))
-        self._rows = {kind: np.array(found, dtype=np.int64) for kind, found in rows.items()}
 
     def of(self, terms: Iterable[Term]) -> float:
         """The bound of a pattern, given all terms in it."""
@@ -56,7 +48,7 @@ class Bounds:
         return self._most[term]
 
     def _sum(self, term: Term) -> Array:
-        size = len(self.graph.types)
+        size = self.classes
         match term:
             case Var():
                 return np.ones(size)
@@ -65,7 +57,7 @@ class Bounds:
             case Node():
                 operands = term.operands
                 kind = self.prefix + term.op, len(operands)
-        rows = self._rows.get(kind)
+        rows = self.rows.get(kind)
         if rows is None:
             return np.zeros(size)
         product = np.ones(len(rows))

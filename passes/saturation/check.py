@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IntAttr, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects.arithmetic import Arithmetic
 from ...dialects.builder import GraphBuilder
@@ -28,18 +28,9 @@ from ..equivalence import compare
 from ..rules.conditions import evaluate as evaluate_size
 from ..rules.constants import ConstantStep, Steps, constant_steps
 from ..rules.op_table import OpTable
-from ..rules.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
+from ..rules.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Size, Term, Var
+from .answers import Instance
 from .egraph import PROJECT, EGraph
-from .match import Instance
-
-
-@dataclass(frozen=True)
-class InstanceQuery:
-    """One instance up to the values of its classes: what decides whether it holds."""
-
-    rule: Rule
-    types: tuple[tuple[str, Attribute], ...]
-    attributes: tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True)
@@ -48,24 +39,20 @@ class CheckCounts:
 
     instances: int
     questions: int
-    failed: tuple[tuple[InstanceQuery, str], ...]
+    failed: tuple[tuple[Instance, str], ...]
 
 
-def check_instances(
-    graph: EGraph, instances: Iterable[Instance], budget: float = 60.0
-) -> CheckCounts:
+def check_instances(instances: Iterable[Instance], budget: float = 60.0) -> CheckCounts:
     """Compare both sides of every instance.
 
     Args:
         budget: seconds for each question.
     """
-    questions, count = dict[InstanceQuery, None](), 0
+    count, questions = 0, dict[Instance, None]()
     for instance in instances:
         count += 1
-        types = tuple((n, graph.types[graph.find(c)][0]) for n, c in instance.tensors.items())
-        attributes = tuple(sorted(instance.attributes.items()))
-        questions.setdefault(InstanceQuery(instance.rule, types, attributes))
-    failed = list[tuple[InstanceQuery, str]]()
+        questions.setdefault(instance)
+    failed = list[tuple[Instance, str]]()
     for question in questions:
         left, right = (
             _program(question, side) for side in (question.rule.left, question.rule.right)
@@ -76,9 +63,9 @@ def check_instances(
     return CheckCounts(count, len(questions), tuple(failed))
 
 
-def require_sound(graph: EGraph, instances: Iterable[Instance]) -> CheckCounts:
+def require_sound(instances: Iterable[Instance]) -> CheckCounts:
     """Check all instances. Raises UserError that names the first rule that fails."""
-    checked = check_instances(graph, instances)
+    checked = check_instances(instances)
     for question, why in checked.failed:
         shapes = ", ".join(f"{name}: {type_}" for name, type_ in question.types)
         raise UserError(
@@ -87,7 +74,7 @@ def require_sound(graph: EGraph, instances: Iterable[Instance]) -> CheckCounts:
     return checked
 
 
-def _program(question: InstanceQuery, terms: Sequence[Term]) -> Program:
+def _program(question: Instance, terms: Sequence[Term]) -> Program:
     """One side of an instance as a program over its variables."""
     build = GraphBuilder()
     made: dict[Term, SSAValue] = {}
@@ -151,12 +138,12 @@ def evaluate(
     Args:
         leaves: values of the classes of the inputs.
     """
-    values: dict[int, list[Array]] = {graph.find(c): [a] for c, a in leaves.items()}
+    values: dict[int, list[Array]] = {c: [a] for c, a in leaves.items()}
     waiting, wrong = list(graph.nodes), list[str]()
     while waiting:
         later = list[Any]()
         for node in waiting:
-            klass, operands = graph.find(node.klass), [graph.find(c) for c in node.operands]
+            klass, operands = node.klass, node.operands
             if any(c not in values for c in operands) or (not operands and node.head.anchor):
                 if operands:
                     later.append(node)

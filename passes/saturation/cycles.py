@@ -1,67 +1,16 @@
-"""Cycles in the e-graph: which classes reach which, and the filter before extraction.
+"""Cycles in the e-graph: the filter before extraction.
 
-The filter walks depth first from the roots and drops each e-node that closes a cycle, but never one
+It walks depth first from the roots and drops each e-node that closes a cycle, but never one
 of a given acyclic choice: what is left always has that choice, so extraction is never infeasible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
 
-from .egraph import EGraph, ENode
-
-
-class Reach:
-    """Which classes each class can reach through its e-nodes, as they are now (TENSAT, sec. 5).
-
-    Bit k of an entry stands for class k. Cycles in the graph are cut where the walk meets them, as
-    in the paper's descendants map: an answer "no" may be wrong there, and the filter is still
-    needed.
-    """
-
-    def __init__(self, graph: EGraph) -> None:
-        self.graph = graph
-        self._bits = _descendants(graph)
-
-    def closes(self, roots: Iterable[int], operands: Iterable[int]) -> bool:
-        """Whether ops in the place of `roots` on these operands would reach themselves."""
-        find = self.graph.find
-        wanted = 0
-        for root in roots:
-            wanted |= 1 << find(root)
-        return any((self._bits.get(find(c), 0) | 1 << find(c)) & wanted for c in operands)
-
-
-def _descendants(graph: EGraph) -> dict[int, int]:
-    classes = graph.classes()
-    below = {c: _operands(graph, nodes) for c, nodes in classes.items()}
-    bits = dict[int, int]()
-    for start in below:
-        _visit(start, below, bits)
-    return bits
-
-
-def _operands(graph: EGraph, nodes: Sequence[ENode]) -> list[int]:
-    return list(dict.fromkeys(graph.find(c) for node in nodes for c in node.operands))
-
-
-def _visit(start: int, below: Mapping[int, list[int]], bits: dict[int, int]) -> None:
-    if start in bits:
-        return
-    stack, open_ = [(start, iter(below[start]))], {start}
-    while stack:
-        here, rest = stack[-1]
-        child = next(rest, None)
-        if child is None:
-            stack.pop()
-            open_.discard(here)
-            found = 0
-            for c in below[here]:
-                found |= 1 << c | bits.get(c, 0)
-            bits[here] = found
-        elif child not in bits and child not in open_:
-            open_.add(child)
-            stack.append((child, iter(below[child])))
+Cycles: TypeAlias = Literal["guarded", "in-ilp"]
+CYCLES: tuple[Cycles, ...] = ("guarded", "in-ilp")
 
 
 def acyclic(

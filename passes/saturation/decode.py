@@ -37,6 +37,7 @@ class Decoder:
     values: dict[int, tuple[SSAValue, ...]] = field(default_factory=dict[int, tuple[SSAValue, ...]])
     made: list[tuple[Operation, ENode]] = field(default_factory=list[tuple[Operation, ENode]])
     _members: dict[int, list[ENode]] = field(default_factory=dict[int, list[ENode]])
+    _origins: dict[int, Operation] = field(default_factory=dict[int, Operation])
     _chains: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
 
     def run(self) -> bool:
@@ -46,20 +47,20 @@ class Decoder:
             return False
         self._members = self.encoded.graph.classes()
         self._flatten(order)
+        self._stand_in(order)
         block = self.encoded.block
-        find = self.encoded.graph.find
         anchors = set(self.encoded.anchors)
         old = [op for op in block.ops if op not in anchors]
         for argument in block.args:
-            self.values[find(self.encoded.classes[argument])] = (argument,)
+            self.values[self.encoded.classes[argument]] = (argument,)
         for anchor in self.encoded.anchors:
             for k, value in enumerate(anchor.operands):
                 if value in self.encoded.classes:
-                    klass = find(self.encoded.classes[value])
+                    klass = self.encoded.classes[value]
                     anchor.operands[k] = self._value(klass, block, anchor)
             self._inside(anchor, block)
             for result in anchor.results:
-                self.values[find(self.encoded.classes[result])] = (result,)
+                self.values[self.encoded.classes[result]] = (result,)
         for op in reversed(old):
             op.detach()
             op.drop_all_references()
@@ -71,13 +72,13 @@ class Decoder:
         for inner in anchor.walk():
             for k, value in enumerate(inner.operands):
                 if inner is not anchor and value in self.encoded.classes:
-                    klass = self.encoded.graph.find(self.encoded.classes[value])
+                    klass = self.encoded.classes[value]
                     inner.operands[k] = self._value(klass, block, anchor)
 
     def _fits(self, order: Sequence[int]) -> bool:
         """Whether every leaf that an anchor's operands take stands before that anchor."""
-        find, known = self.encoded.graph.find, set[int]()
-        ready = {find(self.encoded.classes[a]) for a in self.encoded.block.args}
+        known = set[int]()
+        ready = {self.encoded.classes[a] for a in self.encoded.block.args}
         leaves = {c for c in order if self._node(c).head.op == LEAF}
 
         def complete(klass: int) -> bool:
@@ -94,9 +95,9 @@ class Decoder:
 
         for anchor in self.encoded.anchors:
             inside = [v for op in anchor.walk() for v in op.operands if v in self.encoded.classes]
-            if not all(complete(find(self.encoded.classes[v])) for v in inside):
+            if not all(complete(self.encoded.classes[v]) for v in inside):
                 return False
-            ready |= {find(self.encoded.classes[r]) for r in anchor.results}
+            ready |= {self.encoded.classes[r] for r in anchor.results}
         return True
 
     def _node(self, klass: int) -> ENode:
@@ -106,7 +107,7 @@ class Decoder:
         """Classes of the operands, repeated ones as often as they stand there."""
         if klass in self._chains:
             return self._chains[klass]
-        operands = tuple(map(self.encoded.graph.find, self._node(klass).operands))
+        operands = self._node(klass).operands
         if self._part(klass) is not None:
             return self.problem.operands[klass][self.choice[klass]]
         return operands
@@ -116,12 +117,11 @@ class Decoder:
         node, taken = self._node(klass), self.problem.operands[klass][self.choice[klass]]
         if node.head.op != SplitOp.name:
             return None
-        graph = self.encoded.graph
-        operand = graph.find(node.operands[0])
+        operand = node.operands[0]
         if operand in taken:
             return None
         parts = self._members.get(operand, ())
-        found = (n for n in parts if n.head.op == PROJECT and graph.find(n.operands[0]) in taken)
+        found = (n for n in parts if n.head.op == PROJECT and n.operands[0] in taken)
         index = next(found).head.attributes[0][1]
         assert isinstance(index, IntAttr)
         return index.data
@@ -132,7 +132,7 @@ class Decoder:
         for klass in order:
             for c in self._operands(klass):
                 users[c] += 1
-        for root in map(self.encoded.graph.find, self.encoded.graph.roots):
+        for root in self.encoded.graph.roots:
             users[root] += 1
         for klass in order:
             head = self._node(klass).head
@@ -143,6 +143,17 @@ class Decoder:
                 link = self._node(c).head == head and users[c] == 1
                 flat += self._operands(c) if link else (c,)
             self._chains[klass] = tuple(flat)
+
+    def _stand_in(self, order: Sequence[int]) -> None:
+        """In whose place each class stands: its own op of the program, or that of what reads it."""
+        for klass in reversed(order):
+            ops = (n.origin for n in self._members[klass] if n.origin is not None)
+            place = next(ops, None) or self._origins.get(klass)
+            if place is None:
+                continue
+            self._origins[klass] = place
+            for operand in self._operands(klass):
+                self._origins.setdefault(operand, place)
 
     def _value(self, klass: int, block: Block, before: Operation) -> SSAValue:
         """The value of a class, its ops written before an anchor."""
@@ -168,14 +179,14 @@ class Decoder:
             value = self.values[operands[0]][index.data]
             self._hint(klass, value)
             return (value,)
-        op = self._op(node, [self.values[c][self._part(klass) or 0] for c in operands])
+        op = self._op(klass, node, [self.values[c][self._part(klass) or 0] for c in operands])
         block.insert_op_before(op, before)
         if len(op.results) == 1:
             self._hint(klass, op.results[0])
         return tuple(op.results)
 
-    def _op(self, node: ENode, operands: list[SSAValue]) -> Operation:
-        origin = node.origin
+    def _op(self, klass: int, node: ENode, operands: list[SSAValue]) -> Operation:
+        origin = node.origin or self._origins.get(klass)
         if origin is not None and self._is_program(origin, node, operands):
             copy = origin.clone()
             copy.operands = operands

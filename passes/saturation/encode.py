@@ -18,7 +18,7 @@ from xdsl.utils.test_value import create_ssa_value
 from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import TransposeOp
 from ...dialects.weights_only import is_source
-from ..rules.op_table import Head, OpTable
+from ..rules.op_table import Head, OpTable, Types
 from .egraph import LEAF, PROJECT, EGraph, ENode, projection
 
 CHAINED = ("graph.concat",)
@@ -33,6 +33,32 @@ class Encoded:
     graph: EGraph
     classes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     anchors: list[Operation] = field(default_factory=list[Operation])
+    _known: dict[tuple[Head, tuple[int, ...]], int] = field(
+        default_factory=dict[tuple[Head, tuple[int, ...]], int]
+    )
+
+    def add(
+        self,
+        head: Head,
+        operands: list[int],
+        types: Types,
+        level: int,
+        *,
+        weights: bool | None = None,
+        origin: Operation | None = None,
+    ) -> int:
+        """The class of an e-node, which is made where there is none."""
+        graph, key = self.graph, (head, tuple(operands))
+        klass = self._known.setdefault(key, len(graph.types))
+        if klass < len(graph.types):
+            return klass
+        if weights is None:
+            weights = bool(operands) and all(graph.weights[c] for c in operands)
+        graph.types.append(types)
+        graph.weights.append(weights)
+        graph.level.append(level)
+        graph.nodes.append(ENode(head, key[1], klass, "", origin))
+        return klass
 
 
 def encode(block: Block, table: OpTable) -> Encoded:
@@ -59,7 +85,7 @@ def is_program(node: ENode, origin: Operation, table: OpTable) -> bool:
 def _leaf(encoded: Encoded, value: SSAValue, level: int) -> None:
     number = len(encoded.classes) + 1
     head = Head(LEAF, anchor=number)
-    klass = encoded.graph.add(head, (), (value.type,), level=level, weights=False)
+    klass = encoded.add(head, [], (value.type,), level, weights=False)
     _name(encoded, value, klass)
 
 
@@ -81,16 +107,16 @@ def _anchor(encoded: Encoded, op: Operation) -> None:
 def _op(encoded: Encoded, op: Operation, head: Head, table: OpTable) -> None:
     graph = encoded.graph
     operands = [encoded.classes[v] for v in op.operands]
-    live = [graph.level[graph.find(c)] for c in operands if not graph.weights[graph.find(c)]]
+    live = [graph.level[c] for c in operands if not graph.weights[c]]
     level = 1 + max(live, default=0)
     types = tuple(r.type for r in op.results)
     weights = True if is_source(op) or not operands else None
-    klass = graph.add(head, operands, types, level=level, weights=weights, origin=op)
+    klass = encoded.add(head, operands, types, level, weights=weights, origin=op)
     if len(op.results) == 1:
         _name(encoded, op.results[0], klass)
     else:
         for k, result in enumerate(op.results):
-            part = graph.add(projection(k), [klass], (result.type,), level=level, origin=op)
+            part = encoded.add(projection(k), [klass], (result.type,), level, origin=op)
             _name(encoded, result, part)
     if op.name in CHAINED and len(operands) > 2:
         _chain(encoded, op, operands, table, level)
@@ -106,12 +132,12 @@ def _chain(
     head = table.head(op)
     assert head is not None
     for operand in operands[1:]:
-        types = (graph.types[graph.find(so_far)][0], graph.types[graph.find(operand)][0])
+        types = (graph.types[so_far][0], graph.types[operand][0])
         sample = table.build(head, types)
         assert sample is not None, f"{op.name} is no chain"
         found = tuple(r.type for r in sample.results)
-        so_far = graph.add(head, [so_far, operand], found, level=level, origin=op)
-    graph.union(encoded.classes[op.results[0]], so_far, "")
+        so_far = encoded.add(head, [so_far, operand], found, level, origin=op)
+    graph.same.append((encoded.classes[op.results[0]], so_far))
 
 
 def _untransposed(
@@ -129,7 +155,7 @@ def _untransposed(
     product = table.head(plain)
     assert head is not None and product is not None
     types = tuple(r.type for r in turned.results)
-    place = graph.add(head, [operands[1]], types, level=level, origin=op)
+    place = encoded.add(head, [operands[1]], types, level, origin=op)
     types = tuple(r.type for r in op.results)
-    made = graph.add(product, [operands[0], place], types, level=level, origin=op)
-    graph.union(encoded.classes[op.results[0]], made, "")
+    made = encoded.add(product, [operands[0], place], types, level, origin=op)
+    graph.same.append((encoded.classes[op.results[0]], made))

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..margins import ACCEPT
+from .cycles import Cycles
 from .egraph import ENode
 from .greedy import LocalSearch, greedy_dag, greedy_tree
 from .ilp import CyclicComponent, loops_of, solve
-from .match import Cycles
 from .problem import Choice, Problem, contracted, moved, reduced, without_cycles
 
 Method: TypeAlias = Literal["tree", "dag", "ilp"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..rules.rule import AttrValue, AttrVar, Node, Term, Var, subterms
-from .patterns import LeftPatterns
+from .left_sides import LeftPatterns
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,12 @@ from ...lowering.targets import target_named
 from ..cost import load_costs
 from ..rules.floats import allowed_rules
 from ..rules.op_table import OpTable
-from ..rules.rule_set import rules_named
+from ..rules.prove.verdicts import verify_rule
+from ..rules.rule import Rule
+from ..rules.rule_set import PROVED, read_rules, rules_named
+from .cycles import CYCLES, Cycles
 from .extract import METHODS, Method
 from .limits import Caps
-from .match import CYCLES, Cycles
 from .price import NodePrices, parse_costs
 from .search import SaturationSettings, saturate_block
 
@@ -38,11 +40,14 @@ class GraphSaturate(ModulePass):
     `rules` is a rule set or a file; rules with several outputs take part in the first `k_multi`
     rounds. A round has room for `match_limit` matches; the rules that may have the most are left
     out of one that would have more. `extract` is ilp (HiGHS, never worse than the others), dag or
-    tree (greedy). `cycles` is guarded, or one of vanilla, descendants, in-ilp for comparison. The
+    tree (greedy). `cycles` is guarded, or in-ilp for comparison. The
     costs are those of `target`; for the ops of another `dialect` they are `op-costs` ("toy.mul=4"),
     1 for the rest. `check` compares every e-node with its class in exact arithmetic. `e_graph` is a
-    file that the saturated e-graphs are written to, in xDSL's dialect `equivalence`. Where no time
-    or memory limit stops it, the same input gives the same output.
+    file that the saturated e-graphs are written to, in xDSL's dialect `equivalence`. `egglog_rules`
+    is a file of rules written in egglog, which are added; each of their instances is checked, and
+    those that cannot be proved need `allow_unproved`. `replay` is a file that the run is written to
+    as a program of egglog, its answers as rows. Where no time or memory limit stops it, the same
+    input gives the same output.
 
     Before:
 
@@ -73,27 +78,35 @@ class GraphSaturate(ModulePass):
     cost_file: str | None = None
     check: bool = False
     e_graph: str | None = None
+    egglog_rules: str | None = None
+    allow_unproved: bool = False
+    replay: str | None = None
     fast_math: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Saturate the body of every function.
 
         Raises:
-            UserError: an option is none, `check` found an e-node unequal to its class, or
-                `e_graph` cannot be written.
+            UserError: an option is none, a check found an e-node unequal to its class, a rule of
+                `egglog_rules` is refuted or not proved, or a file cannot be written.
         """
         settings = self._settings()
         table = OpTable(ctx)
         costs = load_costs(target_named(self.target), self.cost_file)
         prices = NodePrices(table, costs, parse_costs(self.op_costs))
-        printed = list[FuncOp]()
+        printed, replays = list[FuncOp](), list[str]()
         for function in op.walk():
             if isinstance(function, FuncOp) and len(function.body.blocks) == 1:
                 outcome = saturate_block(function.body.block, table, prices, settings)
+                replays.append(outcome.replay)
                 if outcome.e_graph is not None:
                     body = Region(outcome.e_graph)
                     copy = FuncOp(function.sym_name.data, function.function_type, body)
                     printed.append(copy)
+        if self.replay is not None:
+            if len(replays) != 1:
+                raise UserError("a replay is of one function", where="replay", found=len(replays))
+            write_whole(self.replay, replays[0])
         if self.e_graph is not None:
             write_whole(self.e_graph, _generic(ModuleOp(printed)))
 
@@ -121,8 +134,23 @@ class GraphSaturate(ModulePass):
             method=method,
             dialect=self.dialect,
             check=self.check,
+            added=self._added(),
             printed=self.e_graph is not None,
+            replayed=self.replay is not None,
         )
+
+    def _added(self) -> tuple[Rule, ...]:
+        """The rules of `egglog_rules`, each with its verdict."""
+        if self.egglog_rules is None:
+            return ()
+        found = tuple(verify_rule(rule).rule for rule in read_rules(self.egglog_rules))
+        for rule in found:
+            if rule.proof == "refuted":
+                raise UserError(f"rule '{rule.name}' does not hold", where=self.egglog_rules)
+            if rule.proof not in PROVED and not self.allow_unproved:
+                message, hint = f"rule '{rule.name}' is not proved", "allow-unproved=true"
+                raise UserError(message, where=self.egglog_rules, hint=hint)
+        return allowed_rules(found, Allowed(self.fast_math))[0]
 
 
 def _generic(module: ModuleOp) -> str:

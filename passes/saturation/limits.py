@@ -7,9 +7,6 @@ import time
 from dataclasses import dataclass, field
 
 from ..search_result import StopReason
-from .egraph import EGraph
-
-_EVERY = 64
 
 SHARE = 0.5
 """Of time and memory, the most that saturation takes: extraction has the rest."""
@@ -52,25 +49,17 @@ class Watch:
         begun: what the clock read when the search began.
     """
 
-    graph: EGraph
     caps: Caps
     begun: float
     _memory: float = field(default_factory=lambda: resident_mebibytes())
-    _turns: int = 0
-
-    def tick(self) -> None:
-        """Look at the clock and the memory now and then. Raises Stop."""
-        self._turns += 1
-        if self._turns % _EVERY == 0:
-            self.check()
 
     def check(self) -> None:
         """Look now. Raises Stop."""
         self.foretold(0.0, 0.0)
 
     def room(self, nodes: int) -> None:
-        """Ask before e-nodes are made. Raises Stop where there would be too many."""
-        if len(self.graph.nodes) + nodes > self.caps.nodes:
+        """Ask how many e-nodes there may be. Raises Stop where these are too many."""
+        if nodes > self.caps.nodes:
             raise LimitReached("nodes")
 
     def foretold(self, seconds: float, mebibytes: float) -> None:

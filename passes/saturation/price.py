@@ -34,15 +34,14 @@ class NodePrices:
     def of(self, graph: EGraph, node: ENode) -> float:
         """The cost of an e-node; of one that weights alone decide it is 0."""
         head = node.head
-        if head.op in (LEAF, PROJECT) or graph.weights[graph.find(node.klass)]:
+        if head.op in (LEAF, PROJECT) or graph.weights[node.klass]:
             return 0.0
         if head.op in self.table:
             return self.table[head.op]
         if head.op in FREE:
             return 0.0
-        operands = [graph.find(c) for c in node.operands]
-        types = tuple(graph.types[c][0] for c in operands)
-        weights = tuple(graph.weights[c] for c in operands)
+        types = tuple(graph.types[c][0] for c in node.operands)
+        weights = tuple(graph.weights[c] for c in node.operands)
         key = (head, types, weights)
         if key not in self._known:
             self._known[key] = self._priced(*key)

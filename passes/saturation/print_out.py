@@ -56,11 +56,11 @@ class _Printer:
     leaves: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
     def run(self) -> Block:
-        encoded, find = self.encoded, self.encoded.graph.find
+        encoded = self.encoded
         block = Block(arg_types=[a.type for a in encoded.block.args])
         for old, new in zip(encoded.block.args, block.args, strict=True):
             new.name_hint = old.name_hint
-            self.leaves[find(encoded.classes[old])] = new
+            self.leaves[encoded.classes[old]] = new
         anchors = [self._anchor(anchor) for anchor in encoded.anchors]
         self.members = encoded.graph.classes()
         for node in encoded.graph.nodes:
@@ -74,7 +74,6 @@ class _Printer:
         return block
 
     def _place(self, klass: int) -> SSAValue:
-        klass = self.encoded.graph.find(klass)
         if klass not in self.places:
             self.places[klass] = create_ssa_value(self.encoded.graph.types[klass][0])
         return self.places[klass]
@@ -85,7 +84,7 @@ class _Printer:
         inside = {v for op in anchor.walk() for v in op.operands if v in classes}
         copy = anchor.clone({v: self._place(classes[v]) for v in inside})
         for old, new in zip(anchor.results, copy.results, strict=True):
-            self.leaves[self.encoded.graph.find(classes[old])] = new
+            self.leaves[classes[old]] = new
         return copy
 
     def _op(self, node: ENode) -> Operation:
@@ -114,7 +113,7 @@ class _Printer:
         elif node.head.op == PROJECT:
             index = node.head.attributes[0][1]
             assert isinstance(index, IntAttr)
-            inner = self.encoded.graph.find(node.operands[0])
+            inner = node.operands[0]
             best = self.chosen.get(inner)
             for part in self.members[inner]:
                 value = self.ops[id(part)].results[index.data]

@@ -109,7 +109,7 @@ def problem_of(graph: EGraph, roots: Iterable[int], prices: NodePrices) -> Probl
         dict[int, list[tuple[int, ...]]](),
         dict[int, list[float]](),
     )
-    reached, stack = set[int](), [graph.find(r) for r in roots]
+    reached, stack = set[int](), list(roots)
     wanted, classes = tuple(dict.fromkeys(stack)), graph.classes()
     while stack:
         klass = stack.pop()
@@ -118,7 +118,7 @@ def problem_of(graph: EGraph, roots: Iterable[int], prices: NodePrices) -> Probl
         reached.add(klass)
         nodes[klass], operands[klass], costs[klass] = [], [], []
         for node in classes[klass]:
-            children = tuple(dict.fromkeys(map(graph.find, node.operands)))
+            children = tuple(dict.fromkeys(node.operands))
             if klass in children:
                 continue
             nodes[klass].append(node)
@@ -141,10 +141,10 @@ def _continued(
     for node in classes[klass]:
         if node.head.op != SplitOp.name:
             continue
-        for part in classes[graph.find(node.operands[0])]:
+        for part in classes[node.operands[0]]:
             if part.head.op != PROJECT:
                 continue
-            whole = graph.find(part.operands[0])
+            whole = part.operands[0]
             outer = (n.head for n in classes[whole] if n.head.op == SplitOp.name)
             if whole != klass and any(_axis(head) == _axis(node.head) for head in outer):
                 found.setdefault(whole, node)

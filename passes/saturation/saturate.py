@@ -1,32 +1,36 @@
-"""The loop: match, apply, stop within limits.
+"""The loop: ask, answer, do, within limits.
 
-egglog cannot be stopped inside a step, so it only matches, and no more than a bound says fits
-(bounds.py): a rule whose patterns may have more matches than a round may take is set aside for that
-round, the others go on. Instances are applied here one by one under the watch, so an iteration that
-would blow up stops in its middle with a sound e-graph (nothing has to be rolled back: every applied
-instance is whole).
+A round has three phases. Ask: left sides fill tables of matches. Answer: what is new of types and
+attributes is looked at once, in Python, with the ops' own inference. Do: matches joined with
+answers make the right sides.
+
+egglog cannot be stopped inside a step, so how many matches and e-nodes a step may make is bounded
+beforehand: a rule whose patterns may have more matches than a round may take is set aside for that
+round, and where the e-nodes of all matches might not fit, each rule is done by itself, those with
+the fewest first, and undone where there are too many.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..rules.rule import Rule, Var, subterms
 from ..search_result import StopReason
-from .apply import InstanceApplier
+from .answers import Answers, Instance
 from .bounds import Bounds
-from .cycles import Reach
 from .egraph import EGraph
-from .engine import Engine
+from .encode import Encoded
+from .encoding import Row
+from .engine import ANALYSIS, Engine
+from .groups import Fold, Group, Guards, groups, pairs
 from .limits import LimitReached, Watch
-from .match import Cycles, EGraphMatcher, Instance
-from .patterns import EGraphPattern, LeftPatterns
+from .read_back import Snapshot
+from .rule_program import MatchTable, RuleOnTable
 
-_MOST_REASONS = 200
 _SECONDS_A_MATCH = 1e-5
 _MEBIBYTES_A_MATCH = 1e-3
+_SECONDS_A_NODE = 5e-5  # to read it out of egglog and price it
 
 
 @dataclass
@@ -34,9 +38,9 @@ class Saturation:
     """What the loop did.
 
     Attributes:
-        instances: those that changed something, in order; `applied` counts them by rule.
-        refused: of each rule whose right side could not be built or would close a cycle, the
-            reason first met and how often.
+        instances: what rules were applied to, once for equal types and attributes.
+        applied: matches that were done, by rule; those met again after a join of classes count.
+        refused: of each rule whose right side is no program the reason first met, and how often.
         aside: rules left out of a round, with the largest bound of their matches.
     """
 
@@ -52,28 +56,24 @@ class Saturation:
 
 @dataclass
 class SaturationRun:
-    """One run over one graph."""
+    """One run over one program."""
 
-    graph: EGraph
+    encoded: Encoded
     engine: Engine
-    builder: InstanceApplier
     watch: Watch
-    cycles: Cycles
     applied: dict[str, int] = field(default_factory=dict[str, int])
-    refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     aside: dict[str, float] = field(default_factory=dict[str, float])
-    instances: list[Instance] = field(default_factory=list[Instance])
     sizes: list[int] = field(default_factory=list[int])
-    _begun: int = 0
-    _program: int = 0
+    _rounds_begun: int = 0
+    _fresh: dict[int, int] = field(default_factory=dict[int, int])
+    _folded: dict[int, list[set[int]]] = field(default_factory=dict[int, list[set[int]]])
 
     def __post_init__(self) -> None:
-        self.sizes = [len(self.graph.nodes)]
-        self._program = len(self.graph.types)
-        tick, made = self.watch.tick, lambda: self.builder.made
-        self._matcher = EGraphMatcher(
-            self.engine, self.graph, self.cycles, tick, made, self.builder.fits
-        )
+        graph = self.encoded.graph
+        self._program = len(graph.types)
+        self.answers = Answers(self.engine.program, self._program)
+        self.engine.insert(graph)
+        self.sizes = [self.engine.size()]
 
     def run(self, multi: int) -> Saturation:
         """Saturate; may be called again to go on.
@@ -81,117 +81,237 @@ class SaturationRun:
         Args:
             multi: rules with several outputs take part in so many rounds, the first.
         """
-        begun, sizes = time.perf_counter(), self.sizes
+        begun = time.perf_counter()
         reason: StopReason = "steps"
         try:
-            reason = self._rounds(sizes, multi)
+            reason = self._rounds(multi)
         except LimitReached as stop:
             reason = stop.reason
         except KeyboardInterrupt:
             reason = "interrupted"
-        self.graph.congruent(())  # what the last instances joined, without egglog
-        sizes[self._begun :] = [len(self.graph.nodes)]
+        self._analyse()
+        self.sizes[self._rounds_begun :] = [self.engine.size()]
         return Saturation(
             reason,
-            self._begun,
+            self._rounds_begun,
             time.perf_counter() - begun,
-            sizes,
+            self.sizes,
             self.applied,
-            self.refused,
+            self.answers.refused,
             self.aside,
-            self.instances,
+            self.answers.instances,
         )
 
-    def _rounds(self, sizes: list[int], multi: int) -> StopReason:
+    def graph(self) -> EGraph:
+        """The e-graph as it is; the values of `encoded` get their classes in it."""
+        return self._snapshot().graph(self.encoded)
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(self.engine, self._program)
+
+    def _guards(self, snapshot: Snapshot) -> Guards:
+        return Guards.of(snapshot, self.engine.program.guarded)
+
+    def _rounds(self, multi: int) -> StopReason:
         """Rounds until nothing changes, once more after a fold; their sizes are added.
 
         Raises:
-            Stop: a limit is reached.
+            LimitReached: there is no time, memory or room left.
         """
-        folded = False
+        last = False
         for number in range(self.watch.caps.iterations):
             self.watch.check()
-            self.watch.room(0)
-            taking = [
-                left for left in self.engine.lefts if len(left.rule.left) == 1 or number < multi
-            ]
-            kept, patterns = self._bounded(taking)
-            self.engine.insert(self.graph)
-            rows = self.engine.match(self.graph, patterns)
-            before = self._size()
-            self._begun += 1
-            self._apply(self._matcher.instances(kept, rows))
-            sizes.append(len(self.graph.nodes))
-            if before == self._size() and multi and not folded:
-                folded = True
+            self.watch.room(self.sizes[-1])
+            whole = self._ask(merging=number < multi)
+            self._rounds_begun += 1
+            self._answer()
+            if number == 0 and multi and not self._folded:
                 self._fold()
-            if before == self._size():
-                return "finished" if len(kept) == len(taking) else "steps"
+            changed = self._do()
+            self.sizes.append(self.engine.size())
+            if not changed and multi and not last:
+                last = True
+                changed = self._last_fold()
+            if not changed:
+                return "finished" if whole else "steps"
         return "steps"
 
-    def _fold(self) -> None:
-        """Merge whole groups that came about since the first round of merges. Raises Stop."""
-        kept, patterns = self._bounded([x for x in self.engine.lefts if len(x.rule.left) > 1])
-        rows = self.engine.match(self.graph, patterns)
-        self._apply(self._matcher.folds(kept, rows, self._program))
+    # --- ask ---
 
-    def _bounded(
-        self, taking: Iterable[LeftPatterns]
-    ) -> tuple[list[LeftPatterns], list[EGraphPattern]]:
-        """The rules that this round has room for, by the bounds of their matches, least first.
-
-        Raises:
-            Stop: matching them may take more than is left.
-        """
-        bounds = Bounds(self.graph, self.builder.prefix)
-        most = {p: bounds.of(subterms((p.term,))) for left in taking for p in left.patterns}
-        total, fitting = 0.0, dict[EGraphPattern, None]()
-        for pattern in sorted(most, key=lambda p: most[p]):
-            total += most[pattern]
+    def _ask(self, merging: bool) -> bool:
+        """Find matches; whether no rule was set aside. Raises LimitReached."""
+        snapshot, program = self._snapshot(), self.engine.program
+        bounds = Bounds(snapshot.kinds(), snapshot.classes(), program.prefix)
+        most = {t.number: bounds.of(t.terms) for t in program.tables if not t.parts}
+        total, fitting = 0.0, list[MatchTable]()
+        for number in sorted(most, key=lambda n: most[n]):
+            total += most[number]
             if total > self.watch.caps.matches:
-                total -= most[pattern]
+                total -= most[number]
                 break
-            fitting[pattern] = None
-        kept = list[LeftPatterns]()
-        for left in taking:
-            if all(p in fitting for p in left.patterns):
-                kept.append(left)
-            else:
-                bound = max(most[p] for p in left.patterns)
-                self.aside[left.rule.name] = max(bound, self.aside.get(left.rule.name, 0.0))
+            fitting.append(program.tables[number])
         self.watch.foretold(total * _SECONDS_A_MATCH, total * _MEBIBYTES_A_MATCH)
-        return kept, list(fitting)
+        if len(fitting) == len(most):
+            self._match(["ask"])
+        else:
+            self._match([f"ask-{table.name}" for table in fitting])
+        whole = len(fitting) == len(most)
+        asked = {table.number for table in fitting}
+        for member in program.members:
+            parts = member.table.parts or (member.table,)
+            if any(p.number not in asked for p in parts) and (merging or len(parts) == 1):
+                self._set_aside(member, max(most[p.number] for p in parts))
+        return self._merge(asked, self.watch.caps.matches - total) and whole if merging else whole
 
-    def _apply(self, instances: Iterator[Instance]) -> None:
-        """Apply instances one by one. Raises Stop."""
-        reach = None if self.cycles in ("guarded", "in-ilp") else Reach(self.graph)
-        adds = {left.rule.name: _size(left.rule) for left in self.engine.lefts}
-        for instance in instances:
-            self.builder.made = {}
-            if reach is not None and self.cycles == "vanilla":
-                reach = Reach(self.graph)
-            if reach is not None and reach.closes(instance.roots, instance.tensors.values()):
-                self._refuse(instance, "it would close a cycle")
+    def _set_aside(self, member: RuleOnTable, bound: float) -> None:
+        name = member.rule.name
+        self.aside[name] = max(bound, self.aside.get(name, 0.0))
+
+    def _merge(self, asked: set[int], room: float) -> bool:
+        """Join the matches of rules with several outputs; whether none was set aside."""
+        sizes = self.engine.sizes()
+        snapshot, whole, rulesets = None, True, list[str]()
+        for member in self.engine.program.members:
+            table = member.table
+            if not table.parts:
                 continue
-            self.watch.room(adds[instance.rule.name])
-            before = self._size()
-            reason = self.builder.apply(instance)
-            if reason:
-                self._refuse(instance, reason)
-            elif before != self._size():
-                name = instance.rule.name
-                self.applied[name] = self.applied.get(name, 0) + 1
-                self.instances.append(instance)
+            if any(part.number not in asked for part in table.parts):
+                whole = False
+                continue
+            count = 1
+            for part in table.parts:
+                count *= sizes[part.name]
+            if count > room:
+                snapshot = snapshot or self._snapshot()
+                parts = [snapshot.matches(part) for part in table.parts]
+                count = pairs(member, parts, self._guards(snapshot))
+            if count > room:
+                whole = False
+                self._set_aside(member, count)
+                continue
+            room -= count
+            rulesets.append(f"merge-{table.name}")
+        self._match(rulesets)
+        return whole
 
-    def _size(self) -> tuple[int, int]:
-        return len(self.graph.nodes), len(self.graph.unions)
+    def _match(self, rulesets: Sequence[str]) -> None:
+        """Run rulesets that find matches, and count these by table."""
+        _, matches = self.engine.run(*(f"(run {name} 1)" for name in rulesets))
+        for name, count in matches.items():
+            number = int(name.split()[0])
+            self._fresh[number] = self._fresh.get(number, 0) + count
 
-    def _refuse(self, instance: Instance, reason: str) -> None:
-        key = (instance.rule.name, reason)
-        if key in self.refused or len(self.refused) < _MOST_REASONS:
-            self.refused[key] = self.refused.get(key, 0) + 1
+    # --- answer ---
 
+    def _answer(self) -> None:
+        """Look at the questions that are new."""
+        self.engine.run("(run question 1)")
+        rows = self.answers.rows(self.engine.drain("want"))
+        if rows:
+            self.engine.give(rows)
 
-def _size(rule: Rule) -> int:
-    """The most e-nodes an instance adds."""
-    return sum(not isinstance(term, Var) for term in subterms(rule.right))
+    # --- do ---
+
+    def _do(self) -> bool:
+        """Make the right sides; whether that changed anything. Raises LimitReached."""
+        fresh, self._fresh = self._fresh, {}
+        most = {m: fresh.get(m.table.number, 0) * m.adds for m in self.engine.program.members}
+        size, caps = self.engine.size(), self.watch.caps
+        total = sum(most.values())
+        seconds = total * _SECONDS_A_MATCH + (size + total) * _SECONDS_A_NODE
+        self.watch.foretold(seconds, total * _MEBIBYTES_A_MATCH)
+        if size + total <= caps.nodes:
+            changed, matches = self.engine.run("(run do 1)")
+            self._count(matches)
+            self._analyse()
+            return changed
+        changed = False
+        for member in sorted(most, key=lambda m: most[m]):
+            self.watch.check()
+            command = f"(run do-{member.number} 1)"
+            may_fit = self.engine.size() + most[member] <= caps.nodes
+            done = self.engine.run(command) if may_fit else self.engine.tried(command, caps.nodes)
+            if done is None:
+                raise LimitReached("nodes")
+            self._count(done[1])
+            changed = changed or done[0]
+        self._analyse()
+        return changed
+
+    def _count(self, matches: dict[str, int]) -> None:
+        """Take down what was done, by rule."""
+        for rule, count in matches.items():
+            name = self.engine.program.members[int(rule.split()[0])].rule.name
+            if count:
+                self.applied[name] = self.applied.get(name, 0) + count
+
+    def _analyse(self) -> None:
+        """Work out what depends on weights alone."""
+        self.engine.run(ANALYSIS)
+
+    # --- folds ---
+
+    def _fold(self) -> None:
+        """Merge whole groups of the program's ops. Raises LimitReached."""
+        snapshot, folds = self._snapshot(), list[Fold]()
+        guards = self._guards(snapshot)
+        for member in self._foldable():
+            for group in groups(member, snapshot.matches(member.table.parts[0]), guards):
+                self._begin(member, group, folds)
+        self._run_folds(folds)
+
+    def _last_fold(self) -> bool:
+        """Merge whole groups that came about since; whether there are any. Raises LimitReached.
+
+        Of a group only what something outside of it reads is merged: all of the group is there at
+        once, so the others are not needed on the way.
+        """
+        snapshot, folds = self._snapshot(), list[Fold]()
+        guards = self._guards(snapshot)
+        readers = snapshot.readers(self.encoded.graph.roots)
+        for member in self._foldable():
+            known = self._folded.get(member.number, [])
+            found = [{snapshot.known(c) for c in classes} for classes in known]
+            self._folded[member.number] = found
+            matches = snapshot.matches(member.table.parts[0])
+            live = [m for m in matches if m.roots[0] < self._program]
+            kept = [
+                {c: m for c, m in group.items() if readers.get(c, set[int]()) - group.keys()}
+                for group in groups(member, live, guards)
+            ]
+            for group in sorted(kept, key=len, reverse=True):
+                if not any(group.keys() <= others for others in found):
+                    self._begin(member, group, folds)
+        return self._run_folds(folds)
+
+    def _foldable(self) -> list[RuleOnTable]:
+        return [m for m in self.engine.program.members if m.repeated is not None]
+
+    def _begin(self, member: RuleOnTable, group: Group, folds: list[Fold]) -> None:
+        self._folded.setdefault(member.number, []).append(set(group))
+        folds.append(Fold(member, group, list(group)))
+
+    def _run_folds(self, folds: Sequence[Fold]) -> bool:
+        """Take the steps of all folds together; whether any was taken. Raises LimitReached."""
+        taken = False
+        while True:
+            active = [fold for fold in folds if fold.next_turns(self.answers)]
+            if not active:
+                return taken
+            adds = sum(len(fold.turns) * fold.member.adds for fold in active)
+            self.watch.check()
+            self.watch.room(self.engine.size() + adds)
+            rows = dict[str, list[Row]]()
+            for fold in active:
+                rows.setdefault(f"turn-{fold.member.table.name}", []).extend(fold.turns)
+            self.engine.give(rows)
+            parts = dict.fromkeys(fold.member.table.parts[0].name for fold in active)
+            self._match([*(f"ask-{name}" for name in parts), "fold-ask"])
+            self._answer()
+            changed, matches = self.engine.run("(run fold-do 1)")
+            self._count(matches)
+            self._analyse()
+            taken = taken or changed
+            made = {z for (z,) in self.engine.drain("made")}
+            for fold in active:
+                fold.finish(made)

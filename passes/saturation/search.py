@@ -19,16 +19,16 @@ from ..rules.op_table import RESULTS, OpTable
 from ..rules.rule import CONSTANTS, Node, Rule, Term, Var, subterms
 from ..rules.rule_set import reported_proof, rules_named
 from ..search_result import Applied, Limits, Rejected, SearchResult
-from .apply import InstanceApplier
 from .check import require_sound
+from .cycles import Cycles
 from .decode import Decoder
-from .egraph import PROJECT, EGraph, ENode
+from .egraph import LEAF, PROJECT, EGraph, ENode
 from .encode import Encoded, encode, is_program
+from .encoding import Shape, shape_of
 from .engine import engine_for
 from .extract import Extracted, Method, extract
+from .left_sides import without_names
 from .limits import Caps, Watch
-from .match import Cycles
-from .patterns import Shape, without_names
 from .price import NodePrices
 from .print_out import print_out
 from .problem import Problem, problem_of
@@ -48,7 +48,9 @@ class SaturationSettings:
     Attributes:
         dialect: what op names of rules belong to.
         check: compare every e-node with its class in exact arithmetic afterwards.
+        added: rules besides, whose instances are checked in any case.
         printed: keep the e-graph as IR.
+        replayed: keep the run as a program of egglog.
 
     Units:
         extract_seconds: the most for extraction, of the time that saturation leaves.
@@ -60,7 +62,9 @@ class SaturationSettings:
     method: Method = "ilp"
     dialect: str = "graph"
     check: bool = False
+    added: tuple[Rule, ...] = ()
     printed: bool = False
+    replayed: bool = False
     extract_seconds: float = math.inf
 
 
@@ -74,6 +78,7 @@ class BlockOutcome:
         skipped: rules that cannot take part, with the reason.
         seconds: by stage.
         e_graph: all of it, in the dialect `equivalence`, where the settings ask for it.
+        replay: the run as a program of egglog, where the settings ask for it.
     """
 
     changed: bool
@@ -86,6 +91,7 @@ class BlockOutcome:
     seconds: dict[str, float]
     encoded: Encoded
     e_graph: Block | None
+    replay: str
 
 
 def usable(
@@ -93,8 +99,9 @@ def usable(
 ) -> tuple[list[Rule], list[tuple[str, str]]]:
     """The rules that can take part, and why the others cannot."""
     kept, skipped = dict[object, Rule](), list[tuple[str, str]]()
+    unknown = dict[str, str]()
     for rule in rules:
-        reason = _unusable(rule, table, prefix)
+        reason = _unusable(rule, table, prefix, unknown)
         first = rule if reason else kept.setdefault(without_names(rule), rule)
         if first is not rule:
             reason = f"it says what '{first.name}' says"
@@ -103,7 +110,12 @@ def usable(
     return list(kept.values()), skipped
 
 
-def _unusable(rule: Rule, table: OpTable, prefix: str) -> str:
+def _unusable(rule: Rule, table: OpTable, prefix: str, unknown: dict[str, str]) -> str:
+    """Why a rule cannot take part.
+
+    Args:
+        unknown: for each op looked up what is wrong with it; added to.
+    """
     if rule.proof == "refuted":
         return "it is refuted"
     if any(isinstance(term, Var) for term in rule.left):
@@ -113,23 +125,70 @@ def _unusable(rule: Rule, table: OpTable, prefix: str) -> str:
             return "its left side asks for the value of a weight"
     for term in (*subterms(rule.left), *subterms(rule.right)):
         if isinstance(term, Node) and term.op not in CONSTANTS:
-            try:
-                table.complete(prefix + term.op, {})
-            except UserError as error:
-                return error.one_line()
+            if term.op not in unknown:
+                unknown[term.op] = _unknown(prefix + term.op, table)
+            if unknown[term.op]:
+                return unknown[term.op]
     return ""
 
 
-def _shapes(graph: EGraph, rules: Sequence[Rule], table: OpTable, prefix: str) -> set[Shape]:
-    """Every e-node shape that the program has or a rule can make."""
-    shapes = {
-        (n.head.op, len(n.operands), tuple(name for name, _ in n.head.attributes))
-        for n in graph.nodes
-        if n.head.op != PROJECT
-    }
-    for rule in rules:
-        shapes |= {s for term in subterms(rule.right) for s in _shape(term, table, prefix)}
-    return shapes
+def _unknown(op: str, table: OpTable) -> str:
+    try:
+        table.complete(op, {})
+    except UserError as error:
+        return error.one_line()
+    return ""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The rules for programs of some shapes.
+
+    Attributes:
+        rules: those that can ever match; `skipped` those that never can, with the reason.
+        shapes: every e-node shape that may come up.
+    """
+
+    rules: tuple[Rule, ...]
+    skipped: tuple[tuple[str, str], ...]
+    shapes: frozenset[Shape]
+
+
+_PREPARED: dict[object, Prepared] = {}
+_MOST_PREPARED = 16
+
+
+def prepared(graph: EGraph, rules: tuple[Rule, ...], table: OpTable, prefix: str) -> Prepared:
+    """The rules for a program, remembered by its shapes."""
+    nodes = (n for n in graph.nodes if n.head.op not in (LEAF, PROJECT))
+    shapes = frozenset(shape_of(n.head, len(n.operands)) for n in nodes)
+    key = rules, shapes, prefix, frozenset(table.classes.items())
+    if key not in _PREPARED:
+        kept, skipped = usable(rules, table, prefix)
+        found, whole = _relevant(shapes, kept, table, prefix)
+        while len(_PREPARED) >= _MOST_PREPARED:
+            del _PREPARED[next(iter(_PREPARED))]
+        _PREPARED[key] = Prepared(found, tuple(skipped), whole)
+    return _PREPARED[key]
+
+
+def _relevant(
+    program: frozenset[Shape], rules: Sequence[Rule], table: OpTable, prefix: str
+) -> tuple[tuple[Rule, ...], frozenset[Shape]]:
+    """The rules that can ever match, and the shapes that may come up."""
+    shapes, ops, kept = set(program), {shape[0] for shape in program}, [False] * len(rules)
+    asked = [{prefix + t.op for t in subterms(r.left) if isinstance(t, Node)} for r in rules]
+    grown = True
+    while grown:
+        grown = False
+        for k, rule in enumerate(rules):
+            if not kept[k] and asked[k] <= ops:
+                kept[k] = grown = True
+                made = {s for term in subterms(rule.right) for s in _shape(term, table, prefix)}
+                shapes |= made
+                ops |= {shape[0] for shape in made}
+    found = tuple(rule for rule, taken in zip(rules, kept, strict=True) if taken)
+    return found, frozenset(shapes)
 
 
 def _shape(term: Term, table: OpTable, prefix: str) -> list[Shape]:
@@ -170,27 +229,30 @@ def saturate_block(
     graph, prefix = encoded.graph, f"{settings.dialect}."
     before = block_cost(problem_of(graph, graph.roots, prices), table)
     lap("encode")
-    rules, skipped = usable(settings.rules, table, prefix)
-    engine = engine_for(rules, _shapes(graph, rules, table, prefix), table, prefix)
+    found = prepared(graph, (*settings.rules, *settings.added), table, prefix)
+    guarded = settings.cycles == "guarded"
+    engine = engine_for(found.rules, found.shapes, table, prefix, guarded)
     lap("rules")
-    builder = InstanceApplier(graph, table, prefix)
-    watch = Watch(graph, settings.caps, begun)
-    loop, known = SaturationRun(graph, engine, builder, watch, settings.cycles), list[ENode]()
+    watch, first = Watch(settings.caps, begun), None
+    loop = SaturationRun(encoded, engine, watch)
     saturation = loop.run(min(settings.caps.k_multi, 1))
     lap("saturate")
     if settings.caps.k_multi > 1 and saturation.stop_reason in ("finished", "steps"):
-        known = _first(graph, prices, settings, begun)
+        first = _first(loop.graph(), prices, settings, begun)
         lap("first")
         saturation = loop.run(settings.caps.k_multi - 1)
         lap("saturate")
-    if settings.check:
-        require_sound(graph, saturation.instances)
+    if settings.check or settings.added:
+        added = set(settings.added)
+        require_sound(i for i in saturation.instances if settings.check or i.rule in added)
         lap("check")
+    graph = encoded.graph = loop.graph()
+    lap("read")
     problem = problem_of(graph, graph.roots, prices)
     lap("price")
     until = _extraction_ends(settings, begun, saturation.stop_reason)
     spare = max(settings.caps.mebibytes - watch.gained(), 0.0)
-    known = [graph.index.get((n.head, tuple(map(graph.find, n.operands))), n) for n in known]
+    known = [] if first is None else _again(graph, first)
     extracted = extract(problem, settings.method, settings.cycles, until, spare, known)
     lap("extract")
     chosen = extracted.problem.chosen(extracted.choice)
@@ -205,10 +267,11 @@ def saturate_block(
         before=before,
         after=extracted.cost if changed else before,
         made=decoder.made,
-        skipped=skipped,
+        skipped=list(found.skipped),
         seconds=seconds,
         encoded=encoded,
         e_graph=e_graph,
+        replay=engine.replay() if settings.replayed else "",
     )
 
 
@@ -223,9 +286,9 @@ def _named(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
     """What is chosen, and the parts that splits of splits go on from, which it leaves out."""
     classes, found = graph.classes(), dict[int, ENode]()
     for node in chosen.values():
-        for operand in map(graph.find, node.operands):
+        for operand in node.operands:
             parts = (n for n in classes[operand] if n.head.op == PROJECT)
-            taken = next((n for n in parts if graph.find(n.operands[0]) in chosen), None)
+            taken = next((n for n in parts if n.operands[0] in chosen), None)
             if operand not in chosen and taken is not None:
                 found[operand] = taken
     return {**found, **chosen}
@@ -233,12 +296,25 @@ def _named(graph: EGraph, chosen: Mapping[int, ENode]) -> dict[int, ENode]:
 
 def _first(
     graph: EGraph, prices: NodePrices, settings: SaturationSettings, begun: float
-) -> list[ENode]:
-    """The e-nodes of the choice after one round of merges: later ones may not all be looked at."""
+) -> Extracted:
+    """The choice after one round of merges: of what comes later not all may be looked at."""
     problem, now = problem_of(graph, graph.roots, prices), time.perf_counter()
     until = now + max(begun + settings.caps.seconds - now, 0.0) * _FIRST
-    found = extract(problem, settings.method, settings.cycles, until)
-    return list(found.problem.chosen(found.choice).values())
+    return extract(problem, settings.method, settings.cycles, until)
+
+
+def _again(graph: EGraph, first: Extracted) -> list[ENode]:
+    """The e-nodes of an earlier choice in the graph that came of it, from the leaves on."""
+    index = {(n.head, n.operands): n for n in graph.nodes}
+    classes, found = dict[int, int](), list[ENode]()
+    for klass in first.problem.order(first.choice) or ():
+        node = first.problem.nodes[klass][first.choice[klass]]
+        if any(c not in classes for c in node.operands):
+            continue  # a split that goes on from another: its operand was not needed
+        same = index[node.head, tuple(classes[c] for c in node.operands)]
+        classes[klass] = same.klass
+        found.append(same)
+    return found
 
 
 def block_cost(problem: Problem, table: OpTable) -> float:

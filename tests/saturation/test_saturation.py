@@ -20,12 +20,12 @@ from isoform.passes.rules.rule import Rule
 from isoform.passes.rules.rule_set import read_rules
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.check import check_instances, evaluate
+from isoform.passes.saturation.cycles import CYCLES
 from isoform.passes.saturation.decode import Decoder
 from isoform.passes.saturation.encode import encode
 from isoform.passes.saturation.graph_saturate import GraphSaturate
 from isoform.passes.saturation.greedy import greedy_tree
 from isoform.passes.saturation.limits import Caps
-from isoform.passes.saturation.match import CYCLES
 from isoform.passes.saturation.price import NodePrices
 from isoform.passes.saturation.problem import contracted, problem_of
 from isoform.passes.saturation.search import (
@@ -119,9 +119,9 @@ def test_a_constant_of_a_rule_is_computed_from_small_literals() -> None:
     graph = outcome.encoded.graph
     literals = [n for n in graph.nodes if n.head.op == "graph.constant"]
     assert literals
-    sizes = [graph.types[graph.find(n.klass)][0].get_shape() for n in literals]
+    sizes = [graph.types[n.klass][0].get_shape() for n in literals]
     assert all(np.prod(shape) <= 4 for shape in sizes)
-    assert check_instances(graph, outcome.saturation.instances).failed == ()
+    assert check_instances(outcome.saturation.instances).failed == ()
 
 
 def test_a_block_encoded_and_decoded_is_the_block() -> None:
@@ -164,7 +164,7 @@ def test_every_instance_on_small_models_holds() -> None:
     for name, sizes in (("tensat-bert", {"layers": 1}), ("nasrnn", {"steps": 1})):
         program = zoo.build(name, **sizes)
         outcome = saturate(program, caps=Caps(k_multi=2))
-        checked = check_instances(outcome.encoded.graph, outcome.saturation.instances)
+        checked = check_instances(outcome.saturation.instances)
         assert checked.instances > 0
         assert not checked.failed
 

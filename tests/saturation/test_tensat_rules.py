@@ -107,5 +107,5 @@ def test_every_instance_of_the_published_rules_on_the_models_holds() -> None:
         outcome = saturate_block(
             block, table, prices, SaturationSettings(rules=rules, method="dag")
         )
-        checked = check_instances(outcome.encoded.graph, outcome.saturation.instances)
+        checked = check_instances(outcome.saturation.instances)
         assert not checked.failed, name

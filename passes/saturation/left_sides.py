@@ -1,28 +1,23 @@
 """Left sides of rules as bodies of egglog rules.
 
 One output of a left side is one pattern; equal patterns of several rules are one (as in TENSAT),
-found up to the names of variables. A rule with several outputs joins the matches of its patterns in
-match.py, where the join can stop at any moment.
+found up to the names of variables. A rule with several outputs joins the matches of its patterns.
+Conditions are no part of a body: Python decides them with the answers (answers.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import product
-from typing import Any, TypeAlias
-
-from xdsl.dialects.builtin import IntAttr, IntegerAttr
-from xdsl.ir import Attribute
+from typing import Any
 
 from ...dialects.errors import UserError
-from ..rules.conditions import names_in
-from ..rules.op_table import RESULTS, OpTable, attribute_of, value_of
+from ..rules.op_table import RESULTS, OpTable, attribute_of
 from ..rules.rule import AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
-from .guards import Guards, renamed
-
-Shape: TypeAlias = "tuple[str, int, tuple[str, ...]]"
-"""What has its own constructor in egglog: op, operand count, names of the attributes."""
+from .encoding import Encoding, Shape
 
 
 @dataclass(frozen=True)
@@ -30,47 +25,36 @@ class EGraphPattern:
     """One output of a left side, its variables renamed v0, v1, .. and s0, s1, ..
 
     Attributes:
-        tensors, attributes: the columns of a match after its root.
-        where: conditions over these variables alone.
+        tensors, attributes: its variables, in order of appearance.
     """
 
     term: Term
     tensors: tuple[str, ...]
     attributes: tuple[str, ...]
-    where: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class LeftPatterns:
-    """A left side: its patterns, and for each how its variables are called in the rule.
-
-    Attributes:
-        rest: conditions that take more than one pattern.
-    """
+    """A left side: its patterns, and for each how its variables are called in the rule."""
 
     rule: Rule
     patterns: tuple[EGraphPattern, ...]
     names: tuple[dict[str, str], ...]
-    rest: tuple[str, ...] = field(default=())
 
 
 def left_of(rule: Rule) -> LeftPatterns:
     """Take a rule's left side apart."""
-    patterns, names, taken = list[EGraphPattern](), list[dict[str, str]](), set[str]()
+    patterns, names = list[EGraphPattern](), list[dict[str, str]]()
     for term in rule.left:
         naming = _Naming()
         bare = naming.term(term)
-        own = {**naming.tensors, **naming.attributes}
-        here = [c for c in rule.where if set(names_in(c)) <= set(own)]
-        taken |= set(here)
-        where = tuple(sorted(renamed(c, own) for c in here))
         columns = tuple(naming.tensors.values()), tuple(naming.attributes.values())
-        patterns.append(EGraphPattern(bare, *columns, where))
-        names.append({new: old for old, new in own.items()})
-    rest = tuple(c for c in rule.where if c not in taken)
-    return LeftPatterns(rule, tuple(patterns), tuple(names), rest)
+        patterns.append(EGraphPattern(bare, *columns))
+        names.append({new: old for old, new in (naming.tensors | naming.attributes).items()})
+    return LeftPatterns(rule, tuple(patterns), tuple(names))
 
 
+@lru_cache(maxsize=1 << 12)
 def without_names(rule: Rule) -> tuple[object, ...]:
     """What two rules have in common that say the same: all but names."""
     naming = _Naming()
@@ -117,30 +101,28 @@ class RuleBody:
     Attributes:
         wholes: attribute variables that are a column, by the column's variable.
         checks: columns whose attribute is to be compared with a value that holds variables.
-        left_over: conditions that did not compile.
     """
 
     facts: list[str]
     root: str
     wholes: dict[str, str]
     checks: list[tuple[str, AttrValue]]
-    left_over: tuple[str, ...]
 
 
 @dataclass
 class Bodies:
-    """Makes bodies; `constructor` names an e-node shape's constructor, `number` an attribute."""
+    """Makes bodies of the shapes that an encoding knows."""
 
     table: OpTable
     prefix: str
-    shapes: Sequence[Shape]
+    encoding: Encoding
 
-    def of(self, pattern: EGraphPattern, constructor: Any, number: Any) -> Iterator[RuleBody]:
+    def of(self, pattern: EGraphPattern) -> Iterator[RuleBody]:
         """One body for each way the pattern's ops may be written (optional attributes)."""
         nodes = list(_nodes(pattern.term))
         options = [self._shapes(node) for node in nodes]
         for choice in product(*options):
-            maker = _BodyMaker(self, dict(zip(nodes, choice, strict=True)), constructor, number)
+            maker = _BodyMaker(self, dict(zip(nodes, choice, strict=True)))
             yield maker.body(pattern)
 
     def _shapes(self, node: Node) -> list[Shape]:
@@ -149,7 +131,7 @@ class Bodies:
         known = {*given, *dict(self.table.complete(op, {})), RESULTS}
         return [
             s
-            for s in self.shapes
+            for s in self.encoding.shapes
             if s[0] == op and s[1] == len(node.operands) and given <= set(s[2]) <= known
         ]
 
@@ -172,8 +154,6 @@ class _BodyMaker:
 
     bodies: Bodies
     shapes: dict[Node, Shape]
-    constructor: Any
-    number: Any
     facts: list[str] = field(default_factory=list[str])
     wholes: dict[str, str] = field(default_factory=dict[str, str])
     checks: list[tuple[str, AttrValue]] = field(default_factory=list[tuple[str, AttrValue]])
@@ -181,25 +161,24 @@ class _BodyMaker:
 
     def body(self, pattern: EGraphPattern) -> RuleBody:
         root = self._term(pattern.term)
-        guards = Guards({v: f"?{v}" for v in pattern.tensors}, dict(self.wholes))
-        left_over = tuple(c for c in pattern.where if not guards.add(c))
-        return RuleBody(self.facts + guards.facts, root, self.wholes, self.checks, left_over)
+        return RuleBody(self.facts, root, self.wholes, self.checks)
 
     def _term(self, term: Term) -> str:
+        encoding = self.bodies.encoding
         match term:
             case Var():
                 return f"?{term.name}"
             case Out():
                 inner = self._term(term.node)
                 here = self._fresh("e")
-                self.facts.append(f"(= {here} ({self.constructor(None)} {inner} {term.index}))")
+                self.facts.append(f"(= {here} (part {inner} {term.index}))")
                 return here
             case Node():
                 operands = [self._term(operand) for operand in term.operands]
                 shape = self.shapes[term]
                 columns = [self._attribute(term, shape, name) for name in shape[2]]
                 here = self._fresh("e")
-                call = " ".join([self.constructor(shape), *operands, *columns, "0"])
+                call = " ".join([encoding.constructor(shape), *operands, *columns])
                 self.facts.append(f"(= {here} ({call}))")
                 return here
 
@@ -211,7 +190,11 @@ class _BodyMaker:
         value = node.attribute(name)
         if value is None:
             default = dict(self.bodies.table.complete(shape[0], {})).get(name)
-            return self._fresh("w") if default is None else str(self.number(default))
+            return (
+                self._fresh("w")
+                if default is None
+                else str(self.bodies.encoding.attribute(default))
+            )
         if isinstance(value, AttrVar):
             return self.wholes.setdefault(value.name, f"?{value.name}")
         atoms = value if isinstance(value, tuple) else (value,)
@@ -219,7 +202,8 @@ class _BodyMaker:
             column = self._fresh("c")
             self.checks.append((column, value))
             return column
-        return str(self.number(attribute_of(self.bodies.table, shape[0], name, value)))
+        value = attribute_of(self.bodies.table, shape[0], name, value)
+        return str(self.bodies.encoding.attribute(value))
 
 
 def unify(value: AttrValue, found: Any, bindings: dict[str, Any], size: Any) -> bool:
@@ -242,8 +226,15 @@ def unify(value: AttrValue, found: Any, bindings: dict[str, Any], size: Any) -> 
     return value == found and isinstance(value, bool) == isinstance(found, bool)
 
 
-def whole_number(attribute: Attribute) -> int | None:
-    """The number that `(whole ..)` gives for an attribute; None for what is none."""
-    if isinstance(attribute, IntegerAttr | IntAttr):
-        return int(value_of(attribute))
-    return None
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A condition with other names for its variables."""
+    return re.sub(r"(?<![.\w])[A-Za-z_]\w*", lambda m: names.get(m[0], m[0]), text)
+
+
+def value_renamed(value: AttrValue, names: Mapping[str, str]) -> AttrValue:
+    """An attribute's value with other names for its variables."""
+    if isinstance(value, tuple):
+        return tuple(value_renamed(v, names) for v in value)  # type: ignore[return-value]
+    if isinstance(value, AttrVar):
+        return AttrVar(names[value.name])
+    return Size(renamed(value.text, names)) if isinstance(value, Size) else value

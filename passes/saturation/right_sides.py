@@ -1,0 +1,208 @@
+"""Right sides: the e-nodes that a rule makes, and what they are under an instance's types.
+
+Which ops stand on a right side, and on what, the rule says alone: that becomes egglog's action,
+once for each rule. Their attributes and types depend on the types and attribute values of an
+instance: they are worked out here by the ops' own inference, once for each of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from xdsl.dialects.builtin import ShapedType, TensorType
+from xdsl.ir import Operation
+
+from ...dialects.errors import UserError
+from ...dialects.graph import ConstantOp
+from ...dialects.types import Array
+from ..rules.conditions import evaluate
+from ..rules.constants import ConstantStep, constant_steps, is_writable
+from ..rules.op_table import Head, OpTable, Types, attribute_of
+from ..rules.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
+from .egraph import projection
+from .encoding import Shape
+
+MOST_CONSTANT = 1 << 16
+"""Elements of the largest literal a rule may write into a program."""
+
+Made: TypeAlias = "tuple[Head, tuple[int, ...], Types]"
+"""An e-node of a constant: head, numbers of the e-nodes before it, types."""
+
+
+class Refused(Exception):
+    """The right side is no program: an op does not take these operands."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One e-node of a right side.
+
+    Attributes:
+        operands: places: the tensor variables first, then the steps.
+        shape: of an op; None for one result of several, and for a constant.
+    """
+
+    term: Node | Out
+    operands: tuple[int, ...]
+    shape: Shape | None
+
+
+@dataclass(frozen=True)
+class RightSide:
+    """The e-nodes of a right side, operands first.
+
+    Attributes:
+        places: of each term; `roots` those of the outputs.
+    """
+
+    rule: Rule
+    tensors: tuple[str, ...]
+    steps: tuple[Step, ...]
+    roots: tuple[int, ...]
+    places: Mapping[Term, int]
+
+
+def right_side_of(rule: Rule, tensors: Sequence[str], table: OpTable, prefix: str) -> RightSide:
+    """Take a right side apart.
+
+    Args:
+        tensors: the rule's tensor variables in the order of their places.
+    """
+    places: dict[Term, int] = {Var(name): place for place, name in enumerate(tensors)}
+    steps = list[Step]()
+
+    def place(term: Term) -> int:
+        if term not in places:
+            steps.append(step(term))
+            places[term] = len(tensors) + len(steps) - 1
+        return places[term]
+
+    def step(term: Term) -> Step:
+        match term:
+            case Out():
+                return Step(term, (place(term.node),), None)
+            case Node() if term.op in CONSTANTS:
+                return Step(term, (), None)
+            case Node():
+                operands = tuple(map(place, term.operands))
+                names = {*dict(term.attributes), *dict(table.complete(prefix + term.op, {}))}
+                return Step(term, operands, (prefix + term.op, len(operands), tuple(sorted(names))))
+            case Var():
+                raise AssertionError(f"the left side binds {term.name}")
+
+    roots = tuple(map(place, rule.right))
+    return RightSide(rule, tuple(tensors), tuple(steps), roots, places)
+
+
+@dataclass
+class Inference:
+    """What the e-nodes of one right side are under the types and attributes of an instance.
+
+    Attributes:
+        types: of the tensor variables.
+        heads: of each step; of a constant the e-nodes that compute it, the last the whole of it.
+    """
+
+    side: RightSide
+    table: OpTable
+    prefix: str
+    types: Sequence[Types]
+    attributes: Mapping[str, Any]
+    heads: list[Head | tuple[Made, ...]] = field(default_factory=list["Head | tuple[Made, ...]"])
+    found: list[Types] = field(default_factory=list[Types])
+    _known: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def run(self, roots: Sequence[Types]) -> None:
+        """Fill `heads` and `found`, the types of each step.
+
+        Args:
+            roots: the types of the left side's outputs.
+
+        Raises:
+            Refused: an op does not take its operands, or the result is of another type.
+        """
+        named = dict(zip(self.side.tensors, self.types, strict=True))
+        self._known = {**self.attributes, **shapes_in(named)}
+        for step in self.side.steps:
+            head, types = self._step(step)
+            self.heads.append(head)
+            self.found.append(types)
+        if tuple(map(self._types, self.side.roots)) != tuple(roots):
+            raise Refused("the right side is of another type")
+
+    def _types(self, place: int) -> Types:
+        count = len(self.types)
+        return self.types[place] if place < count else self.found[place - count]
+
+    def _step(self, step: Step) -> tuple[Head | tuple[Made, ...], Types]:
+        term = step.term
+        if isinstance(term, Out):
+            types = self._types(step.operands[0])
+            if term.index >= len(types):
+                raise Refused(f"{term.node.op} has no result {term.index}")
+            return projection(term.index), (types[term.index],)
+        values = {name: self._value(value) for name, value in term.attributes}
+        if term.op in CONSTANTS:
+            made = self._constant(term, values)
+            return made, made[-1][2]
+        return self._op(term.op, values, tuple(map(self._types, step.operands)))
+
+    def _op(
+        self, name: str, values: Mapping[str, Any], operands: Sequence[Types]
+    ) -> tuple[Head, Types]:
+        table, op = self.table, self.prefix + name
+        given = {n: attribute_of(table, op, n, v) for n, v in values.items()}
+        attributes = table.complete(op, given)
+        head = Head(op, attributes, table.results(op, dict(attributes)))
+        if any(len(types) != 1 for types in operands):
+            raise Refused(f"{op} takes single results")
+        sample = table.by_rule(head, tuple(types[0] for types in operands))
+        if sample is None:
+            raise Refused(f"{op} does not take these operands")
+        return head, tuple(r.type for r in sample.results)
+
+    def _constant(self, term: Node, values: Mapping[str, Any]) -> tuple[Made, ...]:
+        """A rule's constant, as ops that compute it: so every literal is exact, and small."""
+        if not is_writable(term.op, values, MOST_CONSTANT):
+            raise Refused("the constant would be too large, or there is none")
+        made = list[Made]()
+        for step in constant_steps(term.op, values):
+            made.append(self._constant_step(step, made))
+        return tuple(made)
+
+    def _constant_step(self, step: Array | ConstantStep, made: Sequence[Made]) -> Made:
+        if isinstance(step, ConstantStep):
+            operands = [made[k][2] for k in step.operands]
+            head, types = self._op(step.op, dict(step.attributes), operands)
+            return head, step.operands, types
+        type_ = self.types[0][0]
+        assert isinstance(type_, TensorType)
+        literal: Operation = ConstantOp(step, type_.element_type)
+        head = self.table.head(literal)
+        assert head is not None
+        return head, (), tuple(r.type for r in literal.results)
+
+    def _value(self, value: AttrValue) -> Any:
+        """The Python value of an attribute under the instance's bindings."""
+        if isinstance(value, tuple):
+            return tuple(self._value(v) for v in value)
+        if isinstance(value, AttrVar):
+            return self.attributes[value.name]
+        return self._size(value.text) if isinstance(value, Size) else value
+
+    def _size(self, text: str) -> Any:
+        try:
+            return evaluate(text, self._known)
+        except UserError as error:
+            raise Refused(error.one_line()) from error
+
+
+def shapes_in(types: Mapping[str, Types]) -> dict[str, Any]:
+    """The shapes of variables; those of no single tensor have none."""
+    return {
+        name: found[0].get_shape()
+        for name, found in types.items()
+        if len(found) == 1 and isinstance(found[0], ShapedType)
+    }
