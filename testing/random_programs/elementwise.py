@@ -49,7 +49,7 @@ def activation(g: Grower) -> SSAValue:
     x = g.float()
     match g.rng.randrange(5):
         case 0:
-            return g.b.leaky_relu(x, alpha=g.rng.choice((0.01, 0.2)))
+            return g.b.leaky_relu(x, alpha=g.rng.choice((2.0**-7, 0.25)))
         case 1:
             return g.b.elu(x, alpha=g.rng.choice((1.0, 0.5)))
         case 2:
