@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,24 @@ def follows(rule: Rule, given: Sequence[Rule], steps: int = STEPS) -> bool:
     """Whether z3 proves a property from the others."""
     rest = [other for other in given if other is not rule]
     return proved_by_z3(replace(rule, source=""), rest, steps)
+
+
+# --- side conditions ----------------------------------------------------------------------------
+
+
+def counterexample(rule: Rule, dropped: str, seed: int = 0, tries: int = 400) -> Bindings | None:
+    """An instance on which the rule without one condition is wrong; None if none was found.
+
+    The rule is wrong if the values differ or the right side is not well-formed.
+    """
+    loose = replace(rule, where=tuple(c for c in rule.where if c != dropped))
+    rng = np.random.default_rng(seed)
+    for base in islice(first_instances(loose), _BASES):
+        sampler = InstanceSampler(loose, base, rng)
+        drawn = (sampler.draw() for _ in range(tries))
+        for bindings in chain(sampler.systematic(), drawn):
+            if holds(loose.where, bindings) and not holds((dropped,), bindings):
+                found = outcome(loose, bindings)
+                if found.applies and not found.equal:
+                    return bindings
+    return None

@@ -6,7 +6,7 @@ values differ. `holds` is evidence: the values were equal on that many instances
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
@@ -71,22 +71,4 @@ def _applied(rule: Rule, bindings: Bindings, seed: int, seen: dict[str, None]) -
     if not found.equal:
         return bindings
     seen[key] = None
-    return None
-
-
-def counterexample(rule: Rule, dropped: str, seed: int = 0, tries: int = 400) -> Bindings | None:
-    """An instance on which the rule without one condition is wrong; None if none was found.
-
-    The rule is wrong if the values differ or the right side is not well-formed.
-    """
-    loose = replace(rule, where=tuple(c for c in rule.where if c != dropped))
-    rng = np.random.default_rng(seed)
-    for base in islice(first_instances(loose), _BASES):
-        sampler = InstanceSampler(loose, base, rng)
-        drawn = (sampler.draw() for _ in range(tries))
-        for bindings in chain(sampler.systematic(), drawn):
-            if holds(loose.where, bindings) and not holds((dropped,), bindings):
-                found = outcome(loose, bindings)
-                if found.applies and not found.equal:
-                    return bindings
     return None

@@ -249,19 +249,3 @@ def draw(shape: Shape, draws: int, seed: int, name: str) -> Lanes:
     values = FIELD.reduce(rng.integers(0, PRIME, (draws, *shape)).astype(np.float64))
     values.setflags(write=False)
     return values
-
-
-__all__ = [
-    "FIELD",
-    "PRIME",
-    "Plan",
-    "Shape",
-    "Words",
-    "constant",
-    "draw",
-    "graph_ops",
-    "infer",
-    "mix",
-    "op_on",
-    "plan",
-]

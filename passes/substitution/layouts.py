@@ -118,6 +118,3 @@ def _turned(term: Term, rank: int) -> Term:
     if isinstance(term, Node) and (term.op, term.attributes) == ("transpose", attributes):
         return term.operands[0]
     return Node("transpose", (term,), attributes)
-
-
-__all__ = ["fold", "swapped", "unfold", "unfolded"]

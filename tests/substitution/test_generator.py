@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isoform.passes.rules.check import counterexample
 from isoform.passes.rules.exact import plan
 from isoform.passes.rules.generate import pipeline
 from isoform.passes.rules.generate.candidates import RuleCandidate, candidates
@@ -29,6 +28,7 @@ from isoform.passes.rules.generate.subsume import without_consequences
 from isoform.passes.rules.generate.table import Enumerator
 from isoform.passes.rules.rule import Rule, Var
 from isoform.passes.rules.rule_text import parse_rules, term_text
+from isoform.testing.property_checks import counterexample
 
 SHIPPED = Path(pipeline.__file__).parents[1] / "rules" / "default.rules"
 SQUARE = frozenset({2, 4})

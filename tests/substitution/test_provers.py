@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from isoform.passes.rules.check import check_rule, counterexample
+from isoform.passes.rules.check import check_rule
 from isoform.passes.rules.instances import outcome
 from isoform.passes.rules.prove.by_egraph import proved_by_egraph
 from isoform.passes.rules.prove.by_z3 import DEFINED, properties, proved_by_z3
 from isoform.passes.rules.prove.verdicts import verify_rule
 from isoform.passes.rules.rule import Rule
 from isoform.passes.rules.rule_text import parse_rules
-from isoform.testing.property_checks import follows, validate, wrong_facts
+from isoform.testing.property_checks import counterexample, follows, validate, wrong_facts
 
 CONV = "dilations=?d, groups={}, pads=?p, strides=?s"
 G, H, ONE = CONV.format("?g"), CONV.format("?h"), CONV.format("1")

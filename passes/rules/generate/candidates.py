@@ -25,7 +25,6 @@ from ..exact import Shape
 from ..instances import outcome, shapes_of
 from ..rule import CONSTANTS, Node, Out, Rule, Term, Var, nodes_of, subterms, variables_of
 from ..terms import mapped, matches, renamed
-from .operators import World
 from .table import NONE, Table
 
 KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
@@ -187,6 +186,7 @@ def replace_term(terms: tuple[Term, ...], old: Term, new: Term) -> tuple[Term, .
 
 
 def has_common_part(one: RuleCandidate) -> bool:
+    """Whether a smaller pair implies it: both sides share a subterm, or their top operator."""
     return _shares_an_input(one) or _shares_its_top(one)
 
 
@@ -267,6 +267,3 @@ def _same_op(a: Node, b: Node) -> bool:
 
 def _equal(x: Term, y: Term, one: RuleCandidate) -> bool:
     return x == y or outcome(Rule("", (x,), (y,)), dict(one.shapes)).equal
-
-
-__all__ = ["Counts", "RuleCandidate", "World", "by_shape", "candidates", "replace_term"]

@@ -160,6 +160,3 @@ def _of_two(table: Table) -> list[RuleCandidate]:
             one = by_shape(left, right, shapes)
             found.setdefault((one.left, one.right), one)
     return without_instances([one for one in found.values() if not has_common_part(one)])
-
-
-__all__ = ["Largest", "largest_laws"]

@@ -123,6 +123,3 @@ def _applications(rule: Rule) -> list[Bindings]:
             if holds(rule.where, at) and outcome(rule, at).equal:
                 found.append(at)
     return found
-
-
-__all__ = ["is_special_case", "without_special_cases"]

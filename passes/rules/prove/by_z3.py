@@ -156,6 +156,3 @@ def _facts(key: str, facts: Sequence[str]) -> list[Any]:
 
 def _for_all(variables: Sequence[Any], body: Any, patterns: list[Any]) -> Any:
     return z3.ForAll(list(variables), body, patterns=patterns) if variables else body
-
-
-__all__ = ["DEFINED", "all_axioms", "axioms_of", "properties", "proved_by_z3"]
