@@ -1,5 +1,8 @@
 """exp(x) - 1 keeps its digits where x is small: Elu, Celu and Selu, in every float type."""
 
+from collections.abc import Callable
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -10,11 +13,15 @@ from isoform.dialects.reference import run
 from isoform.lowering.onnx_to_graph.importer import import_onnx
 
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875  # as ONNX has them
-TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32}
-TYPES |= {"float64": np.float64}
+TYPES: dict[str, Any] = {
+    "float16": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
 # How an op is made of expm1, where x < 0; ONNX has Celu in float32 alone, and the others in
 # bfloat16 since opset 22.
-OPS = {
+OPS: dict[str, tuple[dict[str, Any], Callable[[np.ndarray], np.ndarray]]] = {
     "Elu": ({"alpha": 1.5}, lambda x: 1.5 * np.expm1(x)),
     "Celu": ({"alpha": 2.0}, lambda x: 2.0 * np.expm1(x / 2.0)),
     "Selu": ({}, lambda x: SELU_GAMMA * SELU_ALPHA * np.expm1(x)),
