@@ -53,7 +53,7 @@ from .kernel_to_cpu.emit import Emitter, Mask
 from .kernel_to_cpu.lanes import split_item
 from .kernel_to_cpu.module import KernelCode, Module, kernel
 from .kernel_to_cpu.scalar_code import CONTRACTION, FAST, HORIZONTAL, combine, emit_op, identity
-from .kernel_to_cpu.types import I64, Index, Type, Value, constant
+from .kernel_to_cpu.types import I1, I64, Index, Type, Value, constant
 
 
 def print_llvm(nest: NestOp) -> KernelCode:
@@ -294,8 +294,7 @@ class _Printer:
         def load() -> None:
             dtype, place = element()
             if held is None:
-                value = self.b.load(dtype, self.pointers[buffer], place)
-                self.values[result] = to_compute(self.b, value, result.type)
+                self.values[result] = self._kept(dtype, buffer, place)
                 return
             assert isinstance(place, int)
             value = held.get(place) or constant(dtype, 0)
@@ -362,11 +361,21 @@ class _Printer:
                 assert isinstance(place, int)
                 held[place] = value
                 return
-            if dtype.element != value.type.element:
-                value = to_memory(self.b, value, stored.type)
-            self.b.store(value, self.pointers[buffer], place)
+            self._keep(value, dtype, buffer, place)
 
         return put
+
+    def _kept(self, dtype: Type, buffer: SSAValue, place: Index) -> Value:
+        """What a local buffer holds from a place on, in the compute type."""
+        value, element = self.b.load(dtype, self.pointers[buffer], place), _element_of(buffer)
+        same = dtype.element == compute_type(element)
+        return value if same else to_compute(self.b, value, element)
+
+    def _keep(self, value: Value, dtype: Type, buffer: SSAValue, place: Index) -> None:
+        """Put a value into a local buffer."""
+        if dtype.element != value.type.element:
+            value = to_memory(self.b, value, _element_of(buffer))
+        self.b.store(value, self.pointers[buffer], place)
 
     def _widened(self, value: Value, lanes: int) -> Value:
         return value if value.type.lanes == lanes else self.b.broadcast(value, lanes)
@@ -377,12 +386,13 @@ class _Printer:
         element, masked = self._element(op, buffer), op.masked is not None
 
         def accumulate() -> None:
-            (dtype, place), pointer = element(), self.pointers[buffer]
+            dtype, place = element()
             if taken in self._factors:
                 x, y = self._factors[taken]
                 if x.type.lanes <= dtype.lanes:
                     x, y = self._widened(x, dtype.lanes), self._widened(y, dtype.lanes)
-                    b.store(b.fma(x, y, b.load(dtype, pointer, place)), pointer, place)
+                    total = b.fma(x, y, self._kept(dtype, buffer, place))
+                    self._keep(total, dtype, buffer, place)
                     return
                 self.values[taken] = b.mul(x, y)
             value = self.values[taken]
@@ -394,15 +404,14 @@ class _Printer:
             if value.type.lanes and not dtype.lanes:
                 value = _across(b, kind, value)
             value = self._widened(value, dtype.lanes)
-            made = _combined(b, kind, b.load(dtype, pointer, place), value)
-            b.store(made, pointer, place)
+            made = _combined(b, kind, self._kept(dtype, buffer, place), value)
+            self._keep(made, dtype, buffer, place)
 
         return accumulate
 
     def _prefetch(self, op: PrefetchOp) -> Step:
-        assert isinstance(op.buffer.type, MemRefType)
         place, pointer = self._place(op), self.pointers[op.buffer]
-        memory = memory_type(op.buffer.type.element_type)
+        memory = memory_type(_element_of(op.buffer))
 
         def ask() -> None:
             index = emit_index(self.b, place.indices[0], place.point(self.at))
@@ -480,11 +489,20 @@ def _smaller(b: Emitter, x: Index, y: Index) -> Index:
 
 
 def _buffer(buffer: SSAValue) -> tuple[Type, int]:
-    """What a local buffer holds, and how much of it: on the stack, elements as in any memory."""
+    """What a local buffer holds, and how much of it: on the stack, elements as in any memory.
+
+    Bools are bytes: in vectors of bits, elements have no addresses.
+    """
     assert isinstance(buffer.type, MemRefType)
     (count,) = buffer.type.get_shape()
-    element = memory_type if buffer.type.memory_space == STACK else compute_type
-    return element(buffer.type.element_type), count
+    element = buffer.type.element_type
+    bytes_ = buffer.type.memory_space == STACK or compute_type(element) == I1
+    return (memory_type if bytes_ else compute_type)(element), count
+
+
+def _element_of(buffer: SSAValue) -> Attribute:
+    assert isinstance(buffer.type, MemRefType)
+    return buffer.type.element_type
 
 
 def is_held(op: AllocOp) -> bool:
@@ -504,12 +522,9 @@ def is_held(op: AllocOp) -> bool:
 def _is_copy(op: StoreOp) -> bool:
     """Whether what is stored was read without a check, to be stored here alone."""
     load = op.value.owner
-    return (
-        isinstance(load, LoadOp)
-        and not is_local(load.buffer)
-        and not load.guards
-        and len(list(load.result.uses)) == 1
-    )
+    if not isinstance(load, LoadOp) or is_local(load.buffer) or load.guards:
+        return False
+    return len(list(load.result.uses)) == 1
 
 
 def _raw_type(element: Attribute) -> Attribute:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import f16, f32, f64, i1, i32
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i32
 from xdsl.ir import Block, Operation, SSAValue
 
 from isoform.compiler.targets.cpu import CpuOptions
@@ -73,6 +73,8 @@ KERNELS: dict[str, Make] = {
     "to half": lambda b: b.cast(b.input("x", (4, 33), f32), to=f16),
     "transpose": lambda b: b.transpose(b.input("x", (45, 70)), perm=[1, 0]),
     "transpose of halves": lambda b: b.transpose(b.input("x", (21, 40), f16), perm=[1, 0]),
+    "short transpose": lambda b: b.transpose(b.input("x", (2, 3), bf16), perm=[1, 0]),
+    "short transpose of bools": lambda b: b.transpose(b.input("x", (2, 3), i1), perm=[1, 0]),
     "transpose of bools": lambda b: b.transpose(b.input("x", (70, 33), i1), perm=[1, 0]),
     "transpose of a batch": lambda b: b.transpose(b.input("x", (3, 20, 18)), perm=[0, 2, 1]),
     "channels last": lambda b: b.transpose(b.input("x", (1, 3, 9, 15)), perm=[0, 2, 3, 1]),
