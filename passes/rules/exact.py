@@ -230,7 +230,7 @@ def constant(op: str, attributes: Attributes) -> Lanes | None:
     from .constants import constant_array, makes_sense
 
     given = dict(attributes)
-    numbers = [n for value in given.values() for n in atoms_of(value)]
+    numbers: list[Any] = [n for value in given.values() for n in atoms_of(value)]
     if any(not isinstance(n, int) or n < 1 for n in numbers) or np.prod(numbers) > _MOST_CONSTANT:
         return None
     if not makes_sense(op, given):
