@@ -122,7 +122,7 @@ def _no_weight(name: str) -> Scope:
 
 def _symbolic(a: Scope, b: Scope) -> bool | None:
     inliner = Inliner()
-    first, second = inliner.whole(a), inliner.whole(b)
+    first, second = inliner.inline_scope(a), inliner.inline_scope(b)
     small_a, small_b, small = shrink(first, second, a.shape)
     return symbolic.compare(small_a, small_b, small)
 

@@ -240,23 +240,23 @@ def _seconds(programs: Sequence[Program], request: ComparisonRequest) -> list[fl
 def measure_programs(
     request: ComparisonRequest, programs: Sequence[Program], seconds: float
 ) -> list[float]:
-    """Median seconds of a run of each; those that may be the fastest ran in turn with the first.
+    """Median seconds of a run of each program. Promising ones run in turn with the first.
 
-    Two are open at once, no more: each holds all that it computes, which may be gigabytes.
+    At most two sessions are open at once, because each may hold gigabytes.
     """
     given, *others = programs
     feeds = draw_inputs(given, request.seed)
     with _opened(given, request) as session:
         run = partial(session.run, None, feeds)
         if not others:
-            return [_alone(run, seconds)]
+            return [_median_seconds(run, seconds)]
         share = seconds / (len(others) + 1)
-        alone = _alone(run, share * MEASURE.glance, least=1)
-        first = _First(run, alone, _arena(session), feeds, request)
+        baseline = _median_seconds(run, share * MEASURE.glance, least=1)
+        first = _Baseline(run, baseline, _arena(session), feeds, request)
         ratios = [1.0]
         for other in others:
-            ratios.append(first.beside(other, share, min(ratios)))
-    return [first.alone * ratio for ratio in ratios]
+            ratios.append(first.ratio_of(other, share, min(ratios)))
+    return [first.seconds * ratio for ratio in ratios]
 
 
 def _opened(program: Program, request: ComparisonRequest) -> Session:
@@ -267,36 +267,37 @@ def _arena(session: Session) -> int:
     return getattr(session.runner, "arena_bytes", 0)
 
 
-def _alone(run: Run, seconds: float, least: int = MEASURE.least_rounds) -> float:
+def _median_seconds(run: Run, seconds: float, least: int = MEASURE.least_rounds) -> float:
+    """Median seconds of a run that is measured on its own."""
     return median(interleave({"": run}, seconds, least, MEASURE.most_rounds)[""])
 
 
 @dataclass(frozen=True)
-class _First:
-    """The program that others are compared with, ready to run; seconds of a run, bytes it needs."""
+class _Baseline:
+    """The program that others are compared with: its run, the seconds of a run, its arena."""
 
     run: Run
-    alone: float
-    room: int
+    seconds: float
+    arena_bytes: int
     feeds: Mapping[str, Array]
     request: ComparisonRequest
 
-    def beside(self, other: Program, seconds: float, best: float) -> float:
-        """Seconds of another, as a multiple (infinite where it needs too much memory).
+    def ratio_of(self, other: Program, seconds: float, best: float) -> float:
+        """Seconds of another program over the baseline's; infinite if it needs too much memory.
 
-        Nothing of its session is left behind.
+        Its session is closed afterwards.
 
         Args:
-            best: the least multiple so far.
+            best: the smallest ratio so far.
         """
         with _opened(other, self.request) as session:
-            if _arena(session) > max(MEASURE.room, MEASURE.more_room * self.room):
+            if _arena(session) > max(MEASURE.room, MEASURE.more_room * self.arena_bytes):
                 return math.inf
             run = partial(session.run, None, self.feeds)
-            glance = _alone(run, seconds * MEASURE.glance, least=1) / self.alone
+            glance = _median_seconds(run, seconds * MEASURE.glance, least=1) / self.seconds
             if glance > MEASURE.hopeless * best:
                 return glance
-            long = self.alone * (1.0 + glance) >= MEASURE.long
+            long = self.seconds * (1.0 + glance) >= MEASURE.long
             rounds = MEASURE.long_rounds if long else MEASURE.least_rounds
             runs = {"first": self.run, "second": run}
             times = interleave(runs, seconds, rounds, MEASURE.most_rounds)

@@ -123,7 +123,7 @@ def coefficients(
     try:
         inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
         groups, numbers = list[Group](), _Numbers(data)
-        for side, expr in enumerate((inliner.whole(a), inliner.whole(b))):
+        for side, expr in enumerate((inliner.inline_scope(a), inliner.inline_scope(b))):
             for term in expr.terms:
                 _add(groups, side, term, a.shape, numbers)
         with np.errstate(all="ignore"):  # `largest_distance` finds what overflows

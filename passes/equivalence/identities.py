@@ -87,8 +87,8 @@ def _rewritten(prover: Prover, a: Source, b: Source, cut: frozenset[str]) -> Pro
     try:
         inliner = Inliner(cut - {a.token, b.token}, prover.check)
         rewriter = Rewriter()
-        first = rewriter.expr(inliner.whole(a), a.shape)
-        second = rewriter.expr(inliner.whole(b), b.shape)
+        first = rewriter.expr(inliner.inline_scope(a), a.shape)
+        second = rewriter.expr(inliner.inline_scope(b), b.shape)
     except TooManyTermsError:
         return Proof(None)
     proof = prover.expressions(first, second, a.shape)

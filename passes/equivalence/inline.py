@@ -51,7 +51,7 @@ class Inliner:
         self.check = check
         self.memo: dict[str, Expr] = {}
 
-    def whole(self, source: Scope) -> Expr:
+    def inline_scope(self, source: Scope) -> Expr:
         """The expression of a scope. Raises TooManyTermsError."""
         for needed in schedule(source, self.cut - {source.token}):
             if needed.token in self.memo or not isinstance(needed, Scope):
@@ -129,7 +129,7 @@ class NarrowInliner(Inliner):
         self.opened: dict[tuple[str, Extents], Expr] = {}
         self.nested = 0
 
-    def whole(self, source: Scope) -> Expr:
+    def inline_scope(self, source: Scope) -> Expr:
         """The expression of a scope. Raises TooManyTermsError."""
         return self.expr(source.expr, source.shape)
 

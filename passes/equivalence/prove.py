@@ -117,7 +117,7 @@ class Prover:
         for kind in (Inliner, NarrowInliner):
             inliner = kind(cut, self.check)
             try:
-                first, second = inliner.whole(a), inliner.whole(b)
+                first, second = inliner.inline_scope(a), inliner.inline_scope(b)
                 if is_whole(a.element):
                     bits = bits_of(a.element)
                     first, second = (modulo(e, bits, a.shape) for e in (first, second))

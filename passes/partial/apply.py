@@ -48,7 +48,7 @@ def windowed(ops: Sequence[ScopeOp]) -> list[ScopeOp]:
 
 
 def _in_one(root: Scope) -> Scope:
-    return scope(root.shape, root.element, Inliner().whole(root))
+    return scope(root.shape, root.element, Inliner().inline_scope(root))
 
 
 def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> list[ScopeOp]:

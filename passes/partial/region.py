@@ -34,7 +34,7 @@ def field_mask(first: Scope, second: Scope, evaluator: Evaluator) -> Mask:
 def symbolic_mask(first: Scope, second: Scope) -> Mask | None:
     """Where two scopes of one shape differ, by their monomials; None if there are too many."""
     inliner = Inliner()
-    exprs = [inliner.whole(scope) for scope in (first, second)]
+    exprs = [inliner.inline_scope(scope) for scope in (first, second)]
     found = differing(exprs[0], exprs[1], first.shape, Variables())
     if found is None:
         return None

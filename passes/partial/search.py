@@ -241,7 +241,7 @@ def shrunk(programs: Sequence[Scope]) -> tuple[list[Scope], dict[Leaf, Source]]:
     is then cut at the seams, are not shrunk.
     """
     joined = programs[0] if len(programs) == 1 else side_by_side_scope(programs, _ALONG)
-    expr = joined.expr if len(programs) == 1 else Inliner().whole(joined)
+    expr = joined.expr if len(programs) == 1 else Inliner().inline_scope(joined)
     expr, _, shape = shrink(expr, expr, joined.shape, _KEPT)
     whole = scope(shape, joined.element, expr)
     small = [whole] if len(programs) == 1 else _apart(whole, programs)

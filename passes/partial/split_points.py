@@ -54,7 +54,7 @@ def mask_by_split_points(first: Scope, second: Scope, evaluator: Evaluator) -> T
     Raises TooManyTermsError if a scope with its operands opened has too many terms.
     """
     inliner = Inliner()
-    exprs = [inliner.whole(scope) for scope in (first, second)]
+    exprs = [inliner.inline_scope(scope) for scope in (first, second)]
     starts = [split_points(e, first.shape) for e in exprs]
     splits = [sorted({*a, *b}) for a, b in zip(*starts, strict=True)]
     ends = [[*cut[1:], n] for cut, n in zip(splits, first.shape, strict=True)]

@@ -100,16 +100,16 @@ def isolate(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program,
     contractions are measured once. Dim orders are kept; halos are reduced to what is read.
     """
     used = [k for k, arg in enumerate(op.body.block.args) if _reads(op, arg)]
-    return _alone(op, used, _first_scope(op, used), _result_type(op), constants, seed)
+    return _single_op_program(op, used, _first_scope(op, used), _result_type(op), constants, seed)
 
 
 def isolate_whole(op: KernelOp, constants: set[SSAValue], seed: int) -> tuple[Program, KernelOp]:
     """As `isolate`, with the op's scopes after the first one."""
     used, result = range(len(op.inputs)), _without_halo(op.type)
-    return _alone(op, used, op.body.clone(), result, constants, seed)
+    return _single_op_program(op, used, op.body.clone(), result, constants, seed)
 
 
-def _alone(
+def _single_op_program(
     op: KernelOp,
     used: Sequence[int],
     region: Region,

@@ -23,7 +23,7 @@ def no_weight(name: str) -> Scope:
 
 def inlined(scope: Scope) -> Expr:
     """One expression over the inputs."""
-    return Inliner().whole(scope)
+    return Inliner().inline_scope(scope)
 
 
 def field_equal(a: Scope, b: Scope, primes: tuple[int, ...], seed: int) -> bool:
