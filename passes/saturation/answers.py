@@ -19,7 +19,7 @@ from ..rules.rule import Rule
 from .egraph import PROJECT
 from .encoding import Row
 from .left_sides import unify
-from .right_sides import Inference, Made, Refused, shapes_in
+from .right_sides import Inference, Made, RightSideRefused, shapes_in
 from .rule_program import RuleOnTable, RuleProgram
 
 Rows = dict[str, list[Row]]
@@ -92,13 +92,13 @@ class Answers:
         if key not in self._known:
             try:
                 self._known[key] = self._answer(member, numbers)
-            except Refused as reason:
+            except RightSideRefused as reason:
                 self._known[key] = None
                 self._refuse(member.rule.name, str(reason))
         return self._known[key]
 
     def _answer(self, member: RuleOnTable, numbers: Row) -> Row | None:
-        """Types and attributes of what a rule makes. Raises Refused."""
+        """Types and attributes of what a rule makes. Raises RightSideRefused."""
         encoding, program = self.program.encoding, self.program
         types = [encoding.types[n] for n in numbers[: len(member.table.types)]]
         count = len(member.tensors)

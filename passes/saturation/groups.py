@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 from .answers import Answers
 from .encoding import Row
-from .read_back import Match, Snapshot
+from .read_back import PatternMatch, Snapshot
 from .rule_program import RuleOnTable
 
-Group: TypeAlias = "dict[int, Match]"
+Group: TypeAlias = "dict[int, PatternMatch]"
 """Matches of one output by their class, one for each."""
 
 
@@ -31,13 +31,13 @@ class Guards:
         """The guards of an e-graph as it is."""
         return Guards(snapshot.levels() if guarded else None, snapshot.weights())
 
-    def level(self, member: RuleOnTable, part: int, match: Match) -> int | None:
+    def level(self, member: RuleOnTable, part: int, match: PatternMatch) -> int | None:
         """The level that what a match is merged with has to have; None where any will do."""
         if self.levels is None or self.is_light(member, part, match):
             return None
         return self.levels[match.roots[0]]
 
-    def is_light(self, member: RuleOnTable, part: int, match: Match) -> bool:
+    def is_light(self, member: RuleOnTable, part: int, match: PatternMatch) -> bool:
         """Whether all that a merge joins of a match are weights."""
         named = zip(_names(member, part), match.tensors, strict=True)
         return bool(member.joined) and all(
@@ -45,7 +45,7 @@ class Guards:
         )
 
 
-def shared(member: RuleOnTable, part: int, match: Match) -> tuple[Row, Row]:
+def shared(member: RuleOnTable, part: int, match: PatternMatch) -> tuple[Row, Row]:
     """The classes and attributes that a match has to have in common with the others."""
     table, left = member.table.parts[part], member.left
     assert table.pattern is not None
@@ -61,7 +61,7 @@ def shared(member: RuleOnTable, part: int, match: Match) -> tuple[Row, Row]:
     return tuple(c for _, c in classes), tuple(v for _, v in attributes)
 
 
-def groups(member: RuleOnTable, matches: Iterable[Match], guards: Guards) -> list[Group]:
+def groups(member: RuleOnTable, matches: Iterable[PatternMatch], guards: Guards) -> list[Group]:
     """Matches of a symmetric rule's first output that may all be merged."""
     found = dict[object, Group]()
     for match in matches:
@@ -70,7 +70,7 @@ def groups(member: RuleOnTable, matches: Iterable[Match], guards: Guards) -> lis
     return list(found.values())
 
 
-def pairs(member: RuleOnTable, parts: Sequence[Sequence[Match]], guards: Guards) -> int:
+def pairs(member: RuleOnTable, parts: Sequence[Sequence[PatternMatch]], guards: Guards) -> int:
     """How many combinations of matches a rule with several outputs has at most."""
     total = 0
     for light in (False, True) if guards.levels is not None and member.joined else (False,):
@@ -90,7 +90,7 @@ def pairs(member: RuleOnTable, parts: Sequence[Sequence[Match]], guards: Guards)
     return total
 
 
-def question(member: RuleOnTable, parts: Sequence[Match]) -> Row:
+def question(member: RuleOnTable, parts: Sequence[PatternMatch]) -> Row:
     """The question that these matches together are."""
     return tuple(parts[part].question[place] for part, place in member.table.sources)
 
@@ -103,7 +103,7 @@ def _names(member: RuleOnTable, part: int) -> list[str]:
 
 
 @dataclass
-class Fold:
+class MergeFold:
     """A group that is being merged: what fits two by two, then the results; the rest among itself.
 
     Attributes:

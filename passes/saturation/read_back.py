@@ -28,7 +28,7 @@ Kind: TypeAlias = "tuple[str, int]"
 
 
 @dataclass(frozen=True)
-class Match:
+class PatternMatch:
     """A row of a table of matches.
 
     Attributes:
@@ -86,17 +86,17 @@ class Snapshot:
         """One more than the largest number of a class met so far."""
         return self._next
 
-    def matches(self, table: MatchTable) -> list[Match]:
+    def matches(self, table: MatchTable) -> list[PatternMatch]:
         """The matches of a left side, in order."""
         number, whole = self.number, self._engine.whole
         roots = len(table.roots)
         last = roots + len(table.tensors)
-        found = list[Match]()
+        found = list[PatternMatch]()
         for row in self._tables[table.name].rows:
             cells = row.inputs
             classes = [number(v) for v in cells[:last]]
             question = tuple([whole(v) for v in cells[last:]])
-            found.append(Match(tuple(classes[:roots]), tuple(classes[roots:]), question))
+            found.append(PatternMatch(tuple(classes[:roots]), tuple(classes[roots:]), question))
         return sorted(found, key=lambda m: (m.roots, m.tensors, m.question))
 
     def levels(self) -> dict[int, int]:

@@ -31,7 +31,7 @@ Made: TypeAlias = "tuple[Head, tuple[int, ...], Types]"
 """An e-node of a constant: head, numbers of the e-nodes before it, types."""
 
 
-class Refused(Exception):
+class RightSideRefused(Exception):
     """The right side is no program: an op does not take these operands."""
 
 
@@ -121,7 +121,7 @@ class Inference:
             roots: the types of the left side's outputs.
 
         Raises:
-            Refused: an op does not take its operands, or the result is of another type.
+            RightSideRefused: an op does not take its operands, or the result is of another type.
         """
         named = dict(zip(self.side.tensors, self.types, strict=True))
         self._known = {**self.attributes, **shapes_in(named)}
@@ -130,7 +130,7 @@ class Inference:
             self.heads.append(head)
             self.found.append(types)
         if tuple(map(self._types, self.side.roots)) != tuple(roots):
-            raise Refused("the right side is of another type")
+            raise RightSideRefused("the right side is of another type")
 
     def _types(self, place: int) -> Types:
         count = len(self.types)
@@ -141,7 +141,7 @@ class Inference:
         if isinstance(term, Out):
             types = self._types(step.operands[0])
             if term.index >= len(types):
-                raise Refused(f"{term.node.op} has no result {term.index}")
+                raise RightSideRefused(f"{term.node.op} has no result {term.index}")
             return projection(term.index), (types[term.index],)
         values = {name: self._value(value) for name, value in term.attributes}
         if term.op in CONSTANTS:
@@ -157,16 +157,16 @@ class Inference:
         attributes = table.complete(op, given)
         head = Head(op, attributes, table.results(op, dict(attributes)))
         if any(len(types) != 1 for types in operands):
-            raise Refused(f"{op} takes single results")
+            raise RightSideRefused(f"{op} takes single results")
         sample = table.by_rule(head, tuple(types[0] for types in operands))
         if sample is None:
-            raise Refused(f"{op} does not take these operands")
+            raise RightSideRefused(f"{op} does not take these operands")
         return head, tuple(r.type for r in sample.results)
 
     def _constant(self, term: Node, values: Mapping[str, Any]) -> tuple[Made, ...]:
         """A rule's constant, as ops that compute it: so every literal is exact, and small."""
         if not is_writable(term.op, values, MOST_CONSTANT):
-            raise Refused("the constant would be too large, or there is none")
+            raise RightSideRefused("the constant would be too large, or there is none")
         made = list[Made]()
         for step in constant_steps(term.op, values):
             made.append(self._constant_step(step, made))
@@ -196,7 +196,7 @@ class Inference:
         try:
             return evaluate(text, self._known)
         except UserError as error:
-            raise Refused(error.one_line()) from error
+            raise RightSideRefused(error.one_line()) from error
 
 
 def shapes_in(types: Mapping[str, Types]) -> dict[str, Any]:

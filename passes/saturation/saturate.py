@@ -23,7 +23,7 @@ from .egraph import EGraph
 from .encode import Encoded
 from .encoding import Row
 from .engine import ANALYSIS, Engine
-from .groups import Fold, Group, Guards, groups, pairs
+from .groups import Group, Guards, MergeFold, groups, pairs
 from .limits import LimitReached, Watch
 from .read_back import Snapshot
 from .rule_program import MatchTable, RuleOnTable
@@ -253,7 +253,7 @@ class SaturationRun:
 
     def _fold(self) -> None:
         """Merge whole groups of the program's ops. Raises LimitReached."""
-        snapshot, folds = self._snapshot(), list[Fold]()
+        snapshot, folds = self._snapshot(), list[MergeFold]()
         guards = self._guards(snapshot)
         for member in self._foldable():
             for group in groups(member, snapshot.matches(member.table.parts[0]), guards):
@@ -266,7 +266,7 @@ class SaturationRun:
         Of a group only what something outside of it reads is merged: all of the group is there at
         once, so the others are not needed on the way.
         """
-        snapshot, folds = self._snapshot(), list[Fold]()
+        snapshot, folds = self._snapshot(), list[MergeFold]()
         guards = self._guards(snapshot)
         readers = snapshot.readers(self.encoded.graph.roots)
         for member in self._foldable():
@@ -287,11 +287,11 @@ class SaturationRun:
     def _foldable(self) -> list[RuleOnTable]:
         return [m for m in self.engine.program.members if m.repeated is not None]
 
-    def _begin(self, member: RuleOnTable, group: Group, folds: list[Fold]) -> None:
+    def _begin(self, member: RuleOnTable, group: Group, folds: list[MergeFold]) -> None:
         self._folded.setdefault(member.number, []).append(set(group))
-        folds.append(Fold(member, group, list(group)))
+        folds.append(MergeFold(member, group, list(group)))
 
-    def _run_folds(self, folds: Sequence[Fold]) -> bool:
+    def _run_folds(self, folds: Sequence[MergeFold]) -> bool:
         """Take the steps of all folds together; whether any was taken. Raises LimitReached."""
         taken = False
         while True:
