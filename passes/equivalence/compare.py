@@ -174,7 +174,9 @@ class _Comparison:
         """The verdict, after the runs that it needs where exact arithmetic is not enough."""
         if not verdict.is_equal or not self._needs_runs(verdict):
             return verdict
-        folded = self.roundings if verdict.kind == FOLDING else None
+        assumed = {a.name for a in verdict.assumptions}
+        rounded = verdict.largest_ulps > 0 or folded_constants.NAME in assumed
+        folded = self.roundings if rounded else None
         found = agree(self.program_pair, self.prover.seed, self.prover.deadline, folded)
         if found.different is not None:
             outputs = tuple(

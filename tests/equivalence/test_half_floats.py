@@ -219,3 +219,26 @@ def test_the_bound_follows_from_the_type_and_from_how_many_roundings_there_are()
     assert part(chain(bf16, 1), chain(bf16, 1)) == 4 * 2.0**-7
     assert part(chain(f16, 9), chain(f16, 4)) == 3 * 4 * 2.0**-10
     assert part(chain(bf16, 400), chain(bf16, 400)) == 0.25
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_rounded_constants_beside_identities_of_functions_are_no_difference(
+    half: Attribute,
+) -> None:
+    """A scale folded into a product, and tanh by exp after it."""
+
+    def program(folded: bool) -> Program:
+        rng, b, dtype = np.random.default_rng(5), GraphBuilder(), to_numpy(half)
+        w, s = (rng.normal(size=shape).astype(dtype) for shape in ((8, 5), (5,)))
+        x = b.input("x", (4, 8), half)
+        if folded:
+            y = b.matmul(x, b.weight("ws", w * s))
+            one, two = (b.expand(b.constant(dtype.type(n)), (4, 5)) for n in (1, 2))
+            e = b.add(one, b.exp(b.mul(two, y)))
+            b.output("y", b.sub(one, b.div(two, e)))
+        else:
+            s_ = b.broadcast(b.weight("s", s), shape=[4, 5], dims=[1])
+            b.output("y", b.tanh(b.mul(b.matmul(x, b.weight("w", w)), s_)))
+        return b.build()
+
+    same(program(False), program(True))
