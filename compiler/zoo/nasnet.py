@@ -2,7 +2,7 @@
 
 TENSAT's stem, then three times five normal cells and a reduction cell, 128 channels at first, one
 separable convolution where NASNet has two, no batch norm, no classifier. Average pools divide by
-the whole window, pads included: only so is one a convolution, as TASO's rules have it.
+the whole window, pads included: TASO's rules turn only such pools into convolutions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...dialects.types import shape_of
 from .layers import LINEAR, Net
 
 _SQUEEZE = 1.5
-"""Variance gain of the 1x1 before each cell: less than a relu needs, for the cell adds."""
+"""Variance gain of the 1x1 before each cell: below the 2 of a relu, as a cell adds its parts."""
 
 
 class _Cells:

@@ -24,7 +24,7 @@ from .emit import Emitter
 from .types import I64, Value, constant
 
 Guard = tuple[Affine, int]
-"""A bound: an index that must be at least 0 and less than a size."""
+"""A bounds check: an index that must be at least 0 and less than a size."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,12 @@ class NestOperand:
 
 @dataclass(frozen=True)
 class Inlined:
-    """What another scope's body computes of these: instead of a read of that scope's result."""
+    """The body of another scope, computed in place of a read of that scope's result.
+
+    Attributes:
+        block: that body.
+        parts: its arguments.
+    """
 
     block: Block
     parts: tuple[Part, ...]
@@ -144,7 +149,7 @@ class Row:
     """Values that a scope makes at one point of the shared loops, or at a vector of points.
 
     Attributes:
-        pointer: the value before which the zeros of `halo` stand; that of the first lane.
+        pointer: the address of the first value, of the first lane; the zeros of `halo` precede it.
         halo: zeros before and after the values, for each dim that has loops of the scope's own.
         vector: the shared iterator in the lanes, -1 for none, and how many lanes there are.
         step: elements from one of several points' rows to the next.
@@ -208,7 +213,13 @@ class HeldRow:
 
 @dataclass
 class Buffers:
-    """Pointers and physical types of a kernel's operands, local rows, and finished scalars."""
+    """Where a nest finds the values it reads: operands, local rows, and finished scalars.
+
+    Attributes:
+        pointers, types: address and physical type of each operand of the kernel.
+        rows: values of a point that are kept on the stack; held: those that are kept in registers.
+        values: scalars that are finished at this point.
+    """
 
     pointers: Mapping[SSAValue, Value]
     types: Mapping[SSAValue, Tensor]
@@ -218,18 +229,19 @@ class Buffers:
     ready: Mapping[NestOperand, Value] = field(default_factory=dict[NestOperand, Value])
     """What operands read at the point, where that is known before its scopes are emitted."""
     lanes: int = -1
+    """The iterator that runs over the lanes of vectors; -1 for none."""
     interior: bool = False
-    """Whether the point is known to be where bounds that no lane decides hold: `interior_at`."""
+    """All bounds that do not depend on the iterator in the lanes hold here (`interior_at`)."""
     inside: bool = False
-    """Whether every lane is known to be where bounds that lanes decide hold: `lanes_inside`."""
+    """All bounds that depend on the iterator in the lanes hold in every lane (`lanes_inside`)."""
     known: Mapping[Guard, bool] = field(default_factory=dict[Guard, bool])
     """Bounds of which it is known whether they hold at the point: `each_region`."""
     optimistic: bool = False
-    """Whether maxima and minima are taken as if there were no NaN first, which is then checked."""
+    """Maxima and minima first ignore NaN, by one instruction; what met one is computed again."""
     checks: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    """Sums of what such a maximum read so far, for scopes that are not checked one by one."""
+    """For such maxima: the sum of all values read so far. It is NaN if one of them was."""
     ahead: tuple[int, int] = (0, 0)
-    """How much further along an iterator what is read is asked for; 0 is nowhere."""
+    """Prefetching: an iterator, and how far ahead along it; distance 0 is no prefetching."""
     local: Mapping[SSAValue, tuple[int, ...]] = field(
         default_factory=dict[SSAValue, tuple[int, ...]]
     )

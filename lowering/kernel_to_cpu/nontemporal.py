@@ -1,9 +1,8 @@
 """Which results are written with non-temporal stores.
 
 An ordinary store to a line that no cache holds reads the line first, and evicts another one, which
-is
-written back: three lines move for each stored one. If a result is larger than the part of a cache
-that survives until it is read, whole vectors are written straight to memory, one line each.
+is written back: three lines move for each stored one. If a result is larger than the part of a
+cache that survives until it is read, whole vectors are written straight to memory, one line each.
 """
 
 import math
@@ -45,9 +44,8 @@ def streamed(type_: Tensor, flat: Affine, vector: int) -> int:
     """The piece, in bytes, of a loop's non-temporal stores of a result; 0 for ordinary stores.
 
     The result has this physical type, and `vector` runs over the lanes at element `flat`.
-    Contiguous
-    elements go to memory in pieces of a line, or of a part to which every row is aligned: the
-    processor combines consecutive parts.
+    Contiguous elements go to memory in pieces of a line, or of a part to which every row is
+    aligned: the processor combines consecutive parts.
     """
     if not _is_for_memory(type_, flat, vector):
         return 0

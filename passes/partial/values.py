@@ -56,7 +56,7 @@ class InputValue:
 
     @property
     def nbytes(self) -> int:
-        """The shape of all its residues."""
+        """The bytes that all its residues take."""
         return self.made.itemsize * self.made.shape[0] * math.prod(self.shape)
 
     @cached_property

@@ -1,10 +1,10 @@
 """From IR to the e-graph: every op of a block becomes one e-node, nothing is lost.
 
 An op that is more than operands and attributes (regions, effects) stays as it is: an anchor, whose
-results are leaves and whose operands are roots. A concatenation of more than two is put in beside
-its chain of binary ones, in one class: patterns see the chain, extraction may take either. So is a
-product with a transposed weight beside that with the weight's transpose, which costs nothing:
-merges ask for the plain form.
+results are leaves and whose operands are roots. A concatenation of more than two shares a class
+with its chain of binary ones: patterns see the chain, extraction may take either. A product with a
+transposed weight shares one with the product with the weight's transpose: merges match that form,
+and transposing a weight costs nothing at run time.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Cost-based backtracking over substitutions: TASO's search, with cheap steps.
 
-A queue of programs, cheapest first; of equal ones the latest, those that undo something last. The
-cheapest is taken out, every match in it gives another program, and those that cost less than
-`alpha` times the best so far join the queue. A program is worked out as costs and numbers when it
-joins and made only when it is taken out; programs seen before are not made again. After a rewrite
-only what is near it is matched anew.
+A queue of programs, cheapest first. Ties: the newest first, and rewrites that undo an earlier one
+last. The cheapest is taken out, every match in it gives another program, and those that cost less
+than `alpha` times the best so far join the queue. A program is worked out as costs and numbers when
+it joins and made only when it is taken out; programs seen before are not made again. After a
+rewrite only what is near it is matched anew.
 
 Any program in the queue equals the input if the rules hold: the search can stop at any moment.
 
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.ir import Block
@@ -81,8 +81,21 @@ class Replacement(NamedTuple):
     change: Change | None
 
 
-Queued: TypeAlias = "tuple[float, bool, int, float, State, Replacement]"
-"""Level, whether it goes back, minus the number in order, cost; a move of a program."""
+class Queued(NamedTuple):
+    """A program in the queue: a rewrite of one taken out before; the least is taken out first.
+
+    Attributes:
+        bucket: its cost in steps of `_GRAIN`.
+        goes_back: whether the rewrite undoes an earlier one.
+        newest: minus the number of programs queued before.
+    """
+
+    bucket: float
+    goes_back: bool
+    newest: int
+    cost: float
+    parent: State
+    move: Replacement
 
 
 @dataclass
@@ -260,7 +273,7 @@ class Search:
             self._refuse(match, str(reason))
             return Replacement(match, None)
 
-    def _level(self, cost: float) -> float:
+    def _bucket(self, cost: float) -> float:
         """Costs of one level are equal for the queue: a detour through free rewrites ends soon."""
         return round(cost / self._grain) if self._grain else cost
 
@@ -280,7 +293,7 @@ class Search:
             self._count += 1
             cost = state.graph.seconds + move.change.delta
             back = any(number in self._input for number, _ in move.change.made)
-            heappush(self._queue, (self._level(cost), back, -self._count, cost, state, move))
+            heappush(self._queue, Queued(self._bucket(cost), back, -self._count, cost, state, move))
         if len(self._queue) > MOST_QUEUED:
             self._trimmed = True
             self._queue = nsmallest(MOST_QUEUED // 2, self._queue, key=lambda item: item[:3])

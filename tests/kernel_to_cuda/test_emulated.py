@@ -47,7 +47,7 @@ def _needs_compiler() -> None:
 
 
 def agrees(made, inputs, expected) -> bool:
-    """Whether a kernel gives the expected values in all three orders; raises what it complains."""
+    """Whether a kernel gives the expected values in all three orders of threads."""
     compiled = build(made)
     return all(
         np.allclose(run(compiled, inputs, order)[0], expected.ravel(), rtol=1e-4, atol=1e-5)
