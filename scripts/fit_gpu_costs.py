@@ -53,7 +53,7 @@ class Figure:
 
     def modelled(self, fitted: Fitted) -> float:
         """Microseconds by the model."""
-        ways = Costs(TARGETS["v100"], fitted=fitted).ways(self.op(), (False, True))
+        ways = Costs(TARGETS["v100"], fitted=fitted).algorithms(self.op(), (False, True))
         return 1e6 * min(t for t, name in ways if name.startswith(self.algorithm))
 
 

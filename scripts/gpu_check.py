@@ -307,7 +307,7 @@ class Check:
             fresh = [value in case.known for value in case.op.operands]
             known = estimates(case.op, costs.target, costs.fitted)
             (seconds, _), estimate = min(
-                zip(costs.ways(case.op, fresh), known, strict=True), key=lambda pair: pair[0]
+                zip(costs.algorithms(case.op, fresh), known, strict=True), key=lambda pair: pair[0]
             )
             ratios.setdefault(estimate.class_, []).append(timing.median / seconds)
         file.class_scale = {key: statistics.median(r) for key, r in sorted(ratios.items())}

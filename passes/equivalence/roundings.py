@@ -36,7 +36,7 @@ _LOOSE, _LOOSEST = 1e-4, 0.25
 # Drawn values nearer than this may be one but for such constants.
 _NEAR = 1e-5
 # A part of itself by which each number is changed, to see what rounding does at a place.
-_NOISE = 2.0**-20
+_CHANGED = 2.0**-20
 # Constants of unknown origin may have been rounded on the way: by so many units of their last
 # place. The effect counts more than once (`witness.Pair.beyond_folding`), so of half floats by one.
 _MOST_UNITS, _MOST_HALF_UNITS = 16.0, 1.0
@@ -60,7 +60,7 @@ class Nearness:
     """
 
     part: float = TOLERANCE
-    noise: float = _NOISE
+    noise: float = _CHANGED
 
 
 EXACT = Nearness()
@@ -109,6 +109,9 @@ def most_ulps(dtype: np.dtype[Any]) -> float:
 
 
 def _is_short(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is a float of fewer digits than float32."""
+    if dtype.kind in "biu":
+        return False
     return ml_dtypes.finfo(dtype).nmant < ml_dtypes.finfo(np.float32).nmant
 
 

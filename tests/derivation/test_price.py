@@ -49,7 +49,7 @@ def test_winograd_makes_a_regular_convolution_cheaper_than_its_products_on_a_gpu
     lift = Lift(module, positional=True)
     root = lift.scope(op)
     (match, *_) = [m for m in matches(root) if m.kernel.name == "conv" and all(m.direct)]
-    names = {way.algorithm for way in ScopePrices(target=target_named("v100")).ways(match)}
+    names = {way.algorithm for way in ScopePrices(target=target_named("v100")).algorithms(match)}
     assert {"implicit-gemm", "winograd4", "fft"} <= names
 
 

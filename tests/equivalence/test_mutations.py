@@ -9,6 +9,7 @@ from support.mutations import algebra, mutate
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.passes.equivalence import compare
+from isoform.passes.equivalence.roundings import Nearness
 from isoform.passes.equivalence.witness import ProgramPair, find
 
 FEW, MANY = 6, 300  # per family: 210 by default, 10,500 in all
@@ -19,7 +20,7 @@ def shows(a: Program, b: Program, tolerance: float) -> bool:
     """Whether two programs differ on some input, by brute force: the reference on many inputs."""
     for seed, scale in DRAWS:
         try:
-            if find(ProgramPair(a, b, [0]), seed, scale, tolerance):
+            if find(ProgramPair(a, b, [0]), seed, scale, Nearness(tolerance)):
                 return True
         except UserError:  # an index that a gather refuses
             continue

@@ -44,7 +44,7 @@ def test_the_constants_are_what_the_script_fits(script: ModuleType) -> None:
 
 def test_pets_mutants_beat_their_originals(script: ModuleType) -> None:
     best = {
-        figure: min(t for t, _ in Costs(TARGETS["v100"]).ways(figure.op(), (False, True)))
+        figure: min(t for t, _ in Costs(TARGETS["v100"]).algorithms(figure.op(), (False, True)))
         for figure in (script.CONV, script.MUTANT, script.DILATED, script.REGULAR)
     }
     assert best[script.MUTANT] < best[script.CONV]
