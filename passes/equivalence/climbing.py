@@ -41,6 +41,8 @@ _LEAST, _MOST, _FINE = -8.0, 24.0, 0.125
 _SECONDS, _PART = 60.0, 0.8
 # The part of a weight's numbers up to which these are few.
 _FEW = 0.05
+# A number further off than this part of it was not rounded.
+_COARSE = 2.0**-10
 # Past the norm of so many draws values leave the range in which floats are trusted.
 _FARTHEST = 200.0
 
@@ -63,6 +65,20 @@ class Fault:
     def places(self) -> Mapping[str, Array]:
         """Where they differ, by flat index."""
         return {n: np.flatnonzero(own != other) for n, (other, own) in self.numbers.items()}
+
+    @property
+    def coarse(self) -> Fault:
+        """Only the numbers that no rounding of constants explains; all where there are none.
+
+        Rounding made larger would be what shows first.
+        """
+        numbers: dict[str, tuple[Array, Array]] = {}
+        for name, (other, own) in self.numbers.items():
+            size = np.maximum(np.abs(other), _COARSE * np.abs(other).max(initial=0.0))
+            far = np.abs(own - other) > _COARSE * size
+            if far.any():
+                numbers[name] = other, np.where(far, own, other)
+        return Fault(self.side, numbers) if numbers else self
 
 
 def few_apart(a: Program, b: Program, mine: Sequence[str], theirs: Sequence[str]) -> Fault | None:

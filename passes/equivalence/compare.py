@@ -419,7 +419,7 @@ class _Comparison:
         tied = witness.ProgramPair(a, b, self.order, remembering=self.program_pair.remembering)
         few = few_apart(self.a, self.b, sorted(mine), sorted(theirs))
         every = (few, tier.fault("b", theirs), tier.fault("a", mine))
-        faults = [f for f in every if f is not None][:1]
+        faults = [f.coarse for f in every if f is not None][:1]
         return Tied(tied, tier.left(mine, theirs), tier.begins, faults)
 
     def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:

@@ -8,6 +8,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.passes.equivalence import compare, witness
+from isoform.passes.equivalence.climbing import Fault
 
 WIDE, HIDDEN = 48, 24
 
@@ -47,3 +48,14 @@ def test_a_sign_that_every_drawn_input_hides_is_a_difference(seed: int) -> None:
     again = compare(first, second, seed=seed, budget=900)
     assert again.difference == found
     assert verdict.as_json()["difference"]["steps"] == [list(step) for step in found.steps]
+
+
+def test_rounding_beside_a_fault_is_left_alone() -> None:
+    """Made larger, it would be what shows first."""
+    other = np.random.default_rng(0).normal(size=(8, 16))
+    own = other * (1 + 1e-6)
+    own[3, 5] = -other[3, 5]
+    rounded = {"v": (other, other * (1 + 1e-6))}
+    fault = Fault("b", {"w": (other, own), **rounded}).coarse
+    assert {n: p.tolist() for n, p in fault.places.items()} == {"w": [3 * 16 + 5]}
+    assert Fault("b", rounded).coarse.places["v"].size == other.size
