@@ -225,6 +225,11 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
+def path_of(name: str, folder: Path) -> Path:
+    """The path of a model's file; finding it needs no torch, as making it does."""
+    return folder / (name.replace("/", ".").replace("@", "-at-") + ".onnx")
+
+
 def make(fault: Fault, folder: Path, source: Path) -> Path:
     """The file of a model with a fault."""
     path = folder / f"fault-{FAULTS.index(fault)}.onnx"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
+from pair_faults import path_of
 from torch import Tensor, nn
 
 Made = tuple[nn.Module, dict[str, Tensor]]
@@ -313,11 +314,6 @@ OPTIMISERS: dict[str, Callable[[Path, Path], None]] = {
     "onnxscript": script_optimized,
     "nhwc": channels_last,
 }
-
-
-def path_of(name: str, folder: Path) -> Path:
-    """The path of a variant's file."""
-    return folder / (name.replace("/", ".").replace("@", "-at-") + ".onnx")
 
 
 def make(name: str, folder: Path) -> Path:

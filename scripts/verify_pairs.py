@@ -100,23 +100,22 @@ def make(folder: Path, names: list[str]) -> None:
         print(name, pair_models.make(name, folder).stat().st_size, flush=True)
     for fault in pair_faults.FAULTS:
         if _asked(names, fault[1]):
-            print(fault[0], pair_faults.make(fault, folder, pair_models.path_of(fault[1], folder)))
+            print(fault[0], pair_faults.make(fault, folder, pair_faults.path_of(fault[1], folder)))
 
 
 def run(folder: Path, rows: Path, names: list[str], budget: float) -> None:
     """Compare the models; rows are saved as they finish."""
     import pair_faults
-    import pair_models
 
     done: dict[str, Any] = json.loads(rows.read_text()) if rows.exists() else {}
     tasks = [
-        (f"{a} : {b}", pair_models.path_of(a, folder), pair_models.path_of(b, folder))
+        (f"{a} : {b}", pair_faults.path_of(a, folder), pair_faults.path_of(b, folder))
         for a, b in PAIRS
         if _asked(names, a)
     ]
     for k, (what, source, other, _) in enumerate(pair_faults.FAULTS):
         if _asked(names, source):
-            path = pair_models.path_of(other, folder)
+            path = pair_faults.path_of(other, folder)
             tasks.append((f"{what} : {other}", path, folder / f"fault-{k}.onnx"))
     for name, first, second in tasks:
         if name not in done and first.exists() and second.exists():
