@@ -77,8 +77,8 @@ def from_op(
     Args:
         through: which scopes are read through; `moves_data` for None.
         additions: "merged": sums of floats are polynomials. "unsigned": differences and negative
-        literals become sums and positive ones, so that nothing cancels. "apart": each sum,
-        difference and product is a scope of its own; terms cancel where such scopes are opened.
+            literals become sums and positive ones, so that nothing cancels. "apart": each sum,
+            difference and product is a scope of its own; terms cancel where such scopes are opened.
     """
     body = op.expr()
     through = moves_data if through is None else through

@@ -30,7 +30,7 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
 
     Raises:
         UserError: onnx.reference does not know the op or fails on these values, or a result's shape
-        differs from the op's type.
+            differs from the op's type.
     """
     import onnx
 

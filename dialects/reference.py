@@ -38,7 +38,7 @@ def run(
 
     Args:
         known: values that are not computed again, including all discrete constants; for inputs,
-        values derived from them.
+            values derived from them.
         evaluate: used instead of `evaluate_op`, for example one that memoises.
 
     Raises:

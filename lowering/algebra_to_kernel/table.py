@@ -60,7 +60,7 @@ class LibraryKernel:
         padding: whether the first operand may be read out of bounds along a window (zero padding).
         batch_stride_zero: whether an operand may stay in place while the batch moves on.
         op: the op that algebra-to-kernel makes of a scope which the kernel `takes` without
-        changes; without an op only searches use the kernel.
+            changes; without an op only searches use the kernel.
     """
 
     name: str

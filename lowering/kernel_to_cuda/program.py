@@ -49,7 +49,7 @@ def cuda_program(
     Args:
         with_weights: whether to make the weights file's contents; its size is known without them.
         libraries: `cublas` and `cudnn`, used for products and convolutions where they can;
-        an op's schedule may override this with `library = "..."`.
+            an op's schedule may override this with `library = "..."`.
 
     Raises:
         UserError: an op has no CUDA code, the memory plan or a weight is missing.

@@ -58,7 +58,7 @@ def loop(
 
     Raises:
         UserError: a value changes its type between iterations, or a scan output has a
-        data-dependent number of rows.
+            data-dependent number of rows.
     """
     _require_end(node, body)
     apart = _Apart(importer, node, env, scope)

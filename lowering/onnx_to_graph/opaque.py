@@ -34,7 +34,7 @@ def keep(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> Sequence[SSA
 
     Raises:
         UserError: an operand or result is not a tensor of a supported type, shapes depend on data,
-        or onnx.reference does not implement the op.
+            or onnx.reference does not implement the op.
     """
     _check_operands(node)
     if node.op_type in _DATA_DEPENDENT and domain == "":

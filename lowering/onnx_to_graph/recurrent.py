@@ -135,7 +135,7 @@ def _functions(node: OnnxNode, defaults: Sequence[str], ways: int) -> list[Funct
 
     Raises:
         UserError: there are too few or too many, one is unknown, or one lacks a parameter without
-        a default.
+            a default.
     """
     given = node.strings("activations") or list(defaults) * ways
     if len(given) != len(defaults) * ways:

@@ -62,7 +62,7 @@ def least_of_scope(root: Scope, *, one_product: bool = False) -> float:
 
     Args:
         one_product: for programs of a single product: Winograd's tiles, which are of `TAPS`, must
-        then fit its windows without changes.
+            then fit its windows without changes.
     """
     body = body_of(root)
     if body is None or body.guards or any(row.has_floor for row, _ in body.rows()):

@@ -45,7 +45,7 @@ class Lift:
         inside: whether to open an op's own expression; any other value is a leaf.
         constants: values known before the program runs.
         positional: number leaves in order of occurrence instead, so that equal ops have equal
-        forms.
+            forms.
     """
 
     def __init__(

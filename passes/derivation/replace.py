@@ -59,7 +59,7 @@ class Replacer:
 
     Args:
         guards: False omits the guards that make replacing sound. Only for tests, which show
-        that the checks notice.
+            that the checks notice.
     """
 
     def __init__(self, guards: bool = True):

@@ -62,7 +62,7 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
 
     Args:
         seed: chooses primes, random values and witnesses, together with the text of both programs:
-        so no program can be written for the draws that it will meet.
+            so no program can be written for the draws that it will meet.
         budget: seconds; after them, everything unproved is unknown.
 
     Raises:

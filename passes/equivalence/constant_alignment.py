@@ -48,11 +48,11 @@ class ConstantAligner(Matcher):
     Attributes:
         tied: by token of a weight, the other program's numbers for it.
         explained: tokens of weights whose numbers match the other program's except for rounding,
-        or whose unmatched counterparts in the other are known.
+            or whose unmatched counterparts in the other are known.
         doubtful: by token of a weight, which of its numbers do not match.
         laid: by token of a weight with doubtful numbers, the other program's numbers for it.
         half: whether half floats hold the constants. Then a fault may be smaller than rounding, and
-        values are one if most of their elements are near, and most of their coefficients.
+            values are one if most of their elements are near, and most of their coefficients.
         begins: the first op of the second program with coefficients that are too far apart.
     """
 

@@ -51,7 +51,7 @@ class Measure:
         degree: most leaves and function values in one monomial.
         worst: the largest degree at any level, arguments included.
         arguments: function arguments under one point, with multiplicity; of a source at most as
-        many as all its scopes have.
+            many as all its scopes have.
         denominator: log2 of a common denominator of all coefficients.
         norm: log2 of the sum of absolute values of all coefficients.
         bits: largest 2 * denominator + norm at any level.

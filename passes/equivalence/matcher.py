@@ -48,7 +48,7 @@ class Matcher:
         sampler: values on drawn inputs, which select candidates.
         functions: whether identities of functions may be used.
         constants: the data of weights, if coefficients may be compared by value; `apart` is the
-        largest distance, in ulps, of those taken as equal.
+            largest distance, in ulps, of those taken as equal.
         near: drawn values nearer than this may be equal, if constants may have been rounded.
     """
 

@@ -41,8 +41,8 @@ class OutputVerdict:
 
     Attributes:
         methods: the proofs used: "structural" (the same expression), "symbolic" (equal monomials),
-        "field" (equal values modulo a prime); with ", shrunk" if sizes were reduced,
-        as in "symbolic, shrunk".
+            "field" (equal values modulo a prime); with ", shrunk" if sizes were reduced,
+            as in "symbolic, shrunk".
         error_bound: probability of a wrong "equal"; 0 for structural and symbolic proofs.
     """
 
@@ -61,7 +61,7 @@ class Difference:
         output: name of the output in the first program.
         position: the first position that differs, in row-major order.
         values: the programs' values there: float64 if a concrete input shows the difference
-        (`witness` is then true), otherwise residues modulo the prime.
+            (`witness` is then true), otherwise residues modulo the prime.
         positions: how many of this output's `elements` positions differ.
         seed, scale, steps: draw the inputs of the witness (`witness.inputs_of`). `steps` are seeds
         with factors: the draws are added, if one draw alone showed nothing.
@@ -89,9 +89,9 @@ class FoldedConstant:
     Attributes:
         name: of the weight.
         expression: over the source's weights, as fold-constants wrote it; empty if none is kept
-        and the constant was recognised by its value.
+            and the constant was recognised by its value.
         ulps: largest distance of its data from the expression recomputed in float64, in units in
-        the last place of its own element type.
+            the last place of its own element type.
     """
 
     name: str

@@ -54,7 +54,7 @@ class WeightIdentities:
         wrong: constants that differ from the value of their expression.
         data: by token of their source, the weights and literals without expression.
         values: by id of a program, its values that do not depend on inputs; a weight of the other
-        may be recognised as one of them, if they are given.
+            may be recognised as one of them, if they are given.
         recognised: the weights that were, by name.
     """
 

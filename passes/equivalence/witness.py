@@ -145,7 +145,7 @@ class ProgramPair:
         order: the output of `b` for each output of `a`.
         identity: the key under which two weights are one; equal weights are stored once.
         held: for each program the values common to all runs: weights in float64, discrete
-        constants.
+            constants.
         remembering: evaluates ops; `drop` it at the end.
         outputs: of earlier draws, by seed, scale and arithmetic.
     """
@@ -204,7 +204,7 @@ def find(
         limits: that part, and the size of the noise.
         foreign: weights that may be rounded; differences that this explains do not count.
         given: the original programs, where weights of the program_pair have other numbers.
-        A difference must exceed twice the effect of that change; values are the original ones.
+            A difference must exceed twice the effect of that change; values are the original ones.
         steps: see `inputs_of`.
 
     Raises:

@@ -213,7 +213,7 @@ def replayed(
 
     Args:
         program: the program the state began with, whose scopes `names` correspond to `at` in
-        `place`.
+            `place`.
 
     Returns the rewrites, by the names of `place`.
 
