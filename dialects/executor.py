@@ -1,7 +1,7 @@
 """Work in parallel: one function on many items, here and in processes beside this one.
 
-Compilation, rule generation and random testing hand their items to an `Executor`; what runs them is
-behind it. `LocalExecutor` has processes of this machine. Functions and items travel pickled, a
+Compilation, rule generation and random testing hand their items to an executor; what runs them is
+behind `run`. `LocalExecutor` has processes of this machine. Functions and items travel pickled, a
 function by its name, so it must stand at the top of a module.
 """
 
@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from .executor_worker import receive, send
 
@@ -29,28 +29,6 @@ _MODULE = f"{__package__}.executor_worker"
 
 class LostError(Exception):
     """A process gave no result: it died, or took longer than it may ("died" or "late")."""
-
-
-class Executor(Protocol):
-    """Runs a function on items, in any order, in several places at once."""
-
-    def run(
-        self,
-        function: Callable[[A], B],
-        items: Sequence[A],
-        done: Callable[[int, B], None],
-        lost: Callable[[int, LostError], None] | None = None,
-    ) -> None:
-        """Run the function on every item; the first ones are begun first.
-
-        Args:
-            done: is told each item's number and result when it is there, one at a time, from any
-                thread.
-            lost: is told what has no result; without it the item is done here.
-
-        Raises: the first exception that the function or `done` raised.
-        """
-        ...
 
 
 class Worker:
@@ -198,7 +176,15 @@ class LocalExecutor:
         done: Callable[[int, B], None],
         lost: Callable[[int, LostError], None] | None = None,
     ) -> None:
-        """See `Executor`."""
+        """Run the function on every item; the first ones are begun first.
+
+        Args:
+            done: is told each item's number and result when it is there, one at a time, from any
+                thread.
+            lost: is told what has no result; without it the item is done here.
+
+        Raises: the first exception that the function or `done` raised.
+        """
         _Job(self, function, items, done, lost).run(self._workers(len(items)))
 
     def _workers(self, items: int) -> list[Worker]:
