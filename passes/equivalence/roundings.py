@@ -38,7 +38,7 @@ _NEAR = 1e-5
 # A part of itself by which each number is changed, to see what rounding does at a place.
 _CHANGED = 2.0**-20
 # Constants of unknown origin may have been rounded on the way: by so many units of their last
-# place. The effect counts more than once (`witness.PairRun.beyond_folding`), so of half floats by one.
+# place. The effect counts more than once (`PairRun.beyond_folding`), so of half floats by one.
 _MOST_UNITS, _MOST_HALF_UNITS = 16.0, 1.0
 # Random numbers drawn for one array: a prime, so that rows are not alike.
 _MOST_DRAWN = 65521
