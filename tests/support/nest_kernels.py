@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i32
@@ -17,6 +18,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import ForOp, NestOp
 from isoform.dialects.types import tensor_type, to_numpy
+from isoform.lowering.kernel_to_cpu import loops as kernel_loops
 from isoform.lowering.kernel_to_cpu.constants import Constants
 from isoform.lowering.kernel_to_cpu.contraction import (
     Argument,
@@ -26,7 +28,6 @@ from isoform.lowering.kernel_to_cpu.contraction import (
 from isoform.lowering.kernel_to_cpu.execute import room
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
-from isoform.lowering.kernel_to_cpu.loops import emit_loops
 from isoform.lowering.kernel_to_cpu.module import KernelCode
 from isoform.lowering.kernel_to_nest.product import product
 from isoform.lowering.kernel_to_nest.schedule import loops
@@ -111,12 +112,13 @@ class OneKernel:
         return {v: self.constants[v] for v in self.op.inputs if v in self.constants.known}
 
     def now(self, isa: Isa) -> tuple[KernelCode, Sequence[Argument]]:
-        """The kernel as it is generated without a nest."""
+        """The kernel as it is generated without a nest: a transpose as scattered reads."""
         if isinstance(self.op, GemmOp):
             (call,) = lower_gemm(self.op, dict(self.known), isa)
             return call.code, call.arguments
         assert isinstance(self.op, LoopsOp)
-        return emit_loops(self.op, isa), self._plain()
+        with patch.object(kernel_loops, "across_iterator", return_value=None):
+            return kernel_loops.emit_loops(self.op, isa), self._plain()
 
     def _plain(self) -> list[Argument]:
         return [Argument(value) for value in (*self.op.inputs, self.op.result)]
@@ -163,7 +165,7 @@ def one_kernel(name: str) -> OneKernel:
         drawn: Any = rng.standard_normal(count) * (1 if dtype.kind == "f" else 9)
         if value in constants.known:
             drawn = np.asarray(constants[value]).ravel()
-        data[value] = drawn.astype(dtype)
+        data[value] = drawn > 0 if dtype == np.bool_ else drawn.astype(dtype)
     return OneKernel(op, constants, data)
 
 
