@@ -208,6 +208,18 @@ def _shape_of(
     return prefix + name, operands, tuple(sorted(names))
 
 
+class _Laps:
+    """Seconds of each stage; a stage that comes again adds to its own."""
+
+    def __init__(self) -> None:
+        self.clock = time.perf_counter()
+        self.seconds = dict[str, float]()
+
+    def __call__(self, stage: str) -> None:
+        before, self.clock = self.clock, time.perf_counter()
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + self.clock - before
+
+
 def saturate_block(
     block: Block, table: OpTable, prices: NodePrices, settings: SaturationSettings
 ) -> BlockOutcome:
@@ -216,15 +228,8 @@ def saturate_block(
     Raises:
         UserError: `settings.check` found an e-node that is not equal to its class.
     """
-    begun = clock = time.perf_counter()
-    seconds = dict[str, float]()
-
-    def lap(stage: str) -> None:
-        nonlocal clock
-        now = time.perf_counter()
-        seconds[stage] = seconds.get(stage, 0.0) + now - clock
-        clock = now
-
+    lap = _Laps()
+    begun = lap.clock
     encoded = encode(block, table)
     graph, prefix = encoded.graph, f"{settings.dialect}."
     before = block_cost(problem_of(graph, graph.roots, prices), table)
@@ -268,7 +273,7 @@ def saturate_block(
         after=extracted.cost if changed else before,
         made=decoder.made,
         skipped=list(found.skipped),
-        seconds=seconds,
+        seconds=lap.seconds,
         encoded=encoded,
         e_graph=e_graph,
         replay=engine.replay() if settings.replayed else "",
