@@ -1,0 +1,9 @@
+builtin.module {
+  func.func @main(%x1: tensor<1x96x17x17xf32> {isoform.name = "x1"}, %x2: tensor<1x96x17x17xf32> {isoform.name = "x2"}) -> (tensor<1x64x17x17xf32> {isoform.name = "p"}, tensor<1x40x17x17xf32> {isoform.name = "q"}) {
+    %wa = graph.weight @wa : tensor<64x96x1x1xf32>
+    %0 = graph.conv %x1, %wa {strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1]} : tensor<1x64x17x17xf32>
+    %wb = graph.weight @wb : tensor<40x96x1x1xf32>
+    %1 = graph.conv %x2, %wb {strides = [1, 1], pads = [0, 0, 0, 0], dilations = [1, 1]} : tensor<1x40x17x17xf32>
+    func.return %0, %1 : tensor<1x64x17x17xf32>, tensor<1x40x17x17xf32>
+  }
+}
