@@ -27,9 +27,9 @@ from isoform.dialects.program import Program
 from isoform.dialects.types import Array
 from isoform.lowering.kernel_to_cpu import session
 from isoform.lowering.kernel_to_cpu.arithmetic import ArithmeticEmitter
-from isoform.lowering.kernel_to_cpu.contraction import KernelCall
 from isoform.lowering.kernel_to_cpu.gather import lower_gather
 from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.kernel_call import KernelCall
 from isoform.lowering.kernel_to_cpu.types import I1, Value, constant
 
 ROUNDS = 41

@@ -40,10 +40,11 @@ from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import NestOp
 from isoform.dialects.types import tensor_type, to_numpy
 from isoform.lowering.kernel_to_cpu.constants import Constants
-from isoform.lowering.kernel_to_cpu.contraction import Argument, lower_gemm, matrix_of
+from isoform.lowering.kernel_to_cpu.contraction import lower_gemm, matrix_of
 from isoform.lowering.kernel_to_cpu.execute import room
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
+from isoform.lowering.kernel_to_cpu.kernel_call import Argument
 from isoform.lowering.kernel_to_cpu.loops import emit_loops
 from isoform.lowering.kernel_to_cpu.module import KernelCode
 from isoform.lowering.kernel_to_nest.product import ProductNest, product

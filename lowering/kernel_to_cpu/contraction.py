@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ...dialects.contraction_attr import ConvParameters
 from ...dialects.errors import UserError
-from ...dialects.kernel import CallOp, ConvOp, GemmOp, KernelOp, physical
+from ...dialects.kernel import ConvOp, GemmOp, KernelOp, physical
 from ...dialects.program import where
 from ...dialects.types import Array, shape_of, tensor_type
 from ..algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
@@ -22,34 +22,11 @@ from .access import Point, Vector
 from .emit import Emitter
 from .epilogue import Epilogue, OutIndex
 from .isa import Isa
-from .module import KernelCode
+from .kernel_call import Argument, KernelCall
 from .nest import Buffers, NestPlan, plan_nest
 from .nontemporal import nontemporal
 from .reduction import emit_scope
 from .types import Index, Value
-
-
-@dataclass(frozen=True)
-class Argument:
-    """An entry of a kernel's argument table: a value's buffer, or data made at compile time.
-
-    `offset` counts elements from the start of the buffer. An `alarm` is an i64 that is 0 before
-    each run and that the kernel sets where an index of this gather is out of range.
-    """
-
-    value: SSAValue | None = None
-    data: Array | None = None
-    offset: int = 0
-    alarm: CallOp | None = None
-
-
-@dataclass(frozen=True)
-class KernelCall:
-    """One kernel to run and its arguments, the result's buffer last."""
-
-    code: KernelCode
-    arguments: tuple[Argument, ...]
-
 
 _Schedule = TypeVar("_Schedule", conv.ConvSchedule, gemm.GemmSchedule)
 Coordinates = Callable[[Emitter, OutIndex], dict[int, Index]]

@@ -10,9 +10,9 @@ from ...dialects.kernel import CallOp
 from ...dialects.program import where
 from ...dialects.types import shape_of, tensor_type
 from .access import memory_type
-from .contraction import Argument, KernelCall
 from .emit import Emitter
 from .isa import Isa
+from .kernel_call import Argument, KernelCall
 from .module import Module, kernel
 from .types import I64, Index, Value
 

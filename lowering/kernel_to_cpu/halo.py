@@ -9,9 +9,9 @@ from xdsl.ir import SSAValue
 from ...dialects.kernel import layout_of
 from ...dialects.types import tensor_type
 from .access import memory_type
-from .contraction import Argument, KernelCall
 from .emit import Emitter
 from .isa import Isa
+from .kernel_call import Argument, KernelCall
 from .module import Module, kernel
 from .types import Index, Value, constant
 

@@ -49,12 +49,13 @@ from ...dialects.types import (
 )
 from .attention import emit_attention
 from .constants import Constants
-from .contraction import Argument, KernelCall, lower_conv, lower_gemm
+from .contraction import lower_conv, lower_gemm
 from .execute import Alarm, Execution, Input, Patch, View, alarms_in, aligned, room
 from .gather import gathered_size, lower_gather, place_of
 from .halo import lower_halo
 from .isa import Isa
 from .jit import Library
+from .kernel_call import Argument, KernelCall
 from .loops import emit_loops
 from .object_cache import ObjectCache
 from .runner import ROW, KernelTable, Pool

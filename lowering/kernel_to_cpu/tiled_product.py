@@ -33,11 +33,11 @@ from ...dialects.scalars import Read, factors
 from ...dialects.schedule import tile_of, tiles_of
 from ...dialects.types import Array, tensor_type
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
-from .contraction import Argument, KernelCall
 from .emit import Emitter
 from .gemm_spec import GemmSpec
 from .gemm_spec import candidates as gemm_schedules
 from .isa import Isa
+from .kernel_call import Argument, KernelCall
 from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for
 from .module import KernelCode, Module, kernel
 from .nest import Buffers
