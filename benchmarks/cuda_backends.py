@@ -4,7 +4,7 @@
     python benchmarks/cuda_backends.py --target a100
     python benchmarks/cuda_backends.py --measure          measured, on the GPU that is present
 
-Modelled figures: `library` is the cost model's best algorithm (passes/cost.py; it was fitted to
+Modelled figures: `library` is the cost model's best algorithm (passes/cost/; it was fitted to
 published times), the others are the model that chooses tiles (kernel_to_cuda/schedule.py), whose
 constants no device has seen: they rank tiles, and are not to be compared with `library`. `plain` is
 a block of 16 x 16 threads with one result each, `tiles` the default tiling, `searched` the best of
@@ -49,7 +49,7 @@ from isoform.lowering.kernel_to_cuda.session import CudaSession, timed
 from isoform.lowering.kernel_to_cuda.source import Launch
 from isoform.lowering.kernel_to_cuda.tiled import is_tiled
 from isoform.lowering.targets import Target, target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 
 PLAIN = TileSizes((1, 16, 1, 1), (1, 16, 1, 1))
 # Of the best tilings by the model, those tried until one does not spill (or measured).

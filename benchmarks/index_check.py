@@ -26,11 +26,11 @@ from isoform.dialects.kernel import CallOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import Array
 from isoform.lowering.kernel_to_cpu import session
-from isoform.lowering.kernel_to_cpu.arithmetic import ArithmeticEmitter
-from isoform.lowering.kernel_to_cpu.gather import lower_gather
+from isoform.lowering.kernel_to_cpu.emit.arithmetic import ArithmeticEmitter
+from isoform.lowering.kernel_to_cpu.emit.types import I1, Value, constant
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.kernel_call import KernelCall
-from isoform.lowering.kernel_to_cpu.types import I1, Value, constant
+from isoform.lowering.kernel_to_cpu.nests.gather import lower_gather
 
 ROUNDS = 41
 # rows and width of the table, shape of the indices: embeddings of BERT and GPT-2, small ones

@@ -34,7 +34,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import byte_size, tensor_type
-from isoform.lowering.kernel_to_cpu.execute import aligned
+from isoform.lowering.kernel_to_cpu.runtime.execute import aligned
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.onnx_to_graph.resizing import interpolation, positions, window
 from isoform.testing.peaks import Copy

@@ -40,16 +40,16 @@ from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import NestOp
 from isoform.dialects.types import tensor_type, to_numpy
 from isoform.lowering.kernel_to_cpu.constants import Constants
-from isoform.lowering.kernel_to_cpu.contraction import lower_gemm, matrix_of
-from isoform.lowering.kernel_to_cpu.execute import room
+from isoform.lowering.kernel_to_cpu.emit.module import KernelCode
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
 from isoform.lowering.kernel_to_cpu.kernel_call import Argument
-from isoform.lowering.kernel_to_cpu.loops import emit_loops
-from isoform.lowering.kernel_to_cpu.module import KernelCode
+from isoform.lowering.kernel_to_cpu.nests.loops import emit_loops
+from isoform.lowering.kernel_to_cpu.products.contraction import lower_gemm, matrix_of
+from isoform.lowering.kernel_to_cpu.runtime.execute import room
+from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
 from isoform.lowering.kernel_to_nest.product import ProductNest, product
 from isoform.lowering.kernel_to_nest.schedule import loops
-from isoform.lowering.nest_to_llvm import print_llvm
+from isoform.lowering.nest_to_llvm.printer import print_llvm
 
 ROUNDS = 25
 LEAST_SECONDS = 1e-3  # of one measurement: small kernels are run several times

@@ -17,12 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from isoform.dialects.index import flatten, iterators, normalise, row_major_strides, unflatten
-from isoform.lowering.kernel_to_cpu.emit import Emitter
+from isoform.lowering.kernel_to_cpu.emit.emitter import Emitter
+from isoform.lowering.kernel_to_cpu.emit.module import Module, kernel
+from isoform.lowering.kernel_to_cpu.emit.types import F32, Index, Type, Value
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
-from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
-from isoform.lowering.kernel_to_cpu.types import F32, Index, Type, Value
+from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
+from isoform.lowering.kernel_to_cpu.runtime.runner import ROW, KernelTable, Pool, TableRunner
 
 STEPS = 4000
 LANES = 8

@@ -42,7 +42,7 @@ from isoform.dialects.types import shape_of
 from isoform.dialects.weights import Weights
 from isoform.dialects.weights_only import weights_only
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.by_hand import replace_op
 from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops

@@ -34,7 +34,7 @@ from isoform.compiler.pass_manager import rare_collections  # noqa: E402
 from isoform.compiler.peers.timing import interleave, machine, median  # noqa: E402
 from isoform.dialects.program import Program  # noqa: E402
 from isoform.lowering.targets import target_named  # noqa: E402
-from isoform.passes.cost import Costs  # noqa: E402
+from isoform.passes.cost.costs import Costs  # noqa: E402
 from isoform.passes.rules.op_table import OpTable  # noqa: E402
 from isoform.passes.rules.rule import Rule  # noqa: E402
 from isoform.passes.rules.rule_set import rules_named  # noqa: E402

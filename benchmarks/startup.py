@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from isoform.compiler.commands.subcommands import table
-from isoform.lowering.kernel_to_cpu.cores import processors
+from isoform.lowering.kernel_to_cpu.runtime.cores import processors
 
 PROCESS = """
 import sys, time

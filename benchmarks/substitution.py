@@ -41,7 +41,7 @@ from isoform.compiler.reports.certificate import CertifiedWork, certificate_of
 from isoform.dialects.graph.contraction import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.rule import Rule, operator_count
 from isoform.passes.rules.rule_set import rules_named
 from isoform.passes.search_result import Limits, SearchResult

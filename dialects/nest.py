@@ -3,7 +3,7 @@
 A `nest.kernel` computes what a kernel op does, on the buffers of its operands and its result. Loops
 have constant extents and a kind. Their bodies are scalar (`arith`, `math`) between loads and stores
 at quasi-affine addresses. Schedules are rewrites of the loops
-(lowering/kernel_to_nest/rewrites.py). The CPU printer (lowering/nest_to_llvm.py) and the CUDA
+(lowering/kernel_to_nest/rewrites.py). The CPU printer (lowering/nest_to_llvm) and the CUDA
 printer (lowering/nest_to_cuda.py) read the same ops.
 
     nest.kernel (%x: memref<6144xf32>, %y: memref<6144xf32>) {

@@ -1,4 +1,4 @@
-"""Fit the constants of passes/conv_algorithms.py to PET's Table 4 (V100), and nothing else.
+"""Fit the constants of conv_algorithms.py to PET's Table 4 (V100), and nothing else.
 
 python scripts/fit_gpu_costs.py        print the constants beside those in use
 
@@ -19,8 +19,8 @@ from xdsl.ir import Operation
 
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.targets import TARGETS
-from isoform.passes.conv_algorithms import FITTED, Fitted
-from isoform.passes.cost import Costs
+from isoform.passes.convolution.conv_algorithms import FITTED, Fitted
+from isoform.passes.cost.costs import Costs
 
 STEPS = 60
 

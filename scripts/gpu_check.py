@@ -45,9 +45,9 @@ from isoform.lowering.kernel_to_cuda.pycuda_runtime import PyCudaRuntime, open_d
 from isoform.lowering.kernel_to_cuda.session import CudaSession, Timing, timed
 from isoform.lowering.kernel_to_cuda.source import CudaKernel, Gemm, GemmOperand
 from isoform.lowering.targets import TARGETS
-from isoform.passes.cost import Costs, estimates
-from isoform.passes.cost_file import CostFile, entry_for
-from isoform.passes.signature import signature
+from isoform.passes.cost.cost_file import CostFile, entry_for
+from isoform.passes.cost.costs import Costs, estimates
+from isoform.passes.cost.signature import signature
 from isoform.passes.tuning.measure import isolate_whole
 
 MODELS = ",".join(

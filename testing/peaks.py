@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 
 from ..dialects.types import Array
-from ..lowering.kernel_to_cpu.execute import aligned, thread_clock
 from ..lowering.kernel_to_cpu.isa import Isa
-from ..lowering.kernel_to_cpu.jit import Library, compile_object
-from ..lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
+from ..lowering.kernel_to_cpu.runtime.execute import aligned, thread_clock
+from ..lowering.kernel_to_cpu.runtime.jit import Library, compile_object
+from ..lowering.kernel_to_cpu.runtime.runner import ROW, KernelTable, Pool, TableRunner
 
 CHAINS = 12  # independent multiply-adds; each has a register
 STEPS = 20_000

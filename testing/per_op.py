@@ -8,7 +8,7 @@ from typing import Any
 from ..compiler.peers.timing import interleave, median
 from ..dialects.kernel import AttentionOp, CallOp, ConvOp, GemmOp, KernelOp, TiledProductOp
 from ..dialects.program import Program, where
-from ..passes.flops import bytes_of, scope_work
+from ..passes.cost.flops import bytes_of, scope_work
 
 ROUNDS = 15
 

@@ -24,7 +24,7 @@ from ...dialects.errors import UserError
 from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, provenance, where
 from ...lowering.targets import Target, target_named
-from ...passes.cost import Costs, load_costs
+from ...passes.cost.costs import Costs, load_costs
 from ...passes.margins import MEASURE
 from ...passes.search_result import StopReason
 from ..checks.rewrite_recorder import Rewrite, RewriteRecorder, named

@@ -14,7 +14,7 @@ from ...dialects.floats import Floats
 from ...dialects.program import Program, provenance, where
 from ...dialects.types import Array
 from ...lowering.targets import Target
-from ...passes.cost import Costs
+from ...passes.cost.costs import Costs
 from ...passes.margins import ACCEPT, MEASURE
 from ...passes.search_result import Limits, SearchResult
 from ..commands.inputs import draw_inputs

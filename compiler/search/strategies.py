@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import GUARDED, ROUNDING, Floats
 from ...dialects.program import Program
-from ...passes.cost import Costs
+from ...passes.cost.costs import Costs
 from ...passes.search_result import Limits, Measure, SearchResult
 
 PACKAGE = __name__.rpartition(".compiler")[0]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ...dialects.errors import UserError
 from ...dialects.floats import Allowed
-from ...lowering.kernel_to_cpu.cores import processors
+from ...lowering.kernel_to_cpu.runtime.cores import processors
 
 EFFORTS = ("quick", "default", "max")
 TOLERANCE = 1e-5

@@ -33,7 +33,7 @@ class NestLlvmTarget(Target):
     name = "nest-llvm"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        from ...lowering.nest_to_llvm import print_llvm
+        from ...lowering.nest_to_llvm.printer import print_llvm
 
         for name, nest in _nests(module):
             code = print_llvm(nest)

@@ -13,7 +13,7 @@ from ...dialects import reference
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.program import Program
 from ...dialects.types import Array, Tensor, to_numpy
-from ...lowering.kernel_to_cpu.cores import physical_cores
+from ...lowering.kernel_to_cpu.runtime.cores import physical_cores
 
 
 class Runner(Protocol):

@@ -20,7 +20,7 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.graph import WeightOp
 from ...dialects.graph.reduction import BatchNormOp
 from ...dialects.program import Program
-from ...passes.flops import program_macs
+from ...passes.cost.flops import program_macs
 from .bert import bert_base
 from .csrnet import csrnet, csrnet_backend
 from .dcgan import dcgan

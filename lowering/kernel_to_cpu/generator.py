@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from ...dialects.executor import kept_workers
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import Program
-from . import tiled_product
-from .contraction import conv_schedules, gemm_schedules
+from .emit.types import F32
 from .isa import Isa
+from .products import tiled_product
+from .products.contraction import conv_schedules, gemm_schedules
 from .session import CpuSession
-from .types import F32
 from .version import machine_kind
 
 

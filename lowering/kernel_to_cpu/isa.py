@@ -7,7 +7,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from .types import Type
+from .emit.types import Type
 
 _LEVELS = ("plain", "avx2", "avx512")
 _AVX512 = ("avx512f", "avx512bw", "avx512dq", "avx512vl")

@@ -8,7 +8,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.kernel import CallOp
 from ...dialects.types import Array
-from .module import KernelCode
+from .emit.module import KernelCode
 
 
 @dataclass(frozen=True)

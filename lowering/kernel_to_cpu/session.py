@@ -47,20 +47,20 @@ from ...dialects.types import (
     tensor_type,
     to_numpy,
 )
-from .attention import emit_attention
 from .constants import Constants
-from .contraction import lower_conv, lower_gemm
-from .execute import Alarm, Execution, Input, Patch, View, alarms_in, aligned, room
-from .gather import gathered_size, lower_gather, place_of
-from .halo import lower_halo
 from .isa import Isa
-from .jit import Library
 from .kernel_call import Argument, KernelCall
-from .loops import emit_loops
-from .object_cache import ObjectCache
-from .runner import ROW, KernelTable, Pool
-from .tiled_product import lower_tiled_product
-from .tiles import emit_tiles
+from .nests.gather import gathered_size, lower_gather, place_of
+from .nests.halo import lower_halo
+from .nests.loops import emit_loops
+from .nests.tiles import emit_tiles
+from .products.attention import emit_attention
+from .products.contraction import lower_conv, lower_gemm
+from .products.tiled_product import lower_tiled_product
+from .runtime.execute import Alarm, Execution, Input, Patch, View, alarms_in, aligned, room
+from .runtime.jit import Library
+from .runtime.object_cache import ObjectCache
+from .runtime.runner import ROW, KernelTable, Pool
 
 ARENA = "isoform.arena_bytes"
 

@@ -20,9 +20,9 @@ from ...dialects.cache_folder import CacheFolder
 from ...dialects.errors import UserError
 from ...dialects.files import atomic_write
 from ...dialects.types import Array
-from .execute import ALIGNMENT, Alarm, Execution, Input, Patch, View, alarms_in, room
-from .jit import Library
-from .runner import ROW, KernelTable, Pool
+from .runtime.execute import ALIGNMENT, Alarm, Execution, Input, Patch, View, alarms_in, room
+from .runtime.jit import Library
+from .runtime.runner import ROW, KernelTable, Pool
 
 if TYPE_CHECKING:  # running a compiled program does not import the compiler
     from xdsl.ir import SSAValue

@@ -19,10 +19,10 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 SOURCES = (
     "lowering/kernel_to_cpu",
     "passes/tuning",
-    "passes/winograd.py",
-    "passes/winograd_matrices.py",
-    "passes/transposed_product.py",
-    "passes/fuse_tiles.py",
+    "passes/convolution/winograd.py",
+    "passes/convolution/winograd_matrices.py",
+    "passes/convolution/transposed_product.py",
+    "passes/fusion/fuse_tiles.py",
 )
 
 

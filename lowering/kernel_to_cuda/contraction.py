@@ -23,7 +23,7 @@ from ...dialects.contraction_attr import contraction_in
 from ...dialects.index import Atom, FloorDiv, Index, normalise
 from ...dialects.kernel import KernelOp
 from ...dialects.types import Tensor, element_of
-from ..kernel_to_cpu.nest import guards_of
+from ..kernel_to_cpu.nests.nest import guards_of
 from .reads import address, operand_types, without_halo
 
 Guards = tuple[tuple[Index, int], ...]

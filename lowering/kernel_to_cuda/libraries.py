@@ -18,7 +18,7 @@ from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logic
 from ...dialects.scalars import Call, Const, Expr, Read
 from ...dialects.types import Array, Tensor, shape_of, tensor_type
 from ..algebra_to_kernel.match import Axis, gemm_of
-from ..kernel_to_cpu.contraction import strides_in
+from ..kernel_to_cpu.products.contraction import strides_in
 from .reads import without_halo
 from .source import ConvCall, ConvTensor, Fused, Gemm, GemmOperand
 

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from ...dialects.kernel import KernelOp
 from ...dialects.types import element_of
-from ..kernel_to_cpu.nest import ScopePlan
+from ..kernel_to_cpu.nests.nest import ScopePlan
 from .nest import Nest, plan, point_number, threads_of
 from .reads import address, intermediate_type, scope_value
 from .reductions import WARP, shuffles

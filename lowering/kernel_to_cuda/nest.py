@@ -15,8 +15,8 @@ from ...dialects.kernel import KernelOp, physical
 from ...dialects.program import where
 from ...dialects.types import Tensor, element_of, tensor_type
 from ..algebra_to_kernel.loops import shared_loops
-from ..kernel_to_cpu.merging import merge_loops
-from ..kernel_to_cpu.nest import NestPlan, plan_nest
+from ..kernel_to_cpu.nests.merging import merge_loops
+from ..kernel_to_cpu.nests.nest import NestPlan, plan_nest
 from .index_text import INT_LIMIT, Iterators, decode
 from .reads import Scene, address, operand_types, without_halo
 from .reductions import WARP

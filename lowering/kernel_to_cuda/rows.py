@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ...dialects.errors import UserError
 from ...dialects.index import Index
 from ...dialects.program import where
-from ..kernel_to_cpu.nest import ScopePlan
+from ..kernel_to_cpu.nests.nest import ScopePlan
 from .index_text import decode
 from .nest import Nest, point_number, thread_number, threads_of
 from .reads import StagedRow, finished, intermediate_type, scope_value, start_total, take

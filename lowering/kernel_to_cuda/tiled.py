@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from ...dialects.index import Index, row_major_strides
 from ...dialects.kernel import ConvOp, KernelOp
 from ...dialects.types import element_of
-from ..kernel_to_cpu.nest import ScopePlan, plan_nest
+from ..kernel_to_cpu.nests.nest import ScopePlan, plan_nest
 from .contraction import MatrixProduct, Side, match_contraction
 from .fetch import SharedTile, TileFetch
 from .index_text import INT_LIMIT, Iterators, decode

@@ -24,7 +24,8 @@ from ...dialects.nest import (
 )
 from ...dialects.nest_access import flat_buffer
 from ...dialects.types import Tensor, is_half, tensor_type
-from ..kernel_to_cpu.nest import (
+from ..kernel_to_cpu.emit.types import PTR, Value
+from ..kernel_to_cpu.nests.nest import (
     Buffers,
     NestOperand,
     NestPlan,
@@ -33,7 +34,6 @@ from ..kernel_to_cpu.nest import (
     access,
     guards_of,
 )
-from ..kernel_to_cpu.types import PTR, Value
 
 CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ...dialects.kernel import KernelOp
 from ...dialects.nest import ForOp, NestOp, StoreOp
 from ...dialects.nest_access import integer
-from ..kernel_to_cpu.lanes import SLICES, power_of_two, result_address
-from ..kernel_to_cpu.nest import NestPlan
-from ..kernel_to_cpu.nontemporal import is_peeled, streamed
-from ..kernel_to_cpu.points import TILE_VECTORS
+from ..kernel_to_cpu.nests.lanes import SLICES, power_of_two, result_address
+from ..kernel_to_cpu.nests.nest import NestPlan
+from ..kernel_to_cpu.nests.nontemporal import is_peeled, streamed
+from ..kernel_to_cpu.nests.points import TILE_VECTORS
 from . import rewrites
 from .build import Builder, Site, Unsupported, empty_nest
 from .guards import specialise

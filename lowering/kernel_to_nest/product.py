@@ -15,13 +15,13 @@ from ...dialects.kernel import GemmOp
 from ...dialects.nest import AccumulateOp, AllocOp, ForOp, IdentityOp, LoadOp, NestOp, StoreOp
 from ...dialects.types import Array, tensor_type
 from ..algebra_to_kernel.match import GemmMatch
-from ..kernel_to_cpu.blocks import balanced
-from ..kernel_to_cpu.contraction import gemm_in, gemm_spec, loop_numbers, shared_plan
-from ..kernel_to_cpu.gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, default_schedule
+from ..kernel_to_cpu.emit.types import F32
 from ..kernel_to_cpu.isa import Isa
-from ..kernel_to_cpu.microkernel import chains_for
-from ..kernel_to_cpu.nontemporal import LINE, nontemporal
-from ..kernel_to_cpu.types import F32
+from ..kernel_to_cpu.nests.nontemporal import LINE, nontemporal
+from ..kernel_to_cpu.products.blocks import balanced
+from ..kernel_to_cpu.products.contraction import gemm_in, gemm_spec, loop_numbers, shared_plan
+from ..kernel_to_cpu.products.gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, default_schedule
+from ..kernel_to_cpu.products.microkernel import chains_for
 from . import rewrites
 from .build import CONTRACT, Builder, Site, Unsupported, buffer_type
 from .depth_blocks import Item, Tile, block_depth, fetch_panels

@@ -23,11 +23,11 @@ from ...dialects.nest import (
 )
 from ...dialects.types import byte_size, is_bool, is_float, is_half, tensor_type
 from ..kernel_to_cpu.isa import Isa
-from ..kernel_to_cpu.lanes import power_of_two, result_address
-from ..kernel_to_cpu.nest import NestPlan, ScopePlan
-from ..kernel_to_cpu.nontemporal import LEAST_BYTES_OF_LOOPS, streamed
-from ..kernel_to_cpu.reduction import CHAINS, LEAST_CHECKED
-from ..kernel_to_cpu.stack_rows import MOST_BYTES, MOST_RESULT, TOGETHER, UNROLL, stages
+from ..kernel_to_cpu.nests.lanes import power_of_two, result_address
+from ..kernel_to_cpu.nests.nest import NestPlan, ScopePlan
+from ..kernel_to_cpu.nests.nontemporal import LEAST_BYTES_OF_LOOPS, streamed
+from ..kernel_to_cpu.nests.reduction import CHAINS, LEAST_CHECKED
+from ..kernel_to_cpu.nests.stack_rows import MOST_BYTES, MOST_RESULT, TOGETHER, UNROLL, stages
 from . import rewrites
 from .build import Builder, Site, Unsupported, empty_nest
 from .reductions import take_lanes, vectorise_reduction

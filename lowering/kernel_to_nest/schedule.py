@@ -6,13 +6,13 @@ from ...dialects.kernel import LoopsOp
 from ...dialects.nest import NestOp
 from ...dialects.types import tensor_type
 from ..algebra_to_kernel.loops import shared_loops
-from ..kernel_to_cpu.inlined import inline_rows
 from ..kernel_to_cpu.isa import Isa
-from ..kernel_to_cpu.lanes import across_iterator, vector_iterator, widest
-from ..kernel_to_cpu.merging import merge_loops
-from ..kernel_to_cpu.nest import plan_nest
-from ..kernel_to_cpu.rows_across import lanes_across
-from ..kernel_to_cpu.rows_held import can_be_held
+from ..kernel_to_cpu.nests.inlined import inline_rows
+from ..kernel_to_cpu.nests.lanes import across_iterator, vector_iterator, widest
+from ..kernel_to_cpu.nests.merging import merge_loops
+from ..kernel_to_cpu.nests.nest import plan_nest
+from ..kernel_to_cpu.nests.rows_across import lanes_across
+from ..kernel_to_cpu.nests.rows_held import can_be_held
 from .build import Unsupported
 from .points import points
 from .rewrites import drop_single

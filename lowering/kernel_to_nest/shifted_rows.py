@@ -15,8 +15,8 @@ from xdsl.ir import Block, SSAValue
 
 from ...dialects.index import Index
 from ...dialects.nest import STACK, AllocOp, ForOp, IfOp, LoadOp, PrefetchOp, StoreOp
-from ..kernel_to_cpu.lanes import SLICES
-from ..kernel_to_cpu.nontemporal import LINE
+from ..kernel_to_cpu.nests.lanes import SLICES
+from ..kernel_to_cpu.nests.nontemporal import LINE
 from . import rewrites
 from .build import Site
 

@@ -12,10 +12,10 @@ from ...dialects.index import Index
 from ...dialects.kernel import KernelOp
 from ...dialects.nest import ForOp, LoadOp, NestOp, StoreOp
 from ...dialects.types import byte_size
-from ..kernel_to_cpu.access import MOST_LOADS, memory_type
-from ..kernel_to_cpu.lanes import power_of_two, result_address
-from ..kernel_to_cpu.nest import NestPlan
-from ..kernel_to_cpu.nontemporal import LEAST_BYTES, LINE, is_peeled, streamed
+from ..kernel_to_cpu.emit.access import MOST_LOADS, memory_type
+from ..kernel_to_cpu.nests.lanes import power_of_two, result_address
+from ..kernel_to_cpu.nests.nest import NestPlan
+from ..kernel_to_cpu.nests.nontemporal import LEAST_BYTES, LINE, is_peeled, streamed
 from . import rewrites, staging
 from .points import plain_points, store_nontemporal
 from .shifted_rows import put_together

@@ -19,8 +19,8 @@ from ...dialects.types import byte_size, element_of, tensor_type
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv
 from ...lowering.targets import target_named
-from ..conv_algorithms import ConvolutionProblem, conv_algorithms
-from ..flops import scope_work
+from ..convolution.conv_algorithms import ConvolutionProblem, conv_algorithms
+from ..cost.flops import scope_work
 from .lift import Lift, family, name_apart, scope_names, scope_ops
 from .price import ScopePrices
 from .replace import Roots

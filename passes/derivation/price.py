@@ -1,6 +1,6 @@
 """The cost of a program of scopes: library calls where they match, generated loops elsewhere.
 
-Modelled, by passes/cost.py: a match has everything that the cost of an op depends on, so no ops are
+Modelled, by passes/cost: a match has everything that the cost of an op depends on, so no ops are
 built for the states of a search. Code generation is delayed: a scope that only moves or adds data
 (an eOperator) is priced by its bytes, and written when its program is chosen.
 """
@@ -21,8 +21,8 @@ from ...lowering.algebra_to_kernel.table import (
     matches,
 )
 from ...lowering.targets import TARGETS, Target
-from ..conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algorithms
-from ..cost import Costs
+from ..convolution.conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algorithms
+from ..cost.costs import Costs
 from .body import body_of
 from .replace import scopes_of
 

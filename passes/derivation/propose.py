@@ -11,7 +11,7 @@ from ...dialects.errors import UserError
 from ...dialects.floats import GUARDED
 from ...dialects.program import Program
 from ...dialects.weights_only import weights_only
-from ..cost import Costs
+from ..cost.costs import Costs
 from ..equivalence.prove import Prover
 from ..margins import ACCEPT, PRUNE
 from ..search_result import Limits, Measure, Proof, SearchResult, StopReason

@@ -20,7 +20,7 @@ from ...dialects.canonical_types import Scope
 from ...dialects.errors import UserError
 from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
-from ..cost import Costs
+from ..cost.costs import Costs
 from ..derivation.by_hand import find_scope
 from ..derivation.derive import apply_found, stands
 from ..derivation.lift import Lift, family, scope_ops

@@ -18,8 +18,8 @@ from ...dialects.canonical_types import Scope
 from ...dialects.types import byte_size, element_of, tensor_type
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel.match import match_conv, match_gemm
-from ..conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algorithms
-from ..cost import Costs
+from ..convolution.conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algorithms
+from ..cost.costs import Costs
 from ..derivation.bound import has_fast_form
 
 # Side of the tile that Winograd's tiles of every size divide.

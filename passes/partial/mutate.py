@@ -21,14 +21,14 @@ from ...dialects.weights import Weights
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
-from ..algebra_gather_sums import gather, summands
-from ..cost import Costs
+from ..copies.algebra_gather_sums import gather, summands
+from ..cost.costs import Costs
 from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all
 from ..derivation.lift import is_known, name_apart, program_of_scopes, scope_names, scope_ops
 from ..derivation.price import ScopePrices
 from ..derivation.search import is_contraction
-from ..fuse_kernels import FuseKernels
+from ..fusion.fuse_kernels import FuseKernels
 from ..subprograms.find import groups
 from .alternatives import DEPTH, PASS, Deriver, Mutation
 from .apply import apply_to, lifted, windowed

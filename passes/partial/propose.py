@@ -20,8 +20,8 @@ from ...dialects.errors import UserError
 from ...dialects.floats import GUARDED
 from ...dialects.program import Program
 from ...dialects.weights_only import weights_only
-from ..algebra_gather_sums import AlgebraGatherSums, summands
-from ..cost import Costs
+from ..copies.algebra_gather_sums import AlgebraGatherSums, summands
+from ..cost.costs import Costs
 from ..derivation.bound import has_fast_form, least_of_scope
 from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all

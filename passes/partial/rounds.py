@@ -29,13 +29,13 @@ from ...dialects.errors import UserError
 from ...dialects.program import Program, main_of
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel import AlgebraToKernel
-from ..algebra_inline_copies import AlgebraInlineCopies
-from ..algebra_sink_copies import AlgebraSinkCopies
-from ..cost import Costs
+from ..copies.algebra_inline_copies import AlgebraInlineCopies
+from ..copies.algebra_sink_copies import AlgebraSinkCopies
+from ..cost.costs import Costs
 from ..derivation.by_hand import find_scope
 from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
-from ..fuse_kernels import FuseKernels
+from ..fusion.fuse_kernels import FuseKernels
 from ..margins import ACCEPT
 from .alternatives import Mutation, ScopeAlternative
 from .apply import lifted

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...dialects.canonical_types import Extents, Leaf, Read, Scope, Source, scope
 from ...dialects.index import range_of
-from ..cost import Costs
+from ..cost.costs import Costs
 from ..derivation.lift import is_known, leaves_of
 from ..derivation.price import ScopePrices
 from ..equivalence.inline import Inliner

@@ -30,7 +30,7 @@ from ...dialects.graph.contraction import MatmulOp
 from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.program import provenance, where
 from ...dialects.weights_only import is_deterministic, is_source, weights_only
-from ..cost import FREE, Costs
+from ..cost.costs import FREE, Costs
 from .op_table import RESULTS, Head, OpTable, Types
 
 Value: TypeAlias = int

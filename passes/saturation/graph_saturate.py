@@ -17,7 +17,7 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.files import write_whole
 from ...dialects.floats import DISTRIBUTED, Allowed, Floats
 from ...lowering.targets import target_named
-from ..cost import load_costs
+from ..cost.costs import load_costs
 from ..rules.floats import allowed_rules
 from ..rules.op_table import OpTable
 from ..rules.prove.verdicts import verify_rule

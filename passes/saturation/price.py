@@ -11,7 +11,7 @@ from xdsl.ir import Attribute
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
 from ...dialects.weights_only import is_source
-from ..cost import FREE, Costs
+from ..cost.costs import FREE, Costs
 from ..rules.op_table import Head, OpTable
 from .egraph import LEAF, PROJECT, EGraph, ENode
 

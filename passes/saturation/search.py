@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation
 
 from ...dialects.errors import UserError
 from ...dialects.program import Program, where
-from ..cost import Costs
+from ..cost.costs import Costs
 from ..rules.constants import steps_taken
 from ..rules.floats import allowed_rules, floats_of
 from ..rules.op_table import RESULTS, OpTable

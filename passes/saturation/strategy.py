@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 
 from ...dialects.program import Program
-from ..cost import Costs
+from ..cost.costs import Costs
 from ..rules.floats import allowed_rules
 from ..rules.graph_form import Tables, encode
 from ..rules.match import GraphMatcher, unusable

@@ -17,8 +17,8 @@ from ...dialects.canonical_types import Read, leaf
 from ...dialects.index import iterators
 from ...dialects.program import Program
 from ...dialects.weights_only import weights_only
-from ..algebra_gather_sums import summands
-from ..cost import EFFICIENCY, Costs
+from ..copies.algebra_gather_sums import summands
+from ..cost.costs import EFFICIENCY, Costs
 from ..derivation.body import build
 from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all

@@ -11,7 +11,7 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from ...dialects.context import WeightContext
 from ...dialects.program import Program, add_pipeline, keep_names
 from ...lowering.graph_to_algebra import GraphToAlgebra
-from ..algebra_inline_copies import AlgebraInlineCopies
+from ..copies.algebra_inline_copies import AlgebraInlineCopies
 from ..derivation.name_scopes import AlgebraNameScopes
 
 # Clean-up after rewrites: unread values, layouts that two of them share.

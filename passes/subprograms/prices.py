@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..cost import Costs
+from ..cost.costs import Costs
 from ..derivation.price import ScopePrices
 from ..search_result import Measure
 

@@ -15,7 +15,7 @@ from xdsl.passes import ModulePass
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import DISTRIBUTED, Allowed, Floats
 from ...lowering.targets import target_named
-from ..cost import load_costs
+from ..cost.costs import load_costs
 from ..rules.floats import allowed_rules, floats_of
 from ..rules.graph_form import Graph, Tables, encode
 from ..rules.match import GraphMatcher, unusable

@@ -25,7 +25,7 @@ from xdsl.ir import Block
 
 from ...dialects.floats import ROUNDING
 from ...dialects.program import Program
-from ..cost import Costs
+from ..cost.costs import Costs
 from ..rules.conditions import names_in
 from ..rules.floats import allowed_rules, floats_of
 from ..rules.graph_form import Change, Graph, Tables, encode, node_of

@@ -12,8 +12,8 @@ from xdsl.ir import Operation
 from ...dialects.floats import BITS, Floats, Label
 from ...dialects.kernel import ConvOp, KernelOp
 from ...lowering.code_generator import CodeGenerator
-from ..transposed_product import RULE, TransposedProduct, as_product, is_transposed
-from ..winograd import (
+from ..convolution.transposed_product import RULE, TransposedProduct, as_product, is_transposed
+from ..convolution.winograd import (
     Winograd,
     WinogradForm,
     applies,

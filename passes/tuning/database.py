@@ -17,7 +17,7 @@ from pathlib import Path
 from ...dialects.cache_folder import CacheFolder
 from ...dialects.errors import UserError
 from ...lowering.targets import CPU
-from ..cost_file import CostFile, load_cost_file
+from ..cost.cost_file import CostFile, load_cost_file
 
 TARGET = "cpu"
 # How many files of other machines, versions and checkouts are kept beside the one in use.

@@ -31,7 +31,7 @@ from ...dialects.weights import Weights
 from ...lowering.algebra_to_kernel.convert import enclose
 from ...lowering.targets import CPU
 from ..assign_layouts import grow_halo
-from ..fuse_tiles import FuseTiles
+from ..fusion.fuse_tiles import FuseTiles
 from ..plan_memory import PlanMemory
 from .alternatives import Alternative
 

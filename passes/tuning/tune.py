@@ -20,9 +20,9 @@ from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import main_of
 from ...lowering.algebra_to_kernel.constant import constant_values
 from ...lowering.targets import CPU
-from ..cost_file import CostFile, Measured
+from ..cost.cost_file import CostFile, Measured
+from ..cost.signature import key, signature
 from ..margins import ACCEPT
-from ..signature import key, signature
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
 from .database import TARGET, add_choices, prune, read_choices
 from .measure import Measurement, isolate, measure

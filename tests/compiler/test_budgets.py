@@ -21,7 +21,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.deadline import TimeIsUpError, apart, check_time, until
 from isoform.dialects.floats import BITS
 from isoform.dialects.program import Program
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.search_result import Limits, SearchResult
 
 

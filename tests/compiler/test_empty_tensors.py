@@ -19,8 +19,8 @@ from isoform.dialects.graph.base import to_python
 from isoform.dialects.program import Program
 from isoform.dialects.types import tensor, tensor_type
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
-from isoform.passes.flops import work_of
+from isoform.passes.cost.costs import Costs
+from isoform.passes.cost.flops import work_of
 from isoform.passes.rules.op_table import Head, OpTable
 from isoform.testing.random_programs import random_graph, random_inputs
 

@@ -14,7 +14,7 @@ from isoform.compiler.targets.cpu_options import CpuOptions
 from isoform.dialects.errors import UserError
 from isoform.dialects.floats import BITS, GUARDED, ROUNDING, VALUES, Allowed, Label
 from isoform.dialects.program import Program
-from isoform.passes.winograd import Winograd
+from isoform.passes.convolution.winograd import Winograd
 
 MAGIC = 1.5 * 2.0**23
 

@@ -20,7 +20,7 @@ from isoform.compiler.opt import main as opt
 from isoform.compiler.targets.session import ValueInfo
 from isoform.dialects.errors import UserError
 from isoform.dialects.weights import load_safetensors
-from isoform.lowering.kernel_to_cpu import runner
+from isoform.lowering.kernel_to_cpu.runtime import runner
 
 PROGRAM = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %y = graph.relu %x : tensor<4xf32>

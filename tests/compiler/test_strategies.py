@@ -21,7 +21,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.floats import BITS
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.margins import MEASURE
 from isoform.passes.search_result import (
     Applied,

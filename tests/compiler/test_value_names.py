@@ -12,7 +12,7 @@ from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, keep_names, printed_names
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation import propose as derivation
 from isoform.passes.partial import propose as partial
 from isoform.passes.saturation import strategy as saturation

@@ -8,8 +8,8 @@ from isoform.dialects.program import main_of
 from isoform.dialects.weights_only import weights_only
 from isoform.lowering.algebra_to_kernel.table import matches
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
-from isoform.passes.cost_file import CostFile
+from isoform.passes.cost.cost_file import CostFile
+from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation.lift import Lift, scope_ops
 from isoform.passes.derivation.price import ScopePrices
 

@@ -22,8 +22,8 @@ from isoform.dialects.types import Array
 from isoform.dialects.weights_only import weights_only
 from isoform.lowering.algebra_to_kernel.table import Match
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
-from isoform.passes.cost_file import CostFile
+from isoform.passes.cost.cost_file import CostFile
+from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation import propose
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.bound import least_of_scope

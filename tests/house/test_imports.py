@@ -17,7 +17,7 @@ def python_files(*folders: str) -> list[Path]:
 
 
 def imported_modules(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each imported module; relative ones from the root, `.passes.cost`."""
+    """Line and name of each imported module; a relative one from the root: `.passes.cost.costs`."""
     package = path.relative_to(ROOT).parent.parts
     for node in ast.walk(ast.parse(path.read_text(), str(path))):
         if isinstance(node, ast.Import):

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cpu.epilogue import Epilogue
+from isoform.lowering.kernel_to_cpu.emit.module import KernelCode, Module, kernel
+from isoform.lowering.kernel_to_cpu.emit.types import F32
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
-from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
-from isoform.lowering.kernel_to_cpu.module import KernelCode, Module, kernel
-from isoform.lowering.kernel_to_cpu.types import F32
+from isoform.lowering.kernel_to_cpu.products.epilogue import Epilogue
+from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
 
 
 class Compiled:

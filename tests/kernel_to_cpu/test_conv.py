@@ -4,7 +4,8 @@ import random
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cpu.conv import (
+from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.products.conv import (
     ConvSchedule,
     ConvSpec,
     candidates,
@@ -12,8 +13,7 @@ from isoform.lowering.kernel_to_cpu.conv import (
     emit_conv,
     pack_weights,
 )
-from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
+from isoform.lowering.kernel_to_cpu.runtime.runner import ROW, KernelTable, Pool, TableRunner
 
 UNTOUCHED = 7.0
 

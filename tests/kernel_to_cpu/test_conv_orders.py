@@ -15,9 +15,9 @@ from isoform.compiler.targets.levels import place, run_passes
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.constants import Constants
-from isoform.lowering.kernel_to_cpu.contraction import lower_conv
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.passes.winograd import WinogradForm, applies
+from isoform.lowering.kernel_to_cpu.products.contraction import lower_conv
+from isoform.passes.convolution.winograd import WinogradForm, applies
 
 CASES = {
     "plain": GraphConvolution((2, 5, 7, 9), (6, 5, 3, 3), properties={"pads": [1, 1, 1, 1]}),

@@ -4,10 +4,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
-from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.types import (
+from isoform.lowering.kernel_to_cpu.emit.module import Module, kernel
+from isoform.lowering.kernel_to_cpu.emit.types import (
     BF16,
     F16,
     F32,
@@ -21,6 +19,8 @@ from isoform.lowering.kernel_to_cpu.types import (
     Type,
     constant,
 )
+from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
 
 NUMPY = {
     F16: np.float16,

@@ -10,17 +10,17 @@ from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu.gemm import (
+from isoform.lowering.kernel_to_cpu.emit.module import Module, kernel
+from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.products.gemm import (
     GemmSpec,
     candidates,
     default_schedule,
     emit_gemm,
     pack_b,
 )
-from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.microkernel import PrefetchShare
-from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
+from isoform.lowering.kernel_to_cpu.products.microkernel import PrefetchShare
+from isoform.lowering.kernel_to_cpu.runtime.runner import ROW, KernelTable, Pool, TableRunner
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 UNTOUCHED = 7.0

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from isoform.dialects.cache_folder import SWEPT, default_folder
+from isoform.lowering.kernel_to_cpu.emit.module import KernelCode, Module, kernel
+from isoform.lowering.kernel_to_cpu.emit.types import F32, constant
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
-from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
-from isoform.lowering.kernel_to_cpu.module import KernelCode, Module, kernel
-from isoform.lowering.kernel_to_cpu.object_cache import ObjectCache
-from isoform.lowering.kernel_to_cpu.types import F32, constant
+from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
+from isoform.lowering.kernel_to_cpu.runtime.object_cache import ObjectCache
 
 
 def store(number: float) -> KernelCode:

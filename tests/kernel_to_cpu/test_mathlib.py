@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cpu import mathlib
+from isoform.lowering.kernel_to_cpu.emit import mathlib
+from isoform.lowering.kernel_to_cpu.emit.types import F16, F32, F64, constant
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.types import F16, F32, F64, constant
 
 REFERENCE = {
     "exp": (np.exp, 1.0),

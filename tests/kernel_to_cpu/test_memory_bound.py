@@ -11,10 +11,10 @@ from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.index import Index
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu import reduction
-from isoform.lowering.kernel_to_cpu.access import lane_offsets
+from isoform.lowering.kernel_to_cpu.emit.access import lane_offsets
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.jit import assembly
+from isoform.lowering.kernel_to_cpu.nests import reduction
+from isoform.lowering.kernel_to_cpu.runtime.jit import assembly
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 GEOMETRY = {"pads": [0, 0, 0, 0], "dilations": [1, 1]}

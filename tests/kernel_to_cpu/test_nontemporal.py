@@ -7,7 +7,7 @@ import pytest
 from xdsl.dialects.builtin import f16, f32, f64, i8
 
 import isoform
-import isoform.lowering.kernel_to_cpu.nontemporal as nontemporal_file
+import isoform.lowering.kernel_to_cpu.nests.nontemporal as nontemporal_file
 from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
@@ -15,9 +15,19 @@ from isoform.dialects.index import Index
 from isoform.dialects.kernel import LayoutAttr, with_layout
 from isoform.dialects.reference import run
 from isoform.dialects.types import tensor
-from isoform.lowering.kernel_to_cpu.execute import aligned
-from isoform.lowering.kernel_to_cpu.gemm import GemmSpec, default_schedule, emit_gemm, pack_b
-from isoform.lowering.kernel_to_cpu.nontemporal import LEAST_BYTES, LINE, nontemporal, streamed
+from isoform.lowering.kernel_to_cpu.nests.nontemporal import (
+    LEAST_BYTES,
+    LINE,
+    nontemporal,
+    streamed,
+)
+from isoform.lowering.kernel_to_cpu.products.gemm import (
+    GemmSpec,
+    default_schedule,
+    emit_gemm,
+    pack_b,
+)
+from isoform.lowering.kernel_to_cpu.runtime.execute import aligned
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 LAST = LayoutAttr.of([0, 2, 3, 1])

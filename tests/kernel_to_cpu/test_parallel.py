@@ -8,13 +8,13 @@ import pytest
 
 from isoform.dialects import executor
 from isoform.dialects.executor import Worker, kept_workers
-from isoform.lowering.kernel_to_cpu import parallel
-from isoform.lowering.kernel_to_cpu.cores import physical_cores, processors
+from isoform.lowering.kernel_to_cpu.emit.module import Module, kernel
+from isoform.lowering.kernel_to_cpu.emit.types import F32, constant
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.jit import compile_object
-from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.parallel import LEAST_MODULES, compile_objects
-from isoform.lowering.kernel_to_cpu.types import F32, constant
+from isoform.lowering.kernel_to_cpu.runtime import parallel
+from isoform.lowering.kernel_to_cpu.runtime.cores import physical_cores, processors
+from isoform.lowering.kernel_to_cpu.runtime.jit import compile_object
+from isoform.lowering.kernel_to_cpu.runtime.parallel import LEAST_MODULES, compile_objects
 
 
 def text(number: float) -> str:

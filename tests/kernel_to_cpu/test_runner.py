@@ -6,11 +6,11 @@ import time
 import numpy as np
 import pytest
 
+from isoform.lowering.kernel_to_cpu.emit.module import Module, kernel
+from isoform.lowering.kernel_to_cpu.emit.types import I64
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
-from isoform.lowering.kernel_to_cpu.module import Module, kernel
-from isoform.lowering.kernel_to_cpu.runner import ROW, KernelTable, Pool, TableRunner
-from isoform.lowering.kernel_to_cpu.types import I64
+from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
+from isoform.lowering.kernel_to_cpu.runtime.runner import ROW, KernelTable, Pool, TableRunner
 
 
 class Counter:
@@ -158,7 +158,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 spec = spec_from_file_location("runner_tests", {file!r})
 tests = module_from_spec(spec)
 spec.loader.exec_module(tests)
-from isoform.lowering.kernel_to_cpu.runner import Pool, TableRunner
+from isoform.lowering.kernel_to_cpu.runtime.runner import Pool, TableRunner
 program = tests.Counter(10, rows=20)
 pool = Pool(2)
 runner = TableRunner(pool)

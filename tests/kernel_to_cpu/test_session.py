@@ -18,7 +18,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.graph import OpaqueOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import tensor, to_numpy
-from isoform.lowering.kernel_to_cpu.execute import ALIGNMENT, room
+from isoform.lowering.kernel_to_cpu.runtime.execute import ALIGNMENT, room
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 
 

@@ -9,9 +9,9 @@ from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu import nontemporal
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.nontemporal import LINE
+from isoform.lowering.kernel_to_cpu.nests import nontemporal
+from isoform.lowering.kernel_to_cpu.nests.nontemporal import LINE
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.kernel_to_nest import transposed
 

@@ -16,13 +16,13 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import GemmOp, TiledProductOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.isa import Isa
+from isoform.lowering.kernel_to_cpu.products.tiled_product import BLOCK_TILES, block_tiles
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.lowering.kernel_to_cpu.tiled_product import BLOCK_TILES, block_tiles
 from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.passes.convolution.winograd import Winograd
 from isoform.passes.equivalence import compare
-from isoform.passes.fuse_tiles import FuseTiles
+from isoform.passes.fusion.fuse_tiles import FuseTiles
 from isoform.passes.plan_memory import PlanMemory
-from isoform.passes.winograd import Winograd
 
 Sizes = tuple[int, int, int, int, int, int]
 """Channels, features, height, width, padding, batch."""

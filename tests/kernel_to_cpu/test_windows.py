@@ -13,10 +13,10 @@ from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu import nontemporal
+from isoform.lowering.kernel_to_cpu.emit.types import F32
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
+from isoform.lowering.kernel_to_cpu.nests import nontemporal
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.lowering.kernel_to_cpu.types import F32
 
 
 def in_turns(names: str, cases: Iterable[tuple[object, ...]]) -> pytest.MarkDecorator:

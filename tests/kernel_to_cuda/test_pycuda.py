@@ -11,7 +11,7 @@ from support.fake_cuda import build_driver, need_pycuda, run_python
 from support.small_network import network
 
 from isoform.compiler.api import save
-from isoform.passes.cost_file import load_cost_file
+from isoform.passes.cost.cost_file import load_cost_file
 
 OPEN = "from isoform.lowering.kernel_to_cuda.pycuda_runtime import open_device; "
 SAY = textwrap.dedent("""

@@ -11,7 +11,7 @@ from isoform.compiler.registry import make_context
 from isoform.dialects.nest import NestOp, parallel_loops
 from isoform.lowering.kernel_to_cpu.isa import Isa, runnable
 from isoform.lowering.nest_to_cuda import print_cuda
-from isoform.lowering.nest_to_llvm import print_llvm
+from isoform.lowering.nest_to_llvm.printer import print_llvm
 from isoform.testing.cuda_emulator.kernels import ORDERS, emulate
 
 # Ops that a nest may run in Python.

@@ -14,7 +14,7 @@ from support.clock import clock_of_calls
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import ResultKeys, places

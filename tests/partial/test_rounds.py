@@ -12,7 +12,7 @@ from isoform.dialects.canonical_types import Scope
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation.derive import DERIVATION
 from isoform.passes.derivation.lift import scope_ops
 from isoform.passes.equivalence import compare

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import Float32Type
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.canonical_types import Scope, Source, leaf
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation.lift import program_of_scope, scope_ops
 from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.equivalence.residues import Residues, draw_primes

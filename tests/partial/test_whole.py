@@ -15,7 +15,7 @@ from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program, keep_names, pipeline_of, provenance
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.margins import PRUNE_MUTATION
 from isoform.passes.partial import propose

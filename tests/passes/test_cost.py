@@ -16,9 +16,9 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.lowering.graph_to_algebra import GraphToAlgebra
 from isoform.lowering.targets import TARGETS, target_named
-from isoform.passes.cost import Costs, load_costs
-from isoform.passes.cost_file import CostFile, Measured, entry_for, load_cost_file
-from isoform.passes.signature import key, signature
+from isoform.passes.cost.cost_file import CostFile, Measured, entry_for, load_cost_file
+from isoform.passes.cost.costs import Costs, load_costs
+from isoform.passes.cost.signature import key, signature
 
 GPUS = ("p100", "v100", "a100", "h100", "h200")
 

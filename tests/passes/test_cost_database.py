@@ -10,7 +10,7 @@ import pytest
 from isoform.dialects import files
 from isoform.dialects.cache_folder import CacheFolder
 from isoform.lowering.kernel_to_cpu import version
-from isoform.passes.cost_file import CostFile, Measured
+from isoform.passes.cost.cost_file import CostFile, Measured
 from isoform.passes.subprograms.decisions import Decision, DecisionRecord
 from isoform.passes.tuning.database import (
     MOST_OTHERS,

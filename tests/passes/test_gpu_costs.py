@@ -12,8 +12,8 @@ from xdsl.dialects.builtin import f16, f32
 import isoform
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.targets import TARGETS
-from isoform.passes.conv_algorithms import FITTED, Product
-from isoform.passes.cost import Costs, scopes_of
+from isoform.passes.convolution.conv_algorithms import FITTED, Product
+from isoform.passes.cost.costs import Costs, scopes_of
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "fit_gpu_costs.py"
 GPUS = ("v100", "a100", "h100")

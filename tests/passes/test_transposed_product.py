@@ -14,9 +14,9 @@ from isoform.dialects.kernel import ConvOp, GemmOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
 from isoform.lowering.targets import CPU
+from isoform.passes.convolution.transposed_product import TransposedProduct
 from isoform.passes.equivalence import compare
 from isoform.passes.plan_memory import PlanMemory
-from isoform.passes.transposed_product import TransposedProduct
 from isoform.passes.tuning.alternatives import alternatives
 
 RANDOM = np.random.default_rng(11)

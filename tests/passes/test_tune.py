@@ -19,7 +19,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.passes.cost_file import CostFile, Measured, load_cost_file
+from isoform.passes.cost.cost_file import CostFile, Measured, load_cost_file
 from isoform.passes.tuning import Tune
 from isoform.passes.tuning import tune as tune_module
 from isoform.passes.tuning.database import add_choices

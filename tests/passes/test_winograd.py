@@ -18,11 +18,11 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.passes import winograd
+from isoform.passes.convolution import winograd
+from isoform.passes.convolution.winograd import Winograd, WinogradForm, applies
+from isoform.passes.convolution.winograd_matrices import POINTS, matrices
 from isoform.passes.equivalence import compare
 from isoform.passes.plan_memory import PlanMemory
-from isoform.passes.winograd import Winograd, WinogradForm, applies
-from isoform.passes.winograd_matrices import POINTS, matrices
 
 RANDOM = np.random.default_rng(7)
 

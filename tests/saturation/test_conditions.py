@@ -7,7 +7,7 @@ import pytest
 
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.conditions import holds
 from isoform.passes.rules.op_table import OpTable
 from isoform.passes.rules.rule_text import parse_rules

@@ -9,7 +9,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.op_table import OpTable
 from isoform.passes.rules.rule_set import read_rules
 from isoform.passes.rules.rule_text import parse_rules

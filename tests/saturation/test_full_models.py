@@ -7,7 +7,7 @@ import pytest
 from isoform.compiler import api, zoo
 from isoform.compiler.reports.certificate import check_certificate
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.op_table import OpTable
 from isoform.passes.rules.rule_set import read_rules
 from isoform.passes.saturation.limits import Caps

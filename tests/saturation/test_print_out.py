@@ -14,7 +14,7 @@ from isoform.compiler.registry import make_context
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.op_table import OpTable
 from isoform.passes.rules.rule_set import read_rules
 from isoform.passes.saturation.graph_saturate import GraphSaturate

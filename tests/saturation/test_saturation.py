@@ -14,7 +14,7 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.op_table import OpTable
 from isoform.passes.rules.rule import Rule
 from isoform.passes.rules.rule_set import read_rules

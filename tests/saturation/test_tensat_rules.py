@@ -9,7 +9,7 @@ import pytest
 from isoform.compiler import zoo
 from isoform.dialects.errors import UserError
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.rules.op_table import OpTable
 from isoform.passes.rules.prove.by_egraph import proved_by_egraph
 from isoform.passes.rules.rule_text import parse_rules, print_rules

@@ -12,8 +12,8 @@ import pytest
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
-from isoform.passes.cost_file import CostFile
+from isoform.passes.cost.cost_file import CostFile
+from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.saturation import search as engine
 from isoform.passes.saturation.strategy import search

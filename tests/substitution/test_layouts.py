@@ -9,7 +9,7 @@ from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.rules.graph_form import Tables, encode
 from isoform.passes.rules.op_table import OpTable

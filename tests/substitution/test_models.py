@@ -17,7 +17,7 @@ from isoform.dialects.graph.contraction import ConvOp, MatmulOp
 from isoform.dialects.graph.pooling import AvgPoolOp
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.search_result import Limits
 from isoform.passes.substitution.search import SubstitutionSettings, search

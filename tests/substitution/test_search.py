@@ -14,7 +14,7 @@ from isoform.compiler import api, zoo
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs
+from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.rules.rule import Rule
 from isoform.passes.rules.rule_set import rules_named

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from isoform.lowering.kernel_to_cpu.emit import Emitter
-from isoform.lowering.kernel_to_cpu.gemm_spec import GemmSpec
-from isoform.lowering.kernel_to_cpu.module import KernelCode, Module, kernel
-from isoform.lowering.kernel_to_cpu.types import F32, I32, I64, PTR, Index, Value, constant
+from isoform.lowering.kernel_to_cpu.emit.emitter import Emitter
+from isoform.lowering.kernel_to_cpu.emit.module import KernelCode, Module, kernel
+from isoform.lowering.kernel_to_cpu.emit.types import F32, I32, I64, PTR, Index, Value, constant
+from isoform.lowering.kernel_to_cpu.products.gemm_spec import GemmSpec
 
 _ROW_MAJOR, _PLAIN, _TRANSPOSED = 101, 111, 112  # CBLAS_ORDER and CBLAS_TRANSPOSE
 _SLICE_COLUMNS = 256

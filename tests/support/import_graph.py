@@ -65,7 +65,7 @@ def _targets(node: ast.ImportFrom, package: tuple[str, ...]) -> Iterator[str]:
 
 @cache
 def references(module: str) -> frozenset[str]:
-    """Modules that a text such as `"passes.cost:Costs"` of a module names, to import them later."""
+    """Modules that a text such as `"passes.cost.costs:Costs"` names, to be imported later."""
     found: set[str] = set()
     for text in re.findall(r'"\.?((?:\w+\.)+\w+)(?::\w+)?"', files()[module].read_text()):
         if text in files():

@@ -18,17 +18,13 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import ForOp, NestOp
 from isoform.dialects.types import tensor_type, to_numpy
-from isoform.lowering.kernel_to_cpu import loops as kernel_loops
 from isoform.lowering.kernel_to_cpu.constants import Constants
-from isoform.lowering.kernel_to_cpu.contraction import (
-    Argument,
-    lower_gemm,
-    matrix_of,
-)
-from isoform.lowering.kernel_to_cpu.execute import room
+from isoform.lowering.kernel_to_cpu.emit.module import KernelCode
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.jit import Library, compile_object
-from isoform.lowering.kernel_to_cpu.module import KernelCode
+from isoform.lowering.kernel_to_cpu.nests import loops as kernel_loops
+from isoform.lowering.kernel_to_cpu.products.contraction import Argument, lower_gemm, matrix_of
+from isoform.lowering.kernel_to_cpu.runtime.execute import room
+from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
 from isoform.lowering.kernel_to_nest.product import product
 from isoform.lowering.kernel_to_nest.schedule import loops
 

@@ -5,7 +5,7 @@ from xdsl.dialects.builtin import f16, f32, i64
 
 from isoform.dialects.builder import GraphBuilder
 from isoform.lowering.graph_to_algebra import lower
-from isoform.passes.flops import bytes_of, flops_of, macs_of
+from isoform.passes.cost.flops import bytes_of, flops_of, macs_of
 
 CONV = {"strides": [1, 1], "pads": [1, 1, 1, 1], "dilations": [1, 1]}
 POOL = {"kernel": [2, 2], "strides": [2, 2], "pads": [0] * 4, "dilations": [1, 1]}

@@ -9,7 +9,7 @@ import pytest
 from isoform.compiler import zoo
 from isoform.dialects import reference
 from isoform.dialects.errors import UserError
-from isoform.passes.flops import program_macs
+from isoform.passes.cost.flops import program_macs
 
 NAMES = [model.name for model in zoo.MODELS]
 

@@ -1,0 +1,1 @@
+"""Write LLVM IR by readable Python: functions, scalars, vectors, element accesses."""

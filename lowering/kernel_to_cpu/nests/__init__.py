@@ -1,0 +1,1 @@
+"""Loop nests over scopes: points, rows, reductions, tiles, gathers."""

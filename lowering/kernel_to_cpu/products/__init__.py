@@ -1,0 +1,1 @@
+"""Register-blocked products: gemm, convolution, attention, products over tiles."""

@@ -1,0 +1,358 @@
+"""`kernel.gemm` and `kernel.conv` as calls of the generated library: specs, packing, epilogues."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+
+from ....dialects.contraction_attr import ConvParameters
+from ....dialects.errors import UserError
+from ....dialects.kernel import ConvOp, GemmOp, KernelOp, physical
+from ....dialects.program import where
+from ....dialects.types import Array, shape_of, tensor_type
+from ...algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_major
+from ..emit.access import Point, Vector
+from ..emit.emitter import Emitter
+from ..emit.types import Index, Value
+from ..isa import Isa
+from ..kernel_call import Argument, KernelCall
+from ..nests.nest import Buffers, NestPlan, plan_nest
+from ..nests.nontemporal import nontemporal
+from ..nests.reduction import emit_scope
+from . import conv, gemm
+from .epilogue import Epilogue, OutIndex
+
+_Schedule = TypeVar("_Schedule", conv.ConvSchedule, gemm.GemmSchedule)
+Coordinates = Callable[[Emitter, OutIndex], dict[int, Index]]
+
+
+def _epilogue(
+    op: KernelOp, coordinates: Coordinates, vector: int
+) -> tuple[Epilogue | None, list[SSAValue]]:
+    """Scopes after the first as an epilogue, and the operands it reads.
+
+    Args:
+        coordinates: values of the shared iterators at an output vector.
+        vector: the iterator of the channels (columns), -1 if their extent is 1.
+    """
+    scopes = op.scopes
+    if len(scopes) == 1:
+        return None, []
+    plan = shared_plan(op)
+    arguments = list(op.body.block.args)
+    used = {r.source for scope in plan.scopes[1:] for r in scope.reads}
+    extras = [arg for arg in arguments if arg in used]
+    types = {arg: tensor_type(op.inputs[k]) for k, arg in enumerate(arguments)}
+
+    def emit(
+        b: Emitter,
+        accumulator: Value,
+        index: OutIndex,
+        channel: Index,
+        mask: Value | None,
+        pointers: Sequence[Value],
+    ) -> Value:
+        values = coordinates(b, index)
+        if vector >= 0:
+            values[vector] = channel
+        point = Point(plan.extents, values, Vector(vector, index.lanes, mask))
+        buffers = Buffers(dict(zip(extras, pointers, strict=True)), types)  # pyright: ignore
+        buffers.values[scopes[0].result] = accumulator
+        for scope in plan.scopes[1:]:
+            buffers.values[scope.op.result] = emit_scope(b, scope, buffers, point)
+        return buffers.values[scopes[-1].result]
+
+    outer = [op.inputs[arguments.index(arg)] for arg in extras]
+    return Epilogue(len(extras), emit), outer
+
+
+def shared_plan(op: KernelOp) -> NestPlan:
+    """The nest of all scopes over the first one's traversal."""
+    loops = sum(1 for n in op.scopes[0].traversal if n != 1)
+    return plan_nest(op.scopes, loops)
+
+
+def loop_numbers(op: KernelOp) -> dict[int, int]:
+    """The nest iterator of each traversal iterator of the first scope (none for extent 1)."""
+    loops = [k for k, n in enumerate(op.scopes[0].traversal) if n != 1]
+    return {k: number for number, k in enumerate(loops)}
+
+
+# --- gemm ---------------------------------------------------------------------------------------
+
+
+def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[KernelCall]:
+    """The calls that compute a matrix product with its epilogue."""
+    found = gemm_in(op)
+    spec = gemm_spec(found)
+    epilogue, extras = _epilogue(op, _gemm_coordinates(op, found), _column_iterator(op, found))
+    a, b = (op.outer(read.source) for read in (found.a, found.b))
+    matrix = constants.get(b)
+    schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
+    schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
+    code = gemm.emit_gemm(spec, schedule, isa, epilogue)
+    if matrix is None:
+        right = Argument(b, offset=found.b_offset)
+    else:
+        right = Argument(data=gemm.pack_b(matrix_of(matrix, found), spec, schedule, isa))
+    left = Argument(a, offset=found.a_offset)
+    out = Argument(op.result, offset=physical(op.type)[1])
+    return [KernelCall(code, (left, right, *(Argument(v) for v in extras), out))]
+
+
+def gemm_in(op: GemmOp) -> GemmMatch:
+    """The product's operands as strided ranges. Raises UserError if the layouts allow none."""
+    assert op.contraction is not None
+    found = gemm_of(op.scopes[0], op.contraction, strides_in(op))
+    if found is None:
+        raise UserError("the operands' layouts fit no gemm", where=where(op))
+    return found
+
+
+def strides_in(op: KernelOp) -> Strides:
+    """Physical strides of the operands and result of a kernel's first scope."""
+    arguments = list(op.body.block.args)
+    first = op.scopes[0].result
+
+    def strides(value: SSAValue) -> tuple[Sequence[int], int]:
+        if value in arguments:
+            return physical(tensor_type(op.inputs[arguments.index(value)]))[:2]  # pyright: ignore
+        same = value is first and shape_of(value) == op.type.get_shape()
+        return (physical(op.type)[0], 0) if same else row_major(value)
+
+    return strides
+
+
+def _scheduled(op: KernelOp, candidates: Sequence[_Schedule]) -> _Schedule:
+    """The candidate that the op's schedule names, else the first, which is the default."""
+    wanted = {} if op.schedule is None else op.schedule.data
+    for candidate in candidates:
+        block = {"rows": candidate.rows, "vectors": candidate.vectors}
+        if wanted and all(_number(wanted.get(name)) == n for name, n in block.items()):
+            return candidate
+    return candidates[0]
+
+
+def _number(attribute: Attribute | None) -> int | None:
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+
+
+def conv_schedules(op: ConvOp, isa: Isa) -> list[tuple[int, int]]:
+    """Register blocks (rows, vectors) worth comparing with the default one."""
+    found = op.parameters
+    spec = _conv_spec(op, found, _parts(found)[0])
+    return [(c.rows, c.vectors) for c in conv.candidates(spec, isa)[1:]]
+
+
+def gemm_schedules(op: GemmOp, isa: Isa) -> list[tuple[int, int]]:
+    """Register blocks (rows, vectors) worth comparing with the default one."""
+    candidates = gemm.candidates(gemm_spec(gemm_in(op)), isa, constant_b=True)
+    return [(c.rows, c.vectors) for c in candidates[1:]]
+
+
+def gemm_spec(found: GemmMatch) -> gemm.GemmSpec:
+    """Sizes and strides of a matched product."""
+    axes = (*found.batch, found.m, found.n, found.k)
+    batch = tuple(axis.extent for axis in found.batch)
+    a = tuple(axis.a for axis in (*found.batch, found.m, found.k))
+    b = tuple(axis.b for axis in (*found.batch, found.k, found.n))
+    c = (*(axis.out for axis in (*found.batch, found.m)), 1)
+    assert axes
+    return gemm.GemmSpec(batch, found.m.extent, found.n.extent, found.k.extent, a, b, c)
+
+
+def matrix_of(data: Array, found: GemmMatch) -> Array:
+    """The constant right operand as [*batch, k, n], whatever the order of its buffer."""
+    flat = np.ascontiguousarray(data).ravel()[found.b_offset :]
+    axes: list[Axis] = [*found.batch, found.k, found.n]
+    shape = [axis.extent if axis.b or axis in (found.k, found.n) else 1 for axis in axes]
+    strides = [axis.b * flat.itemsize for axis in axes]
+    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
+
+
+def _column_iterator(op: GemmOp, found: GemmMatch) -> int:
+    iterators = found.n.iterators
+    return loop_numbers(op)[iterators[0]] if len(iterators) == 1 else -1
+
+
+def _gemm_coordinates(op: GemmOp, found: GemmMatch) -> Coordinates:
+    numbers = loop_numbers(op)
+    extents = op.scopes[0].extents
+
+    def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
+        values: dict[int, Index] = {}
+        for axis, value in zip(found.batch, index.batch, strict=True):
+            values[numbers[axis.iterators[0]]] = value
+        rest: Index = index.spatial[0]
+        for k in reversed(found.m.iterators[1:]):
+            rest, values[numbers[k]] = b.split(rest, extents[k])
+        if found.m.iterators:
+            values[numbers[found.m.iterators[0]]] = rest
+        return values
+
+    return coordinates
+
+
+# --- convolution --------------------------------------------------------------------------------
+
+
+# The taps of a dim without any: one of weight 0, which reads zeros.
+NOTHING = (-1,)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One dense convolution: the whole of a plain one, one residue class of a transposed one.
+
+    Per spatial dim: output places `first + step * q`; the taps it uses, in the order of increasing
+    input place; the input place `start + stride * q + dilation * t` of tap t.
+    """
+
+    first: tuple[int, ...]
+    step: tuple[int, ...]
+    taps: tuple[tuple[int, ...], ...]
+    start: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+
+def lower_conv(op: ConvOp, constants: dict[SSAValue, Array], isa: Isa) -> list[KernelCall]:
+    """The calls that compute a convolution with its epilogue: one for each part."""
+    found = op.parameters
+    weights = _weights(constants[op.outer(found.weights)], found)
+    return [_part_call(op, found, part, weights, isa) for part in _parts(found)]
+
+
+def _parts(found: ConvParameters) -> list[_Part]:
+    spatial = range(len(found.kernel))
+    if not found.transposed:
+        ones = tuple(1 for _ in spatial)
+        taps = tuple(tuple(range(n)) for n in found.kernel)
+        start = tuple(-pad for pad in found.pads)
+        return [_Part(tuple(0 for _ in spatial), ones, taps, start, found.strides, found.dilations)]
+    classes = [_residues(found, k) for k in spatial]
+    return [_Part(*zip(*choice, strict=True)) for choice in itertools.product(*classes)]  # pyright: ignore
+
+
+def _residues(
+    found: ConvParameters, k: int
+) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
+    """Residue classes of the output places in one dim of a transposed convolution.
+
+    Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is exact:
+    taps in decreasing r read increasing places, so the class is a convolution by itself.
+    """
+    stride, dilation, pad = found.strides[k], found.dilations[k], found.pads[k]
+    classes: list[tuple[int, int, tuple[int, ...], int, int, int]] = []
+    for j in range(min(stride, found.sizes[k])):
+        taps = [r for r in range(found.kernel[k]) if (j + pad - dilation * r) % stride == 0][::-1]
+        if not taps:  # no tap reads here: one of weight 0 keeps the epilogue running
+            classes.append((j, stride, NOTHING, 0, 0, 1))
+            continue
+        places = [(j + pad - dilation * r) // stride for r in taps]
+        spacing = places[1] - places[0] if len(places) > 1 else 1
+        classes.append((j, stride, tuple(taps), places[0], 1, spacing))
+    return classes
+
+
+def _weights(data: Array, found: ConvParameters) -> Array:
+    """The constant weights as [f, c, *kernel], whatever the order of their dims."""
+    spatial = len(found.kernel)
+    position: dict[str | int, int] = {d: k for k, d in enumerate(found.filter_dims) if d != "_"}
+    order = [position[d] for d in ("f", "c", *range(spatial)) if d in position]
+    rest = [k for k in range(data.ndim) if k not in order]
+    shape = (found.features, found.channels_per_group, *found.kernel)
+    return np.ascontiguousarray(data.transpose(*order, *rest).reshape(shape), dtype=np.float32)
+
+
+def _part_call(
+    op: ConvOp, found: ConvParameters, part: _Part, weights: Array, isa: Isa
+) -> KernelCall:
+    data = op.outer(found.data)
+    spec = _conv_spec(op, found, part)
+    chosen = _select_taps(weights, part)
+    vector = loop_numbers(op).get(found.out_order[1], -1)
+    epilogue, extras = _epilogue(op, _conv_coordinates(op, found, part), vector)
+    schedule = _scheduled(op, conv.candidates(spec, isa))
+    if spec.groups == 1:  # else a group's channels may start within a line
+        schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
+    code = conv.emit_conv(spec, schedule, isa, epilogue)
+    packed = conv.pack_weights(chosen, spec, schedule, isa)
+    out_strides, out_offset, _ = _in_order(op.result, found.out_order)
+    in_strides, in_offset, size = _in_order(data, found.data_order)
+    start = in_offset + sum(p * s for p, s in zip(part.start, in_strides[2:], strict=True))
+    first = out_offset + sum(p * s for p, s in zip(part.first, out_strides[2:], strict=True))
+    left = Argument(data, offset=start)
+    if NOTHING in part.taps:  # 0 times an infinite value would be NaN
+        left = Argument(data=np.zeros(size, np.float32), offset=start)
+    arguments = (
+        left,
+        Argument(data=packed),
+        *(Argument(v) for v in extras),
+        Argument(op.result, offset=first),
+    )
+    return KernelCall(code, arguments)
+
+
+def _in_order(value: SSAValue, order: Sequence[int]) -> tuple[tuple[int, ...], int, int]:
+    """The result of `physical` for a value, with strides in this order of dims."""
+    strides, offset, size = physical(tensor_type(value))
+    return tuple(strides[dim] for dim in order), offset, size
+
+
+def _conv_spec(op: ConvOp, found: ConvParameters, part: _Part) -> conv.ConvSpec:
+    in_strides, _, _ = _in_order(op.outer(found.data), found.data_order)
+    out_strides, _, _ = _in_order(op.result, found.out_order)
+    size = found.sizes
+    out = tuple(-(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size)))
+    # A dim without taps reads one place only: its element stride is 0.
+    moves = [1 if s else 0 for s in part.stride]
+    return conv.ConvSpec(
+        batch=found.images,
+        out_spatial=out,
+        kernel=tuple(len(taps) for taps in part.taps),
+        strides=tuple(max(1, s) for s in part.stride),
+        dilations=part.dilation,
+        groups=found.groups,
+        in_channels=found.channels,
+        out_channels=found.features,
+        in_strides=(in_strides[0], *(s * m for s, m in zip(in_strides[2:], moves, strict=True))),
+        out_strides=(
+            out_strides[0],
+            *(s * step for s, step in zip(out_strides[2:], part.step, strict=True)),
+        ),
+    )
+
+
+def _select_taps(weights: Array, part: _Part) -> Array:
+    """The part's taps, in its order; tap -1 is a weight of 0."""
+    for k, taps in enumerate(part.taps):
+        if taps == NOTHING:
+            weights = np.zeros_like(np.take(weights, [0], axis=k + 2))
+        else:
+            weights = np.take(weights, taps, axis=k + 2)
+    return np.ascontiguousarray(weights)
+
+
+def _conv_coordinates(op: ConvOp, found: ConvParameters, part: _Part) -> Coordinates:
+    numbers = loop_numbers(op)
+    images, _, *spatial = found.out_order
+
+    def coordinates(b: Emitter, index: OutIndex) -> dict[int, Index]:
+        values: dict[int, Index] = {}
+        if images in numbers:
+            values[numbers[images]] = index.batch[0]
+        for dim, place, step, first in zip(
+            spatial, index.spatial, part.step, part.first, strict=True
+        ):
+            if dim in numbers:
+                values[numbers[dim]] = b.add(b.mul(place, step), first)
+        return values
+
+    return coordinates

@@ -1,0 +1,396 @@
+"""Emit matrix products as register-blocked kernels with cache blocking.
+
+An item computes some blocks of rows times some panels of columns, for one batch entry:
+
+    for each block of k:
+        [copy the item's rows of A together]
+        for each panel:
+            [copy the panel of B]
+            for each block of rows: accumulate in registers
+
+Between blocks of k partial sums are on the stack, so C is written once, after the epilogue.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..emit.emitter import Emitter
+from ..emit.module import KernelCode, Module, kernel
+from ..emit.types import F32, I64, PTR, Index, Value, constant
+from ..isa import Isa
+from .blocks import Panel, balanced, block_loops, cut_panels, each_kind
+from .copy_panel import copy_panel, copy_rows
+from .epilogue import Epilogue, OutIndex, finish
+from .gemm_spec import FEW_ROWS, GemmSchedule, GemmSpec, candidates, default_schedule
+from .microkernel import PrefetchShare, Reads, RegisterTile, accumulate, chains_for
+
+__all__ = [
+    "GemmSchedule",
+    "GemmSpec",
+    "candidates",
+    "default_schedule",
+    "emit_gemm",
+    "pack_b",
+]
+
+
+def pack_b(
+    matrix: NDArray[np.float32], spec: GemmSpec, schedule: GemmSchedule, isa: Isa
+) -> NDArray[np.float32]:
+    """Reorder B into panels of columns, padded with zeros to whole vectors, in the order of use.
+
+    Shapes: (*batch, k, n), where a batch dimension of stride 0 has size 1, to one flat array laid
+    out as [*batch][panels of an item][block of k][panel][k][lanes of the panel].
+    """
+    lanes, depth = isa.lanes(F32), schedule.depth
+    packed: list[NDArray[np.float32]] = []
+    for entry in np.ndindex(matrix.shape[:-2]):
+        start = 0
+        panels: list[NDArray[np.float32]] = []
+        for panel in cut_panels(spec.n, schedule.vectors, lanes):
+            for _ in range(panel.count):
+                part = matrix[entry][:, start : start + panel.channels]
+                gap = panel.vectors * lanes - panel.channels
+                panels.append(np.pad(part, ((0, 0), (0, gap))))
+                start += panel.channels
+        for first, low in itertools.product(
+            range(0, len(panels), schedule.panels), range(0, spec.k, max(1, depth))
+        ):
+            together = panels[first : first + schedule.panels]
+            packed += [panel[low : low + depth].ravel() for panel in together]
+    return np.concatenate([*packed, np.empty(0)], dtype=np.float32, casting="same_kind")
+
+
+class _Gemm:
+    """The state that every part of the emission needs."""
+
+    def __init__(
+        self, spec: GemmSpec, schedule: GemmSchedule, isa: Isa, epilogue: Epilogue | None
+    ) -> None:
+        if schedule.right == "direct" and spec.b_strides[-1] != 1:
+            raise ValueError(f"B is read directly only where its columns are adjacent: {spec}")
+        if schedule.copy_a and spec.a_strides[-1] != 1:
+            raise ValueError(f"A is copied only where the elements of a row are adjacent: {spec}")
+        self.spec = spec
+        self.schedule = schedule
+        self.isa = isa
+        self.epilogue = epilogue
+        self.lanes = isa.lanes(F32)
+        self.kinds = cut_panels(spec.n, schedule.vectors, self.lanes)
+        self.sizes = balanced(spec.m, schedule.rows)
+        self.module = Module()
+        self.panel_count = sum(kind.count for kind in self.kinds)
+        self.panel_items = -(-self.panel_count // schedule.panels)
+        self.row_items = -(-len(self.sizes) // schedule.row_blocks)
+        self.deep = schedule.depth < spec.k  # several blocks of k
+        self.item_rows = self.sizes[0] * schedule.row_blocks
+        # Rows copied together are a whole number of cache lines and one more apart.
+        self.copied_stride = -(-schedule.depth // 16) * 16 + 16
+        self.tile_floats = self.sizes[0] * schedule.vectors * self.lanes
+
+    @property
+    def width(self) -> int:
+        """Count the columns of a whole panel."""
+        return self.schedule.vectors * self.lanes
+
+    @property
+    def fetches(self) -> bool:
+        """Say whether weights are prefetched: few rows read them at the speed of memory."""
+        return self.schedule.right == "packed" and self.spec.m > FEW_ROWS
+
+    def fetch(self, kind: Panel) -> PrefetchShare:
+        """Say how the row blocks of an item prefetch the next panel."""
+        return PrefetchShare(
+            kind.vectors, self.lanes, min(len(self.sizes), self.schedule.row_blocks)
+        )
+
+    def b_batch_strides(self) -> tuple[int, ...]:
+        """Give the strides of B's batch dimensions, in the packed array if there is one."""
+        strides = self.spec.b_strides[:-2]
+        if self.schedule.right != "packed":
+            return strides
+        size = sum(kind.count * kind.vectors for kind in self.kinds) * self.lanes * self.spec.k
+        result: list[int] = []
+        for extent, stride in reversed(list(zip(self.spec.batch, strides, strict=True))):
+            result.insert(0, size if stride else 0)
+            size *= extent if stride else 1
+        return tuple(result)
+
+
+@dataclass(frozen=True)
+class _Item:
+    """The state of one item: pointers moved to its batch entry, and its coordinates."""
+
+    a: Value
+    b: Value
+    c: Value
+    extras: list[Value]
+    batch: tuple[Index, ...]
+    chunk: Index  # of row blocks
+    first_row: Index
+    stacked: tuple[Value, ...]  # copied rows of A, copied panel of B, partial sums
+
+
+def emit_gemm(
+    spec: GemmSpec, schedule: GemmSchedule, isa: Isa, epilogue: Epilogue | None = None
+) -> KernelCode:
+    """Emit the kernel; its arguments are A, B (or packed B), the epilogue's extras, C."""
+    gemm = _Gemm(spec, schedule, isa, epilogue)
+    arguments = 3 + (epilogue.extras if epilogue else 0)
+    items = math.prod(spec.batch) * gemm.row_items * gemm.panel_items
+
+    def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
+        stacked = _stack(b, gemm)
+        with b.loop(low, high) as number:
+            rest, panels = b.split(number, gemm.panel_items)
+            entry, chunk = b.split(rest, gemm.row_items)
+            _depth_blocks(b, gemm, _item(b, gemm, pointers, entry, chunk, stacked), panels)
+
+    return kernel(gemm.module, arguments, items, body)
+
+
+def _stack(b: Emitter, gemm: _Gemm) -> tuple[Value, ...]:
+    """Reserve the schedule's stack buffers; an unused one is a null pointer."""
+    schedule = gemm.schedule
+    rows = gemm.item_rows * gemm.copied_stride if schedule.copy_a else 0
+    panel = schedule.depth * gemm.width if schedule.right == "copied" else 0
+    sums = schedule.panels * schedule.row_blocks * gemm.tile_floats if gemm.deep else 0
+    return tuple(b.reserve(F32, n) if n else constant(PTR, 0) for n in (rows, panel, sums))
+
+
+def _item(
+    b: Emitter,
+    gemm: _Gemm,
+    pointers: list[Value],
+    entry: Index,
+    chunk: Index,
+    stacked: tuple[Value, ...],
+) -> _Item:
+    """Move the pointers to one batch entry."""
+    left, right, *extras, target = pointers
+    batch: list[Index] = []
+    for extent in reversed(gemm.spec.batch):
+        entry, coordinate = b.split(entry, extent)
+        batch.insert(0, coordinate)
+
+    def moved(pointer: Value, strides: Sequence[int]) -> Value:
+        terms = zip(batch, strides, strict=True)
+        return b.address(F32, pointer, b.linear(*terms))
+
+    return _Item(
+        moved(left, gemm.spec.a_strides[:-2]),
+        moved(right, gemm.b_batch_strides()),
+        moved(target, gemm.spec.c_strides[:-2]),
+        extras,
+        tuple(batch),
+        chunk,
+        _first_row(b, gemm, b.mul(chunk, gemm.schedule.row_blocks)),
+        stacked,
+    )
+
+
+def _first_row(b: Emitter, gemm: _Gemm, block: Index) -> Index:
+    """Count the rows before a block; the first blocks may have one row more."""
+    size = gemm.sizes[-1]
+    larger = gemm.sizes.count(size + 1)
+    return b.add(b.mul(block, size), b.minimum(block, larger) if larger else 0)
+
+
+def _depth_blocks(b: Emitter, gemm: _Gemm, item: _Item, panels: Index) -> None:
+    schedule, k = gemm.schedule, gemm.spec.k
+    first = b.mul(panels, schedule.panels)
+    last: Index = b.add(first, schedule.panels)
+    if gemm.panel_count % schedule.panels:
+        last = b.minimum(last, gemm.panel_count)
+
+    def block(start: Index, depth: Index) -> None:
+        if schedule.copy_a:
+            _copy_a(b, gemm, item, start, depth)
+        with b.loop(first, last, unroll=1) as panel:
+            slot = b.sub(panel, first)
+            each_kind(
+                b,
+                gemm.kinds,
+                panel,
+                lambda kind: _panel(b, gemm, item, kind, (panel, slot), (start, depth)),
+            )
+
+    if gemm.deep:
+        with b.loop(0, k, schedule.depth, unroll=1) as start:
+            block(start, b.minimum(b.sub(k, start), schedule.depth))
+    else:
+        block(0, k)
+
+
+def _copy_a(b: Emitter, gemm: _Gemm, item: _Item, start: Index, depth: Index) -> None:
+    """Copy the item's rows of one block of k together."""
+    after = b.mul(b.add(item.chunk, 1), gemm.schedule.row_blocks)
+    blocks = len(gemm.sizes)
+    if gemm.row_items * gemm.schedule.row_blocks != blocks:
+        after = b.minimum(after, blocks)
+    count = b.sub(_first_row(b, gemm, after), item.first_row)
+    stride = gemm.spec.a_strides[-2]
+    source = b.address(F32, item.a, b.add(b.mul(item.first_row, stride), start))
+    copy_rows(b, (source, stride), (item.stacked[0], gemm.copied_stride), count, depth, gemm.lanes)
+
+
+def _panel(
+    b: Emitter,
+    gemm: _Gemm,
+    item: _Item,
+    kind: Panel,
+    panel: tuple[Index, Index],
+    block: tuple[Index, Index],
+) -> None:
+    """Emit all row blocks of a panel (its number and place in the item) for one block of k."""
+    number, slot = panel
+    start, depth = block
+    schedule, spec = gemm.schedule, gemm.spec
+    ordinal = b.sub(number, kind.first)
+    column = b.add(b.mul(ordinal, kind.channels), kind.channel)
+    if schedule.right == "packed":
+        weights = _packed(b, gemm, item, panel, block)
+    else:
+        weights = _weights(b, gemm, item, kind, column, block)
+    chunk = (item.chunk, schedule.row_blocks) if gemm.row_items > 1 else None
+    left, row_stride = item.a, spec.a_strides[-2]
+    if schedule.copy_a:
+        left, row_stride = item.stacked[0], gemm.copied_stride
+    else:
+        left = b.address(F32, left, b.mul(start, spec.a_strides[-1]))
+
+    def work(index: Index, size: int, row: Index) -> None:
+        away = b.sub(row, item.first_row) if schedule.copy_a else row
+        source = b.address(F32, left, b.mul(away, row_stride))
+        place = b.add(b.mul(row, spec.c_strides[-2]), column)
+        tile_index = b.sub(index, b.mul(item.chunk, schedule.row_blocks))
+        tile_number = b.add(tile_index, b.mul(slot, schedule.row_blocks))
+        sums = item.stacked[2]
+        if gemm.deep:
+            sums = b.address(F32, sums, b.mul(tile_number, gemm.tile_floats))
+        pointers = [source, weights, sums, *item.extras, b.address(F32, item.c, place)]
+        ahead: Index = 0
+        if gemm.fetches:  # the panels of an item, block of k by block of k, lie in order of use
+            here = b.mul(depth, kind.vectors * gemm.lanes)
+            ahead = gemm.fetch(kind).ahead(b, here, tile_index, depth)
+        numbers = [b.value(x, I64) for x in (*item.batch, row, column, start, depth, ahead)]
+        key = f"block {kind.vectors} {kind.channels} {size}"
+        name = gemm.module.once(key, lambda name: _block_function(gemm, kind, size, name))
+        b.call(name, None, [*pointers, *numbers])
+
+    block_loops(b, gemm.sizes, chunk, work)
+
+
+def _packed(
+    b: Emitter, gemm: _Gemm, item: _Item, panel: tuple[Index, Index], block: tuple[Index, Index]
+) -> Value:
+    """Point to one block of k of a packed panel (its number and place in the item)."""
+    (number, slot), (start, depth) = panel, block
+    vectors = gemm.kinds[0].vectors
+    before = b.mul(b.sub(number, slot), vectors)
+    together: Index = gemm.schedule.panels * vectors
+    if gemm.panel_count % gemm.schedule.panels or len(gemm.kinds) > 1:
+        total = sum(kind.count * kind.vectors for kind in gemm.kinds)
+        together = b.minimum(b.sub(total, before), together)
+    rows = b.add(b.mul(start, together), b.mul(b.mul(slot, depth), vectors))
+    return b.address(F32, item.b, b.mul(b.add(b.mul(before, gemm.spec.k), rows), gemm.lanes))
+
+
+def _weights(
+    b: Emitter, gemm: _Gemm, item: _Item, kind: Panel, column: Index, block: tuple[Index, Index]
+) -> Value:
+    """Point to the columns of a panel from row `block[0]` on, copying them first if asked."""
+    start, depth = block
+    k_stride, n_stride = gemm.spec.b_strides[-2:]
+    source = b.address(F32, item.b, b.linear((start, k_stride), (column, n_stride)))
+    if gemm.schedule.right == "copied":
+        copy_panel(b, source, item.stacked[1], (k_stride, n_stride), kind, gemm.lanes, depth)
+        return item.stacked[1]
+    return source
+
+
+def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
+    spec = gemm.spec
+    numbers = len(spec.batch) + 5
+    params = [PTR] * (4 + (gemm.epilogue.extras if gemm.epilogue else 0)) + [I64] * numbers
+    with gemm.module.function(name, params, attributes="noinline") as b:
+        source, weights, partial, *extras, target = b.parameters[:-numbers]
+        *batch, row, column, start, depth, ahead = b.parameters[-numbers:]
+        tile, reads = _tile(gemm, kind, size), Reads(source, weights, ahead)
+        if not gemm.deep:
+            sums = accumulate(b, tile, reads)
+            _finish(b, gemm, kind, sums, (tuple(batch), row, column), extras, target)
+            return
+        places = [i * gemm.lanes for i in range(tile.size)]
+        before = b.if_else(
+            b.compare("eq", start, 0),
+            lambda: [constant(tile.vector, 0.0)] * tile.size,
+            lambda: [b.load(tile.vector, partial, place) for place in places],
+        )
+        sums = accumulate(b, replace(tile, depth=depth), reads, before)
+        done = b.compare("ge", b.add(start, depth), spec.k)
+
+        def rest() -> list[Value]:
+            for value, place in zip(sums, places, strict=True):
+                b.store(value, partial, place)
+            return []
+
+        def finished() -> list[Value]:
+            _finish(b, gemm, kind, sums, (tuple(batch), row, column), extras, target)
+            return []
+
+        b.if_else(done, finished, rest)
+
+
+def _tile(gemm: _Gemm, kind: Panel, size: int) -> RegisterTile:
+    spec, schedule = gemm.spec, gemm.schedule
+    row_stride, k_stride = spec.a_strides[-2:]
+    if schedule.copy_a:
+        row_stride, k_stride = gemm.copied_stride, 1
+    chains = chains_for(size * kind.vectors, gemm.isa.registers)
+    direct = schedule.right == "direct"
+    return RegisterTile(
+        rows=tuple(i * row_stride for i in range(size)),
+        vectors=kind.vectors,
+        lanes=gemm.lanes,
+        depth=spec.k,
+        weight_stride=spec.b_strides[-2] if direct else kind.vectors * gemm.lanes,
+        depth_stride=k_stride,
+        unroll=max(schedule.unroll, chains),
+        chains=chains,
+        valid=kind.channels if direct else None,
+        fetch=gemm.fetch(kind).lines if gemm.fetches else 0,
+    )
+
+
+def _finish(
+    b: Emitter,
+    gemm: _Gemm,
+    kind: Panel,
+    sums: Sequence[Value],
+    place: tuple[tuple[Index, ...], Index, Index],
+    extras: Sequence[Value],
+    target: Value,
+) -> None:
+    """Apply the epilogue to every accumulator and store it."""
+    batch, row, column = place
+    for at, value in enumerate(sums):
+        down, v = divmod(at, kind.vectors)
+        start = v * gemm.lanes
+        index = OutIndex(batch, (b.add(row, down),), b.add(column, start), gemm.lanes)
+        offset = down * gemm.spec.c_strides[-2] + start
+        finish(
+            b,
+            gemm.epilogue,
+            value,
+            index,
+            kind.channels - start,
+            extras,
+            (target, offset),
+            nontemporal=gemm.schedule.nontemporal,
+        )

@@ -1,0 +1,206 @@
+"""Emit the register-blocked inner product that convolution and matrix product share.
+
+A tile is some rows (output pixels, or rows of a matrix) times some vectors of output channels. Each
+step broadcasts one input of every row against one vector of weights for each column:
+
+    acc[row][v] += input[rows[row] + k * depth_stride] * weights[k * weight_stride + v * lanes]
+
+Weights are read from memory once for each panel, and a single block keeps only a few lines in
+flight: products of small images and large weights ran at half the peak. So the blocks that share
+a panel prefetch the next one, each a part of it, in step with their own work (`PrefetchShare`).
+
+All accumulators stay in registers, so rows * vectors + vectors + 1 of them must exist.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..emit.emitter import Emitter
+from ..emit.types import F32, I64, Index, Type, Value, constant
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """Describe one register block.
+
+    Units: offsets and strides count elements. `taps` are loops around the innermost, each a count
+    and its input stride; weights advance without a gap through all of them. `valid` is how many of
+    the columns exist if weights are not padded. `chains` splits each sum to hide the latency of
+    additions in a small block. `fetch` is how many cache lines of later weights a step prefetches.
+    """
+
+    rows: tuple[int, ...]
+    vectors: int
+    lanes: int
+    depth: Index
+    weight_stride: int
+    depth_stride: int = 1
+    taps: tuple[tuple[int, int], ...] = ()
+    unroll: int = 1
+    chains: int = 1
+    valid: int | None = None
+    fetch: int = 0
+
+    @property
+    def vector(self) -> Type:
+        """Give the type of one accumulator."""
+        return F32.vector(self.lanes)
+
+    @property
+    def size(self) -> int:
+        """Count the accumulators of one chain."""
+        return len(self.rows) * self.vectors
+
+    def lanes_of(self, vector: int) -> int:
+        """Count the columns of `vector` that exist."""
+        if self.valid is None:
+            return self.lanes
+        return min(self.lanes, self.valid - vector * self.lanes)
+
+
+@dataclass(frozen=True)
+class Reads:
+    """Pointers to a tile's operands: its inputs, its weights.
+
+    Units: `ahead` is elements from the weights to those that are prefetched meanwhile.
+    """
+
+    source: Value
+    weights: Value
+    ahead: Index = 0
+
+
+@dataclass(frozen=True)
+class PrefetchShare:
+    """Divide a panel of `vectors` among the `passes` blocks that read the panel before it."""
+
+    vectors: int
+    lanes: int
+    passes: int
+
+    @property
+    def lines(self) -> int:
+        """Count the vectors that a step of a block prefetches."""
+        return -(-self.vectors // self.passes)
+
+    def ahead(self, b: Emitter, panel: Index, number: Index, steps: Index) -> Index:
+        """The part that block `number` prefetches, `panel` elements away; later blocks get none.
+
+        Units: `steps` is the number of steps of a block, and of rows in the panel.
+        """
+        part = b.mul(b.mul(steps, self.lines * self.lanes), number)
+        busy = -(-self.vectors // self.lines)
+        if self.passes <= busy:
+            return b.add(panel, part)
+        ahead = b.value(b.add(panel, part), I64)
+        return b.select(b.compare("lt", number, busy), ahead, 0)
+
+
+Inner = Callable[[Emitter, RegisterTile, Reads, list[Value]], list[Value]]
+"""Emits the innermost loop: (b, tile, reads, sums) to new sums."""
+
+
+def accumulate(
+    b: Emitter,
+    tile: RegisterTile,
+    reads: Reads,
+    initial: Sequence[Value] | None = None,
+    inner: Inner | None = None,
+) -> list[Value]:
+    """Emit the sums of a tile, row by row, on top of `initial` (zero if not given).
+
+    `inner` replaces the innermost loop, for tiles whose rows are not broadcast.
+    """
+    zeros = [constant(tile.vector, 0.0)] * tile.size
+    start = [*(initial or zeros), *(zeros * (tile.chains - 1))]
+    sums = _taps(b, tile, reads, start, tile.taps, inner or depth_loop)
+    total = sums[: tile.size]
+    for chain in range(1, tile.chains):
+        part = sums[chain * tile.size : (chain + 1) * tile.size]
+        total = [b.add(x, y) for x, y in zip(total, part, strict=True)]
+    return total
+
+
+def _taps(
+    b: Emitter,
+    tile: RegisterTile,
+    reads: Reads,
+    sums: list[Value],
+    taps: Sequence[tuple[int, int]],
+    inner: Inner,
+) -> list[Value]:
+    if not taps:
+        return inner(b, tile, reads, sums)
+    (count, stride), others = taps[0], taps[1:]
+    if count == 1:
+        return _taps(b, tile, reads, sums, others, inner)
+    assert isinstance(tile.depth, int)
+    steps = math.prod(n for n, _ in others) * tile.depth
+    fetched = steps * (tile.fetch * tile.lanes - tile.weight_stride)
+    with b.fold(0, count, sums, unroll=1) as loop:
+        moved = Reads(
+            b.address(F32, reads.source, b.mul(loop.index, stride)),
+            b.address(F32, reads.weights, b.mul(loop.index, steps * tile.weight_stride)),
+            b.add(reads.ahead, b.mul(loop.index, fetched)) if tile.fetch else 0,
+        )
+        loop.next(_taps(b, tile, moved, loop.values, others, inner))
+    return loop.results
+
+
+def depth_loop(b: Emitter, tile: RegisterTile, reads: Reads, sums: list[Value]) -> list[Value]:
+    """Emit the innermost loop, then the remaining steps."""
+    rounds: Index = 0
+    if not isinstance(tile.depth, int) or tile.depth >= 2 * tile.unroll:
+        whole, _ = b.split(tile.depth, tile.unroll)
+        rounds = b.mul(whole, tile.unroll)
+        with b.fold(0, rounds, sums, tile.unroll, unroll=1) as loop:
+            inner = loop.values
+            for step in range(tile.unroll):
+                inner = _step(b, tile, reads, b.add(loop.index, step), step, inner)
+            loop.next(inner)
+        sums = loop.results
+    if isinstance(rounds, int) and isinstance(tile.depth, int):
+        for step in range(rounds, tile.depth):
+            sums = _step(b, tile, reads, step, step - rounds, sums)
+        return sums
+    if tile.unroll == 1:
+        return sums
+    with b.fold(rounds, tile.depth, sums, unroll=1) as loop:
+        loop.next(_step(b, tile, reads, loop.index, 0, loop.values))
+    return loop.results
+
+
+def _step(
+    b: Emitter,
+    tile: RegisterTile,
+    reads: Reads,
+    k: Index,
+    turn: int,
+    sums: Sequence[Value],
+) -> list[Value]:
+    result = list(sums)
+    base = turn % tile.chains * tile.size
+    row_of = b.mul(k, tile.weight_stride)
+    columns = [
+        b.load(tile.vector, reads.weights, b.add(row_of, v * tile.lanes), mask=tile.lanes_of(v))
+        for v in range(tile.vectors)
+    ]
+    if tile.fetch:
+        fetched = b.address(F32, reads.weights, reads.ahead)
+        line_of = b.mul(k, tile.fetch * tile.lanes)
+        for line in range(tile.fetch):
+            b.prefetch(F32, fetched, b.add(line_of, line * tile.lanes))
+    for row, offset in enumerate(tile.rows):
+        scalar = b.load(F32, reads.source, b.add(b.mul(k, tile.depth_stride), offset))
+        spread = b.broadcast(scalar, tile.lanes)
+        for v, column in enumerate(columns):
+            at = base + row * tile.vectors + v
+            result[at] = b.fma(spread, column, result[at])
+    return result
+
+
+def chains_for(size: int, registers: int) -> int:
+    """Choose how many chains of `size` accumulators keep both multiply-add units busy."""
+    wanted = -(-8 // size)
+    return max(1, min(wanted, (registers - 4) // size))

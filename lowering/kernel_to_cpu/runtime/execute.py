@@ -1,0 +1,226 @@
+"""Run a linked program: bind the inputs' addresses, make the native calls, copy the outputs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....dialects.errors import UserError
+from ....dialects.index_range import check_range, out_of_range
+from ....dialects.types import Array
+from .runner import KernelTable, Pool, TableRunner
+
+ALIGNMENT = 64
+
+
+@dataclass(frozen=True)
+class Input:
+    """Name, dtype and shape of an input."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A position in an argument table that holds an input's address plus `shift` bytes."""
+
+    table: Array
+    position: int
+    input: int
+    shift: int
+
+
+@dataclass(frozen=True)
+class View:
+    """A value's elements: those of input number `input`, or at a fixed address.
+
+    Units: `strides`, `offset` (of the first element) and `size` (of the buffer) are bytes.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] = ()
+    address: int = 0
+    offset: int = 0
+    size: int = 0
+    input: int | None = None
+
+    def array(self) -> Array:
+        """The elements in place; the buffer must outlive the array."""
+        if 0 in self.shape:
+            return np.empty(self.shape, self.dtype)
+        memory = (ctypes.c_uint8 * self.size).from_address(self.address)
+        flat = np.ctypeslib.as_array(memory)[self.offset :]
+        flat = flat[: flat.size // self.dtype.itemsize * self.dtype.itemsize].view(self.dtype)
+        return np.lib.stride_tricks.as_strided(flat, self.shape, self.strides)
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """The source of a gather's alarm: `row` of table number `step` met an invalid index.
+
+    The alarm itself is an i64 in the session's memory, in the order of the gathers.
+    """
+
+    step: int
+    row: int
+    indices: View
+    size: int
+    where: str
+
+
+Step = KernelTable | Callable[[], None]
+
+
+class Execution:
+    """A linked program on a pool of threads. Calls from several threads run one after the other."""
+
+    def __init__(self, inputs: Sequence[Input], patches: Sequence[Patch], threads: int) -> None:
+        self.inputs = inputs
+        self.steps: list[Step] = []
+        self.outputs: dict[str, View] = {}
+        self.alarms: Sequence[Alarm] = ()
+        self.alarmed: Array = np.zeros(0, np.int64)
+        self.pool = Pool(threads)
+        self._patches = patches
+        self._runner = TableRunner(self.pool)
+        self._bound: Sequence[Array] = ()
+        self._lock = threading.Lock()
+        _executions.add(self)
+
+    @property
+    def calls(self) -> int:
+        """Count the native calls made so far."""
+        return self._runner.calls
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Run once. Inputs by name, of the exact shapes and dtypes.
+
+        Raises:
+            UserError: an input is missing or has another shape or dtype, or an index that is data
+                is out of range.
+        """
+        arrays = [checked(wanted, inputs) for wanted in self.inputs]
+        with self._lock:
+            # Held for as long as their addresses are in the tables.
+            self._bound = arrays
+            for patch in self._patches:
+                patch.table[patch.position] = arrays[patch.input].ctypes.data + patch.shift
+            self.alarmed[...] = 0
+            for step in self.steps:
+                if isinstance(step, KernelTable):
+                    self._runner.run(step)
+                    if self.alarmed.any():
+                        raise self._out_of_range()
+                else:
+                    step()
+            return {name: self.read(view).copy() for name, view in self.outputs.items()}
+
+    def _out_of_range(self) -> UserError:
+        """Find the invalid index: the first of the first gather that has one.
+
+        Its input may have been overwritten since, so the program is run again up to there.
+        """
+        alarm = self.alarms[int(np.flatnonzero(self.alarmed)[0])]
+        for step in self.steps[: alarm.step]:
+            if isinstance(step, KernelTable):
+                self._runner.run(step)
+            else:
+                step()
+        last = self.steps[alarm.step]
+        assert isinstance(last, KernelTable)
+        self._runner.run(KernelTable(last.rows[: alarm.row]))
+        try:
+            check_range(self.read(alarm.indices), alarm.size, alarm.where)
+        except UserError as error:
+            return error
+        return out_of_range("(drawn at random)", alarm.size, alarm.where)
+
+    def read(self, view: View) -> Array:
+        """A value's current elements."""
+        if view.input is not None:
+            return self._bound[view.input].reshape(view.shape)
+        return view.array()
+
+    def time(self, table: KernelTable) -> float:
+        """Seconds that a table takes on the buffers of the last run."""
+        clock = thread_clock(self.pool.threads)
+        with self._lock:
+            started = clock()
+            self._runner.run(table)
+            return clock() - started
+
+    def close(self) -> None:
+        """Stop the worker threads."""
+        self.pool.close()
+
+    def renew_lock(self) -> None:
+        """Replace the lock, which another thread may have held when this process was forked."""
+        self._lock = threading.Lock()
+
+
+_executions: weakref.WeakSet[Execution] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for execution in list(_executions):
+        execution.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def thread_clock(threads: int) -> Callable[[], float]:
+    """The clock for timing a run: on one thread its own time, which other load does not affect."""
+    if threads == 1 and time.get_clock_info("thread_time").resolution <= 1e-6:
+        return time.thread_time
+    return time.perf_counter
+
+
+def checked(wanted: Input, inputs: Mapping[str, Array]) -> Array:
+    """The array for an input, contiguous.
+
+    Raises:
+        UserError: it is missing or has another shape or dtype.
+    """
+    if wanted.name not in inputs:
+        raise UserError(f"input '{wanted.name}' is missing", found=", ".join(inputs) or "none")
+    array = np.asarray(inputs[wanted.name])
+    if array.shape != wanted.shape or array.dtype != wanted.dtype:
+        raise UserError(
+            f"input '{wanted.name}' does not fit",
+            expected=f"{wanted.dtype}{list(wanted.shape)}",
+            found=f"{array.dtype}{list(array.shape)}",
+        )
+    return np.ascontiguousarray(array)
+
+
+def aligned(array: Array) -> Array:
+    """A copy aligned to `ALIGNMENT`."""
+    flat = np.ascontiguousarray(array)
+    target = room(flat.nbytes).view(flat.dtype).reshape(flat.shape)
+    target[...] = flat
+    return target
+
+
+def alarms_in(arena: Array, count: int) -> Array:
+    """The alarms of this many gathers: an i64 each, at the end of an arena with room for them."""
+    return arena[arena.nbytes - 8 * count :].view(np.int64)
+
+
+def room(size: int) -> Array:
+    """Aligned zeros; large arrays take no memory until they are used."""
+    space = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -space.ctypes.data % ALIGNMENT
+    return space[start : start + size]

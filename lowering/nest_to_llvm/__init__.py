@@ -1,0 +1,1 @@
+"""Print nests for the CPU, as LLVM IR."""

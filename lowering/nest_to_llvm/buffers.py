@@ -1,0 +1,119 @@
+"""What the buffers of a nest hold, and how its ops access them."""
+
+from __future__ import annotations
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType, MemRefType
+from xdsl.dialects.utils import FastMathFlag
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects.nest import (
+    STACK,
+    AccumulateOp,
+    AllocOp,
+    ForOp,
+    LoadOp,
+    StoreOp,
+    TransposeOp,
+    is_local,
+    loop_of,
+)
+from ..kernel_to_cpu.emit.access import (
+    compute_type,
+    memory_type,
+)
+from ..kernel_to_cpu.emit.scalar_code import (
+    CONTRACTION,
+    FAST,
+)
+from ..kernel_to_cpu.emit.types import I1, Type
+
+
+def buffer_type(buffer: SSAValue) -> tuple[Type, int]:
+    """What a local buffer holds, and how much of it: on the stack, elements as in any memory.
+
+    Bools are bytes: in vectors of bits, elements have no addresses.
+    """
+    assert isinstance(buffer.type, MemRefType)
+    (count,) = buffer.type.get_shape()
+    element = buffer.type.element_type
+    bytes_ = buffer.type.memory_space == STACK or compute_type(element) == I1
+    return (memory_type if bytes_ else compute_type)(element), count
+
+
+def element_of(buffer: SSAValue) -> Attribute:
+    """The type of a buffer's elements."""
+    assert isinstance(buffer.type, MemRefType)
+    return buffer.type.element_type
+
+
+def is_held(op: AllocOp) -> bool:
+    """Whether a buffer's elements need no memory: each is one value wherever it is read.
+
+    They are accessed in vectors of one size, at places that are known, on one way through the code.
+    """
+    home, sizes = _way(op), set[int]()
+    for use in op.result.uses:
+        user = use.operation
+        if _way(user) is not home or not isinstance(user, LoadOp | StoreOp | TransposeOp):
+            return False
+        sizes.add(_vector_size(user))
+    return len(sizes) == 1 and 0 not in sizes
+
+
+def is_copy(op: StoreOp) -> bool:
+    """Whether what is stored was read without a check, to be stored here alone."""
+    load = op.value.owner
+    if not isinstance(load, LoadOp) or is_local(load.buffer) or load.guards:
+        return False
+    return len(list(load.result.uses)) == 1
+
+
+def raw_type(element: Attribute) -> Attribute:
+    """The type whose values are an element's bits in memory."""
+    memory = memory_type(element)
+    if memory == compute_type(element):
+        return element
+    return IntegerType(memory.bits)
+
+
+def _vector_size(op: LoadOp | StoreOp | TransposeOp) -> int:
+    """The elements that are accessed at once, from a known multiple of their number on; else 0."""
+    if isinstance(op, TransposeOp):
+        return max(op.rows.value.data, op.columns.value.data)
+    (index, *_), size = op.indices, 1
+    steps = [index.constant]
+    for k, place in enumerate(op.places):
+        loop, step = loop_of(place), index.coefficient(k)
+        if step and loop.kind.data == "vector":
+            size = loop.width
+        elif step and loop.kind.data != "unrolled":
+            return 0
+        else:
+            steps.append(step)
+    return 0 if index.has_floor or any(step % size for step in steps) else size
+
+
+def _way(op: Operation) -> Operation | None:
+    """The loop or branch that decides whether an op runs, and how often."""
+    outer = op.parent_op()
+    while isinstance(outer, ForOp) and outer.kind.data in ("unrolled", "vector"):
+        outer = outer.parent_op()
+    return outer
+
+
+def is_summed(op: arith.MulfOp) -> bool:
+    """Whether a product is only taken into a sum that multiplies and adds at once."""
+    uses = list(op.result.uses)
+    taken = uses[0].operation if len(uses) == 1 else None
+    return isinstance(taken, AccumulateOp) and taken.fused is not None
+
+
+def fast_math_flags(op: Operation) -> str:
+    """LLVM's flags for an op: what its `fastmath` attribute allows."""
+    written = op.properties.get("fastmath")
+    if not isinstance(written, arith.FastMathFlagsAttr):
+        return ""
+    if FastMathFlag.REASSOC in written.data:
+        return FAST
+    return CONTRACTION if FastMathFlag.ALLOW_CONTRACT in written.data else ""

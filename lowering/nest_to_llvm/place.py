@@ -1,0 +1,77 @@
+"""Where an op of a nest accesses memory: its expressions, with iterators that count in steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import SSAValue
+
+from ...dialects.index import Index as Affine
+from ...dialects.nest import (
+    AccessOp,
+    IfOp,
+    PlacedOp,
+    loop_of,
+)
+from ..kernel_to_cpu.emit.access import (
+    Point,
+    Vector,
+)
+from ..kernel_to_cpu.emit.emitter import Mask
+from ..kernel_to_cpu.emit.types import Index
+
+
+class Place:
+    """What an op's expressions are over, looked up once. Iterators count in their `steps`.
+
+    Attributes:
+        vector: which of the places is the iterator of the vector loop, and its lanes.
+    """
+
+    def __init__(self, op: PlacedOp, steps: Mapping[SSAValue, int]):
+        self.places = tuple(op.places)
+        loops = [loop_of(place) for place in self.places]
+        counts = [steps.get(place, 1) for place in self.places]
+        self.extents = tuple((p.size - 1) * c + 1 for p, c in zip(loops, counts, strict=True))
+        self.indices = tuple(_rescaled(e, counts) for e in op.indices)
+        guards = op.guards if isinstance(op, AccessOp | IfOp) else ()
+        self.guards = tuple((_rescaled(e, counts), n) for e, n in guards)
+        lanes = (k for k, p in enumerate(loops) if p.kind.data == "vector")
+        lane = next(lanes, None)
+        self.vector = None if lane is None else (lane, loops[lane].width)
+
+    def point(self, at: Mapping[SSAValue, Index], mask: Mask = None) -> Point:
+        """Where the expressions are taken; iterator k is place number k."""
+        values = {k: at[place] for k, place in enumerate(self.places)}
+        vector = None
+        if self.vector is not None:
+            vector = Vector(*self.vector, mask, aligned=True)
+        return Point(self.extents, values, vector)
+
+
+def _rescaled(index: Affine, counts: Sequence[int]) -> Affine:
+    """The same place where iterator k counts in steps of `counts[k]`, which divide what it is
+    multiplied by."""
+    return Affine(
+        index.constant,
+        tuple((a, c // counts[a] if isinstance(a, int) else c) for a, c in index.terms),
+    )
+
+
+def step_of(iterator: SSAValue) -> int:
+    """What a loop may count in: a divisor of all that its iterator is multiplied by.
+
+    LLVM judges by the size of a body how often to unroll it, and a multiplication counts.
+    """
+    found = 0
+    for use in iterator.uses:
+        op = use.operation
+        assert isinstance(op, PlacedOp)
+        k = use.index - (len(op.operands) - len(op.places))
+        for index in op.indices:
+            step = index.coefficient(k)
+            if k in (index - Affine.iterator(k) * step).iterators:
+                return 1
+            found = math.gcd(found, step)
+    return max(1, found)

@@ -1,0 +1,1 @@
+"""Algorithms for convolutions and products: gemm, Winograd, FFT, transposed convolution."""

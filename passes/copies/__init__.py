@@ -1,0 +1,1 @@
+"""Passes that move, merge and read through scopes that only copy data."""

@@ -1,0 +1,1 @@
+"""Prices: what an op costs on a target, measured or modelled."""

@@ -1,0 +1,180 @@
+"""fuse-kernels: merge kernels so that intermediate tensors are never stored."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import LocationAttr, ModuleOp, UnknownLoc, f32
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...dialects.floats import BITS, Floats
+from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
+from ...dialects.program import add_provenance, main_of, provenance
+from ...dialects.types import byte_size, shape_of, tensor_type
+from ...lowering.algebra_to_kernel.loops import loop_extents, reads_single_places, shared_loops
+from ...lowering.algebra_to_kernel.match import gemm_of, row_major
+from ..cost.flops import scope_work
+
+# A row of intermediate values is kept in a buffer on the stack of one thread.
+ROW_BYTES = 1 << 16
+# Threads share rows; fusing down to fewer rows would leave threads idle.
+LEAST_ROWS = 4
+# Bodies grow with every fusion; with more scopes than this, compile time outweighs saved traffic.
+MOST_SCOPES = 16
+# Operations of a product per byte of the intermediate and of the result. Above this, storing the
+# value is better: alone, a product is computed a block of rows at a time, within a row it is not.
+MOST_WORK = 4.0
+# A row narrower than this fills no vector: its product is no faster alone (attention to few keys).
+VECTOR_BYTES = 64
+
+
+@dataclass(frozen=True)
+class FuseKernels(ModulePass):
+    """Merge a kernel into the only kernel that reads it, where they share loops.
+
+    Two kernels share loops if the leading traversal iterators of all their scopes have equal
+    extents (ignoring extent 1) and the reader reads the intermediate at these iterators. Over
+    all iterators this is an epilogue, which gemm and conv take too. Over some of them it is a row:
+    softmax and layer norm become one kernel. A merged kernel computes each point once, as before.
+    Large products are not merged into rows.
+
+    Before:
+
+        %0 = kernel.gemm (%2 = %a, %3 = %b) { ... kernel.yield %4 }
+        %1 = kernel.loops (%5 = %0) {
+          %6 = algebra.scope (m: 4, n: 8) max(%5[m, n], 0.0) : tensor<4x8xf32>
+          kernel.yield %6
+        }
+
+    After:
+
+        %1 = kernel.gemm (%2 = %a, %3 = %b) {
+          %4 = algebra.scope (m: 4, n: 8) sum (k: 16) %2[m, k] * %3[k, n] : tensor<4x8xf32>
+          %5 = algebra.scope (m: 4, n: 8) max(%4[m, n], 0.0) : tensor<4x8xf32>
+          kernel.yield %5
+        }
+    """
+
+    name = "fuse-kernels"
+    floats: ClassVar[Floats] = BITS
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in reversed(list(main_of(op).body.block.ops)):
+            while isinstance(kernel, LoopsOp) and kernel.parent is not None:
+                merged = _absorb_one(kernel)
+                if merged is None:
+                    break
+                kernel = merged
+
+
+def _absorb_one(kernel: LoopsOp) -> KernelOp | None:
+    """Merge the first producer that may be merged; None if there is none."""
+    for value in kernel.inputs:
+        producer = value.owner
+        if isinstance(producer, KernelOp) and only_user(value, kernel) and _legal(producer, kernel):
+            return merge(producer, kernel, type(producer))
+    return None
+
+
+def only_user(value: SSAValue, kernel: Operation) -> bool:
+    """Whether one op is the only reader of a value."""
+    return all(use.operation is kernel for use in value.uses)
+
+
+def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
+    scopes, names = [*producer.scopes, *kernel.scopes], names_between(producer, kernel)
+    if len(scopes) > MOST_SCOPES or not reads_single_places(scopes, names):
+        return False
+    shared = shared_loops(scopes, names)
+    whole = all(len(loop_extents(s)) == shared for s in scopes)
+    if isinstance(producer, GemmOp | ConvOp):
+        pointwise = all(s.is_pointwise for s in kernel.scopes)
+        # The templates store their accumulators: float32.
+        float32 = kernel.type.element_type == f32
+        return whole and pointwise and float32 and _takes_epilogue(producer, kernel)
+    if whole:
+        return True
+    if any(len(loop_extents(s)) > shared + 1 or 0 in shape_of(s.result) for s in scopes):
+        return False  # a row of no elements has no vector that could be read
+    scalar = all(len(loop_extents(s)) == shared for s in producer.scopes)
+    if not scalar and not any(s.summation for s in scopes):
+        return False  # nothing is reduced: rows would only lose the freedom to choose the vector
+    rows = math.prod(loop_extents(scopes[0])[:shared])
+    widest = max(byte_size(tensor_type(s.result)) for s in scopes[:-1])
+    moved = 2 * byte_size(tensor_type(producer.result)) + byte_size(kernel.type)
+    heavy = any(2 * scope_work(s).macs > MOST_WORK * moved for s in scopes)
+    if heavy and widest // rows >= VECTOR_BYTES:
+        return False
+    return shared > 0 and rows >= LEAST_ROWS and widest // rows <= ROW_BYTES
+
+
+def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:
+    """A gemm's epilogue runs over vectors of columns: they must be one iterator of the scope.
+
+    A convolution's epilogue writes where the convolution would: one place may not index other dims.
+    """
+    if isinstance(producer, ConvOp):
+        return shape_of(kernel.result) == shape_of(producer.result)
+    assert producer.contraction is not None
+    found = gemm_of(producer.scopes[0], producer.contraction, row_major)
+    return found is not None and len(found.n.iterators) <= 1
+
+
+def names_between(producer: KernelOp, kernel: KernelOp) -> dict[SSAValue, SSAValue]:
+    """Names for the producer's result in the kernel's region."""
+    made = _yielded(producer)
+    pairs = zip(kernel.body.block.args, kernel.inputs, strict=True)
+    return {arg: made for arg, value in pairs if value is producer.result}
+
+
+def _yielded(op: KernelOp) -> SSAValue:
+    last = op.body.block.last_op
+    assert isinstance(last, YieldOp)
+    return last.value
+
+
+def merge(producer: KernelOp, kernel: KernelOp, into: type[KernelOp]) -> KernelOp:
+    """One kernel with both regions, one after the other, replacing both."""
+    outside = [v for v in kernel.inputs if v is not producer.result]
+    inputs = list(dict.fromkeys([*producer.inputs, *outside]))
+    block = Block(arg_types=[logical(v.type) for v in inputs])
+    arguments: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
+    arguments[producer.result] = _move_body(producer, block, arguments)
+    block.add_op(YieldOp(_move_body(kernel, block, arguments)))
+    merged = into(inputs, Region(block), kernel.type)
+    merged.location = _location(producer, kernel)
+    merged.result.name_hint = kernel.result.name_hint
+    rules = [*provenance(producer), *provenance(kernel)]
+    if rules:
+        add_provenance(merged, rules)
+    Rewriter.replace_op(kernel, merged)
+    Rewriter.erase_op(producer)
+    return merged
+
+
+def _location(producer: KernelOp, kernel: KernelOp) -> LocationAttr:
+    """The merged kernel's kind: a contraction keeps its own; loops take the other's."""
+    order = (producer, kernel) if isinstance(producer, GemmOp | ConvOp) else (kernel, producer)
+    known = (op.location for op in order if op.location != UnknownLoc())
+    return next(known, kernel.location)
+
+
+def _move_body(op: KernelOp, into: Block, arguments: dict[SSAValue, SSAValue]) -> SSAValue:
+    """Move a kernel's scopes to the end of a block, and return what they yielded."""
+    block, result = op.body.block, _yielded(op)
+    for arg, value in zip(block.args, op.inputs, strict=True):
+        if result is arg:
+            result = arguments[value]
+        arg.replace_all_uses_with(arguments[value])
+    for inner in list(block.ops):
+        inner.detach()
+        if isinstance(inner, YieldOp):
+            inner.erase()
+        else:
+            into.add_op(inner)
+    return result

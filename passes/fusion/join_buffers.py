@@ -1,0 +1,150 @@
+"""join-buffers: write the parts of a concatenation directly to their final places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from ...dialects.algebra import OnesOp, ScopeOp
+from ...dialects.floats import BITS, Floats
+from ...dialects.index import Index
+from ...dialects.kernel import ConvOp, GemmOp, JoinOp, KernelOp, LoopsOp, layout_of, slot
+from ...dialects.program import main_of
+from ...dialects.scalars import Call, Expr, Read
+from ...dialects.types import shape_of, tensor_type
+from ...lowering.algebra_to_kernel.constant import constant_values
+
+
+@dataclass(frozen=True)
+class JoinBuffers(ModulePass):
+    """Turn a concatenation along the innermost dim into a `kernel.join` of values side by side.
+
+    Kernels must define its parts, whose other readers may only be loops (which follow any
+    strides), and the parts must have no halo. Halos must be final: this runs after `tune`.
+
+    Before:
+
+        %c = kernel.loops (%0 = %a, %1 = %b) { ... select(%ones[c], %0[..], %1[.., c - 16, ..]) }
+             : tensor<1x64x8x8xf32, #kernel.layout<[0, 2, 3, 1]>>
+
+    After (%a and %b have room for each other in their layouts):
+
+        %c = kernel.join %a, %b axis 1 : (...) -> tensor<1x64x8x8xf32, #kernel.layout<[0, 2, 3, 1]>>
+    """
+
+    name = "join-buffers"
+    floats: ClassVar[Floats] = BITS
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        constants = constant_values(op)
+        for kernel in reversed(list(main_of(op).body.block.ops)):
+            if isinstance(kernel, LoopsOp) and kernel.result not in constants:
+                _join(kernel, constants)
+
+
+def _join(op: LoopsOp, constants: set[SSAValue]) -> None:
+    parts = concatenated(op)
+    axis = layout_of(op.type).dims[-1] if op.type.get_shape() else 0
+    if parts is None or parts[0] != axis or len(set(parts[1])) != len(parts[1]):
+        return
+    values = parts[1]
+    if any(value in constants or not _movable(value, op) for value in values):
+        return
+    start, placed = 0, list[SSAValue]()
+    for value in values:
+        size = shape_of(value)[axis]
+        type_ = slot(op.type, axis, start, size)
+        placed.append(Rewriter.replace_value_with_new_type(value, type_))
+        start += size
+    join = JoinOp(placed, axis, op.type)
+    join.location = op.location
+    join.attributes |= op.attributes
+    join.result.name_hint = op.result.name_hint
+    Rewriter.replace_op(op, join)
+
+
+def _movable(value: SSAValue, op: LoopsOp) -> bool:
+    """Whether the value's kernel may write it into a wider buffer."""
+    layout, wanted = layout_of(tensor_type(value)), layout_of(op.type)
+    plain = not any(a or b for a, b in (*layout.halo, *layout.room))
+    readers = {use.operation for use in value.uses} - {op}
+    return (
+        isinstance(value.owner, KernelOp | JoinOp)
+        and not isinstance(value.owner, GemmOp)
+        and layout.dims == wanted.dims
+        and plain
+        and all(isinstance(reader, LoopsOp) or _reads_inside(reader, value) for reader in readers)
+    )
+
+
+def _reads_inside(reader: object, value: SSAValue) -> bool:
+    """A convolution without pads uses only the strides of its data."""
+    return isinstance(reader, ConvOp) and not any(
+        a or b for a, b in layout_of(tensor_type(value)).halo
+    )
+
+
+def concatenated(op: LoopsOp) -> tuple[int, list[SSAValue]] | None:
+    """(dim, parts) if the kernel is a concatenation and nothing else; None otherwise."""
+    scopes = op.scopes
+    if len(scopes) != 1 or not scopes[0].is_pointwise or len(op.inputs) < 2:
+        return None
+    return _pieces(scopes[0], op, scopes[0].expr())
+
+
+def _pieces(scope: ScopeOp, op: LoopsOp, expr: Expr) -> tuple[int, list[SSAValue]] | None:
+    """Unfold select(ones[e - start], part, rest): each piece shifted by the parts before it."""
+    start, dim, parts = 0, None, list[SSAValue]()
+    while True:
+        test: Expr | None = None
+        piece: Expr = expr
+        if isinstance(expr, Call) and expr.function == "select":
+            test, piece, expr = expr.args
+        if not isinstance(piece, Read) or piece.source not in op.body.block.args:
+            return None
+        dim = _shifted_dim(test) if dim is None else dim
+        size = None if dim is None else _piece_size(piece, dim)
+        if dim is None or size is None or not _is_shifted(piece, dim, start, len(scope.traversal)):
+            return None
+        if test is not None and not _is_guard(test, dim, start, size):
+            return None
+        start += size
+        parts.append(op.inputs[list(op.body.block.args).index(piece.source)])
+        if test is None:
+            return (dim, parts) if start == scope.traversal[dim] else None
+
+
+def _shifted_dim(test: Expr | None) -> int | None:
+    """The dim tested by the first guard: a plain iterator."""
+    if not isinstance(test, Read) or len(test.index) != 1 or len(test.index[0].terms) != 1:
+        return None
+    atom = test.index[0].terms[0][0]
+    return atom if isinstance(atom, int) else None
+
+
+def _piece_size(piece: Read, dim: int) -> int | None:
+    shape = shape_of(piece.source)
+    return shape[dim] if dim < len(shape) else None
+
+
+def _is_shifted(piece: Read, dim: int, start: int, rank: int) -> bool:
+    """Whether a piece is read at the traversal point, shifted by `start` along `dim`."""
+    return len(piece.index) == rank and all(
+        e == Index.iterator(k) - (start if k == dim else 0) for k, e in enumerate(piece.index)
+    )
+
+
+def _is_guard(test: Expr, dim: int, start: int, size: int) -> bool:
+    """Whether a test means exactly "the point is in [start, start + size) along `dim`"."""
+    return (
+        isinstance(test, Read)
+        and isinstance(test.source.owner, OnesOp)
+        and shape_of(test.source) == (size,)
+        and test.index == (Index.iterator(dim) - start,)
+    )
