@@ -40,7 +40,7 @@ from isoform.dialects.graph import WeightOp
 from isoform.dialects.program import Program
 from isoform.dialects.weights import Weights
 from isoform.lowering.targets import target_named
-from isoform.passes.cost import Costs, load_costs
+from isoform.passes.cost.costs import Costs, load_costs
 
 PROGRAMS = Path(__file__).parents[1] / "tests" / "search"
 # A result at most this many times the expert's price passes.

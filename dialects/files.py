@@ -89,11 +89,11 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def hash_of_sources(paths: Sequence[Path]) -> str:
-    """A hash of the contents of Python files, and of those in folders, by name."""
+    """A hash of the contents of Python files, and of those in folders and below, by name."""
     digest = hashlib.sha256()
     for path in paths:
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
-            digest.update(f"{file.name}\0".encode())
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(f"{file.relative_to(path.parent).as_posix()}\0".encode())
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

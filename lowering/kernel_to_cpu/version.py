@@ -18,6 +18,8 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 # The generators of kernels, the alternative algorithms, and the code that times them.
 SOURCES = (
     "lowering/kernel_to_cpu",
+    "lowering/kernel_to_nest",
+    "lowering/nest_to_llvm",
     "passes/tuning",
     "passes/convolution/winograd.py",
     "passes/convolution/winograd_matrices.py",

@@ -43,7 +43,10 @@ def test_a_changed_source_is_another_hash(tmp_path: Path) -> None:
     file.write_text("rows = 8\n")
     changed = files.hash_of_sources([folder])
     file.rename(folder / "conv.py")
-    assert len({before, changed, files.hash_of_sources([folder])}) == 3
+    renamed = files.hash_of_sources([folder])
+    (folder / "products").mkdir()
+    (folder / "conv.py").rename(folder / "products" / "conv.py")
+    assert len({before, changed, renamed, files.hash_of_sources([folder])}) == 4
 
 
 def test_every_source_that_is_hashed_is_there() -> None:
