@@ -19,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -223,9 +222,16 @@ def line(row: Mapping[str, Any]) -> str:
 
 
 def in_short(report: Mapping[str, Any]) -> str:
-    """Why no search was kept, in the report's words."""
-    parts = [f"{s['strategy']}: {s['looked_at']}, {s['reason']}" for s in report["searches"]]
-    return re.sub(r"\s+", " ", "; ".join(parts)).replace("|", "/")
+    """Why no search was kept, in the report's words; a limit that stopped one in brackets."""
+    by_reason: dict[str, list[str]] = {}
+    for search in report["searches"]:
+        limit = search["stop_reason"]
+        name = search["strategy"] + ("" if limit == "finished" else f" ({limit})")
+        by_reason.setdefault(search["reason"], []).append(name)
+    parts = [f"{', '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    if report["message"].startswith("rewrites not kept"):
+        parts.append(report["message"])
+    return "; ".join(parts)
 
 
 __all__ = ["Pricing", "format_rows", "measure"]
