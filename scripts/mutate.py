@@ -1,13 +1,15 @@
 """Mutation testing of what judges and of what gives ops their meaning. Resumable.
 
-python scripts/mutate.py --map            run the tests once, note which lines each runs
+python scripts/mutate.py --map all        run the tests once, note which lines each runs
 python scripts/mutate.py                  try 600 mutants drawn by seed 0, equally by file
+python scripts/mutate.py --again          try again those that were not killed
 python scripts/mutate.py --report         count what the log holds, list the survivors
 
 A mutant is the tree with one small change (an operator, a constant, a condition, an entry of a
 table). It is killed when a test that runs its line fails. Tests that pass fastest are tried first;
 the first failure ends a mutant; after --limit seconds it counts as a survivor. Mutants run in a
-copy of the committed tree, under the folder --work; the log has one line of JSON for each.
+copy of a commit, under the folder --work; the log has one line of JSON for each. Survivors that are
+shown to be equivalent stand in scripts/mutation/equivalent.txt, each with the proof.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ SUBJECTS = (
     "compiler/checks/verify_module.py",
 )
 NOT_MEANT = ("__init__.py", "dialects/cache_folder.py", "dialects/context.py")
+EQUIVALENT = ROOT / "scripts" / "mutation" / "equivalent.txt"
 # The tests that are run first, in a process of their own: most mutants die here.
 FIRST = 20
 
@@ -117,13 +120,12 @@ class Tests:
 class Copy:
     """A copy of the committed tree in which mutants run."""
 
-    def __init__(self, work: Path, source: Path = ROOT):
+    def __init__(self, work: Path, source: Path = ROOT, commit: str = "HEAD"):
         self.root = work / "isoform"
         self.work = work
-        if self.root.exists():
-            shutil.rmtree(self.root)
+        shutil.rmtree(self.root, ignore_errors=True)
         archive = subprocess.run(
-            ["git", "archive", "HEAD"], cwd=source, check=True, stdout=subprocess.PIPE
+            ["git", "archive", commit], cwd=source, check=True, stdout=subprocess.PIPE
         )
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tree:
             tree.extractall(self.root, filter="data")
@@ -137,53 +139,71 @@ class Copy:
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 
-    def pytest(self, arguments: list[str], limit: float | None = None, **env: str) -> int | None:
-        """The exit status of pytest; None where it took longer than so many seconds."""
+    def pytest(self, arguments: list[str], **env: str) -> int:
+        """Run tests in a process of their own; pytest's exit status."""
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments]
-        process = subprocess.Popen(
-            command,
-            cwd=self.root,
-            env=self.environment | env,
-            stdout=None if limit is None else subprocess.DEVNULL,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            return process.wait(limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
-            return None
+        return subprocess.run(
+            command, cwd=self.root, env=self.environment | env, check=False
+        ).returncode
 
-    def verdict(self, mutant: Mutant, tests: list[str], limit: float) -> str:
-        """Return "killed", "survived", "timeout", or "no test" where none runs the line."""
-        if not tests:
-            return "no test"
+    @cached_property
+    def server(self) -> subprocess.Popen[str]:
+        """The process that forks to run tests, once the tests' bytecode is written."""
+        self.pytest(["--collect-only", "-qq"], PYTHONDONTWRITEBYTECODE="")
+        return subprocess.Popen(
+            [sys.executable, "-m", "mutation.fork_server"],
+            cwd=self.root,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, tests: list[str], limit: float) -> tuple[int | None, str]:
+        """Pytest's exit status, None after the limit; and the test that failed.
+
+        The cache of compiled code is empty at the start: none of it is of another mutant.
+        """
+        shutil.rmtree(self.work / "cache", ignore_errors=True)
+        names = self.work / "tests.txt"
+        names.write_text("\n".join(tests))
+        assert self.server.stdin is not None and self.server.stdout is not None
+        print(json.dumps({"tests": str(names), "limit": limit}), file=self.server.stdin, flush=True)
+        answer = json.loads(self.server.stdout.readline())
+        return answer["status"], answer["by"]
+
+    def verdict(self, mutant: Mutant, tests: list[str], limit: float) -> tuple[str, str]:
+        """Return the verdict on a mutant, and the test that killed it.
+
+        The verdict is "killed", "survived", "timeout", or "no test" where none runs the line.
+        """
         path = self.root / mutant.path
-        source = path.read_bytes()
+        source, times = path.read_bytes(), path.stat()
         ends = time.monotonic() + limit
         try:
             path.write_bytes(mutant.applied(source))
             for part in (tests[:FIRST], tests[FIRST:]):
                 if not part:
                     continue
-                names = self.work / "tests.txt"
-                names.write_text("\n".join(part))
-                status = self.pytest(["-x", f"@{names}"], max(1.0, ends - time.monotonic()))
+                status, by = self.run(part, max(1.0, ends - time.monotonic()))
                 if status != 0:
-                    return "timeout" if status is None else "killed"
+                    return ("timeout", "") if status is None else ("killed", by)
         finally:
             path.write_bytes(source)
-        return "survived"
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # its bytecode stays valid
+        return ("survived" if tests else "no test"), ""
 
 
-def make_map(copy: Copy, folder: Path, files: list[str], arguments: list[str]) -> int:
-    """Run the tests once and write which lines each of them runs."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def make_map(copy: Copy, folder: Path, part: str, files: list[str], arguments: list[str]) -> int:
+    """Run tests once and write which lines each of them runs: one part of the map."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob(f"{part}-*.json"):
+        old.unlink()
     plugin = ["-p", "mutation.coverage_plugin"]
     status = copy.pytest(
-        [*plugin, *arguments], MUTATION_FILES="\n".join(files), MUTATION_MAP=str(folder.resolve())
+        [*plugin, *arguments],
+        MUTATION_FILES="\n".join(files),
+        MUTATION_MAP=str(folder.resolve() / part),
     )
     return 0 if status in (0, 1) else 1  # tests that fail here kill nothing: they are left out
 
@@ -196,6 +216,19 @@ def read_log(path: Path) -> dict[str, dict[str, Any]]:
     return {row["mutant"]: row for row in rows}
 
 
+def read_equivalent(path: Path = EQUIVALENT) -> dict[str, str]:
+    """Read the proof of each mutant shown to be equivalent: indented lines under its key."""
+    proofs: dict[str, str] = {}
+    key = ""
+    for line in path.read_text().splitlines():
+        if line.startswith(" "):
+            proofs[key] = f"{proofs[key]} {line.strip()}".strip()
+        elif line and not line.startswith("#"):
+            key = line
+            proofs[key] = ""
+    return proofs
+
+
 def report(rows: list[dict[str, Any]]) -> Iterator[str]:
     """A table by folder, then each mutant that was not killed."""
     folders: dict[str, Counter[str]] = defaultdict(Counter)
@@ -203,42 +236,64 @@ def report(rows: list[dict[str, Any]]) -> Iterator[str]:
         folders[row["mutant"].rsplit("/", 1)[0]][row["verdict"]] += 1
     in_all = sum(folders.values(), Counter())
     for folder, counts in [*sorted(folders.items()), ("in all", in_all)]:
-        share = counts["killed"] / counts.total()
+        differing = counts.total() - counts["equivalent"]
+        share = counts["killed"] / differing if differing else 1.0
         others = ", ".join(f"{n} {k}" for k, n in sorted(counts.items()) if k != "killed")
-        yield f"{folder}: {counts['killed']} of {counts.total()} killed ({share:.1%}); {others}"
+        yield f"{folder}: {counts['killed']} of {differing} killed ({share:.1%}); {others}"
     for row in sorted(rows, key=lambda r: r["mutant"]):
-        if row["verdict"] != "killed":
+        if row["verdict"] not in ("killed", "equivalent"):
             yield f"{row['verdict']}: {row['mutant']}"
 
 
 def main() -> int:
     """Run what is asked for; the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("--map", action="store_true", help="note which lines each test runs")
+    parser.add_argument("--map", metavar="PART", help="note which lines each test runs, as a part")
+    parser.add_argument("--again", action="store_true", help="retry what was not killed")
     parser.add_argument("--report", action="store_true", help="count what the log holds")
     parser.add_argument("--count", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one mutant")
     parser.add_argument("--only", default="", help="only files whose path begins so")
+    parser.add_argument("--commit", default="HEAD", help="the tree that is mutated")
+    parser.add_argument("--share", default="0/1", help="1/2: every second mutant, from the second")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "mutation")
     parser.add_argument("pytest", nargs="*", help="with --map, after --: what pytest is told")
     asked = parser.parse_args()
     asked.work = asked.work.resolve()
     asked.work.mkdir(parents=True, exist_ok=True)
-    log = asked.work / "mutants.jsonl"
     files = [f for f in subjects(ROOT) if f.startswith(asked.only)]
     if asked.map:
-        return make_map(Copy(asked.work), asked.work / "map", files, asked.pytest)
-    rows = read_log(log)
+        copy = Copy(asked.work, commit=asked.commit)
+        return make_map(copy, asked.work / "map", asked.map, files, asked.pytest)
+    log = asked.work / "mutants.jsonl"
     if not asked.report:
-        copy = Copy(asked.work)
-        tests = Tests(asked.work / "map")
-        mutants = drawn(copy.root, files, asked.count, asked.seed)
-        try_mutants(copy, tests, [m for m in mutants if m.key not in rows], asked.limit, log)
-        found = read_log(log)
-        rows = {m.key: found[m.key] for m in mutants}
+        try_drawn(asked, files, log)
+    rows = read_log(log)
+    proofs = read_equivalent()
+    for row in rows.values():
+        if row["mutant"] in proofs and row["verdict"] != "killed":
+            row["verdict"] = "equivalent"
     print(*report(list(rows.values())), sep="\n")
     return 0
+
+
+def try_drawn(asked: argparse.Namespace, files: list[str], log: Path) -> None:
+    """Try this process's share of the mutants that are drawn and have no verdict yet.
+
+    Each share has a copy of its own, so two processes may work at once.
+    """
+    first, step = map(int, asked.share.split("/"))
+    copy = Copy(asked.work / f"share{first}", commit=asked.commit)
+    tests = Tests(asked.work / "map")
+    mutants = drawn(copy.root, files, asked.count, asked.seed)[first::step]
+    rows, proofs = read_log(log), read_equivalent()
+    done = {
+        key
+        for key, row in rows.items()
+        if row["verdict"] == "killed" or not asked.again or key in proofs
+    }
+    try_mutants(copy, tests, [m for m in mutants if m.key not in done], asked.limit, log)
 
 
 def try_mutants(copy: Copy, tests: Tests, mutants: list[Mutant], limit: float, log: Path) -> None:
@@ -246,9 +301,15 @@ def try_mutants(copy: Copy, tests: Tests, mutants: list[Mutant], limit: float, l
     with log.open("a") as out:
         for mutant in mutants:
             started = time.monotonic()
-            verdict = copy.verdict(mutant, tests.of(mutant), limit)
-            seconds = round(time.monotonic() - started, 1)
-            row = {"mutant": mutant.key, "verdict": verdict, "seconds": seconds}
+            covering = tests.of(mutant)
+            verdict, by = copy.verdict(mutant, covering, limit)
+            row = {
+                "mutant": mutant.key,
+                "verdict": verdict,
+                "seconds": round(time.monotonic() - started, 1),
+                "tests": len(covering),
+                "by": by,
+            }
             print(json.dumps(row), file=out, flush=True)
             if verdict != "killed":
                 print(f"{verdict}: {mutant.key}", flush=True)

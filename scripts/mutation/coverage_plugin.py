@@ -1,8 +1,8 @@
 """A pytest plugin that writes, for each test, its seconds and the lines it runs.
 
 It reads MUTATION_FILES (the files whose lines count, one a line, relative to the working folder)
-and writes MUTATION_MAP, a folder with one JSON file for each process of pytest-xdist. What runs in
-a process that a test starts is not seen.
+and writes MUTATION_MAP-PROCESS.json, one file for each process of pytest-xdist. What runs in a
+process that a test starts is not seen.
 """
 
 from __future__ import annotations
@@ -50,10 +50,9 @@ class _Recorder:
                 str(line): sorted(t for t in tests if t in self.seconds and t not in self.failed)
                 for line, tests in sorted(contexts.items())
             }
-        folder = Path(os.environ["MUTATION_MAP"])
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
         text = json.dumps({"seconds": self.seconds, "lines": lines})
-        (folder / f"{worker}.json").write_text(text)
+        Path(f"{os.environ['MUTATION_MAP']}-{worker}.json").write_text(text)
 
 
 def pytest_configure(config: Any) -> None:

@@ -69,14 +69,21 @@ def mutants_of(path: str, source: bytes) -> list[Mutant]:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
+
+    def span(node: ast.AST) -> tuple[int, int]:
+        assert isinstance(node, ast.expr) and node.end_lineno and node.end_col_offset is not None
+        first, last = starts[node.lineno - 1], starts[node.end_lineno - 1]
+        return first + node.col_offset, last + node.end_col_offset
+
+    def text_of(node: ast.AST) -> str:
+        first, last = span(node)
+        return source[first:last].decode()
+
     found: dict[tuple[int, int, str], Mutant] = {}
     for node, statement in _meaningful(tree, 1):
         for kind, at, new in _changes(node):
-            assert at.end_lineno is not None and at.end_col_offset is not None
-            first = starts[at.lineno - 1] + at.col_offset
-            last = starts[at.end_lineno - 1] + at.end_col_offset
-            old = source[first:last].decode()
-            text = new(lambda n: ast.get_source_segment(source.decode(), n) or "")
+            first, last = span(at)
+            old, text = text_of(at), new(text_of)
             if text != old:
                 mutant = Mutant(
                     path, node.lineno, statement, first, last, kind, _one_line(old), text

@@ -88,10 +88,10 @@ def test_verdicts(tmp_path: Path) -> None:
     for command in ("init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm a"):
         subprocess.run(["git", *command.split()], cwd=tree, check=True)
     copy = mutate.Copy(tmp_path / "work", tree)
-    assert mutate.make_map(copy, tmp_path / "map", ["subject.py"], ["-p", "no:xdist"]) == 0
+    assert mutate.make_map(copy, tmp_path / "map", "all", ["subject.py"], ["-p", "no:xdist"]) == 0
     tests = mutate.Tests(tmp_path / "map")
 
-    def verdict(kind: str, new: str) -> str:
+    def verdict(kind: str, new: str) -> tuple[str, str]:
         (mutant,) = [
             m
             for m in mutants_of("subject.py", SOURCE.encode())
@@ -99,9 +99,9 @@ def test_verdicts(tmp_path: Path) -> None:
         ]
         return copy.verdict(mutant, tests.of(mutant), 60.0)
 
-    assert verdict("condition", "True") == "killed"
-    assert verdict("entries exchanged", '{"max": 1, "min": -1}') == "survived"
-    assert verdict("arithmetic", "(x) - (1)") == "no test"
+    assert verdict("condition", "True") == ("killed", "test_subject.py::test_clamp")
+    assert verdict("entries exchanged", '{"max": 1, "min": -1}') == ("survived", "")
+    assert verdict("arithmetic", "(x) - (1)") == ("no test", "")
     assert (copy.root / "subject.py").read_text() == SOURCE
 
 
