@@ -62,8 +62,9 @@ class Mutant:
 def mutants_of(path: str, source: bytes) -> list[Mutant]:
     """All mutants of a file, in the order of their places.
 
-    No mutants are made of docstrings, annotations, error messages (what `raise` and the second part
-    of `assert` say) and `if TYPE_CHECKING`: no test is owed for them.
+    No mutants are made of docstrings, annotations, error messages (what `raise` says), `assert`,
+    `strict=` of zip (it asserts that lengths agree) and `if TYPE_CHECKING`: no test is owed for
+    them.
     """
     tree = ast.parse(source)
     starts = [0]
@@ -108,8 +109,10 @@ Change = tuple[str, ast.expr, Callable[[Text], str]]
 def _meaningful(tree: ast.AST, statement: int) -> Iterator[tuple[ast.expr, int]]:
     """Each expression whose value some test is owed for, with the line of its statement."""
     for name, value in ast.iter_fields(tree):
-        if name in ("annotation", "returns", "type_params", "decorator_list", "exc", "msg"):
+        if name in ("annotation", "returns", "type_params", "decorator_list", "exc"):
             continue
+        if isinstance(tree, ast.Assert) or (isinstance(tree, ast.keyword) and tree.arg == "strict"):
+            return
         if isinstance(tree, ast.Expr) and isinstance(value, ast.Constant):
             continue
         for child in value if isinstance(value, list) else [value]:
@@ -123,7 +126,7 @@ def _meaningful(tree: ast.AST, statement: int) -> Iterator[tuple[ast.expr, int]]
             if isinstance(child, ast.expr):
                 yield child, line
             yield from _meaningful(child, line)
-            if isinstance(child, ast.If | ast.While | ast.IfExp | ast.Assert):
+            if isinstance(child, ast.If | ast.While | ast.IfExp):
                 yield _Test(child.test), line
             if isinstance(child, ast.comprehension):
                 yield from ((_Test(c), line) for c in child.ifs)
