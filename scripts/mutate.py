@@ -24,13 +24,12 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from mutation.mutants import Mutant, read_mutants
+from mutation.report import read_equivalent, read_log, report
 
 ROOT = Path(__file__).resolve().parents[1]
 # What is mutated: files that judge, and files that say what an op means.
@@ -61,7 +60,6 @@ SUBJECTS = (
     "compiler/checks/verify_module.py",
 )
 NOT_MEANT = ("__init__.py", "dialects/cache_folder.py", "dialects/context.py")
-EQUIVALENT = ROOT / "scripts" / "mutation" / "equivalent.txt"
 # The tests that are run first, in a process of their own: most mutants die here.
 FIRST = 20
 
@@ -206,43 +204,6 @@ def make_map(copy: Copy, folder: Path, part: str, files: list[str], arguments: l
         MUTATION_MAP=str(folder.resolve() / part),
     )
     return 0 if status in (0, 1) else 1  # tests that fail here kill nothing: they are left out
-
-
-def read_log(path: Path) -> dict[str, dict[str, Any]]:
-    """Rows of a log by mutant."""
-    if not path.exists():
-        return {}
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-    return {row["mutant"]: row for row in rows}
-
-
-def read_equivalent(path: Path = EQUIVALENT) -> dict[str, str]:
-    """Read the proof of each mutant shown to be equivalent: indented lines under its key."""
-    proofs: dict[str, str] = {}
-    key = ""
-    for line in path.read_text().splitlines():
-        if line.startswith(" "):
-            proofs[key] = f"{proofs[key]} {line.strip()}".strip()
-        elif line and not line.startswith("#"):
-            key = line
-            proofs[key] = ""
-    return proofs
-
-
-def report(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """A table by folder, then each mutant that was not killed."""
-    folders: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in rows:
-        folders[row["mutant"].rsplit("/", 1)[0]][row["verdict"]] += 1
-    in_all = sum(folders.values(), Counter())
-    for folder, counts in [*sorted(folders.items()), ("in all", in_all)]:
-        differing = counts.total() - counts["equivalent"]
-        share = counts["killed"] / differing if differing else 1.0
-        others = ", ".join(f"{n} {k}" for k, n in sorted(counts.items()) if k != "killed")
-        yield f"{folder}: {counts['killed']} of {differing} killed ({share:.1%}); {others}"
-    for row in sorted(rows, key=lambda r: r["mutant"]):
-        if row["verdict"] not in ("killed", "equivalent"):
-            yield f"{row['verdict']}: {row['mutant']}"
 
 
 def main() -> int:
