@@ -6,8 +6,9 @@ python scripts/mutate.py --again          try again those that were not killed
 python scripts/mutate.py --report         count what the log holds, list the survivors
 
 A mutant is the tree with one small change (an operator, a constant, a condition, an entry of a
-table). It is killed when a test that runs its line fails. Tests that pass fastest are tried first;
-the first failure ends a mutant; after --limit seconds it counts as a survivor. Mutants run in a
+table). It is killed when a test that runs its line fails. Tests that killed a mutant of the same
+file are tried first, then the fastest; the first failure ends a mutant; after --limit seconds, or
+--cpu seconds of computing, it counts as a survivor. Mutants run in a
 copy of a commit, under the folder --work; the log has one line of JSON for each. Survivors that are
 shown to be equivalent stand in scripts/mutation/equivalent.txt, each with the proof.
 """
@@ -118,9 +119,10 @@ class Tests:
 class Copy:
     """A copy of the committed tree in which mutants run."""
 
-    def __init__(self, work: Path, source: Path = ROOT, commit: str = "HEAD"):
+    def __init__(self, work: Path, source: Path = ROOT, commit: str = "HEAD", cpu: int = 120):
         self.root = work / "isoform"
         self.work = work
+        self.cpu = cpu
         shutil.rmtree(self.root, ignore_errors=True)
         archive = subprocess.run(
             ["git", "archive", commit], cwd=source, check=True, stdout=subprocess.PIPE
@@ -166,7 +168,11 @@ class Copy:
         names = self.work / "tests.txt"
         names.write_text("\n".join(tests))
         assert self.server.stdin is not None and self.server.stdout is not None
-        print(json.dumps({"tests": str(names), "limit": limit}), file=self.server.stdin, flush=True)
+        print(
+            json.dumps({"tests": str(names), "limit": limit, "cpu": self.cpu}),
+            file=self.server.stdin,
+            flush=True,
+        )
         answer = json.loads(self.server.stdout.readline())
         return answer["status"], answer["by"]
 
@@ -215,6 +221,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=600)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds for one mutant")
+    parser.add_argument("--cpu", type=int, default=120, help="seconds of computing for one run")
     parser.add_argument("--only", default="", help="only files whose path begins so")
     parser.add_argument("--commit", default="HEAD", help="the tree that is mutated")
     parser.add_argument("--share", default="0/1", help="1/2: every second mutant, from the second")
@@ -245,7 +252,7 @@ def try_drawn(asked: argparse.Namespace, files: list[str], log: Path) -> None:
     Each share has a copy of its own, so two processes may work at once.
     """
     first, step = map(int, asked.share.split("/"))
-    copy = Copy(asked.work / f"share{first}", commit=asked.commit)
+    copy = Copy(asked.work / f"share{first}", commit=asked.commit, cpu=asked.cpu)
     tests = Tests(asked.work / "map")
     mutants = drawn(copy.root, files, asked.count, asked.seed)[first::step]
     rows, proofs = read_log(log), read_equivalent()
@@ -259,11 +266,14 @@ def try_drawn(asked: argparse.Namespace, files: list[str], log: Path) -> None:
 
 def try_mutants(copy: Copy, tests: Tests, mutants: list[Mutant], limit: float, log: Path) -> None:
     """Add a verdict on each to the log."""
+    killers = {(row["mutant"].split(":")[0], row["by"]) for row in read_log(log).values()}
     with log.open("a") as out:
         for mutant in mutants:
             started = time.monotonic()
             covering = tests.of(mutant)
+            covering.sort(key=lambda t, path=mutant.path: (path, t) not in killers)
             verdict, by = copy.verdict(mutant, covering, limit)
+            killers.add((mutant.path, by))
             row = {
                 "mutant": mutant.key,
                 "verdict": verdict,

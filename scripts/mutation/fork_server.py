@@ -1,8 +1,8 @@
 """A process that has imported what tests import, and forks to run some of them.
 
-It reads one JSON request a line from its input, `{"tests": PATH, "limit": SECONDS}`, where the file
-PATH names tests, and answers with one line of JSON: `{"status": STATUS, "by": TEST}`. STATUS is
-pytest's exit status, or null where the limit passed; TEST is the test that failed, or "".
+It reads one JSON request a line from its input, `{"tests": PATH, "limit": SECONDS, "cpu": SECONDS}`,
+where the file PATH names tests, and answers with one line of JSON: `{"status": STATUS, "by": TEST}`.
+STATUS is pytest's exit status, or null where a limit passed; TEST is the test that failed, or "".
 
 The server itself never imports what is mutated: each fork does, so each sees the files as they are.
 """
@@ -52,7 +52,7 @@ class _Failed:
             self.path.write_text(report.nodeid)
 
 
-def _child(tests: str, failed: str) -> None:
+def _child(tests: str, failed: str, cpu: int) -> None:
     """Run the tests and end this process; it never returns."""
     status = 70
     try:
@@ -61,19 +61,20 @@ def _child(tests: str, failed: str) -> None:
         for stream in range(3):
             os.dup2(nothing, stream)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 5))
         arguments = ["-q", "-x", "-p", "no:cacheprovider", "--tb=no", f"@{tests}"]
         status = int(pytest.main(arguments, plugins=[_Failed(failed)]))
     finally:
         os._exit(status)
 
 
-def run(tests: str, limit: float) -> dict[str, Any]:
+def run(tests: str, limit: float, cpu: int) -> dict[str, Any]:
     """Run the tests that a file names in a fork; the answer to a request."""
     with tempfile.NamedTemporaryFile("r") as failed:
         ends = time.monotonic() + limit
         child = os.fork()
         if not child:
-            _child(tests, failed.name)
+            _child(tests, failed.name, cpu)
         ended, status = 0, 0
         while not ended and time.monotonic() < ends:
             time.sleep(0.01)
@@ -82,8 +83,9 @@ def run(tests: str, limit: float) -> dict[str, Any]:
             os.killpg(child, signal.SIGKILL)
         if not ended:
             os.waitpid(child, 0)
-            return {"status": None, "by": failed.read()}
-        return {"status": os.waitstatus_to_exitcode(status), "by": failed.read()}
+            return {"status": None, "by": ""}
+        code = os.waitstatus_to_exitcode(status)
+        return {"status": None if code == -signal.SIGXCPU else code, "by": failed.read()}
 
 
 def main() -> None:
