@@ -1,8 +1,8 @@
 """A process that has imported what tests import, and forks to run some of them.
 
-It reads one JSON request a line from its input, `{"tests": PATH, "limit": SECONDS, "cpu": SECONDS}`,
-where the file PATH names tests, and answers with one line of JSON: `{"status": STATUS, "by": TEST}`.
-STATUS is pytest's exit status, or null where a limit passed; TEST is the test that failed, or "".
+It reads one JSON request a line from its input, {"tests": PATH, "limit": SECONDS, "cpu": SECONDS},
+where the file PATH names tests, and answers with one line of JSON: {"status": STATUS, "by": TEST}.
+STATUS is pytest's exit status, null where a limit passed; TEST is the test that failed, or "".
 
 The server itself never imports what is mutated: each fork does, so each sees the files as they are.
 """
