@@ -22,7 +22,7 @@ from ..kernel_to_cpu.emit.emitter import Mask
 from ..kernel_to_cpu.emit.types import Index
 
 
-class Place:
+class AccessPlace:
     """What an op's expressions are over, looked up once. Iterators count in their `steps`.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 A scalar in a vector loop is a vector as soon as it depends on the lanes. Local buffers are stack
 slots; LLVM keeps in registers what is accessed at known places only. An op in an unrolled loop is
-printed many times: what it is made of is looked up once (`Step`, `Place`).
+printed many times: what it is made of is looked up once (`Step`, `AccessPlace`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from ..kernel_to_cpu.emit.scalar_code import (
 from ..kernel_to_cpu.emit.types import I64, Index, Type, Value, constant
 from ..kernel_to_cpu.nests.lanes import split_item
 from .buffers import buffer_type, element_of, fast_math_flags, is_copy, is_held, is_summed, raw_type
-from .place import Place, step_of
+from .place import AccessPlace, step_of
 from .totals import across, combined, start_of
 
 
@@ -174,8 +174,8 @@ class _Printer:
 
         return bounds
 
-    def _place(self, op: PlacedOp) -> Place:
-        return Place(op, self._steps)
+    def _place(self, op: PlacedOp) -> AccessPlace:
+        return AccessPlace(op, self._steps)
 
     def _if(self, op: IfOp) -> Step:
         place, bodies = self._place(op), (op.then.block, op.otherwise.block)
@@ -192,7 +192,7 @@ class _Printer:
 
         self.b.if_else(condition, lambda: run(then), lambda: run(otherwise))
 
-    def _holds(self, place: Place) -> Value:
+    def _holds(self, place: AccessPlace) -> Value:
         """Whether all guards of an op hold."""
         point, condition = place.point(self.at), None
         for index, size in place.guards:
