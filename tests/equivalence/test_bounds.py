@@ -15,7 +15,7 @@ from isoform.dialects.scalars import Expr, call
 from isoform.dialects.scope_builder import ScopeBuilder, Source
 from isoform.dialects.types import tensor
 from isoform.passes.equivalence import compare, symbolic
-from isoform.passes.equivalence.error_bound import Measurer, lane_error, lanes_for, miss
+from isoform.passes.equivalence.error_bound import Measure, Measurer, lane_error, lanes_for, miss
 from isoform.passes.equivalence.residues import draw_primes, prime_pool
 from isoform.passes.equivalence.shrink import shrink
 
@@ -167,6 +167,24 @@ def test_the_bound_knows_denominators_and_counts() -> None:
     assert one.bits >= 2 * 60
     assert sums.norm >= math.log2(12)
     assert lane_error([two, two]) > lane_error([one, one]) > 1e-4 > lane_error([sums, sums])
+
+
+def test_the_measures_of_calls_and_reductions_are_those_worked_by_hand() -> None:
+    """A norm starts at 1, so one term of coefficient 1 has log2(2); bits are 2 d + norm + 2.
+
+    A call is one variable, whatever is inside it; a maximum of 4 halves has 4 elements and itself.
+    """
+    exp = program([()], (), lambda x, i: call("exp", x[0][()]))
+    largest = program([()], (), lambda x, i: call("max", x[0][()] * x[0][()] * x[0][()], 1.0))
+    most = program([(4,)], (), lambda x, i: x[0][i[0]] * 0.5, [4], "max")
+    halved = program([()], (), lambda x, i: x[0][()] * x[0][()] * 0.5 - 3.0)
+    one, of_two, of_four, sums = (
+        Measurer().source(output(p)) for p in (exp, largest, most, halved)
+    )
+    assert one == Measure(1, 1, 1, denominator=0.0, norm=1.0, bits=3.0)
+    assert of_two == Measure(1, 3, 2, denominator=0.0, norm=1.0, bits=3.0)
+    assert of_four == Measure(1, 1, 5, denominator=0.0, norm=1.0, bits=2 + math.log2(1.5) + 2)
+    assert sums == Measure(2, 2, 0, denominator=1.0, norm=math.log2(4.5), bits=math.log2(4.5) + 4)
 
 
 def test_the_witness_reaches_its_bound() -> None:
