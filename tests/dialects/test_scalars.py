@@ -125,3 +125,15 @@ def test_expressions_survive_pickling() -> None:
     expr = Cast(i32, chain(a_read("x"), 20))
     again = pickle.loads(pickle.dumps(expr))
     assert again == expr and hash(again) == hash(expr)
+
+
+@pytest.mark.parametrize("function", ["div", "rem"])
+def test_whole_numbers_are_divided_as_c_does_and_by_zero_without_a_warning(function: str) -> None:
+    a, b = (v.reshape(-1) for v in np.mgrid[-5:6, -3:4])
+    expected = [
+        0 if y == 0 else int(x / y) if function == "div" else int(math.fmod(x, y))
+        for x, y in zip(a.tolist(), b.tolist(), strict=True)
+    ]
+    with np.errstate(all="raise"):
+        found = FUNCTIONS[function].numpy(a, b)
+    np.testing.assert_array_equal(found, expected)

@@ -13,7 +13,18 @@ from xdsl.ir import Block, SSAValue
 from isoform.dialects.algebra import OnesOp, ScopeOp
 from isoform.dialects.canonical_body import from_op
 from isoform.dialects.canonical_ops import to_ops
-from isoform.dialects.canonical_scope import Scope, Source, constant, leaf, scope
+from isoform.dialects.canonical_scope import Read as CanonicalRead
+from isoform.dialects.canonical_scope import (
+    Scope,
+    Source,
+    apply,
+    bind,
+    constant,
+    factor,
+    leaf,
+    reduce,
+    scope,
+)
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.op_reference import evaluate_op
 from isoform.dialects.program import Program
@@ -269,3 +280,11 @@ def test_a_guard_that_pins_a_sum_is_substituted() -> None:
     given = {**GIVEN, one: scope((1,), f32, constant(1))}
     op = ScopeOp(tensor((4,), f32), Operand(W)[j, 0] * Operand(one)[j - i - 1], [4])
     assert from_op(op, given.__getitem__) is form((4,), Operand(W)[i + 1, 0])
+
+
+def test_a_call_depends_on_no_iterator_of_a_sum_inside_it() -> None:
+    """exp(sum_k x[i, k]): the sum's iterator has the number after those outside."""
+    x = factor(CanonicalRead(GIVEN[W], tuple(iterators(2)), 0.0), (4, 4))
+    made = apply("exp", [bind(x, (4,), (4,))], (4,))
+    assert made.terms[0].factors[0].iterators == {0}
+    assert reduce("max", (4,), x, (4,)).terms[0].factors[0].iterators == {0}

@@ -9,6 +9,9 @@ from xdsl.dialects.builtin import bf16, f16, f32, f64, i8, i32, i64
 from xdsl.ir import Attribute
 
 import isoform
+from isoform.dialects.canonical_casts import converted
+from isoform.dialects.canonical_scope import Read, add, factor, leaf
+from isoform.dialects.index import iterators
 from isoform.dialects.types import from_numpy, holds, tensor_type
 from isoform.passes.equivalence import compare
 
@@ -91,3 +94,11 @@ def test_a_float32_model_rounded_on_the_way_is_not() -> None:
     y = build.matmul(build.cast(x, to=f16), build.cast(w, to=f16))
     build.output("y", build.cast(y, to=f32))
     assert compare(whole, build.build()).kind == "different"
+
+
+@pytest.mark.parametrize("narrow, wide", [(f32, f64), (f16, f32)])
+def test_to_a_type_that_holds_all_a_sum_is_not_rounded(narrow: Attribute, wide: Attribute) -> None:
+    x, y = (factor(Read(leaf(n, (4,), narrow), tuple(iterators(1)), 0.0), (4,)) for n in "xy")
+    assert converted(add(x, y), narrow, wide, (4,)).token == add(x, y).token
+    if wide == f64:  # a sum of halves in float32 is the sum in halves, rounded once
+        assert converted(add(x, y), wide, narrow, (4,)).token != add(x, y).token

@@ -85,3 +85,16 @@ def test_a_number_is_no_row_of_one() -> None:
     remembering, given = MemoisedEvaluator(), {"x": np.ones((2, 2))}
     assert run(b.build(), given, evaluate=remembering)["y"].tolist() == [[1.0, 1.0]] * 2
     remembering.drop()
+
+
+def test_equal_bits_are_one_array_and_equal_checksums_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remembering, first = MemoisedEvaluator(), np.array([1.0, 2.0])
+    assert remembering._one(first) is first
+    assert remembering._one(first.copy()) is first
+    monkeypatch.setattr("zlib.crc32", lambda data: 7)
+    zero, other = np.array([0.0, 3.0]), np.array([-0.0, 3.0])
+    assert remembering._one(zero) is zero
+    assert remembering._one(other) is other
+    assert remembering._one(zero.copy()) is zero

@@ -112,3 +112,9 @@ def taken(places: list[int], by_gather: bool) -> Program:
 def test_a_gather_at_known_places_is_a_slice(places: list[int], same: bool) -> None:
     verdict = compare(taken(places, by_gather=True), taken(places, by_gather=False))
     assert (verdict.kind == "equal") == same, verdict.text()
+
+
+@pytest.mark.parametrize(("wanted", "found"), [((6,), (1,)), ((2, 3), (3,)), ((0,), (0,))])
+def test_as_many_elements_and_at_least_one(wanted: tuple[int, ...], found: tuple[int, ...]) -> None:
+    """Ones that broadcast to the others are no layout of them."""
+    assert layout(np.ones(wanted), np.ones(found), 1e-12) is None

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,9 +10,23 @@ from xdsl.dialects.builtin import IntegerType, Signedness, f32, i8, i16, i32, i6
 from xdsl.ir import Attribute, SSAValue
 
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.canonical_scope import Read, constant, factor, leaf, wrapped
+from isoform.dialects.canonical_scope import (
+    Read,
+    add,
+    apply,
+    bind,
+    constant,
+    factor,
+    leaf,
+    multiply,
+    reduce,
+    scale,
+    wrapped,
+)
+from isoform.dialects.index import iterators
 from isoform.dialects.program import Program
 from isoform.dialects.types import integer_range, to_numpy
+from isoform.dialects.wrapping import bounds, reduced, stays_inside
 from isoform.passes.equivalence import compare
 
 UI8 = IntegerType(8, Signedness.UNSIGNED)
@@ -254,3 +269,40 @@ def test_equal_is_never_said_of_integers_that_differ(start: int) -> None:
             assert not same or verdict.kind != "different", (seed, trees)
             said[same] += 1
     assert min(said.values()) > 5  # both kinds of pairs were drawn
+
+
+def test_bounds_hold_the_extremes_of_products_sums_and_choices() -> None:
+    """Worked by hand from the ranges of int8 and uint8."""
+    signed, unsigned = (
+        factor(Read(leaf(n, (N,), e), tuple(iterators(1)), 0.0), (N,))
+        for n, e in (("s", i8), ("u", UI8))
+    )
+    both = multiply(signed, unsigned, (N,))
+    for expr, expected in (
+        (constant(7), (7, 7)),
+        (scale(signed, -2), (-254, 256)),
+        (both, (-128 * 255, 127 * 255)),
+        (multiply(signed, signed, (N,)), (-127 * 128, 128 * 128)),
+        (add(signed, scale(unsigned, -1), constant(1)), (-128 - 255 + 1, 127 + 1)),
+        (bind(both, (), (N,)), (-4 * 128 * 255, 4 * 127 * 255)),
+        (apply("max", [signed, unsigned], (N,)), (0, 255)),
+        (apply("min", [signed, unsigned], (N,)), (-128, 127)),
+        (reduce("max", (N,), scale(signed, 3), ()), (-384, 381)),
+        (apply("lt", [signed, unsigned], (N,)), (0, 1)),
+        (scale(signed, Fraction(1, 2)), None),
+        (apply("exp", [signed], (N,)), None),
+    ):
+        assert bounds(expr, (N,)) == expected, expr.token
+    assert stays_inside(scale(signed, -1), i16, (N,))
+    assert not stays_inside(scale(signed, -1), i8, (N,))
+    assert stays_inside(add(signed, constant(0)), i8, (N,))
+    assert not stays_inside(add(unsigned, constant(1)), UI8, (N,))
+
+
+def test_coefficients_are_reduced_where_all_are_whole() -> None:
+    x, y = (factor(Read(leaf(n, (N,), i8), tuple(iterators(1)), 0.0), (N,)) for n in "xy")
+    found = [t.coefficient for t in reduced(add(scale(x, 300), scale(y, 128)), 8).terms]
+    assert sorted(found) == [-128, 44]
+    assert reduced(add(scale(x, 256), y), 8).token == y.token
+    halves = add(scale(x, 300), scale(y, Fraction(1, 2)))
+    assert reduced(halves, 8) is halves

@@ -1,0 +1,38 @@
+"""algebra-to-kernel: what is a view, what a call, what loops."""
+
+import pytest
+from xdsl.dialects.builtin import f64
+from xdsl.ir import SSAValue
+
+from isoform.compiler.targets.levels import lower_to
+from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.kernel import LoopsOp, ViewOp
+
+
+def kernels(body) -> list[str]:
+    """The kernel ops that a graph of one input x of (4, 6) becomes, without inputs and weights."""
+    b = GraphBuilder()
+    b.output("y", body(b, b.input("x", (4, 6))))
+    block = lower_to(b.build(), "kernel").main.body.block
+    return [op.name for op in block.ops if op.results and op.operands]
+
+
+def cut(b: GraphBuilder, x: SSAValue) -> SSAValue:
+    return b.slice(x, starts=[0, 0], sizes=[2, 6], steps=[1, 1])
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (lambda b, x: b.reshape(x, shape=[24]), [ViewOp.name]),
+        (lambda b, x: b.reshape(x, shape=[2, 3, 4]), [ViewOp.name]),
+        (lambda b, x: b.reshape(x, shape=[4, 1, 6]), [ViewOp.name]),
+        (lambda b, x: b.transpose(x, perm=[1, 0]), [LoopsOp.name]),
+        (cut, [LoopsOp.name]),
+        (lambda b, x: b.cast(x, to=f64), [LoopsOp.name]),
+        (lambda b, x: b.add(x, x), [LoopsOp.name]),
+    ],
+    ids=["flat", "three dims", "a dim of one", "transposed", "cut", "another type", "a sum"],
+)
+def test_what_keeps_every_element_in_its_place_is_a_view(body, expected) -> None:
+    assert kernels(body) == expected
