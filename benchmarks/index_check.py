@@ -43,11 +43,11 @@ SHAPES = (
 )
 
 
-def lookup(rows: int, width: int, places: tuple[int, ...]) -> Program:
+def lookup(rows: int, width: int, positions: tuple[int, ...]) -> Program:
     """Rows of a table at positions that are an input."""
     b = GraphBuilder()
     table = b.weight("table", np.ones((rows, width), np.float32))
-    b.output("y", b.gather(table, b.input("i", places, i64), axis=0))
+    b.output("y", b.gather(table, b.input("i", positions, i64), axis=0))
     return b.build()
 
 
@@ -97,9 +97,9 @@ def compare(name: str, program: Program, feeds: Mapping[str, Array]) -> None:
 def main() -> None:
     """Measure the tables, then the models named on the command line."""
     random = np.random.default_rng(0)
-    for rows, width, places in SHAPES:
-        feeds = {"i": random.integers(0, rows, places)}
-        compare(f"{places} of [{rows}, {width}]", lookup(rows, width, places), feeds)
+    for rows, width, positions in SHAPES:
+        feeds = {"i": random.integers(0, rows, positions)}
+        compare(f"{positions} of [{rows}, {width}]", lookup(rows, width, positions), feeds)
     for name in sys.argv[1:]:
         program = api.improve(api.load(name))
         compare(name, program, draw_inputs(program))

@@ -182,9 +182,9 @@ def _linear(scale: float, how: str = "half_pixel", *, inside: bool = False) -> M
             x = b.conv(x, vector(b, 64, 4, 1, 1), strides=[1, 1], **POOL)
         for axis in (2, 3):
             size = tensor_type(x).get_shape()[axis]
-            places = positions(how, size, int(size * scale), scale, None)
-            matrix = interpolation(places, size, "linear", {})
-            found = window(places, matrix)
+            at = positions(how, size, int(size * scale), scale, None)
+            matrix = interpolation(at, size, "linear", {})
+            found = window(at, matrix)
             assert found is not None
             weights = b.weight(f"w{axis}", found.weights(matrix).astype(np.float32))
             geometry = {"step": found.step, "shift": found.shift, "per": found.per}

@@ -32,7 +32,7 @@ from .types import Array, is_bool, is_float, is_half, reference_dtype, to_numpy
 
 
 class Arithmetic:
-    """A number system, and the places where it rounds.
+    """A number system, and the positions where it rounds.
 
     The three here are floats, integers and booleans. Subclasses are other number systems: they
     redefine literals, functions, sums and products. Their arrays may have leading dims before

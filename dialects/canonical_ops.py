@@ -2,7 +2,7 @@
 
 One scope becomes one op, except for what one op cannot hold: a reduction inside a function, or
 beside other terms, becomes a scope of its own. Terms with different sums share the iterators of one
-op. A term without a sum of its own is taken once, at place 0, by a guard.
+op. A term without a sum of its own is taken once, at position 0, by a guard.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ class _Writer:
         """All terms, with their sums mapped to the shared iterators."""
         total: Scalar | None = None
         for term in expr.terms:
-            places = _places(term.sums, sums)
-            images = [*iterators(len(shape)), *(Index.iterator(len(shape) + k) for k in places)]
+            positions = _positions(term.sums, sums)
+            images = [*iterators(len(shape)), *(Index.iterator(len(shape) + k) for k in positions)]
             wide = shape + sums
             alone = Expr((Term(term.coefficient, (), term.factors),))
             value = self._value(substitute(alone, images, wide), wide, work)
             for k in range(len(sums)):
-                if k not in places:
+                if k not in positions:
                     first = self._guard(Guard(Index.iterator(len(shape) + k), 1), work)
                     value = Call("mul", (value, first))
             total = value if total is None else Call("add", (total, value))
@@ -152,8 +152,8 @@ class _Writer:
         used = [k for k in range(len(extents)) if k in expr.iterators]
         assert not own or all(t.sums == own for t in expr.terms)
         images = [Index(0)] * len(extents)
-        for place, k in enumerate(used):
-            images[k] = Index.iterator(place)
+        for position, k in enumerate(used):
+            images[k] = Index.iterator(position)
         shape = tuple(extents[k] for k in used)
         made = self.scope(substitute(expr, images, shape), shape, work)
         return made[[Index.iterator(k) for k in used]]
@@ -170,14 +170,14 @@ def _shared_sums(expr: Expr) -> Extents:
     return longest if sorted(longest) == sorted(shared) else tuple(sorted(shared))
 
 
-def _places(own: Extents, shared: Extents) -> list[int]:
+def _positions(own: Extents, shared: Extents) -> list[int]:
     """For each sum the position of a shared iterator with its extent."""
     free = list(range(len(shared)))
     found: list[int] = []
     for n in own:
-        place = next(k for k in free if shared[k] == n)
-        free.remove(place)
-        found.append(place)
+        position = next(k for k in free if shared[k] == n)
+        free.remove(position)
+        found.append(position)
     return found
 
 

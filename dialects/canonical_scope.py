@@ -11,8 +11,8 @@ than a sum. Iterators are numbered: the traversals first, then those of each enc
 One scope has one form. Indices are normal (index.py). Iterators of extent 1 are 0. Sums over an
 unread iterator are coefficients. A guard that pins a sum iterator is substituted. Sums are ordered
 by how they are read (ties by the least result). Operands and terms are sorted, like terms are
-merged, and terms that are always out of bounds vanish. Traversals keep their places: swapping two
-gives another scope. Different forms may still be equal; equal forms are.
+merged, and terms that are always out of bounds vanish. Traversals keep their positions: swapping
+two gives another scope. Different forms may still be equal; equal forms are.
 
 Arithmetic is exact: coefficients are the exact rationals of the literals.
 """
@@ -230,8 +230,8 @@ def reduce(kind: str, sums: Extents, arg: Expr, extents: Extents) -> Expr:
     order = [kept[k] for k in _least_order(first, extents_of, text)]
     new = tuple(sums[k] for k in order)
     images = [*iterators(first), *(Index(0) for _ in sums)]
-    for place, k in enumerate(order):
-        images[first + k] = Index.iterator(first + place)
+    for position, k in enumerate(order):
+        images[first + k] = Index.iterator(first + position)
     arg = substitute(arg, images, extents + new)
     if not new:
         return arg
@@ -410,8 +410,8 @@ def _finish(
     ):
         return [Term(c, sums, tuple(sorted(factors, key=lambda f: f.token)))]
     images = [*iterators(first), *(Index(0) for _ in sums)]
-    for place, k in enumerate(order):
-        images[first + k] = Index.iterator(first + place)
+    for position, k in enumerate(order):
+        images[first + k] = Index.iterator(first + position)
     parts = expand(c, factors, images, extents + new)
     assert len(parts) <= 1 and all(not part[1] for part in parts), "renaming changes no structure"
     return [Term(c, new, tuple(sorted(fs, key=lambda f: f.token))) for c, _, fs in parts]
@@ -513,8 +513,8 @@ def _least_order(
 
     def renamed(order: Sequence[int]) -> str:
         names = [""] * len(sums)
-        for place, k in enumerate(order):
-            names[k] = f"i{first + place}"
+        for position, k in enumerate(order):
+            names[k] = f"i{first + position}"
         return text([*outer, *names])
 
     every = itertools.product(*(itertools.permutations(group) for group in tied))
@@ -535,12 +535,12 @@ def _refined(
     groups, before = [list(group) for group in tied], 0
     while before < len(groups) and _orders(groups) > 1:
         before = len(groups)
-        names = {k: f"~{place}" for place, group in enumerate(groups) for k in group}
+        names = {k: f"~{position}" for position, group in enumerate(groups) for k in group}
         found: dict[tuple[int, str], list[int]] = {}
-        for place, group in enumerate(groups):
+        for position, group in enumerate(groups):
             for k in group:
                 marked = [("@" if other == k else names[other]) for other in sorted(names)]
-                found.setdefault((place, text(marked)), []).append(k)
+                found.setdefault((position, text(marked)), []).append(k)
         groups = [found[key] for key in sorted(found)]
     return groups
 

@@ -6,7 +6,7 @@ Iterators form groups by where they occur: in the first operand, in the second, 
 
     batch  yes yes yes      m  yes no yes      n  no yes yes      k  yes yes no
 
-If a place of the output and a tap of a window move along one dim of an operand together, the
+If a position of the output and a tap of a window move along one dim of an operand together, the
 contraction is a convolution (convolution.py). Iterators of extent 1 are ignored.
 """
 

@@ -309,13 +309,13 @@ class ConvParameters:
             return None
         data, weights = (scope.inputs[number] for number in attr.reads)
         numbers = range(len(found.strides))
-        out = _places(found.result, ("n", "f", *numbers))
+        out = _positions(found.result, ("n", "f", *numbers))
         images, features, *sizes = (scope.traversal[dim] for dim in out)
         filters = dict(zip(found.filters, shape_of(weights), strict=True))
         return cls(
             data,
             weights,
-            _places(found.data, ("n", "c", *numbers)),
+            _positions(found.data, ("n", "c", *numbers)),
             out,
             images,
             features,
@@ -350,7 +350,7 @@ class ConvParameters:
         return -pad, (size - 1) * stride + window - pad
 
 
-def _places(dims: Roles, roles: Sequence[Role]) -> tuple[int, ...]:
+def _positions(dims: Roles, roles: Sequence[Role]) -> tuple[int, ...]:
     return tuple(dims.index(role) for role in roles)
 
 

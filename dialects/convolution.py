@@ -1,8 +1,8 @@
 """Recognise convolutions among contractions, with dims in any order, and their parameters.
 
-    out[n, f, *p] = sum over c, *r of data[n, group(f) + c, *place(p, r)] * filters[f, c, *r]
+    out[n, f, *p] = sum over c, *r of data[n, group(f) + c, *position(p, r)] * filters[f, c, *r]
 
-A place is stride * p + dilation * r - pad. A transposed convolution takes tap r from
+A position is stride * p + dilation * r - pad. A transposed convolution takes tap r from
 (p + pad - dilation * r) / stride, where a guard requires that the division is exact.
 """
 
@@ -49,8 +49,8 @@ class _Order:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The place that a spatial dim is read at, and its tap."""
+class _SpatialRead:
+    """The position that a spatial dim is read at, and its tap."""
 
     stride: int
     dilation: int
@@ -83,13 +83,13 @@ def _orders(found: Contraction[Any]) -> Iterator[_Order]:
     loops = [k for k in plain if k != f]
     moved = {d: _moving(data.index[d], loops) for d in plain if d != c}
     left = [k for k in loops if k not in moved.values()]  # of extent 1: in no index
-    places = {d: left.pop(0) if k is None and left else k for d, k in moved.items()}
-    whole = (d for d, k in places.items() if k is not None and _is_whole(found, d, k))
-    images = next(whole, next((d for d in places if moved[d] is None), None))
-    if images is None or sorted(k for k in places.values() if k is not None) != loops:
+    positions = {d: left.pop(0) if k is None and left else k for d, k in moved.items()}
+    whole = (d for d, k in positions.items() if k is not None and _is_whole(found, d, k))
+    images = next(whole, next((d for d in positions if moved[d] is None), None))
+    if images is None or sorted(k for k in positions.values() if k is not None) != loops:
         return
-    spatial = sorted((d for d in places if d != images), key=lambda d: places[d] or 0)
-    out = (places[images] or 0, f, *(places[d] or 0 for d in spatial))
+    spatial = sorted((d for d in positions if d != images), key=lambda d: positions[d] or 0)
+    out = (positions[images] or 0, f, *(positions[d] or 0 for d in spatial))
     order = _Order((images, c, *spatial), out)
     if not order.is_plain:
         yield order
@@ -138,12 +138,12 @@ def _in_order(found: Contraction[Any], order: _Order) -> ConvolutionDims | None:
     if not _is_plain(data.index[images], n, extents) or data.shape[images] != extents[n]:
         return None
     channel = _channel(data.index[channels], f, found)
-    places = [_place(data.index[d], p, found) for d, p in zip(spatial, loops, strict=True)]
-    known = [place for place in places if place is not None]
-    if channel is None or len(known) != len(places):
+    positions = [_position(data.index[d], p, found) for d, p in zip(spatial, loops, strict=True)]
+    known = [position for position in positions if position is not None]
+    if channel is None or len(known) != len(positions):
         return None
     c, group_size, per_group = channel
-    taps = [place.tap for place in known]
+    taps = [position.tap for position in known]
     if not _accounts_for_sums(found, [c, *taps]) or (group_size and extents[f] % group_size):
         return None
     roles = _filter_roles(found, f, c, taps)
@@ -161,11 +161,11 @@ def _in_order(found: Contraction[Any], order: _Order) -> ConvolutionDims | None:
         _roles(order.data, ("n", "c", *numbers)),
         roles,
         _roles(order.out, ("n", "f", *numbers)),
-        tuple(place.stride for place in known),
-        tuple(place.dilation for place in known),
-        tuple(place.pad for place in known),
+        tuple(position.stride for position in known),
+        tuple(position.dilation for position in known),
+        tuple(position.pad for position in known),
         groups,
-        transposed=any(place.transposed for place in known),
+        transposed=any(position.transposed for position in known),
     )
 
 
@@ -207,8 +207,8 @@ def _channel(index: Index, f: int, found: Contraction[Any]) -> tuple[int | None,
     return (c, group[0], per_group) if group[1] == per_group else None
 
 
-def _place(index: Index, p: int, found: Contraction[Any]) -> _Place | None:
-    """The place of spatial dim `p` of the output along a dim of the data."""
+def _position(index: Index, p: int, found: Contraction[Any]) -> _SpatialRead | None:
+    """The position of spatial dim `p` of the output along a dim of the data."""
     stride = 1
     floor = False
     if len(index.terms) == 1 and isinstance(index.terms[0][0], FloorDiv):
@@ -233,8 +233,8 @@ def _place(index: Index, p: int, found: Contraction[Any]) -> _Place | None:
     if dilation < 0 or floor:  # out + pad - dilation * r, over stride: a transposed convolution
         if step != 1 or (tap is not None and dilation > 0):
             return None
-        return _Place(stride, abs(dilation), index.constant, tap, transposed=True)
-    return _Place(step, dilation, -index.constant, tap, transposed=False)
+        return _SpatialRead(stride, abs(dilation), index.constant, tap, transposed=True)
+    return _SpatialRead(step, dilation, -index.constant, tap, transposed=False)
 
 
 def _filter_roles(
@@ -267,17 +267,19 @@ def _filter_role(
     return "_" if size == 1 and range_of(index, extents) == (0, 0) else None
 
 
-def _guards_fit(found: Contraction[Any], places: Sequence[_Place], loops: Sequence[int]) -> bool:
+def _guards_fit(
+    found: Contraction[Any], positions: Sequence[_SpatialRead], loops: Sequence[int]
+) -> bool:
     """Check that guards require exact division by the stride in each strided dim, and no more."""
     wanted: list[Index] = []
-    for p, place in zip(loops, places, strict=True):
-        if not place.transposed or place.stride == 1:
+    for p, position in zip(loops, positions, strict=True):
+        if not position.transposed or position.stride == 1:
             continue
-        reach = Index(place.pad)
-        if found.extents[p] != 1 or place.tap is not None:
+        reach = Index(position.pad)
+        if found.extents[p] != 1 or position.tap is not None:
             reach += Index.iterator(p)
-        if place.tap is not None:
-            reach -= Index.iterator(place.tap) * place.dilation
-        wanted.append(reach % place.stride)
+        if position.tap is not None:
+            reach -= Index.iterator(position.tap) * position.dilation
+        wanted.append(reach % position.stride)
     guards = (*found.first.guards, *found.second.guards)
     return len(guards) == len(wanted) and all(g.extent == 1 and g.index in wanted for g in guards)

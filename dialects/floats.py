@@ -56,9 +56,9 @@ ROUNDING = Floats(Label.ROUNDING)
 VALUES = Floats(Label.VALUES, "as the rewritten program has them")
 # What several rewrites do to infinities. A product is distributed over a sum, or factored out.
 DISTRIBUTED = Floats(Label.ROUNDING, "inf times a sum is not the sum of the products")
-# A place where a factor is 0 anyway is skipped.
+# A position where a factor is 0 anyway is skipped.
 DROPPED = Floats(Label.ROUNDING, "products with 0 are left out: inf times 0 is no NaN there")
-# A place that must not count is multiplied by 0.
+# A position that must not count is multiplied by 0.
 GUARDED = Floats(Label.ROUNDING, "what must not count is multiplied by 0: inf times 0 is NaN")
 # Inputs are added before they are multiplied.
 MIXED = Floats(Label.ROUNDING, "inf and NaN spread over the tile that they are added up in")

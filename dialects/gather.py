@@ -12,7 +12,7 @@ from .index import Index
 from .types import Array
 
 
-class GatherPlaces:
+class GatherPositions:
     """A gather at fixed indices, prepared for many arrays of the same dims.
 
     Dims that are read along an iterator of their own, in bounds, are slices. The other dims are
@@ -29,18 +29,18 @@ class GatherPlaces:
         self.shape, rank = tuple(shape), max(map(np.ndim, points), default=0)
         self.slices: list[slice] = [slice(None)] * len(shape)
         plain: dict[int, int] = {}  # the grid axis of each dim that is sliced
-        fixed: list[int] = []  # dims read at one place
+        fixed: list[int] = []  # dims read at one position
         for dim, e in enumerate(index):
-            place = np.asarray(e.evaluate(points))
-            if not place.size or place.flat[0] < 0 or place.flat[-1] >= shape[dim]:
+            position = np.asarray(e.evaluate(points))
+            if not position.size or position.flat[0] < 0 or position.flat[-1] >= shape[dim]:
                 continue
-            if place.size == 1:
+            if position.size == 1:
                 fixed.append(dim)
             elif _is_alone(dim, index):
-                plain[dim] = int(np.argmax(place.shape))
+                plain[dim] = int(np.argmax(position.shape))
             else:
                 continue
-            self.slices[dim] = slice(int(place.flat[0]), int(place.flat[-1]) + 1)
+            self.slices[dim] = slice(int(position.flat[0]), int(position.flat[-1]) + 1)
         others = [dim for dim in range(len(shape)) if dim not in plain and dim not in fixed]
         self.order, self.others = [*others, *plain, *fixed], len(others)
         self.total = math.prod(shape[dim] for dim in others)
@@ -86,22 +86,22 @@ def _flat(
     """The row-major index, past the end where it is outside; and whether it is always inside."""
     flat, inside = np.zeros((), np.int64), np.ones((), bool)
     for e, size in zip(index, shape, strict=True):
-        place = np.asarray(e.evaluate(points))
-        if place.size and (place.min() < 0 or place.max() >= size):
-            inside = inside & ((place >= 0) & (place < size))
-            place = np.clip(place, 0, max(size - 1, 0))
-        flat = flat * size + place
+        position = np.asarray(e.evaluate(points))
+        if position.size and (position.min() < 0 or position.max() >= size):
+            inside = inside & ((position >= 0) & (position < size))
+            position = np.clip(position, 0, max(size - 1, 0))
+        flat = flat * size + position
     if inside.all():
         return flat, True
     return np.where(inside, flat, math.prod(shape)), False
 
 
 def _is_alone(dim: int, index: Sequence[Index]) -> bool:
-    """Whether a dim is read along an iterator of its own, place by place."""
+    """Whether a dim is read along an iterator of its own, position by position."""
     e = index[dim]
     if len(e.terms) != 1 or e.has_floor or e.terms[0][1] != 1:
         return False
     return not any(e.iterators & other.iterators for k, other in enumerate(index) if k != dim)
 
 
-__all__ = ["GatherPlaces"]
+__all__ = ["GatherPositions"]

@@ -428,7 +428,7 @@ def unflatten(flat: Index, shape: Sequence[int]) -> list[Index]:
     strides = row_major_strides(shape)
     coordinates: list[Index] = []
     for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
-        digit = flat // (stride or 1)  # an empty tensor has no places: any expression will do
+        digit = flat // (stride or 1)  # an empty tensor has no positions: any expression will do
         coordinates.append(digit if axis == 0 else digit % (size or 1))
     return coordinates
 

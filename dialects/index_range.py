@@ -21,9 +21,9 @@ def check_range(indices: Array, size: int, where: str) -> None:
     if indices.size == 0 or (indices.min() >= -size and indices.max() < size):
         return
     outside = (indices < -size) | (indices >= size)
-    place = np.unravel_index(np.flatnonzero(outside)[0], indices.shape)
-    at = f" at {[int(k) for k in place]}" if place else ""
-    raise out_of_range(f"{int(indices[place])}{at}", size, where)
+    position = np.unravel_index(np.flatnonzero(outside)[0], indices.shape)
+    at = f" at {[int(k) for k in position]}" if position else ""
+    raise out_of_range(f"{int(indices[position])}{at}", size, where)
 
 
 def out_of_range(index: str, size: int, where: str) -> UserError:

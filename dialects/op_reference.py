@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from .algebra import ExternOp, OnesOp, ScopeOp
 from .arithmetic import Arithmetic, ScalarEvaluator
 from .errors import UserError
-from .gather import GatherPlaces
+from .gather import GatherPositions
 from .graph import OPS, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from .graph.base import defined_classes, discard
 from .index import grid
@@ -166,7 +166,7 @@ class ScopeEvaluator:
         sums = op.summation and self.reduction == "sum" and arithmetic.contracts
         self.factors = _factors(expr) if sums else None
         self.outside = {r: arithmetic.literal(r.outside, read_type(r)) for r in self.reads}
-        self._places: dict[tuple[Read, int], GatherPlaces] = {}
+        self._positions: dict[tuple[Read, int], GatherPositions] = {}
 
     def __call__(self, operands: Sequence[Array]) -> Array:
         """The value at all points, from the op's operands."""
@@ -249,15 +249,17 @@ class ScopeEvaluator:
     ) -> Array:
         """The reads on the grid of the iterators in `used`, one axis each."""
         key = (read, len(used))
-        places = self._places.get(key)
-        if places is None:
+        positions = self._positions.get(key)
+        if positions is None:
             points = grid(extents, used)
             if extents:
                 points[0] = points[0] + start
-            places = GatherPlaces(read.index, array.shape[array.ndim - len(read.index) :], points)
+            positions = GatherPositions(
+                read.index, array.shape[array.ndim - len(read.index) :], points
+            )
             if tuple(extents) == self.extents:
-                self._places[key] = places
-        return places.of(array, self.outside[read])
+                self._positions[key] = positions
+        return positions.of(array, self.outside[read])
 
 
 # A factor on a grid: its values, and the iterators of its last dims.
@@ -282,7 +284,7 @@ def _guarded(terms: Sequence[Term], guards: Sequence[Term]) -> list[Term]:
     """The terms, and the guards where they are needed: an unread element must not turn 0 into NaN.
 
     A finite term is multiplied by a guard like by any factor. For a term that is not finite, the
-    places that the guards exclude are set to 0.
+    positions that the guards exclude are set to 0.
     """
     found: list[Term] = []
     for value, used in terms:

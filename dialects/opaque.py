@@ -39,8 +39,8 @@ def run_node(op: OpaqueOp, operands: Sequence[Array], types: Sequence[Tensor]) -
     arrays = [
         np.asarray(a).astype(to_numpy(t.element_type)) for a, t in zip(operands, types, strict=True)
     ]
-    by_place = iter(arrays)
-    placed = [next(by_place, None) if name else None for name in node.input]
+    by_position = iter(arrays)
+    placed = [next(by_position, None) if name else None for name in node.input]
     check_node(node.op_type, ints_of(node), placed, where(op))
     try:
         results = evaluate_node(node, opsets, arrays)

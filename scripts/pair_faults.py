@@ -93,11 +93,11 @@ def retyped(op_type: str, to: str, number: int = 0) -> Callable[[ModelProto], No
     return plant
 
 
-def bumped(place: int, by: float) -> Change:
+def bumped(position: int, by: float) -> Change:
     """One element, increased by this much."""
 
     def change(array: Array) -> Array:
-        array.flat[place] += by
+        array.flat[position] += by
         return array
 
     return change
@@ -114,9 +114,9 @@ def exchanged(axis: int, first: slice, second: slice) -> Change:
     return change
 
 
-def negated(place: int) -> Change:
+def negated(position: int) -> Change:
     """One element with the other sign."""
-    return lambda a: a * np.where(np.arange(a.size) == place, -1, 1).reshape(a.shape)
+    return lambda a: a * np.where(np.arange(a.size) == position, -1, 1).reshape(a.shape)
 
 
 def _both_words(model: ModelProto) -> None:
@@ -133,7 +133,7 @@ def _turned(model: ModelProto) -> None:
 
 
 def _masked_later(model: ModelProto) -> None:
-    """A causal mask that hides one place less."""
+    """A causal mask that hides one position less."""
     for tensor in model.graph.initializer:
         array = numpy_helper.to_array(tensor)
         if array.dtype == bool and array.shape == (16, 16):
@@ -174,7 +174,7 @@ FAULTS: tuple[Fault, ...] = (
         attribute("Gelu", "approximate", "tanh", 1),
     ),
     ("heads exchanged", *GPT, weight(exchanged(1, slice(0, 16), slice(16, 32)), (64, 192))),
-    ("places moved by one", *GPT, weight(lambda a: np.roll(a, 1, 1), (1, 16, 64))),
+    ("positions moved by one", *GPT, weight(lambda a: np.roll(a, 1, 1), (1, 16, 64))),
     ("rotary cosine and sine exchanged", "llama/dynamo/ort-extended", "llama/dynamo", _turned),
     (
         "distance moved by one",

@@ -74,9 +74,9 @@ def conv(
     n, f, h, w, c, r, s = iterators(7)
     x, k = _tensor("X", *data), _tensor("K", features, channels, *taps)
     up, left = ((t - 1) // 2 * dilation for t in taps)
-    place = (h * stride + r * dilation - up, w * stride + s * dilation - left)
+    position = (h * stride + r * dilation - up, w * stride + s * dilation - left)
     out = [(size - 1) // stride + 1 for size in (height, width)]
-    factors = Read(x, (n, c, *place)), Read(k, (f, c, r, s))
+    factors = Read(x, (n, c, *position)), Read(k, (f, c, r, s))
     return _scope([images, features, *out], [channels, *taps], *factors)
 
 
@@ -111,8 +111,8 @@ def line(data: Sequence[int], features: int, taps: int, across: bool, name: str)
     n, f, h, w, c, r = iterators(6)
     x, k = _tensor("X", *data), _tensor(name, features, channels, taps)
     moved = r - (taps - 1) // 2
-    place = (h, w + moved) if across else (h + moved, w)
-    factors = Read(x, (n, c, *place)), Read(k, (f, c, r))
+    position = (h, w + moved) if across else (h + moved, w)
+    factors = Read(x, (n, c, *position)), Read(k, (f, c, r))
     return _scope([images, features, height, width], [channels, taps], *factors)
 
 

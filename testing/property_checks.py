@@ -120,8 +120,8 @@ def _check_facts(term: Term, bindings: Bindings) -> Iterator[str]:
     known: dict[str, Any] = dict(zip("abc", shapes, strict=False))
     known |= _values(node, bindings) | {"out": shapes[-1]}
     for text in FACTS[key]:
-        places = range(len(shapes[-1])) if "i" in names_in(text) else (0,)
-        if not all(evaluate(text, {**known, "i": k}) for k in places):
+        positions = range(len(shapes[-1])) if "i" in names_in(text) else (0,)
+        if not all(evaluate(text, {**known, "i": k}) for k in positions):
             yield f"{key}: {text}"
 
 

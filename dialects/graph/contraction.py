@@ -155,10 +155,10 @@ class ConvOp(ConvolutionOp):
         x, w, *bias = _widened(build, operands)
         f_count, per_group, *kernel = w.shape
         spatial, groups = len(kernel), self.value("groups")
-        n, f, *place = iterators(spatial + 2)
+        n, f, *position = iterators(spatial + 2)
         c, *tap = iterators(spatial + 1, spatial + 2)
         stride, dilation, pad = self.ints("strides"), self.ints("dilations"), self.ints("pads")
-        at = [place[k] * stride[k] + tap[k] * dilation[k] - pad[k] for k in range(spatial)]
+        at = [position[k] * stride[k] + tap[k] * dilation[k] - pad[k] for k in range(spatial)]
         # With no filters nothing is computed, but the expression must be valid.
         per_filter_group = max(1, f_count // groups)
         channel = c if groups == 1 else (f // per_filter_group) * per_group + c
@@ -210,10 +210,10 @@ class ConvTransposeOp(ConvolutionOp):
         c_count, f_per_group, *kernel = w.shape
         f_per_group = max(1, f_per_group)  # with no filters nothing is computed
         spatial, groups = len(kernel), self.value("groups")
-        n, f, *place = iterators(spatial + 2)
+        n, f, *position = iterators(spatial + 2)
         c, *tap = iterators(spatial + 1, spatial + 2)
         stride, dilation, pad = self.ints("strides"), self.ints("dilations"), self.ints("pads")
-        reach = [place[k] + pad[k] - tap[k] * dilation[k] for k in range(spatial)]
+        reach = [position[k] + pad[k] - tap[k] * dilation[k] for k in range(spatial)]
         per_group = c_count // groups
         channel = c if groups == 1 else (f // f_per_group) * per_group + c
         out_channel = f if groups == 1 else f % f_per_group
@@ -300,8 +300,8 @@ class GbmmOp(GraphOp):
 class ResampleOp(GraphOp):
     """Weighted sums of neighbours along `axis`. ONNX Resize (linear, cubic), Upsample.
 
-    Result k weighs the elements from place (step * k + shift) floordiv per on, weights [taps, out]:
-    y[k] = sum over t of x[(step * k + shift) floordiv per + t] * weights[t, k]; 0 outside x.
+    Result k weighs the elements from position (step * k + shift) floordiv per on, weights [taps,
+    out]: y[k] = sum over t of x[(step * k + shift) floordiv per + t] * weights[t, k]; 0 outside x.
     """
 
     name = "graph.resample"

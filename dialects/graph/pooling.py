@@ -62,10 +62,10 @@ class PoolOp(GraphOp):
 
     def window(self, spatial: int) -> tuple[list[Index], list[Index]]:
         """Leading iterators `n, c` and the read positions of the window's taps."""
-        n, c, *place = iterators(spatial + 2)
+        n, c, *position = iterators(spatial + 2)
         tap = iterators(spatial, spatial + 2)
         stride, dilation, pad = self.ints("strides"), self.ints("dilations"), self.ints("pads")
-        at = [place[k] * stride[k] + tap[k] * dilation[k] - pad[k] for k in range(spatial)]
+        at = [position[k] * stride[k] + tap[k] * dilation[k] - pad[k] for k in range(spatial)]
         return [n, c], at
 
     def names(self, spatial: int) -> list[str]:
@@ -116,9 +116,9 @@ class AvgPoolOp(PoolOp):
         return build.narrowed(self.type, expr, x, self.names(spatial)[: spatial + 2])
 
     def _count(self, build: ScopeBuilder, x: Source) -> Source:
-        """The number of taps that count at each output place; it depends on no data."""
+        """The number of taps that count at each output position; it depends on no data."""
         spatial, pads = len(x.shape) - 2, self.ints("pads")
-        place, tap = iterators(spatial), iterators(spatial, spatial)
+        position, tap = iterators(spatial), iterators(spatial, spatial)
         included = self.value("count_include_pad")
         base = [0 if included else pads[k] for k in range(spatial)]
         size = [
@@ -126,7 +126,7 @@ class AvgPoolOp(PoolOp):
             for k in range(spatial)
         ]
         at = [
-            place[k] * self.ints("strides")[k] + tap[k] * self.ints("dilations")[k] - base[k]
+            position[k] * self.ints("strides")[k] + tap[k] * self.ints("dilations")[k] - base[k]
             for k in range(spatial)
         ]
         inside = build.ones(size, x.element)

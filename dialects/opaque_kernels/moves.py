@@ -15,7 +15,7 @@ from ..types import Array
 from .call import Kernel, NodeCall
 
 
-def slice_places(start: int, end: int, step: int, n: int) -> range:
+def slice_positions(start: int, end: int, step: int, n: int) -> range:
     """The positions that a slice of a dim of extent `n` keeps, clamped as ONNX says.
 
     Raises:
@@ -41,8 +41,8 @@ def _slice(call: NodeCall) -> list[Array]:
     axes = list(range(len(starts))) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        places = slice_places(int(start), int(end), int(step), x.shape[axis])
-        x = np.take(x, np.asarray(places, np.int64), axis=axis)
+        positions = slice_positions(int(start), int(end), int(step), x.shape[axis])
+        x = np.take(x, np.asarray(positions, np.int64), axis=axis)
     return [x]
 
 

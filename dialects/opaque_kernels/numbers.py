@@ -97,8 +97,8 @@ def _log_softmax(x: Array) -> Array:
 
 
 def _hardmax(x: Array) -> Array:
-    places = np.arange(x.shape[-1])
-    return (places == x.argmax(axis=-1)[..., None]).astype(x.dtype)
+    positions = np.arange(x.shape[-1])
+    return (positions == x.argmax(axis=-1)[..., None]).astype(x.dtype)
 
 
 def _lp_normalization(call: NodeCall) -> list[Array]:

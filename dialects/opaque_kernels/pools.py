@@ -26,7 +26,7 @@ class _Windows:
     values: Array
     inside: Array  # which elements are the operand's: [out.., kernel size]
     padded: Array  # which are the operand's or padding, not beyond it by ceil_mode
-    places: Array  # row-major positions within the spatial dims
+    positions: Array  # row-major positions within the spatial dims
     coordinates: list[Array]  # positions along each spatial dim
 
 
@@ -49,19 +49,19 @@ def _windows(call: NodeCall) -> _Windows:
     flat = (*out, math.prod(kernel))
     inside = np.ones(shape, bool)
     padded = np.ones(shape, bool)
-    places = np.zeros(shape, np.int64)
+    positions = np.zeros(shape, np.int64)
     clipped: list[Array] = []
     for grid, n, begin, end in zip(grids, size, begins, ends, strict=True):
         inside = inside & (grid >= 0) & (grid < n)
         padded = padded & (grid >= -begin) & (grid < n + end)
         clipped.append(np.broadcast_to(np.clip(grid, 0, max(n - 1, 0)), shape))
-        places = places * n + clipped[-1]
-    values = x.reshape(*x.shape[:2], -1)[:, :, places.reshape(-1)].reshape(*x.shape[:2], *flat)
+        positions = positions * n + clipped[-1]
+    values = x.reshape(*x.shape[:2], -1)[:, :, positions.reshape(-1)].reshape(*x.shape[:2], *flat)
     return _Windows(
         values,
         inside.reshape(flat),
         padded.reshape(flat),
-        places.reshape(flat),
+        positions.reshape(flat),
         [c.reshape(flat) for c in clipped],
     )
 
@@ -105,13 +105,13 @@ def _max_pool(call: NodeCall) -> list[Array]:
     order = np.where(w.inside, masked == masked.max(axis=-1, keepdims=True), False)
     chosen = order.argmax(axis=-1)
     spatial = x.shape[2:]
-    places = w.places
+    positions = w.positions
     if call.get("storage_order", 0):
-        places = np.zeros_like(w.places)
+        positions = np.zeros_like(w.positions)
         for c, n in zip(reversed(w.coordinates), reversed(spatial), strict=True):
-            places = places * n + c
-    places = np.broadcast_to(places, w.values.shape)
-    found = np.take_along_axis(places, chosen[..., None], axis=-1)[..., 0]
+            positions = positions * n + c
+    positions = np.broadcast_to(positions, w.values.shape)
+    found = np.take_along_axis(positions, chosen[..., None], axis=-1)[..., 0]
     planes = np.arange(math.prod(x.shape[:2])).reshape(*x.shape[:2], *[1] * len(spatial))
     y = masked.max(axis=-1)
     return [y, found + planes * math.prod(spatial)][: len(call.wanted)]

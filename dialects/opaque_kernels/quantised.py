@@ -31,8 +31,8 @@ def _spread(parameter: Array, x: Array, call: NodeCall) -> Array:
     block = call.get("block_size", 0)
     if block <= 0:
         raise ValueError("scales of the operand's rank need a positive block_size")
-    places = np.arange(x.shape[axis]) // block
-    return np.take(parameter, places, axis=axis)
+    positions = np.arange(x.shape[axis]) // block
+    return np.take(parameter, positions, axis=axis)
 
 
 def _saturated(values: Array, dtype: np.dtype) -> Array:
@@ -128,13 +128,13 @@ def _conv(x: Array, w: Array, call: NodeCall) -> Array:
     parts: list[Array] = []
     for xs, ws in zip(np.split(x, groups, 1), np.split(w, groups, 0), strict=True):
         part = np.zeros((x.shape[0], ws.shape[0], *out), np.int64)
-        for place in itertools.product(*map(range, kernel)):
+        for position in itertools.product(*map(range, kernel)):
             spans = [
                 slice(p * d, p * d + (o - 1) * s + 1, s)
-                for p, d, o, s in zip(place, dilations, out, strides, strict=True)
+                for p, d, o, s in zip(position, dilations, out, strides, strict=True)
             ]
             taken = xs[(slice(None), slice(None), *spans)]
-            part += np.einsum("nc...,mc->nm...", taken, ws[(slice(None), slice(None), *place)])
+            part += np.einsum("nc...,mc->nm...", taken, ws[(slice(None), slice(None), *position)])
         parts.append(part)
     return np.concatenate(parts, axis=1)
 

@@ -77,16 +77,16 @@ def _cubic(distance: Array) -> Array:
     return np.where(d <= 1, near, np.where(d < 2, far, 0))
 
 
-def _read(x: Array, places: list[Array], align: bool, padding: str) -> Array:
+def _read(x: Array, positions: list[Array], align: bool, padding: str) -> Array:
     """x at whole pixels [N, out..] as [N, C, out..]; beyond the image by the padding mode."""
-    outside = np.zeros(places[0].shape, bool)
+    outside = np.zeros(positions[0].shape, bool)
     found: list[Array] = []
-    for p, n in zip(places, x.shape[2:], strict=True):
+    for p, n in zip(positions, x.shape[2:], strict=True):
         if padding == "zeros":
             outside = outside | (p < 0) | (p >= n)
         moved = np.clip(p, 0, n - 1) if padding == "zeros" else _inside(p, n, align, padding)
         found.append(np.rint(moved).astype(np.int64))
-    batch = np.arange(x.shape[0]).reshape(-1, *[1] * (places[0].ndim - 1))
+    batch = np.arange(x.shape[0]).reshape(-1, *[1] * (positions[0].ndim - 1))
     values = np.moveaxis(x, 1, -1)[(batch, *found)]
     return np.moveaxis(np.where(outside[..., None], 0, values), -1, 1)
 

@@ -61,7 +61,7 @@ class Placed:
 
 @dataclass(frozen=True)
 class Attention:
-    """Both products, the ops between and after them, and the place of the result.
+    """Both products, the ops between and after them, and the position of the result.
 
     `rows` are the values that the second product reads: the first one's `scores`, or derived from
     them. `extents` are those of the loops over b and q, then of k, d and e. `query` is the loop
@@ -298,10 +298,10 @@ class _Matcher:
         self, scope: ScopeOp, rows: Read, here: tuple[Index, ...]
     ) -> tuple[Index, ...] | None:
         known: dict[int, int] = {}
-        for index, place in zip(rows.index, here, strict=True):
-            if place == Index(0):
+        for index, wanted in zip(rows.index, here, strict=True):
+            if wanted == Index(0):
                 continue
-            ((number, _),) = place.terms
+            ((number, _),) = wanted.terms
             position = next((k for k in index.iterators if index == Index.iterator(k)), None)
             if position is None or scope.extents[position] != self.extents[number]:  # pyright: ignore
                 return None
@@ -322,7 +322,7 @@ class _Matcher:
     def _behind(
         self, context: Placed, rest: Sequence[ScopeOp]
     ) -> tuple[list[Placed], Index | None]:
-        """The pointwise ops after the products, and the place of the result in its buffer."""
+        """The pointwise ops after the products, and the position of the result in its buffer."""
         behind: list[Placed] = []
         made = context.scope
         for scope in rest:
@@ -340,7 +340,7 @@ class _Matcher:
         return behind, self._stored(flatten(context.here, steps) + offset)
 
     def _moved(self, copy: ScopeOp, made: ScopeOp, context: Placed) -> Index | None:
-        """The place of each element after a last scope that only moves elements."""
+        """The position of each element after a last scope that only moves elements."""
         read = copy.expr()
         if not isinstance(read, Read) or self._source(read) is not made.result:
             return None
@@ -349,7 +349,7 @@ class _Matcher:
         return None if moved is None else self._stored(flatten(context.here, moved) + offset)
 
     def _stored(self, out: Index) -> Index | None:
-        """The place of a result, whose columns must be adjacent."""
+        """The position of a result, whose columns must be adjacent."""
         return out if out.coefficient(self.width) == 1 else None
 
     def _query(self, left: Matrix, right: Matrix, values: Matrix) -> int | None:
@@ -362,7 +362,7 @@ class _Matcher:
 
 
 def scattered(copy: ScopeOp, read: Read, steps: Sequence[int]) -> tuple[int, ...] | None:
-    """Strides that store a copy's source directly at the copy's places; None if there are none.
+    """Strides that store a copy's source directly at the copy's positions; None if there are none.
 
     `copy[t] = x[e1(t), ..., er(t)]` reads every element of x once. x[i1, ..., ir] belongs at
     i1 * s1 + ... + ir * sr, where e1(t) * s1 + ... + er(t) * sr = t * steps for every t. Such a sum

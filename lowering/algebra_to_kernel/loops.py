@@ -39,7 +39,7 @@ def shared_loops(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({}))
     return shared
 
 
-def reads_single_places(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({})) -> bool:
+def reads_single_positions(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({})) -> bool:
     """Whether reads among the scopes stay inside the extent-1 dims of their sources.
 
     A fused intermediate has no loop there, so generated code cannot see a read outside.

@@ -3,7 +3,7 @@
 A library kernel states how many iterators of a contraction it takes in each group
 (dialects/contraction.py) and which pairs of groups may move along one index together (a window,
 stride * x + dilation * r). Matching is modulo layout: an operand that the kernel cannot take in
-place gets a layout copy, whose bytes are the distance of the match. Guards belong to the operand
+position gets a layout copy, whose bytes are the distance of the match. Guards belong to the operand
 that has all their iterators. A scope with any other guard, or an iterator in no group, is not a
 contraction. Source: EinNet section 5; windows by proportional coefficient columns are ours.
 """
@@ -175,9 +175,9 @@ class Match:
         """Whether the kernel's result is the scope's own, in row-major order."""
         return list(self.order) == sorted(self.order)
 
-    def moved(self, place: int) -> int:
-        """How often an operand is read: once, or once for each place of a batch it lacks."""
-        operand = self.contraction.operands[place]
+    def moved(self, position: int) -> int:
+        """How often an operand is read: once, or once for each position of a batch it lacks."""
+        operand = self.contraction.operands[position]
         stays = self.batch is not None and self.batch not in operand.iterators
         return self.contraction.extents[self.batch] if stays and self.batch is not None else 1
 
@@ -289,8 +289,8 @@ def _dense(
 
 def _ordered(read: Operand[Read], wanted: Sequence[int]) -> bool:
     """Whether the dims come in the order of these iterators."""
-    places = [k for e in read.index for k in wanted if k in e.iterators]
-    return places == [k for k in wanted if k in places]
+    positions = [k for e in read.index for k in wanted if k in e.iterators]
+    return positions == [k for k in wanted if k in positions]
 
 
 def _is_dense_row(
@@ -333,11 +333,11 @@ def _strided(
     lines = ("m", "n")
     views = [_side(found, p, groups, lines[p]) for p in (0, 1)]
     placements: list[Placement] = [(_in_place(found, views), None)]
-    for place in (0, 1) if kernel.batch_stride_zero else ():
-        if views[place] is None:
-            view, batch = _peeled(found, place, groups, lines[place])
+    for position in (0, 1) if kernel.batch_stride_zero else ():
+        if views[position] is None:
+            view, batch = _peeled(found, position, groups, lines[position])
             if view is not None:
-                changed = [view if p == place else v for p, v in enumerate(views)]
+                changed = [view if p == position else v for p, v in enumerate(views)]
                 placements.append((_in_place(found, changed), batch))
     return placements
 
@@ -356,10 +356,10 @@ def _is_smaller(one: Operand[Read], other: Operand[Read]) -> bool:
 
 
 def _side(
-    found: ScopeContraction, place: int, groups: dict[str, tuple[int, ...]], line: str
+    found: ScopeContraction, position: int, groups: dict[str, tuple[int, ...]], line: str
 ) -> _View | None:
     """An operand as a view with one stride for its line (m or n), one for k, one for the batch."""
-    operand = found.operands[place]
+    operand = found.operands[position]
     if operand.guards or not operand.stays_inside(found.extents):
         return None
     flat = flatten(operand.index, row_major_strides(operand.shape))
@@ -393,14 +393,14 @@ def _chain(flat: Index, group: Sequence[int], extents: Extents) -> tuple[int, ..
 
 
 def _peeled(
-    found: ScopeContraction, place: int, groups: dict[str, tuple[int, ...]], line: str
+    found: ScopeContraction, position: int, groups: dict[str, tuple[int, ...]], line: str
 ) -> tuple[_View | None, int | None]:
     """Move one iterator of the line to the batch; the other operand has stride 0 there."""
     if len(groups[line]) < 2:
         return None, None
     for k in groups[line]:
         left = tuple(j for j in groups[line] if j != k)
-        view = _side(found, place, {**groups, line: left, "batch": (k,)}, line)
+        view = _side(found, position, {**groups, line: left, "batch": (k,)}, line)
         if view is not None:
             return _View({**view.orders, "batch": ()}, view.strides), k
     return None, None

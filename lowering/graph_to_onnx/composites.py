@@ -54,11 +54,11 @@ def find_wholes(ops: Sequence[Operation], opset: int) -> dict[Operation, Whole]:
     """
     found: dict[Operation, Whole] = {}
     taken: set[Operation] = set()
-    place = {op: k for k, op in enumerate(ops)}
+    position = {op: k for k, op in enumerate(ops)}
     for op in reversed(ops):
         if op in taken or not isinstance(op, GraphOp):
             continue
-        for whole in _candidates(op, place):
+        for whole in _candidates(op, position):
             if whole.opset <= opset and taken.isdisjoint((whole.root, *whole.inside)):
                 found[whole.root] = whole
                 taken.update((whole.root, *whole.inside))
@@ -66,13 +66,13 @@ def find_wholes(ops: Sequence[Operation], opset: int) -> dict[Operation, Whole]:
     return found
 
 
-def _candidates(op: GraphOp, place: Mapping[Operation, int]) -> Iterator[Whole]:
+def _candidates(op: GraphOp, position: Mapping[Operation, int]) -> Iterator[Whole]:
     if isinstance(op, AddOp):
         yield from _with_bias(op)
     if isinstance(op, ReduceMeanOp):
         yield from _global_average(op)
     if isinstance(op, SliceOp):
-        yield from _split(op, place)
+        yield from _split(op, position)
     if is_float(element_of(op.results[0])):
         yield from _compositions(op)
 
@@ -150,7 +150,7 @@ def _global_average(op: ReduceMeanOp) -> Iterator[Whole]:
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _split(op: SliceOp, place: Mapping[Operation, int]) -> Iterator[Whole]:
+def _split(op: SliceOp, position: Mapping[Operation, int]) -> Iterator[Whole]:
     """All parts of a value along one axis, without gaps, written at the first one's position."""
     whole, axis = shape_of(op.x), _axis_of(op)
     if axis is None:
@@ -165,7 +165,7 @@ def _split(op: SliceOp, place: Mapping[Operation, int]) -> Iterator[Whole]:
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     if [p.ints("starts")[axis] for p in parts] != starts or sum(sizes) != whole[axis]:
         return
-    first = min(parts, key=place.__getitem__)
+    first = min(parts, key=position.__getitem__)
 
     def write(e: NodeWriter, outputs: list[str]) -> None:
         names = [e.name(part.result) for part in parts]

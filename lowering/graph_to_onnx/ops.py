@@ -123,8 +123,8 @@ def resample(e: NodeWriter, op: GraphOp, inputs: list[str], outputs: list[str]) 
     column = e.integers([out] + [1] * (rank - axis - 1), "column")
     parts: list[str] = []
     for t in range(taps):
-        places = e.integers([k + low + t for k in first], f"places{t}")
-        taken = e.emit("Gather", [padded, places], axis=axis)
+        positions = e.integers([k + low + t for k in first], f"positions{t}")
+        taken = e.emit("Gather", [padded, positions], axis=axis)
         row = e.emit("Gather", [inputs[1], e.integers([t], f"tap{t}")], axis=0)
         parts.append(e.emit("Mul", [taken, e.emit("Reshape", [row, column])]))
     e.emit("Sum", parts, outputs)

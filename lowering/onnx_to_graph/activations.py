@@ -120,7 +120,7 @@ def hardmax(node: OnnxNode) -> list[SSAValue]:
     shape, build = shape_of(x), node.build
     if not is_float(element_of(x)):
         raise NotNative
-    places = np.arange(shape[axis], dtype=np.int64).reshape([-1] + [1] * (len(shape) - axis - 1))
-    here = build.equal(*node.together(build.arg_max(x, axis=axis), node.data(places, "places")))
+    positions = np.arange(shape[axis], dtype=np.int64).reshape([-1] + [1] * (len(shape) - axis - 1))
+    here = build.equal(*node.together(build.arg_max(x, axis=axis), node.data(positions, "places")))
     one_hot = build.where(here, node.literal(1, x), node.literal(0, x))
     return [node.reshape(one_hot, shape_of(node[0]))]

@@ -97,8 +97,8 @@ def _range(low: int, high: int) -> str:
 
 
 def _unknown(node: OnnxNode, domain: str) -> UserError:
-    place = f"domain '{domain}'" if domain else "the ONNX domain"
-    message = f"onnx knows no op '{node.op_type}' in {place}, opset {node.version}"
+    origin = f"domain '{domain}'" if domain else "the ONNX domain"
+    message = f"onnx knows no op '{node.op_type}' in {origin}, opset {node.version}"
     if domain == "" and onnx.defs.has(node.op_type, ""):
         first = min(
             s.since_version

@@ -13,7 +13,7 @@ from ...dialects.errors import UserError
 from .fused_body import FusedBody
 from .node import OnnxNode
 
-_MASK = -10000.0  # the default score of a masked place
+_MASK = -10000.0  # the default score of a masked position
 
 
 def attention(node: OnnxNode) -> FunctionProto:
@@ -49,7 +49,7 @@ def _index(body: FusedBody, number: int) -> str:
 
 
 def _masked(body: FusedBody, scores: str, batch: int, length: int) -> str:
-    """The scores, with a large negative number added at masked places."""
+    """The scores, with a large negative number added at masked positions."""
     node = body.node
     filled = body.number(node.float("mask_filter_value", _MASK), scores)
     if node.has(3):
@@ -84,15 +84,15 @@ def _scalar(value: float) -> TensorProto:
 
 
 def embed_layer_normalization(node: OnnxNode) -> FunctionProto:
-    """LayerNormalization of the embeddings of words, places and segments; their sum is third."""
+    """LayerNormalization of the embeddings of words, positions and segments; their sum is third."""
     if node.has(7) or node.wants(1):
         raise UserError("a mask is not supported", where=node.where)
     body = FusedBody(node)
     length = node.value(0).shape[1]
-    places = "x8"
+    positions = "x8"
     if not node.has(8):
-        places = body.add("Constant", value_ints=list(range(length)))
-    total = body.add("Add", body.add("Gather", "x2", "x0"), body.add("Gather", "x3", places))
+        positions = body.add("Constant", value_ints=list(range(length)))
+    total = body.add("Add", body.add("Gather", "x2", "x0"), body.add("Gather", "x3", positions))
     if node.has(1):
         total = body.add("Add", total, body.add("Gather", "x4", "x1"))
     epsilon = node.float("epsilon", 1e-12)

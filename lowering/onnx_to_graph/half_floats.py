@@ -76,8 +76,8 @@ def _half_result(node: OnnxNode, k: int) -> Attribute | None:
         return next(e for e in given if e is not None and is_half(e))
     schema = onnx.defs.get_schema(node.op_type, node.version, domain)
     wanted = schema.outputs[min(k, len(schema.outputs) - 1)].type_str
-    for place, element in enumerate(given):
-        formal = schema.inputs[min(place, len(schema.inputs) - 1)]
+    for position, element in enumerate(given):
+        formal = schema.inputs[min(position, len(schema.inputs) - 1)]
         if element is not None and is_half(element) and formal.type_str == wanted:
             return element
     return _inferred(node, k, schema)

@@ -20,14 +20,14 @@ def gather(node: OnnxNode) -> list[SSAValue]:
     """A slice for constant positions if one fits, else graph.gather."""
     x, shape = node[0], node.shape(0)
     axis = node.axis(node.int("axis", 0), len(shape))
-    places = node.known(1)
-    if places is not None and places.size == 1 and places.dtype.kind == "i":
-        position = int(places.ravel()[0])
-        check_range(places, shape[axis], node.where)
+    positions = node.known(1)
+    if positions is not None and positions.size == 1 and positions.dtype.kind == "i":
+        position = int(positions.ravel()[0])
+        check_range(positions, shape[axis], node.where)
         starts = [position % shape[axis] if k == axis else 0 for k in range(len(shape))]
         sizes = [1 if k == axis else n for k, n in enumerate(shape)]
         one = sliced(node, x, starts, sizes, [1] * len(shape))
-        return [node.reshape(one, [*shape[:axis], *places.shape, *shape[axis + 1 :]])]
+        return [node.reshape(one, [*shape[:axis], *positions.shape, *shape[axis + 1 :]])]
     return [node.build.gather(x, _positions(node, 1), axis=axis)]
 
 
@@ -81,26 +81,28 @@ def gather_elements(node: OnnxNode) -> list[SSAValue]:
 def gather_nd(node: OnnxNode) -> list[SSAValue]:
     """Gather rows of the operand, its indexed dims flattened to one."""
     x, indices, build = node[0], _positions(node, 1), node.build
-    shape, places, batch = shape_of(x), shape_of(indices), node.int("batch_dims", 0)
-    depth = places[-1] if places else 0
-    if not places or batch + depth > len(shape) or not 0 <= batch < len(places):
-        raise UserError("indices do not fit the operand", found=f"{list(shape)} at {list(places)}")
-    if shape[:batch] != places[:batch]:
-        raise UserError("the batch dims differ", expected=shape[:batch], found=places[:batch])
+    shape, positions, batch = shape_of(x), shape_of(indices), node.int("batch_dims", 0)
+    depth = positions[-1] if positions else 0
+    if not positions or batch + depth > len(shape) or not 0 <= batch < len(positions):
+        raise UserError(
+            "indices do not fit the operand", found=f"{list(shape)} at {list(positions)}"
+        )
+    if shape[:batch] != positions[:batch]:
+        raise UserError("the batch dims differ", expected=shape[:batch], found=positions[:batch])
     dims = shape[batch : batch + depth]
     if depth == 0:
         raise NotNative
-    parts = build.split(indices, axis=len(places) - 1, sizes=[1] * depth)
+    parts = build.split(indices, axis=len(positions) - 1, sizes=[1] * depth)
     flat: SSAValue | None = None
     for k, part in enumerate(parts):
-        step = _steps(node, node.reshape(part, places[:-1]), dims[k], math.prod(dims[k + 1 :]))
+        step = _steps(node, node.reshape(part, positions[:-1]), dims[k], math.prod(dims[k + 1 :]))
         flat = step if flat is None else build.add(flat, step)
     assert flat is not None
     rows = math.prod(shape[:batch]) * math.prod(dims)
     if batch:
         count = math.prod(shape[:batch])
         offsets = (np.arange(count, dtype=np.int64) * math.prod(dims)).reshape(
-            [*shape[:batch], *[1] * (len(places) - 1 - batch)]
+            [*shape[:batch], *[1] * (len(positions) - 1 - batch)]
         )
         flat = build.add(flat, build.expand(node.data(offsets, "batch"), shape_of(flat)))
     rest = list(shape[batch + depth :])
@@ -117,20 +119,20 @@ def reverse_sequence(node: OnnxNode) -> list[SSAValue]:
     if {time, batch} != {0, 1} or len(shape) < 2 or lengths.shape != (shape[batch],):
         raise UserError("time and batch are the first two dims, one length per batch entry")
     t, row = np.arange(shape[time])[:, None], np.arange(shape[batch])[None, :]
-    place = np.where(t < lengths[None, :], lengths[None, :] - 1 - t, t)
-    flat = place * shape[batch] + row if time == 0 else (row * shape[time] + place).T
+    position = np.where(t < lengths[None, :], lengths[None, :] - 1 - t, t)
+    flat = position * shape[batch] + row if time == 0 else (row * shape[time] + position).T
     merged = node.reshape(x, [shape[0] * shape[1], *shape[2:]])
     return [node.build.gather(merged, node.data(flat.astype(np.int64), "places"), axis=0)]
 
 
 def compress(node: OnnxNode) -> list[SSAValue]:
-    """Where the condition is constant: a gather at its true places."""
+    """Where the condition is constant: a gather at its true positions."""
     condition = node.constant(1, "the condition").ravel()
-    places = np.flatnonzero(condition)
+    positions = np.flatnonzero(condition)
     x = node[0]
     if "axis" not in node.attributes:
-        return [taken(node, node.reshape(x, [math.prod(shape_of(x))]), 0, places)]
-    return [taken(node, x, node.axis(node.int("axis", 0), len(shape_of(x))), places)]
+        return [taken(node, node.reshape(x, [math.prod(shape_of(x))]), 0, positions)]
+    return [taken(node, x, node.axis(node.int("axis", 0), len(shape_of(x))), positions)]
 
 
 def one_hot(node: OnnxNode) -> list[SSAValue]:
@@ -145,10 +147,10 @@ def one_hot(node: OnnxNode) -> list[SSAValue]:
     axis = node.axis(node.int("axis", -1), len(shape) + 1)
     indices = node.cast(_from_end(node, indices, node.scalar(depth, element_of(indices))), i64)
     full = [*shape[:axis], depth, *shape[axis:]]
-    places = np.arange(depth, dtype=np.int64).reshape([-1] + [1] * (len(shape) - axis))
+    positions = np.arange(depth, dtype=np.int64).reshape([-1] + [1] * (len(shape) - axis))
     here = build.equal(
         build.expand(node.reshape(indices, [*shape[:axis], 1, *shape[axis:]]), full),
-        build.expand(node.data(places, "places"), full),
+        build.expand(node.data(positions, "places"), full),
     )
     values = node[2]
     if shape_of(values) != (2,):

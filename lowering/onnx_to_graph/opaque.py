@@ -40,9 +40,9 @@ def keep(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> Sequence[SSA
     if node.op_type in _DATA_DEPENDENT and domain == "":
         raise UserError("the shapes of its results depend on data", where=node.where)
     if not can_run(node, domain, opsets):
-        place = f"domain '{domain}'" if domain else "the ONNX domain"
+        origin = f"domain '{domain}'" if domain else "the ONNX domain"
         raise UserError(
-            f"op '{node.op_type}' of {place} has no converter, and onnx.reference cannot run it",
+            f"op '{node.op_type}' of {origin} has no converter, and onnx.reference cannot run it",
             where=node.where,
         )
     types = result_types(node, domain, opsets)

@@ -58,9 +58,9 @@ def _counts(node: OnnxNode, mean: SSAValue, window: Mapping[str, Any]) -> SSAVal
     size, out = node.shape(0)[2:], shape_of(mean)[2:]
     rank, counts = len(size), np.ones([1] * len(size))
     for k, (n, o) in enumerate(zip(size, out, strict=True)):
-        places = np.arange(o)[:, None] * window["strides"][k] - window["pads"][k]
-        places = places + np.arange(window["kernel"][k]) * window["dilations"][k]
-        line = (places < n + window["pads"][rank + k]).sum(axis=1)
+        positions = np.arange(o)[:, None] * window["strides"][k] - window["pads"][k]
+        positions = positions + np.arange(window["kernel"][k]) * window["dilations"][k]
+        line = (positions < n + window["pads"][rank + k]).sum(axis=1)
         counts = counts * line.reshape([-1 if k == j else 1 for j in range(rank)])
     if (counts == counts.flat[0]).all():
         return node.literal(float(counts.flat[0]), mean)

@@ -34,13 +34,13 @@ def upsample(node: OnnxNode) -> list[SSAValue]:
         n = shape_of(x)[k]
         if not 0 < scale * n <= MAX_SIZE:
             raise UserError(f"a scale is not positive, or a size above {MAX_SIZE}", found=scale)
-        places = np.arange(math.floor(n * scale)) / scale
+        positions = np.arange(math.floor(n * scale)) / scale
         if scale == 1.0:
             continue
         if mode == "nearest":
-            x = taken(node, x, k, np.minimum(np.floor(places), n - 1))
+            x = taken(node, x, k, np.minimum(np.floor(positions), n - 1))
         elif mode in ("linear", "bilinear"):
-            x = _weighted(node, x, k, places, "linear", {})
+            x = _weighted(node, x, k, positions, "linear", {})
         else:
             raise UserError(f"mode '{mode}' is unknown")
     return [x]
@@ -69,8 +69,8 @@ def resize(node: OnnxNode) -> list[SSAValue]:
         if out == n and scales[j] == 1.0 and roi is None:
             continue
         part = None if roi is None else (roi[j], roi[j + len(axes)])
-        places = positions(how, n, out, scales[j], part)
-        x = _along(node, x, k, places, mode, scales[j], how)
+        at = positions(how, n, out, scales[j], part)
+        x = _along(node, x, k, at, mode, scales[j], how)
     return [x]
 
 
@@ -159,12 +159,12 @@ def _length(n: int, scale: float) -> float:
 
 
 def _along(
-    node: OnnxNode, x: SSAValue, axis: int, places: Array, mode: str, scale: float, how: str
+    node: OnnxNode, x: SSAValue, axis: int, positions: Array, mode: str, scale: float, how: str
 ) -> SSAValue:
     if mode == "nearest":
         if how == "tf_crop_and_resize":
             raise NotNative
-        return taken(node, x, axis, _nearest(node, places, shape_of(x)[axis]))
+        return taken(node, x, axis, _nearest(node, positions, shape_of(x)[axis]))
     options = {
         "cubic": node.float("cubic_coeff_a", -0.75),
         "exclude": float(node.flag("exclude_outside")),
@@ -172,47 +172,47 @@ def _along(
     }
     if how == "tf_crop_and_resize":
         options["outside"] = node.float("extrapolation_value", 0.0)
-    return _weighted(node, x, axis, places, mode, options)
+    return _weighted(node, x, axis, positions, mode, options)
 
 
-def _nearest(node: OnnxNode, places: Array, n: int) -> Array:
+def _nearest(node: OnnxNode, positions: Array, n: int) -> Array:
     match node.string("nearest_mode", "floor" if node.version < 11 else "round_prefer_floor"):
         case "round_prefer_floor":
-            found = np.ceil(places - 0.5)
+            found = np.ceil(positions - 0.5)
         case "round_prefer_ceil":
-            found = np.floor(places + 0.5)
+            found = np.floor(positions + 0.5)
         case "floor":
-            found = np.floor(places)
+            found = np.floor(positions)
         case "ceil":
-            found = np.ceil(places)
+            found = np.ceil(positions)
         case other:
             raise UserError(f"nearest_mode '{other}' is unknown")
     return np.clip(found, 0, n - 1)
 
 
 def _weighted(
-    node: OnnxNode, x: SSAValue, axis: int, places: Array, mode: str, options: dict[str, float]
+    node: OnnxNode, x: SSAValue, axis: int, positions: Array, mode: str, options: dict[str, float]
 ) -> SSAValue:
     """Weighted sums of neighbours along one axis."""
     if not is_float(element_of(x)):
         raise NotNative
     n = shape_of(x)[axis]
-    matrix = interpolation(places, n, mode, options)
-    outside = np.flatnonzero((places < 0) | (places > n - 1))
+    matrix = interpolation(positions, n, mode, options)
+    outside = np.flatnonzero((positions < 0) | (positions > n - 1))
     if options.get("outside") is not None and len(outside):
         matrix[:, outside] = 0.0
-        y = _weighed(node, x, axis, places, matrix)
-        fill = np.zeros(len(places))
+        y = _weighed(node, x, axis, positions, matrix)
+        fill = np.zeros(len(positions))
         fill[outside] = options["outside"]
         rank = len(shape_of(y))
         column = fill.reshape([-1] + [1] * (rank - axis - 1)).astype(to_numpy(element_of(x)))
         return node.build.add(y, node.build.expand(node.data(column, f"fill{axis}"), shape_of(y)))
-    return _weighed(node, x, axis, places, matrix)
+    return _weighed(node, x, axis, positions, matrix)
 
 
-def _weighed(node: OnnxNode, x: SSAValue, axis: int, places: Array, matrix: Array) -> SSAValue:
+def _weighed(node: OnnxNode, x: SSAValue, axis: int, positions: Array, matrix: Array) -> SSAValue:
     """Sums over windows if that is less work than a product with the whole matrix."""
-    found = window(places, matrix)
+    found = window(positions, matrix)
     element = to_numpy(element_of(x))
     if found is None or (found.taps > LEAST_TAPS and found.taps * MATRIX_SPEED > len(matrix)):
         return along_axis(node, x, axis, matrix.astype(element))
@@ -223,7 +223,7 @@ def _weighed(node: OnnxNode, x: SSAValue, axis: int, places: Array, matrix: Arra
 
 @dataclass(frozen=True)
 class ResizeWindow:
-    """Result k reads `taps` elements from place (step * k + shift) floordiv per on."""
+    """Result k reads `taps` elements from position (step * k + shift) floordiv per on."""
 
     taps: int
     step: int
@@ -239,11 +239,11 @@ class ResizeWindow:
         return np.where(inside, matrix[np.clip(rows, 0, n - 1), k], 0.0)
 
 
-def window(places: Array, matrix: Array) -> ResizeWindow | None:
+def window(positions: Array, matrix: Array) -> ResizeWindow | None:
     """The narrowest evenly spaced windows that contain all weights of a matrix.
 
     The integers `shift` that suit one result form an interval; their intersection suits all.
-    None if no even spacing has one, or the places are not evenly spaced.
+    None if no even spacing has one, or the positions are not evenly spaced.
     """
     n, out = matrix.shape
     used = matrix != 0.0
@@ -251,7 +251,7 @@ def window(places: Array, matrix: Array) -> ResizeWindow | None:
         return None
     k = np.flatnonzero(used.any(axis=0))
     first, last = used.argmax(axis=0)[k], n - 1 - used[::-1].argmax(axis=0)[k]
-    spacing = Fraction((places[-1] - places[0]) / (out - 1)).limit_denominator(max(n, out))
+    spacing = Fraction((positions[-1] - positions[0]) / (out - 1)).limit_denominator(max(n, out))
     step, per = spacing.numerator, spacing.denominator
     if step < 1:
         return None
@@ -264,14 +264,14 @@ def window(places: Array, matrix: Array) -> ResizeWindow | None:
     return None
 
 
-def interpolation(places: Array, n: int, mode: str, options: dict[str, float]) -> Array:
-    """Matrix [n, out] whose column k weighs the elements around position `places[k]`."""
+def interpolation(positions: Array, n: int, mode: str, options: dict[str, float]) -> Array:
+    """Matrix [n, out] whose column k weighs the elements around position `positions[k]`."""
     stretch = options.get("stretch", 1.0)
     reach = math.ceil((1 if mode == "linear" else 2) * stretch)
-    matrix = np.zeros((n, len(places)))
-    for k, place in enumerate(places):
-        taps = np.arange(math.floor(place) - reach + 1, math.floor(place) + reach + 1)
-        weights = _kernel((taps - place) / stretch, mode, options.get("cubic", -0.75))
+    matrix = np.zeros((n, len(positions)))
+    for k, position in enumerate(positions):
+        taps = np.arange(math.floor(position) - reach + 1, math.floor(position) + reach + 1)
+        weights = _kernel((taps - position) / stretch, mode, options.get("cubic", -0.75))
         if options.get("exclude"):
             weights = np.where((taps < 0) | (taps >= n), 0.0, weights)
         if options.get("exclude") or stretch > 1.0:

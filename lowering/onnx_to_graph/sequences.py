@@ -42,12 +42,12 @@ def items_of(node: OnnxNode, k: int) -> list[OnnxValue]:
 
 def _position(node: OnnxNode, k: int, length: int, beyond: int = 0) -> int:
     """A position in [-length, length + beyond), counted from the front."""
-    place = node.constant_int(k, "the position")
-    if not -length <= place < length + beyond:
+    position = node.constant_int(k, "the position")
+    if not -length <= position < length + beyond:
         raise UserError(
-            "the position is outside the sequence", expected=f"{length} entries", found=place
+            "the position is outside the sequence", expected=f"{length} entries", found=position
         )
-    return place + length if place < 0 else place
+    return position + length if position < 0 else position
 
 
 def _construct(node: OnnxNode) -> list[OnnxValue]:
@@ -65,8 +65,8 @@ def _at(node: OnnxNode) -> list[OnnxValue]:
 
 def _insert(node: OnnxNode) -> list[OnnxValue]:
     items = list(items_of(node, 0))
-    place = _position(node, 2, len(items), 1) if node.has(2) else len(items)
-    items.insert(place, node.value(1))
+    position = _position(node, 2, len(items), 1) if node.has(2) else len(items)
+    items.insert(position, node.value(1))
     return [SequenceValue("", items)]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
-from ...dialects.opaque_kernels.moves import slice_places
+from ...dialects.opaque_kernels.moves import slice_positions
 from ...dialects.types import shape_of, to_numpy
 from .folding import range_size
 from .node import OnnxNode
@@ -135,8 +135,12 @@ def slice_(node: OnnxNode) -> list[SSAValue]:
         if step == 0:
             raise UserError("a step is 0")
         k = node.axis(axis, rank)
-        places = slice_places(start, end, step, shape[k])
-        starts[k], sizes[k], steps[k] = (places[0] if len(places) else 0), len(places), step
+        positions = slice_positions(start, end, step, shape[k])
+        starts[k], sizes[k], steps[k] = (
+            (positions[0] if len(positions) else 0),
+            len(positions),
+            step,
+        )
     return [sliced(node, node[0], starts, sizes, steps)]
 
 
@@ -241,26 +245,28 @@ def _mirrored(
         raise UserError(
             "the pads crop more than there is, or pad beyond reason", found=(before, after)
         )
-    places = np.arange(-before, n + after)
+    positions = np.arange(-before, n + after)
     if mode == "edge":
-        places = np.clip(places, 0, n - 1)
+        positions = np.clip(positions, 0, n - 1)
     elif mode == "wrap":
-        places = places % n
+        positions = positions % n
     else:
         period = max(2 * (n - 1), 1)
-        places = np.abs((places + (n - 1)) % period - (n - 1))
-    return taken(node, x, axis, places)
+        positions = np.abs((positions + (n - 1)) % period - (n - 1))
+    return taken(node, x, axis, positions)
 
 
-def taken(node: OnnxNode, x: SSAValue, axis: int, places: np.ndarray) -> SSAValue:  # pyright: ignore
+def taken(node: OnnxNode, x: SSAValue, axis: int, positions: np.ndarray) -> SSAValue:  # pyright: ignore
     """x at constant positions along an axis: repeats, slices for few runs, or else a gather."""
     size = shape_of(x)[axis]
-    times = len(places) // max(1, size)
-    if times > 1 and np.array_equal(places, np.arange(size * times) // times):
+    times = len(positions) // max(1, size)
+    if times > 1 and np.array_equal(positions, np.arange(size * times) // times):
         return repeated(node, x, axis, times)
-    runs = _runs([int(p) for p in places])
+    runs = _runs([int(p) for p in positions])
     if not runs or len(runs) > 64:
-        return node.build.gather(x, node.data(places.astype(np.int64), f"places{axis}"), axis=axis)
+        return node.build.gather(
+            x, node.data(positions.astype(np.int64), f"positions{axis}"), axis=axis
+        )
     shape = list(shape_of(x))
     parts = [
         sliced(
@@ -284,10 +290,10 @@ def repeated(node: OnnxNode, x: SSAValue, axis: int, times: int) -> SSAValue:
     return build.reshape(wide, shape=[*before, size * times, *after])
 
 
-def _runs(places: list[int]) -> list[tuple[int, int, int]]:
+def _runs(positions: list[int]) -> list[tuple[int, int, int]]:
     """Maximal arithmetic runs of step 1 or -1: (start, size, step)."""
     runs: list[tuple[int, int, int]] = []
-    for p in places:
+    for p in positions:
         if runs:
             start, size, step = runs[-1]
             if size == 1 and p - start in (1, -1):

@@ -84,7 +84,7 @@ def tensor_shape(proto: TensorProto, where: str) -> tuple[int, ...]:
 
 
 def reader(proto: TensorProto, folder: Path | None, where: str) -> Callable[[], Array]:
-    """A thunk that reads a tensor's data; size and place are checked now.
+    """A thunk that reads a tensor's data; size and position are checked now.
 
     Raises:
         UserError: the data are too short or too long, or the external file is missing, too short

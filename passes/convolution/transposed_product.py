@@ -71,7 +71,7 @@ class TransposedProduct(ModulePass):
 def is_transposed(op: ConvOp) -> bool:
     """Whether this is a transposed 2-D convolution, undilated, of one group, weights [c, f, r, s].
 
-    Its data must be channels-last: places are then the rows of a matrix.
+    Its data must be channels-last: positions are then the rows of a matrix.
     """
     found = op.parameters
     return (
@@ -126,7 +126,7 @@ def _product(data: SSAValue, weights: SSAValue) -> GemmOp:
 
 
 def _sums(op: ConvOp, found: ConvParameters, product: SSAValue) -> LoopsOp:
-    """Tap r = stride * t + (h + pad) mod stride lands on h from place (h + pad) // stride - t."""
+    """Tap r = stride * t + (h + pad) mod stride lands on h from (h + pad) // stride - t."""
     arguments = list(op.body.block.args)
     gone = {found.data, found.weights}
     read_later = {r.source for scope in op.scopes[1:] for r in scope.reads()}

@@ -48,8 +48,8 @@ from .winograd_matrices import POINTS, matrices
 
 T = TypeVar("T")
 
-# Most places of a tile: transforms are unrolled, and larger ones take long to compile.
-MOST_PLACES = 64
+# Most positions of a tile: transforms are unrolled, and larger ones take long to compile.
+MOST_POSITIONS = 64
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class WinogradForm:
 
 @dataclass(frozen=True)
 class _Dim:
-    """A spatial dim: `tiles` of `m` results, from `blocks` of `taps`, at `places`."""
+    """A spatial dim: `tiles` of `m` results, from `blocks` of `taps`, at `positions`."""
 
     m: int
     taps: int
@@ -89,7 +89,7 @@ class _Dim:
         return cls(m, taps, -(-window // taps), -(-size // m))
 
     @property
-    def places(self) -> int:
+    def positions(self) -> int:
         return self.m + self.taps - 1
 
     @property
@@ -145,8 +145,8 @@ def applies(op: ConvOp, form: WinogradForm) -> bool:
         return False  # a single block does the same
     dims = form.dims(found.kernel, found.sizes)
     return (
-        all(dim.places in POINTS for dim in dims if dim.taps > 1)
-        and math.prod(dim.places * dim.blocks for dim in dims) <= MOST_PLACES
+        all(dim.positions in POINTS for dim in dims if dim.taps > 1)
+        and math.prod(dim.positions * dim.blocks for dim in dims) <= MOST_POSITIONS
         and set(found.strides) == set(found.dilations) == {1}
         and found.groups == 1
         and min(found.channels_per_group, found.features) > 1  # lanes run over channels
@@ -165,12 +165,12 @@ def longest_window(op: ConvOp) -> int:
 
 
 def sizes_of(op: ConvOp, form: WinogradForm) -> tuple[int, int, int]:
-    """How many tiles a form cuts the images into, the places of one, and the blocks it sums."""
+    """How many tiles a form cuts the images into, the positions of one, and the blocks it sums."""
     found = op.parameters
     dims = form.dims(found.kernel, found.sizes)
     return (
         found.images * math.prod(dim.tiles for dim in dims),
-        math.prod(dim.places for dim in dims),
+        math.prod(dim.positions for dim in dims),
         found.channels_per_group * math.prod(dim.blocks for dim in dims),
     )
 
@@ -212,7 +212,7 @@ class _Constants:
 
 
 class _Steps:
-    """Dims of every intermediate: n, channel, the tile per dim, then the place in a tile.
+    """Dims of every intermediate: n, channel, the tile per dim, then the position in a tile.
 
     The data's and the weights' have a dim for each spatial dim that is cut into blocks of taps.
     """
@@ -226,7 +226,7 @@ class _Steps:
         self.split = [k for k, dim in enumerate(self.dims) if dim.blocks > 1]
         self.blocks = [self.dims[k].blocks for k in self.split]
         self.tiles = [dim.tiles for dim in self.dims]
-        self.places = [dim.places for dim in self.dims]
+        self.positions = [dim.positions for dim in self.dims]
         self.data, self.weights = op.outer(found.data), op.outer(found.weights)
         parts = ("bt", "at", "g", "divisors")
         self.bt, self.at, self.g, self.divisors = (_Constants(self.dims, part) for part in parts)
@@ -241,9 +241,9 @@ class _Steps:
         return [*constants, data, weights, product, inverse]
 
     def _layout(self, blocks: int = 0) -> LayoutAttr:
-        """Place by place, within it tile by tile, then block by block of taps, channels last."""
-        tile, place, end = 2 + blocks, 2 + blocks + self.rank, 2 + blocks + 2 * self.rank
-        return LayoutAttr.of([*range(place, end), 0, *range(tile, place), *range(2, tile), 1])
+        """Positions in a tile first, then tiles, then blocks of taps; channels last."""
+        tile, position, end = 2 + blocks, 2 + blocks + self.rank, 2 + blocks + 2 * self.rank
+        return LayoutAttr.of([*range(position, end), 0, *range(tile, position), *range(2, tile), 1])
 
     def _data_transform(self) -> LoopsOp:
         """V[n, c, t, u, i, j] = sum_k sum_l BT[i, k] BT[j, l] x[n, c, m t + k - p, m u + l - q]."""
@@ -251,10 +251,10 @@ class _Steps:
         value, bt = kernel.sources[0], self.bt.named(kernel.sources[1:])
         n, c, *rest, k = iterators(3 + len(self.split) + 2 * self.rank)
         block = dict(zip(self.split, rest, strict=False))
-        tile, place = rest[-2 * self.rank : -self.rank], rest[-self.rank :]
-        shape = tensor([self.n, self.channels, *self.blocks, *self.tiles, *self.places])
+        tile, position = rest[-2 * self.rank : -self.rank], rest[-self.rank :]
+        shape = tensor([self.n, self.channels, *self.blocks, *self.tiles, *self.positions])
         for number, d in enumerate(self.cut):
-            inner = [k if e == d else i for e, i in enumerate(place)]
+            inner = [k if e == d else i for e, i in enumerate(position)]
             at = [n, c, *block.values(), *tile, *inner]
             if number == 0:
                 at = [n, c]
@@ -264,8 +264,8 @@ class _Steps:
             dim = self.dims[d]
             if number == 0:
                 at = in_dims(at, self.found.data_order)
-            value = kernel.scope(shape, value[at] * bt[dim.taps][place[d], k], [dim.places])
-        whole = [1] * 2 + self.blocks + [1] * self.rank + self.places
+            value = kernel.scope(shape, value[at] * bt[dim.taps][position[d], k], [dim.positions])
+        whole = [1] * 2 + self.blocks + [1] * self.rank + self.positions
         return kernel.loops(value, with_layout(shape, self._layout(len(self.split))), whole)
 
     def _weight_transform(self) -> LoopsOp:
@@ -275,18 +275,18 @@ class _Steps:
         g, d = self.g.named(rest[: len(self.g.ops)]), self.divisors.named(rest[len(self.g.ops) :])
         f, *its = iterators(2 + len(self.split) + self.rank + len(self.cut))
         block, c = dict(zip(self.split, its, strict=False)), its[len(self.split)]
-        place, taps = its[len(self.split) + 1 :][: self.rank], its[-len(self.cut) :]
+        position, taps = its[len(self.split) + 1 :][: self.rank], its[-len(self.cut) :]
         at: dict[str | int, Index] = {"f": f, "c": c, "_": Index(0)}
         at |= dict.fromkeys(range(self.rank), Index(0))
         for k, tap in zip(self.cut, taps, strict=True):
             at[k] = tap + block[k] * self.dims[k].taps if k in block else tap
-        shape = tensor([self.features, *self.blocks, self.channels, *self.places])
+        shape = tensor([self.features, *self.blocks, self.channels, *self.positions])
         product = w[[at[dim] for dim in self.found.filter_dims]]
         for k, tap in zip(self.cut, taps, strict=True):
-            product = product * g[self.dims[k].taps][place[k], tap]
+            product = product * g[self.dims[k].taps][position[k], tap]
         value = kernel.scope(shape, product, [self.dims[k].taps for k in self.cut]).here()
         for k in self.cut:
-            value = value / d[self.dims[k].taps][place[k]]
+            value = value / d[self.dims[k].taps][position[k]]
         return kernel.loops(kernel.scope(shape, value), shape)
 
     def _product(self, data: SSAValue, weights: SSAValue) -> GemmOp:
@@ -295,7 +295,7 @@ class _Steps:
         v, u = kernel.sources
         n, f, *its = iterators(3 + 2 * self.rank + len(self.split))
         its, (*block, c) = its[: 2 * self.rank], its[2 * self.rank :]
-        shape = tensor([self.n, self.features, *self.tiles, *self.places])
+        shape = tensor([self.n, self.features, *self.tiles, *self.positions])
         pairs = v[[n, c, *block, *its]] * u[[f, *block, c, *its[self.rank :]]]
         out = kernel.scope(shape, pairs, [*self.blocks, self.channels])
         kernel.block.add_op(YieldOp(out.value))
@@ -321,21 +321,21 @@ class _Steps:
 
     def _back(self, kernel: KernelBuilder, at: dict[int, Source]) -> Source:
         """Results tile by tile, in the result's order: one dim after the other is transformed."""
-        value, left = kernel.sources[0], list(self.places)
+        value, left = kernel.sources[0], list(self.positions)
         *dims, k = iterators(3 + 2 * self.rank)
-        own, place = dims[: 2 + self.rank], dims[2 + self.rank :]
+        own, position = dims[: 2 + self.rank], dims[2 + self.rank :]
         order = self.found.out_order
         lead = in_dims([self.n, self.features, *self.tiles], order)
         for number, d in enumerate(self.cut):
-            dim, inner = self.dims[d], [k if e == d else i for e, i in enumerate(place)]
+            dim, inner = self.dims[d], [k if e == d else i for e, i in enumerate(position)]
             left[d] = dim.m
             here = [own[p] for p in order] if number == 0 else own
-            sums = value[[*here, *inner]] * at[dim.taps][place[d], k]
-            value = kernel.scope(tensor([*lead, *left]), sums, [dim.places])
+            sums = value[[*here, *inner]] * at[dim.taps][position[d], k]
+            value = kernel.scope(tensor([*lead, *left]), sums, [dim.positions])
         return value
 
     def _whole(self, kernel: KernelBuilder, tiles: Source) -> Source:
-        """The result, each place read from its tile."""
+        """The result, each position read from its tile."""
         lead = iterators(2 + self.rank)
         pairs = [(lead[p], dim) for p, dim in zip(self.found.out_order[2:], self.dims, strict=True)]
         inside = [i % dim.m for i, dim in pairs]
@@ -388,14 +388,14 @@ def grow_halo(value: SSAValue, found: ConvParameters, reach: Sequence[int]) -> S
     Returns the value that replaces the old one.
 
     Args:
-        reach: places that tiles read, per spatial dim.
+        reach: positions that tiles read, per spatial dim.
     """
     type_ = tensor_type(value)
     layout = layout_of(type_)
     low, high = (list(side) for side in zip(*layout.halo, strict=True))
-    for dim, places, pad in zip(found.data_order[2:], reach, found.pads, strict=True):
+    for dim, positions, pad in zip(found.data_order[2:], reach, found.pads, strict=True):
         low[dim] = max(low[dim], pad)
-        high[dim] = max(high[dim], places - pad - type_.get_shape()[dim])
+        high[dim] = max(high[dim], positions - pad - type_.get_shape()[dim])
     return Rewriter.replace_value_with_new_type(
         value, with_layout(logical(type_), LayoutAttr.of(layout.dims, low, high))
     )

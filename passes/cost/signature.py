@@ -1,6 +1,6 @@
 """The canonical signature of an op: everything its cost depends on, and nothing else.
 
-Names, locations, provenance and places in memory are left out. Types, properties, bodies and the
+Names, locations, provenance and positions in memory are left out. Types, properties, bodies and the
 identity of operands are included. The key is the signature's hash, so cost files of different
 programs and machines can be merged.
 """
@@ -16,7 +16,7 @@ from xdsl.printer import Printer
 
 from ...dialects.algebra import ScopeOp
 
-# Left out: places in memory, and attributes that a kernel's region implies.
+# Left out: positions in memory, and attributes that a kernel's region implies.
 _LEFT_OUT = ("offset", "offsets", "contraction")
 
 

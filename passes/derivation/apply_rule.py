@@ -211,10 +211,10 @@ class AlgebraApplyRule(ModulePass):
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         given = {n: v for n, v in values.items() if v not in ("", (), None)}
         known = {option.name: option for option in options_of(rule)}
-        places = () if isinstance(rule.by_hand, OnPair) else ("at",)
-        wrong = next((n for n in given if n not in ("name", "rule", *places, *known)), None)
+        positions = () if isinstance(rule.by_hand, OnPair) else ("at",)
+        wrong = next((n for n in given if n not in ("name", "rule", *positions, *known)), None)
         missing = next((n for n in known if n not in given and known[n].default is None), None)
-        takes = f"it takes: {', '.join([*known, *places])}"
+        takes = f"it takes: {', '.join([*known, *positions])}"
         if wrong is not None:
             raise UserError(f"rule '{rule.name}' has no option '{wrong}'", hint=takes)
         if missing is not None:

@@ -60,10 +60,10 @@ def _eliminate(matrix: list[list[Fraction]], columns: int) -> list[int]:
     pivots: list[int] = []
     for column in range(columns):
         done = len(pivots)
-        place = next((k for k in range(done, len(matrix)) if matrix[k][column] != 0), None)
-        if place is None:
+        position = next((k for k in range(done, len(matrix)) if matrix[k][column] != 0), None)
+        if position is None:
             continue
-        matrix[done], matrix[place] = matrix[place], matrix[done]
+        matrix[done], matrix[position] = matrix[position], matrix[done]
         lead = matrix[done][column]
         if lead != 1:
             matrix[done] = [x / lead for x in matrix[done]]

@@ -131,8 +131,8 @@ def mapped(factor: Link, change: Callable[[Index], Index]) -> Link:
 def renaming(count: int, kept: Sequence[int]) -> list[Index]:
     """Images that number the kept iterators 0, 1, ...; other iterators become 0."""
     images = [Index(0)] * count
-    for place, k in enumerate(kept):
-        images[k] = Index.iterator(place)
+    for position, k in enumerate(kept):
+        images[k] = Index.iterator(position)
     return images
 
 

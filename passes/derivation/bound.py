@@ -1,6 +1,6 @@
 """Lower bounds for the time of derived programs, by which a search stops early.
 
-Rules move and regroup multiplications. They save those that are zero by their places, and those
+Rules move and regroup multiplications. They save those that are zero by their positions, and those
 that are repeated: if the indices do not distinguish all iterators, there is no bound. A kernel may
 compute windows of two taps and more with fewer multiplications (Winograd). So a program takes at
 least its fewest operations at the machine's peak; bytes are not counted.
@@ -27,8 +27,8 @@ from .replace import Roots, scopes_of
 TILE = 4
 TAPS, MOST_TAPS = 3, 7
 TILE_OF_TWO = 3
-# Places of an index are counted up to this many.
-MOST_PLACES = 1 << 20
+# Positions of an index are counted up to this many.
+MOST_POSITIONS = 1 << 20
 
 
 def least_of_program(roots: Roots, priced: Priced, prices: ScopePrices) -> float:
@@ -107,7 +107,7 @@ def _taps(match: Match) -> list[int]:
 def _inside(row: Index, size: int, extents: Sequence[int]) -> float:
     """The share of the iterators' values for which an index is inside its operand."""
     used = [(k, c) for k, c in row.terms if isinstance(k, int)]
-    if math.prod(extents[k] for k, _ in used) > MOST_PLACES:
+    if math.prod(extents[k] for k, _ in used) > MOST_POSITIONS:
         return 0.0
     values = np.array([row.constant])
     for k, c in used:

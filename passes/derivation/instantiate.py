@@ -43,13 +43,13 @@ def _gemm(match: Match) -> DerivationStep:
     order = [*outer, *inner]
     names = _renamed(len(found.extents), order)
     factors: list[Link] = []
-    for place, line in ((0, m), (1, n)):
-        if match.direct[place]:
-            factors.append(substituted(found.operands[place].read, names))
+    for position, line in ((0, m), (1, n)):
+        if match.direct[position]:
+            factors.append(substituted(found.operands[position].read, names))
             continue
-        own = [*groups["batch"], *(k for k in peeled if k in _used(match, place))]
-        own += [*line, *inner] if place == 0 else [*inner, *line]
-        copied = _copy(match, place, own)
+        own = [*groups["batch"], *(k for k in peeled if k in _used(match, position))]
+        own += [*line, *inner] if position == 0 else [*inner, *line]
+        copied = _copy(match, position, own)
         factors.append(Read(copied, tuple(names[k] for k in own)))
     extents = [found.extents[k] for k in order]
     count = len(outer)
@@ -58,21 +58,21 @@ def _gemm(match: Match) -> DerivationStep:
     return _step(match, new, [Index.iterator(k) for k in outer])
 
 
-def _used(match: Match, place: int) -> frozenset[int]:
-    return match.contraction.operands[place].uses
+def _used(match: Match, position: int) -> frozenset[int]:
+    return match.contraction.operands[position].uses
 
 
 def _renamed(count: int, order: Sequence[int]) -> list[Index]:
     names = [Index(0)] * count
-    for place, k in enumerate(order):
-        names[k] = Index.iterator(place)
+    for position, k in enumerate(order):
+        names[k] = Index.iterator(position)
     return names
 
 
-def _copy(match: Match, place: int, order: Sequence[int]) -> Scope:
+def _copy(match: Match, position: int, order: Sequence[int]) -> Scope:
     """An operand, with its guards, over these iterators as dims."""
     found = match.contraction
-    operand, names = found.operands[place], _renamed(len(found.extents), order)
+    operand, names = found.operands[position], _renamed(len(found.extents), order)
     factors = [substituted(f, names) for f in (operand.read, *operand.guards)]
     return build([found.extents[k] for k in order], (), factors, found.scope.element)
 
@@ -88,8 +88,8 @@ class _Frame:
         self.extents = match.contraction.extents
         self.shape = [match.extent(digits) for digits in coordinates]
         self.names = [Index(0)] * len(self.extents)
-        for place, digits in enumerate(coordinates):
-            self._name(Index.iterator(place), digits)
+        for position, digits in enumerate(coordinates):
+            self._name(Index.iterator(position), digits)
 
     def _name(self, coordinate: Index, digits: Digits) -> None:
         left = math.prod(self.extents[k] for k in digits)
@@ -123,14 +123,14 @@ def _unrolled(match: Match, dims: Sequence[Digits], windows: Sequence[int]) -> S
             w = match.windows[number]
             steps = found.extents[w.outer] - 1, found.extents[w.inner] - 1
             shape[dim] = w.stride * steps[0] + abs(w.dilation) * steps[1] + 1
-    places = {number: dim for dim, number in enumerate(windows) if number >= 0}
+    positions = {number: dim for dim, number in enumerate(windows) if number >= 0}
 
     def through(e: Index) -> Index:
         rest, moved = e, Index(0)
         for number, w in enumerate(match.windows):
             c = e.coefficient(w.outer)
             rest -= Index.iterator(w.outer) * c + Index.iterator(w.inner) * e.coefficient(w.inner)
-            at = Index.iterator(places[number])
+            at = Index.iterator(positions[number])
             if w.dilation < 0:
                 at += w.dilation * (found.extents[w.inner] - 1)
             moved += at * (c // w.stride)
@@ -150,7 +150,7 @@ def _second(match: Match, dims: Sequence[Digits]) -> Scope:
 
 
 def _conv(match: Match) -> DerivationStep:
-    """out[m, batch n, outer..] = sum over k, inner.. of first[m, batch k, place..] * second[..]."""
+    """out[m, batch n, outer..] = sum over k, inner.. of first[m, batch k, at..] * second[..]."""
     found, groups, windows = match.contraction, match.groups, match.windows
     batch, k = groups["batch"], groups["k"]
     features, outers = (*batch, *groups["n"]), [(w.outer,) for w in windows]
@@ -167,8 +167,8 @@ def _conv(match: Match) -> DerivationStep:
         blank: list[Digits] = [() for _ in windows]
         dims = [groups["m"], (*batch, *k), *blank]
         first = _unrolled(match, dims, [-1, -1, *range(len(windows))])
-        place = (here[1] // per_group) * match.extent(k) + here[channel]
-        at = [here[0], place]
+        position = (here[1] // per_group) * match.extent(k) + here[channel]
+        at = [here[0], position]
         for number, w in enumerate(windows):
             tap = here[channel + 1 + number]
             at.append(here[2 + number] * w.stride + tap * abs(w.dilation))
@@ -184,7 +184,7 @@ def _conv(match: Match) -> DerivationStep:
 
 
 def _band(match: Match) -> DerivationStep:
-    """out[batch, outer, inner] = sum over k of second[batch, outer, k] * first[batch, place, k]."""
+    """out[batch, outer, inner] = sum over k of second[batch, outer, k] * first[batch, at, k]."""
     found, groups = match.contraction, match.groups
     (w,) = match.windows
     batch, k = groups["batch"], groups["k"]

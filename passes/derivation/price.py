@@ -112,11 +112,11 @@ class ScopePrices:
         """A library call and the layout copies before it."""
         found = match.contraction
         seconds, weights, moved = 0.0, 0, self.bytes_of(found.scope)
-        for place, read in enumerate((found.first.read, found.second.read)):
+        for position, read in enumerate((found.first.read, found.second.read)):
             known = self.constant(read.source)
-            if not match.direct[place] and not known:
-                seconds += self.copy(read, match, place)
-            size = self.bytes_of(read.source) * match.moved(place)
+            if not match.direct[position] and not known:
+                seconds += self.copy(read, match, position)
+            size = self.bytes_of(read.source) * match.moved(position)
             weights, moved = weights + size * known, moved + size * (not known)
         algorithms = self.algorithms(match)
         return seconds + min(
@@ -141,11 +141,11 @@ class ScopePrices:
         conv = ConvolutionProblem(m, batch * n, outer, k, inner, strides, dilations, batch)
         return conv_algorithms(conv, match.flops / 2, self.target, self.costs.fitted)
 
-    def copy(self, read: Read, match: Match, place: int) -> float:
+    def copy(self, read: Read, match: Match, position: int) -> float:
         """A layout copy: the distance of an operand from the layout that the library takes."""
         found = match.contraction
-        used = found.operands[place].uses
-        windows = {w.inner for w in match.windows} if place == 0 else set[int]()
+        used = found.operands[position].uses
+        windows = {w.inner for w in match.windows} if position == 0 else set[int]()
         points = math.prod(found.extents[k] for k in used - windows)
         moved = points * _width(read.source) + min(
             self.bytes_of(read.source), points * _width(read.source)

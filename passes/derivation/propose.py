@@ -20,7 +20,7 @@ from ..subprograms.find import Subprogram, groups
 from ..subprograms.prices import Prices
 from ..subprograms.proposals import (
     AppliedRewrite,
-    ChosenPlace,
+    ChosenOccurrence,
     DoesNotFitError,
     Proposal,
     Proposals,
@@ -117,7 +117,7 @@ class DerivationProposer(Proposer):
         result = searcher.search(sub.roots)
         best = result.best if len(sub.roots) == 1 else merged(result.best)[:PAIR_KEEP]
         if self.search.prices.measure is not None and len(sub.roots) == 1:
-            op = find_scope(self.search.work.module, sub.places[0][0])
+            op = find_scope(self.search.work.module, sub.occurrences[0][0])
             best = [found for found in best if not stands(found, op)]
         return Proposals(
             sub.native,
@@ -130,7 +130,7 @@ class DerivationProposer(Proposer):
     def _proposal(self, sub: Subprogram, searcher: Searcher, found: FoundProgram) -> Proposal:
         def write() -> Program | None:
             work = self.search.work
-            ops = [find_scope(work.module, name) for name in sub.places[0]]
+            ops = [find_scope(work.module, name) for name in sub.occurrences[0]]
             program, copies = isolate_all(ops, weights_only(work.main.body.block.ops))
             done = apply_found(program.module, copies, searcher, found)
             return None if done is None else program
@@ -141,13 +141,13 @@ class DerivationProposer(Proposer):
             least = self.search.baselines.least_seconds(operations)
         return Proposal(found.state.trail(), found.priced.seconds, write, least)
 
-    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
+    def apply(self, module: ModuleOp, occurrence: ChosenOccurrence) -> AppliedRewrite:
         """Apply the rules again; each is named separately, the library's forms together."""
-        decision = place.decision
+        decision = occurrence.decision
         assert decision.trail is not None
-        ops = [find_scope(module, name) for name in place.names]
-        settings = settings_of(place.sub, self.settings)
-        searcher = Searcher(self.search.prices.scopes(place.sub.known), settings)
+        ops = [find_scope(module, name) for name in occurrence.names]
+        settings = settings_of(occurrence.sub, self.settings)
+        searcher = Searcher(self.search.prices.scopes(occurrence.sub.known), settings)
         done = apply_rules(module, ops, searcher, decision.trail, decision.modelled)
         if done is None:
             reason = "what it reads was rewritten: the derivation does not fit any more"
@@ -155,10 +155,12 @@ class DerivationProposer(Proposer):
         rules = [(f"derive {rule}", named(rule).floats) for rule in done.found.state.rules()]
         return AppliedRewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
 
-    def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
+    def variants(
+        self, occurrences: Sequence[ChosenOccurrence]
+    ) -> Sequence[Sequence[ChosenOccurrence]]:
         """Only large gains: a small gain by itself may cost its neighbours more."""
-        strong = [p for p in places if p.decision.after < ACCEPT.strong * p.decision.before]
-        return [strong] if 0 < len(strong) < len(places) else []
+        strong = [p for p in occurrences if p.decision.after < ACCEPT.strong * p.decision.before]
+        return [strong] if 0 < len(strong) < len(occurrences) else []
 
 
 def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:

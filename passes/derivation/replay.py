@@ -53,7 +53,7 @@ class Replay:
         """Apply one step.
 
         Raises:
-            UserError: two scopes are to become one, and no place in the program suits both.
+            UserError: two scopes are to become one, and no position in the program suits both.
             Lost: there is no such scope.
         """
         step = applied.step

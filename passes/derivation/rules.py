@@ -49,8 +49,8 @@ ALONG = RuleOption("along", "traversal", "a traversal that moves along an index 
 PHI = RuleOption("phi", "indices", "the new coordinates, as expressions in the traversals")
 BY = RuleOption("by", "number", "how many places the inner digit has")
 GUARD = RuleOption("guard", "number", "the guard's number among the scope's guards", 0)
-LOW = RuleOption("low", "number", "the first place that is kept")
-HIGH = RuleOption("high", "number", "the place after the last that is kept")
+LOW = RuleOption("low", "number", "the first position that is kept")
+HIGH = RuleOption("high", "number", "the position after the last that is kept")
 POSITION = RuleOption("position", "number", "where the second piece begins")
 READ = RuleOption("read", "scope", "the scope that is read")
 FIRST = RuleOption("first", "scope", "one of the two scopes")
@@ -91,7 +91,7 @@ RULES: tuple[DerivationRule, ...] = (
     DerivationRule(
         "split-sum",
         every_split_sum,
-        "the digit is less than the extent; places past the extent get a guard",
+        "the digit is less than the extent; positions past the extent get a guard",
         f"{EINNET}: variable substitution",
         GUARDED,
         OnBody(split_sum, (SUMS, BY)),
@@ -109,7 +109,7 @@ RULES: tuple[DerivationRule, ...] = (
     DerivationRule(
         "shear-sum",
         every_shear_sum,
-        "for each place of the traversal it is a bijection of the sum's; a guard keeps its range",
+        "a bijection of the sum at each position of the traversal; a guard keeps its range",
         f"{EINNET}: variable substitution",
         GUARDED,
         OnBody(shear_sum, (SUM, ALONG)),
@@ -138,7 +138,7 @@ EAGER: tuple[DerivationRule, ...] = (
     DerivationRule(
         "tighten-sums",
         at_once(tighten_sums),
-        "at the places left out an index is out of bounds whatever the other iterators are",
+        "at the positions left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
         DROPPED,
         OnBody(tighten_sums),
@@ -147,7 +147,7 @@ EAGER: tuple[DerivationRule, ...] = (
     DerivationRule(
         "tighten",
         at_once(tighten),
-        "at the places left out an index is out of bounds whatever the other iterators are",
+        "at the positions left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
         DROPPED,
         OnBody(tighten),
@@ -204,7 +204,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
     DerivationRule(
         "expression-split",
         every_expression_split,
-        "the position lies inside the traversal: each piece is 0 outside its own places",
+        "the position lies inside the traversal: each piece is 0 outside its own positions",
         f"{EINNET}: expression splitting",
         BITS,
         OnBody(expression_split, (TRAVERSAL, POSITION)),
@@ -220,7 +220,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
     DerivationRule(
         "restrict",
         nothing,
-        "no reader reads the places left out",
+        "no reader reads the positions left out",
         "EinNet, section 4: boundary tightening",
         BITS,
         OnBody(restrict, (TRAVERSAL, LOW, HIGH), allows=readers_within),

@@ -140,8 +140,8 @@ def _squeezed_read(read: Read) -> Read:
     if len(kept) == len(read.index):
         return read
     index = list(read.index)
-    for place, dim in enumerate(kept):
-        index[dim] = Index.iterator(place)
+    for position, dim in enumerate(kept):
+        index[dim] = Index.iterator(position)
     shape = [read.source.shape[dim] for dim in kept]
     source = build(shape, (), [Read(read.source, tuple(index))], read.source.element)
     return Read(source, tuple(read.index[dim] for dim in kept))
@@ -236,7 +236,7 @@ def _stacks(
         return False
     if any(first.extents[k] != second.extents[j] for k, j in pairs.items() if k != along):
         return False
-    # Where a read may leave its operand, both must be 0 at the same places.
+    # Where a read may leave its operand, both must be 0 at the same positions.
     dims = zip(own.index, own.source.shape, other.source.shape, strict=True)
     return all(is_plain(e) or n == m for e, n, m in dims)
 
@@ -261,7 +261,7 @@ def _stack(
     upper[dim] -= n
     cut = (*shape[:dim], n, *shape[dim + 1 :])
     inside = own.source
-    if inside.shape != cut:  # the source is larger than the places that `first` uses
+    if inside.shape != cut:  # the source is larger than the positions that `first` uses
         inside = build(cut, (), [Read(own.source, tuple(lower))], first.element)
     parts = [
         factor(Read(inside, tuple(lower)), tuple(shape)),

@@ -36,11 +36,12 @@ class ProposalOptions:
     """Settings of a search for the rules' proposals.
 
     Attributes:
-        digit: windows are split into digits of at most this many places, besides those that a
+        digit: windows are split into digits of at most this many positions, besides those that a
             neighbour's coefficient suggests.
         bases: most coordinate changes proposed for one scope.
         sums: a scope with more sums than this is not split over subsets of them.
-        block: iterators that move along one index together are cut into blocks of this many places,
+        block: iterators that move along one index together are cut into blocks of this many
+        positions,
             and sheared; 0 for neither.
     """
 

@@ -66,8 +66,8 @@ def every_sum_split(body: SumOfProducts, options: ProposalOptions) -> Iterator[D
 def split_sum(body: SumOfProducts, numbers: Sequence[int], by: int) -> DerivationStep | None:
     """Write sum iterators as two digits each, k = by * high + low.
 
-    Where `by` does not divide an extent, the places past it get a guard, which the canonical form
-    drops again where a read is out of bounds there.
+    Where `by` does not divide an extent, the positions past it get a guard, which the canonical
+    form drops again where a read is out of bounds there.
 
     Before:
 
@@ -82,12 +82,12 @@ def split_sum(body: SumOfProducts, numbers: Sequence[int], by: int) -> Derivatio
         return None
     sums, images, guards = list(body.sums), iterators(len(body.extents)), list[Link]()
     for number in chosen:
-        place, n = body.rank + number, body.sums[number]
-        images[place] = Index.iterator(place) * by + Index.iterator(body.rank + len(sums))
+        position, n = body.rank + number, body.sums[number]
+        images[position] = Index.iterator(position) * by + Index.iterator(body.rank + len(sums))
         sums[number] = -(-n // by)
         sums.append(by)
         if n % by:
-            guards.append(Guard(images[place], n))
+            guards.append(Guard(images[position], n))
     factors: list[Link] = [*(substituted(f, images) for f in body.factors), *guards]
     new = build(body.shape, sums, factors, body.element, body.coefficient)
     return DerivationStep("split-sum", new, (("sums", named(chosen, "k")), ("by", by)))
@@ -110,13 +110,13 @@ def every_split_sum(body: SumOfProducts, options: ProposalOptions) -> Iterator[D
 
 def _digits(body: SumOfProducts, number: int, options: ProposalOptions) -> list[int]:
     """The digits by which a sum may be split; none if it moves alone."""
-    place = body.rank + number
+    position = body.rank + number
     beside = {
         abs(c)
         for row, _ in body.rows()
-        if row.coefficient(place) != 0 and len(row.terms) > 1
+        if row.coefficient(position) != 0 and len(row.terms) > 1
         for atom, c in row.terms
-        if atom != place
+        if atom != position
     }
     small = set(range(2, options.digit + 1)) if beside else set[int]()
     return [by for by in sorted(beside | small) if 1 < by < body.sums[number]]
@@ -125,8 +125,8 @@ def _digits(body: SumOfProducts, number: int, options: ProposalOptions) -> list[
 def shear_sum(body: SumOfProducts, number: int, along: int) -> DerivationStep | None:
     """Count a sum iterator from a traversal: k' = k + i, where [0 <= k' - i < n] says what k was.
 
-    For each i it is a bijection of the places of k. The canonical form drops the guard where a read
-    is out of bounds beyond.
+    For each i it is a bijection of the positions of k. The canonical form drops the guard where a
+    read is out of bounds beyond.
 
     Before:
 
@@ -136,11 +136,11 @@ def shear_sum(body: SumOfProducts, number: int, along: int) -> DerivationStep | 
 
         %y = algebra.scope (i0: 8) sum (k0: 11) %x[k0] * %k[k0 - i0] : tensor<8xf32>
     """
-    place, n = body.rank + number, body.sums[number]
+    position, n = body.rank + number, body.sums[number]
     images = iterators(len(body.extents))
-    images[place] -= Index.iterator(along)
+    images[position] -= Index.iterator(along)
     factors: list[Link] = [substituted(f, images) for f in body.factors]
-    factors.append(Guard(images[place], n))
+    factors.append(Guard(images[position], n))
     wide = n + body.shape[along] - 1
     sums = (*body.sums[:number], wide, *body.sums[number + 1 :])
     new = build(body.shape, sums, factors, body.element, body.coefficient)
@@ -152,7 +152,7 @@ def every_shear_sum(body: SumOfProducts, options: ProposalOptions) -> Iterator[D
     if not options.block:
         return
     pairs = together(body, range(body.rank, len(body.extents)))
-    yield from applicable(shear_sum(body, place - body.rank, along) for along, place in pairs)
+    yield from applicable(shear_sum(body, position - body.rank, along) for along, position in pairs)
 
 
 def delta_intro(body: SumOfProducts, number: int) -> DerivationStep | None:
@@ -211,8 +211,8 @@ def every_delta_intro(body: SumOfProducts, options: ProposalOptions) -> Iterator
 def delta_elim(body: SumOfProducts, guard: int, number: int) -> DerivationStep | None:
     """Solve a guard e == 0 for a sum iterator of coefficient 1 or -1 and substitute it.
 
-    The solution must be a place of the sum: a guard says so, which the canonical form drops where a
-    read is out of bounds beyond. None unless the guard can be solved so.
+    The solution must be a position of the sum: a guard says so, which the canonical form drops
+    where a read is out of bounds beyond. None unless the guard can be solved so.
 
     Before:
 
@@ -224,17 +224,17 @@ def delta_elim(body: SumOfProducts, guard: int, number: int) -> DerivationStep |
     """
     if guard >= len(body.guards):
         return None
-    delta, place = body.guards[guard], body.rank + number
-    sign = delta.index.coefficient(place)
-    rest = delta.index - Index.iterator(place) * sign
-    if delta.extent != 1 or sign not in (1, -1) or place in rest.iterators:
+    delta, position = body.guards[guard], body.rank + number
+    sign = delta.index.coefficient(position)
+    rest = delta.index - Index.iterator(position) * sign
+    if delta.extent != 1 or sign not in (1, -1) or position in rest.iterators:
         return None
     solution = rest * -sign
-    kept = [k for k in range(len(body.extents)) if k != place]
+    kept = [k for k in range(len(body.extents)) if k != position]
     names = renaming(len(body.extents), kept)
-    names[place] = solution.substitute(names)
+    names[position] = solution.substitute(names)
     factors: list[Link] = [substituted(f, names) for f in body.factors if f is not delta]
-    factors.append(Guard(names[place], body.sums[number]))
+    factors.append(Guard(names[position], body.sums[number]))
     sums = body.sums[:number] + body.sums[number + 1 :]
     new = build(body.shape, sums, factors, body.element, body.coefficient)
     return DerivationStep("delta-elim", new, (("guard", guard), ("sum", f"k{number}")))

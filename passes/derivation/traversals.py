@@ -40,12 +40,12 @@ def reindex(body: SumOfProducts, phi: Sequence[Index]) -> DerivationStep | None:
     """
     phi = [normalise(e, body.shape) for e in phi]
     ranges = [range_of(e, body.shape) for e in phi]
-    places = [
+    positions = [
         Index.iterator(k) + low - e.constant
         for k, (e, (low, _)) in enumerate(zip(phi, ranges, strict=True))
     ]
     shape = [high - low + 1 for low, high in ranges]
-    mover = _Mover(body.rank, phi, places)
+    mover = _Mover(body.rank, phi, positions)
     try:
         factors = [mapped(f, mover.moved) for f in body.factors]
     except _UnsolvedError:
@@ -59,10 +59,10 @@ def reindex(body: SumOfProducts, phi: Sequence[Index]) -> DerivationStep | None:
 class _Mover:
     """Writes indices over (x, s) as indices over (y, s)."""
 
-    def __init__(self, rank_: int, phi: Sequence[Index], places: Sequence[Index]):
+    def __init__(self, rank_: int, phi: Sequence[Index], positions: Sequence[Index]):
         self.rank = rank_
         self.phi = phi
-        self.places = places
+        self.positions = positions
         self.solved: dict[tuple[tuple[Atom, int], ...], Index] = {}
 
     def moved(self, index: Index) -> Index:
@@ -82,8 +82,8 @@ class _Mover:
             if weights is None:
                 raise _UnsolvedError
             total = Index(0)
-            for v, place in zip(weights, self.places, strict=True):
-                total += place * v
+            for v, position in zip(weights, self.positions, strict=True):
+                total += position * v
             self.solved[terms] = total
         return self.solved[terms]
 
@@ -229,14 +229,14 @@ def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:
 
 
 def tighten(body: SumOfProducts) -> DerivationStep | None:
-    """Leave out the places at both ends where a read or guard is provably out of bounds.
+    """Leave out the positions at both ends where a read or guard is provably out of bounds.
 
     Before:
 
         %t = algebra.scope (h: 10) sum (c: 4) %x[c, h - 1] * %k[c] : tensor<10xf32>
         %y = algebra.scope (h: 8) %t[h] : tensor<8xf32>
 
-    After, with 8 places in each row of %x:
+    After, with 8 positions in each row of %x:
 
         %t = algebra.scope (i0: 8) sum (k0: 4) %x[k0, i0] * %k[k0] : tensor<8xf32>
         %y = algebra.scope (h: 8) %t[h - 1] : tensor<8xf32>
@@ -252,13 +252,13 @@ def tighten(body: SumOfProducts) -> DerivationStep | None:
 
 
 def tighten_sums(body: SumOfProducts) -> DerivationStep | None:
-    """Leave out the places of sums at which a read or guard is provably out of bounds.
+    """Leave out the positions of sums at which a read or guard is provably out of bounds.
 
     Before:
 
         %y = algebra.scope (h: 8) sum (r: 5) %x[h + r] * %k[r - 1] : tensor<8xf32>
 
-    After, with three places in %k:
+    After, with three positions in %k:
 
         %y = algebra.scope (i0: 8) sum (k0: 3) %k[k0] * %x[i0 + k0 + 1] : tensor<8xf32>
     """
@@ -272,7 +272,7 @@ def tighten_sums(body: SumOfProducts) -> DerivationStep | None:
 
 
 def _alive(body: SumOfProducts, k: int) -> tuple[int, int]:
-    """The places of iterator k at which no index is out of bounds, for all values of the others."""
+    """The range of iterator k in which every index is in bounds, whatever the others are."""
     n = body.extents[k]
     first, last = 0, n - 1
     for row, size in body.rows():
@@ -309,7 +309,7 @@ def _restricted(body: SumOfProducts, box: Sequence[tuple[int, int]]) -> SumOfPro
 
 
 def restrict(body: SumOfProducts, number: int, low: int, high: int) -> DerivationStep | None:
-    """Compute only places low .. high - 1 of a traversal. Sound where readers stay inside them.
+    """Compute only positions low .. high - 1 of a traversal. Sound where readers stay inside them.
 
     Before:
 
@@ -374,7 +374,7 @@ def drop_dead(body: SumOfProducts) -> DerivationStep | None:
 
 
 def expression_split(body: SumOfProducts, number: int, at: int) -> DerivationStep | None:
-    """Compute a scope in two pieces along a traversal, each 0 outside its own places.
+    """Compute a scope in two pieces along a traversal, each 0 outside its own positions.
 
     Before:
 

@@ -62,7 +62,7 @@ class Fault:
     numbers: Mapping[str, tuple[Array, Array]]
 
     @cached_property
-    def places(self) -> Mapping[str, Array]:
+    def positions(self) -> Mapping[str, Array]:
         """Where they differ, by flat index."""
         return {n: np.flatnonzero(own != other) for n, (other, own) in self.numbers.items()}
 
@@ -255,9 +255,9 @@ class _Amplified:
         """The outputs where the fault is k times as large; 0 leaves it out."""
         for op in self.faulty:
             other, own = self.fault.numbers[op.key]
-            places = self.fault.places[op.key]
+            positions = self.fault.positions[op.key]
             made = other.reshape(-1).copy()
-            made[places] += k * (own.reshape(-1)[places] - made[places])
+            made[positions] += k * (own.reshape(-1)[positions] - made[positions])
             self.known[op.result] = made.reshape(other.shape)
         evaluate = self.program_pair.remembering
         found = run(self.program, self.inputs, Arithmetic.REAL, self.known, evaluate)

@@ -239,8 +239,8 @@ def _laid(made: ConstantFactors, source: Source, axes: Sequence[int | None], tot
     other = tuple(axis for axis in range(total.ndim) if axis not in kept)
     order = [sorted(kept).index(axis) for axis in kept]
     found = total.max(axis=other).transpose(order)  # the largest, where numbers differ
-    places = [slice(None) if axis is not None else None for axis in axes]
-    return np.broadcast_to(found[tuple(places)], source.shape)
+    positions = [slice(None) if axis is not None else None for axis in axes]
+    return np.broadcast_to(found[tuple(positions)], source.shape)
 
 
 def replaced(program: Program, tied: Mapping[str, Array], tokens: Mapping[str, str]) -> Program:

@@ -99,6 +99,6 @@ def _is_outside(f: object, box: Box) -> bool:
 
 
 def _inside(ranges: Sequence[tuple[int, int]], shape: Sequence[int]) -> Box:
-    """The part of ranges inside a shape; if it is empty, the shape's first place."""
+    """The part of ranges inside a shape; if it is empty, the shape's first position."""
     clipped = [(max(a, 0), min(b, n - 1)) for (a, b), n in zip(ranges, shape, strict=True)]
     return tuple((a, b) if a <= b else (0, 0) for a, b in clipped)

@@ -142,9 +142,9 @@ def by_residues(
         wrong = ~field.equal(left, right)
         if not wrong.any():
             continue
-        place = tuple(int(axis[0]) for axis in wrong.nonzero())
-        values = (float(left[(0, *place)]), float(right[(0, *place)]))
-        return Difference(name, place, values, int(wrong.sum()), wrong.size, False)
+        position = tuple(int(axis[0]) for axis in wrong.nonzero())
+        values = (float(left[(0, *position)]), float(right[(0, *position)]))
+        return Difference(name, position, values, int(wrong.sum()), wrong.size, False)
     return None
 
 

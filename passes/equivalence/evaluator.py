@@ -26,7 +26,7 @@ from ...dialects.canonical_scope import (
     Symbol,
     Term,
 )
-from ...dialects.gather import GatherPlaces
+from ...dialects.gather import GatherPositions
 from ...dialects.index import Index, grid
 from .residue_einsum import Part, contract, spread
 from .residues import Lanes, Residues
@@ -78,8 +78,8 @@ class Evaluator:
     def _literal(self, data: Sequence[Fraction], shape: Extents) -> Lanes:
         numbers = {value: k for k, value in enumerate(dict.fromkeys(data))}
         table = np.stack([self.field.literal(value) for value in numbers], axis=1)
-        places = np.array([numbers[value] for value in data]).reshape(shape)
-        return table[:, places]
+        positions = np.array([numbers[value] for value in data]).reshape(shape)
+        return table[:, positions]
 
     def everywhere(self, expr: Expr, extents: Extents) -> Lanes:
         """An expression at every point of the extents."""
@@ -139,8 +139,8 @@ class Evaluator:
         match factor:
             case Read(source, index, outside):
                 fill = np.zeros(()) if outside == 0.0 else self.symbol(str(outside))
-                places = GatherPlaces(index, source.shape, grid(extents, used))
-                lanes = places.of(self.memo[source.token], fill)
+                positions = GatherPositions(index, source.shape, grid(extents, used))
+                lanes = positions.of(self.memo[source.token], fill)
                 return lanes.astype(np.float64, copy=False), used  # weights have their own type
             case Guard(index, extent):
                 at = np.asarray(index.evaluate(grid(extents, used)))

@@ -153,8 +153,8 @@ def _add(groups: list[Group], side: int, term: Term, shape: Extents, numbers: _N
 
 def _tokens(factors: Sequence[Factor], first: int, order: Sequence[int], count: int) -> list[str]:
     names = [f"i{k}" for k in range(first)] + ["u"] * (count - first)
-    for place, k in enumerate(order):
-        names[k] = f"s{place}"
+    for position, k in enumerate(order):
+        names[k] = f"s{position}"
     return sorted(render_factor(f, names or ["u"]) for f in factors)
 
 

@@ -27,8 +27,8 @@ from ...dialects.canonical_scope import (
 from ...dialects.index import Index, iterators
 from ...dialects.types import Array
 
-# Limits: dims of a weight whose orders are tried, and places at which a part may begin.
-_MOST_DIMS, _MOST_PLACES = 4, 64
+# Limits: dims of a weight whose orders are tried, and positions at which a part may begin.
+_MOST_DIMS, _MOST_POSITIONS = 4, 64
 _LEAST = 2
 
 
@@ -61,7 +61,7 @@ def expressed(array: Array, others: Sequence[OtherWeight], like: Source) -> Sour
         for order, turned in _orders(other.array):
             if turned.size < array.size or turned.ndim != array.ndim:
                 continue
-            start = next(_places(array, turned), None)
+            start = next(_positions(array, turned), None)
             if start is not None:
                 return scope(like.shape, like.element, _read(other, order, start, like, axes))
     return _joined(array, others, like, axes)
@@ -70,7 +70,7 @@ def expressed(array: Array, others: Sequence[OtherWeight], like: Source) -> Sour
 def _joined(
     array: Array, others: Sequence[OtherWeight], like: Source, axes: Sequence[int]
 ) -> Source | None:
-    """Weights side by side along one axis: each place comes from one of them."""
+    """Weights side by side along one axis: each position comes from one of them."""
     for axis in range(array.ndim):
         total: list[Expr] = []
         done = 0
@@ -119,7 +119,7 @@ def _orders(array: Array) -> Iterator[tuple[Sequence[int], Array]]:
         yield order, array.transpose(order)
 
 
-def _places(part: Array, whole: Array) -> Iterator[Sequence[int]]:
+def _positions(part: Array, whole: Array) -> Iterator[Sequence[int]]:
     """Where a part begins in a larger array of the same rank."""
     if any(n > m for n, m in zip(part.shape, whole.shape, strict=True)):
         return
@@ -127,7 +127,7 @@ def _places(part: Array, whole: Array) -> Iterator[Sequence[int]]:
     if math.prod(part.shape) == math.prod(whole.shape):
         starts: Array = np.zeros((1, part.ndim), np.int64)
     else:
-        starts = np.argwhere(whole[room] == part[(0,) * part.ndim])[:_MOST_PLACES]
+        starts = np.argwhere(whole[room] == part[(0,) * part.ndim])[:_MOST_POSITIONS]
     for start in starts.tolist():
         block = tuple(slice(s, s + n) for s, n in zip(start, part.shape, strict=True))
         if _same(whole[block], part):
@@ -155,7 +155,7 @@ def _read(
     like: Source,
     axes: Sequence[int],
 ) -> Expr:
-    """A weight with its dims permuted, from a place on; 0 outside.
+    """A weight with its dims permuted, from a position on; 0 outside.
 
     order, start: of its dims with an extent other than 1.
     axes: the dims of `like` with an extent other than 1.
@@ -163,8 +163,8 @@ def _read(
     here = iterators(len(like.shape))
     kept = [k for k, n in enumerate(other.source.shape) if n != 1]
     index = [Index(0)] * len(other.source.shape)
-    for place, dim in enumerate(order):
-        index[kept[dim]] = here[axes[place]] + start[place]
+    for position, dim in enumerate(order):
+        index[kept[dim]] = here[axes[position]] + start[position]
     return factor(Read(other.source, tuple(index)), like.shape)
 
 

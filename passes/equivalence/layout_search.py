@@ -2,7 +2,8 @@
 
 A value of one program may be a value of the other with dims split, joined or swapped. On drawn
 inputs most elements are distinct, so the numbers show where each went. If the map permutes digits
-of the place, the tensor is read through an index map. The result is only a candidate for a proof.
+of the position, the tensor is read through an index map. The result is only a candidate for a
+proof.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ...dialects.canonical_scope import Scope, Source, scope
 from ...dialects.index import Index, flatten, iterators, normalise, row_major_strides, unflatten
 from ...dialects.types import Array
 
-# Digits of a place, outermost first: extent, and stride in the other tensor.
+# Digits of a position, outermost first: extent, and stride in the other tensor.
 Digits: TypeAlias = "tuple[tuple[int, int], ...]"
 
 _MOST_DIMS = 5
@@ -46,7 +47,7 @@ def layout(wanted: Array, found: Array, tolerance: float) -> Digits | None:
     digits = _by_elements(flat, other)
     choices = [] if digits is None else [digits]
     for chosen in itertools.chain(choices, _permutations(wanted.shape, found.shape)):
-        if (np.abs(flat - other[places_of(chosen)]) <= near).all():
+        if (np.abs(flat - other[positions_of(chosen)]) <= near).all():
             return chosen
     return None
 
@@ -57,24 +58,24 @@ def through(source: Source, digits: Digits, like: Scope) -> Source:
     if digits == ((math.prod(shape), 1),) and source.shape == shape:
         return source
     flat = flatten(iterators(len(shape)), row_major_strides(shape))
-    places = unflatten(flat, [n for n, _ in digits])
+    positions = unflatten(flat, [n for n, _ in digits])
     total = Index(0)
-    for place, (_, stride) in zip(places, digits, strict=True):
-        total = total + place * stride
+    for position, (_, stride) in zip(positions, digits, strict=True):
+        total = total + position * stride
     index = [normalise(e, shape) for e in unflatten(total, source.shape)]
     return scope(shape, source.element, read(source, index, shape))
 
 
 def _by_elements(flat: Array, other: Array) -> Digits | None:
-    """Follow distinct elements: each digit is a run of places with one stride."""
-    places = np.empty(flat.size, np.int64)
-    places[np.argsort(flat, kind="stable")] = np.argsort(other, kind="stable")
-    if places[0] != 0:
+    """Follow distinct elements: each digit is a run of positions with one stride."""
+    positions = np.empty(flat.size, np.int64)
+    positions[np.argsort(flat, kind="stable")] = np.argsort(other, kind="stable")
+    if positions[0] != 0:
         return None
     digits: list[tuple[int, int]] = []
     done, size = 1, flat.size
     while done < size:
-        step = places[done::done]
+        step = positions[done::done]
         stride = int(step[0])
         if stride < 1:
             return None
@@ -110,12 +111,12 @@ def _joins(fine: Sequence[int], coarse: Sequence[int]) -> bool:
     return ends.issuperset(itertools.accumulate(coarse, operator.mul))
 
 
-def places_of(digits: Digits) -> Array:
-    """For each place of one tensor the place in the other."""
-    places = np.zeros(1, np.int64)
+def positions_of(digits: Digits) -> Array:
+    """For each position of one tensor the position in the other."""
+    positions = np.zeros(1, np.int64)
     for count, stride in digits:
-        places = (places[:, None] + np.arange(count) * stride).reshape(-1)
-    return places
+        positions = (positions[:, None] + np.arange(count) * stride).reshape(-1)
+    return positions
 
 
-__all__ = ["Digits", "layout", "places_of", "through"]
+__all__ = ["Digits", "layout", "positions_of", "through"]

@@ -2,7 +2,7 @@
 
 A tool that folds constants leaves numbers alone, be it of one sum or of half a network. Where they
 are a value of the other program that no input decides, in whatever layout, the weight stands for
-that value. How far apart they are is counted in units: the unit at a place is what changing each
+that value. How far apart they are is counted in units: the unit at a position is what changing each
 weight by up to a unit of its last place does there, or the last place of the number itself if that
 is more. Beyond `most_ulps` of these, or beyond a part of the largest value, it is another constant.
 """
@@ -26,7 +26,7 @@ from ...dialects.graph import WeightOp
 from ...dialects.program import Program
 from ...dialects.types import Array, element_of, is_float, shape_of
 from ...dialects.weights_only import depends_on_weights_only, is_source
-from .layout_search import Digits, layout, places_of, through
+from .layout_search import Digits, layout, positions_of, through
 from .roundings import most_ulps, unit
 from .translate import Translator, whole
 
@@ -112,7 +112,7 @@ class ConstantValues:
             near: relative to the largest number.
         """
         for value, digits, apart in self._near(array, like, near):
-            laid = self.exact[value].reshape(-1)[places_of(digits)].reshape(array.shape)
+            laid = self.exact[value].reshape(-1)[positions_of(digits)].reshape(array.shape)
             far = ~(apart <= most_ulps(array.dtype))
             return NearValue(self.sources[value], laid, far.reshape(array.shape))
         return None
@@ -130,7 +130,7 @@ class ConstantValues:
                 exact = self.exact[value]
                 digits = layout(wanted, exact, near) if np.isfinite(exact).all() else None
                 if digits is not None:
-                    yield value, digits, self._apart(array, value, places_of(digits))
+                    yield value, digits, self._apart(array, value, positions_of(digits))
             except UserError:  # an op that cannot be evaluated
                 continue
 

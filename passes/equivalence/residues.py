@@ -167,8 +167,8 @@ class Residues:
             counts &= ~np.all(values == neutral, axis=0)
         made = self._combined(kind, first, second, counts)
         number = counts.sum(axis=0)
-        place = np.argmax(counts, axis=0)[None, None]
-        single = np.take_along_axis(values, place, axis=1)[:, 0]
+        position = np.argmax(counts, axis=0)[None, None]
+        single = np.take_along_axis(values, position, axis=1)[:, 0]
         return np.where(number <= 1, single, made)
 
     def _combined(

@@ -35,10 +35,10 @@ TOLERANCE = 1e-7
 _LOOSE, _LOOSEST = 1e-4, 0.25
 # Drawn values nearer than this may be one but for such constants.
 _NEAR = 1e-5
-# A part of itself by which each number is changed, to see what rounding does at a place.
+# A part of itself by which each number is changed, to see what rounding does at a position.
 _CHANGED = 2.0**-20
 # Constants of unknown origin may have been rounded on the way: by so many units of their last
-# place. The effect counts more than once (`PairRun.beyond_folding`), so of half floats by one.
+# position. The effect counts more than once (`PairRun.beyond_folding`), so of half floats by one.
 _MOST_UNITS, _MOST_HALF_UNITS = 16.0, 1.0
 # Random numbers drawn for one array: a prime, so that rows are not alike.
 _MOST_DRAWN = 65521
@@ -56,7 +56,7 @@ class Nearness:
 
     Attributes:
         part: of the output's largest value.
-        noise: the change of all data that bounds, many times, what is noise at one place.
+        noise: the change of all data that bounds, many times, what is noise at one position.
     """
 
     part: float = TOLERANCE

@@ -112,11 +112,11 @@ def _as_computed(program_pair: witness.ProgramPair, seed: int, scale: float) -> 
         if not wrong.any() and doubtful.any():
             wrong = pair.beyond_noise(k, x, y, doubtful, noise)
         if wrong.any():
-            place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
+            position = tuple(int(axis) for axis in np.argwhere(wrong)[0])
             name = program_pair.a.output_names[k]
             return (
                 "equal over exact arithmetic, but run as computed, each op in its own type, output "
-                f"'{name}' at {list(place)} is {x[place]:.9g} against {y[place]:.9g}, "
+                f"'{name}' at {list(position)} is {x[position]:.9g} against {y[position]:.9g}, "
                 f"on inputs drawn with seed {seed}, scale {scale:g}"
             )
     return ""

@@ -1,4 +1,4 @@
-"""Gathers at known places: a slice, a part or a row, read by an index expression.
+"""Gathers at known positions: a slice, a part or a row, read by an index expression.
 
 Exporters write `x[:, 0]` and the like as a gather by a constant. If the constant is affine in
 its own position, the result is an ordinary read.
@@ -25,29 +25,29 @@ from ...dialects.types import Array, element_of, is_float, shape_of
 
 DataOf: TypeAlias = "Callable[[WeightOp], Array | None]"
 
-# Limits for computing places: ops and elements.
-_MOST_STEPS, _MOST_PLACES = 64, 1 << 16
+# Limits for computing positions: ops and elements.
+_MOST_STEPS, _MOST_POSITIONS = 64, 1 << 16
 
 
 def static_gather(op: GatherOp, x: Source, data: DataOf) -> Scope | None:
-    """The read of a gather; None if its places depend on inputs or are not affine.
+    """The read of a gather; None if its positions depend on inputs or are not affine.
 
     Args:
         data: the numbers of a weight; None if they are not available.
     """
-    places = constant_array(op.indices, data)
+    positions = constant_array(op.indices, data)
     axis = op.value("axis")
-    if places is None or not places.size:
+    if positions is None or not positions.size:
         return None
     size = x.shape[axis]
-    if places.min() < -size or places.max() >= size:
+    if positions.min() < -size or positions.max() >= size:
         return None
     shape = shape_of(op.result)
     here = iterators(len(shape))
-    at = _affine(places % size, here[axis : axis + places.ndim])
+    at = _affine(positions % size, here[axis : axis + positions.ndim])
     if at is None:
         return None
-    index = [*here[:axis], at, *here[axis + places.ndim :]]
+    index = [*here[:axis], at, *here[axis + positions.ndim :]]
     index = [normalise(e, shape) for e in index]
     return scope(shape, element_of(op.result), read(x, index, tuple(shape)))
 
@@ -80,7 +80,7 @@ def _collect(value: SSAValue, steps: list[Operation]) -> bool:
         return False
     if op in steps:
         return True
-    if any(is_float(element_of(v)) or math.prod(shape_of(v)) > _MOST_PLACES for v in op.results):
+    if any(is_float(element_of(v)) or math.prod(shape_of(v)) > _MOST_POSITIONS for v in op.results):
         return False
     if not isinstance(op, WeightOp | ConstantOp | GraphOp | ScopeOp | OnesOp):
         return False
@@ -90,21 +90,21 @@ def _collect(value: SSAValue, steps: list[Operation]) -> bool:
     return True
 
 
-def _affine(places: Array, here: list[Index]) -> Index | None:
+def _affine(positions: Array, here: list[Index]) -> Index | None:
     """The index that takes these values over the iterators, if there is one."""
-    first = int(places.flat[0])
-    at, values = Index(first), np.full(places.shape, first, np.int64)
-    for dim, size in enumerate(places.shape):
+    first = int(positions.flat[0])
+    at, values = Index(first), np.full(positions.shape, first, np.int64)
+    for dim, size in enumerate(positions.shape):
         if size == 1:
             continue
-        second = [0] * places.ndim
+        second = [0] * positions.ndim
         second[dim] = 1
-        step = int(places[tuple(second)]) - first
+        step = int(positions[tuple(second)]) - first
         at = at + here[dim] * step
-        spread = [1] * places.ndim
+        spread = [1] * positions.ndim
         spread[dim] = size
         values = values + step * np.arange(size).reshape(spread)
-    return at if np.array_equal(values, places) else None
+    return at if np.array_equal(values, positions) else None
 
 
 __all__ = ["DataOf", "constant_array", "static_gather"]

@@ -160,8 +160,8 @@ def _abstract(f: Apply | Reduce, used: Sequence[int], extents: Extents) -> _Call
     """The call over its iterators, numbered from 0."""
     own = tuple(extents[k] for k in used)
     images = [Index(0)] * len(extents)
-    for place, k in enumerate(used):
-        images[k] = Index.iterator(place)
+    for position, k in enumerate(used):
+        images[k] = Index.iterator(position)
     if isinstance(f, Apply):
         args = tuple(substitute(a, images[: f.depth], own) for a in f.args)
         return _Call(f.function, own, args, (), 0)
@@ -175,7 +175,7 @@ def _orders(extents: Extents, wanted: Extents) -> Iterator[Sequence[int]]:
     if sorted(extents) != sorted(wanted):
         return
     groups = [[k for k, n in enumerate(extents) if n == size] for size in sorted(set(extents))]
-    places = [[k for k, n in enumerate(wanted) if n == size] for size in sorted(set(extents))]
+    positions = [[k for k, n in enumerate(wanted) if n == size] for size in sorted(set(extents))]
     # Lazily, group by group: itertools.product would list all orders of each group at once.
     chosen = [0] * len(extents)
 
@@ -184,8 +184,8 @@ def _orders(extents: Extents, wanted: Extents) -> Iterator[Sequence[int]]:
             yield tuple(chosen)
             return
         for images in itertools.permutations(groups[number]):
-            for place, k in zip(places[number], images, strict=True):
-                chosen[place] = k
+            for position, k in zip(positions[number], images, strict=True):
+                chosen[position] = k
             yield from fill(number + 1)
 
     yield from fill(0)
@@ -195,8 +195,8 @@ def _permuted(made: _Call, order: Sequence[int]) -> list[Expr]:
     """Arguments with iterator order[k] renamed k."""
     extents = tuple(made.extents[k] for k in order) + made.sums
     images = [Index(0)] * len(order)
-    for place, k in enumerate(order):
-        images[k] = Index.iterator(place)
+    for position, k in enumerate(order):
+        images[k] = Index.iterator(position)
     images += [Index.iterator(len(order) + k) for k in range(len(made.sums))]
     if list(order) == sorted(order):
         return list(made.args)

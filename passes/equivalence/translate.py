@@ -176,7 +176,7 @@ class Translator:
                 raise UserError("this op has no meaning for equivalence", where=where(op))
 
     def _gathered(self, op: GatherOp | ExternOp | CallOp) -> Scope | None:
-        """A gather at known places, also if a later level calls it by name."""
+        """A gather at known positions, also if a later level calls it by name."""
         if isinstance(op, GatherOp):
             return static_gather(op, self.values[op.x], self.data)
         if op.callee.data != GatherOp.name:
@@ -340,17 +340,17 @@ def known_numbers(array: Array, element: Attribute) -> Source | None:
 
 
 def _mask(array: Array, element: Attribute) -> Source | None:
-    """Data with one infinite number at some places: a choice between it and the others."""
+    """Data with one infinite number at some positions: a choice between it and the others."""
     values = array.astype(np.float64)
     infinite = np.isinf(values)
     kinds = np.unique(values[infinite])
     if np.isnan(values).any() or len(kinds) != 1:
         return None
     here = tuple(iterators(array.ndim))
-    places = numbers([Fraction(int(v)) for v in infinite.flat], array.shape, i1)
+    positions = numbers([Fraction(int(v)) for v in infinite.flat], array.shape, i1)
     others = np.where(infinite, 0.0, values)
     rest = numbers([Fraction(float(v)) for v in others.flat], array.shape, element)
-    parts = [factor(Read(source, here), array.shape) for source in (places, rest)]
+    parts = [factor(Read(source, here), array.shape) for source in (positions, rest)]
     then = parts[1] if others.any() else constant(0)
     choice = [parts[0], literal_value(float(kinds[0])), then]
     return scope(array.shape, element, apply("raw.select", choice, array.shape))

@@ -80,7 +80,7 @@ def inputs_of(program: Program, seed: int, scale: float, steps: Steps = ()) -> d
 
     Args:
         steps: if any, floats are the sum of the draws of these seeds at scale 1, each so many
-            times, in their own type. A draw may be one number over blocks of places.
+            times, in their own type. A draw may be one number over blocks of positions.
     """
     if not steps:
         return {name: draw(name, type_, seed, scale) for name, type_ in program.inputs.items()}
@@ -198,7 +198,7 @@ def find(
     """The differences on one draw.
 
     A difference counts if it exceeds a part of the output's largest value, or the effect of
-    rounding at its own place (`beyond_noise`).
+    rounding at its own position (`beyond_noise`).
 
     Args:
         limits: that part, and the size of the noise.
@@ -223,10 +223,12 @@ def find(
         if given is not None:
             wrong &= np.abs(x - y) > 2 * _largest(x - mine[k], y - theirs[k])
         if wrong.any():
-            place = tuple(int(axis) for axis in np.argwhere(wrong)[0])
-            values = (float(mine[k][place]), float(theirs[k][place]))
+            position = tuple(int(axis) for axis in np.argwhere(wrong)[0])
+            values = (float(mine[k][position]), float(theirs[k][position]))
             found.append(
-                FoundDifference(k, place, values, int(wrong.sum()), int(x.size), scale, seed, steps)
+                FoundDifference(
+                    k, position, values, int(wrong.sum()), int(x.size), scale, seed, steps
+                )
             )
     return found
 
@@ -299,12 +301,12 @@ class PairRun:
     def beyond_noise(self, number: int, x: Array, y: Array, among: Array, noise: float) -> Array:
         """Where two values of an output differ by more than their data's rounding explains.
 
-        The effect at a place of changing every input and weight by a relative 2^-20 bounds the
+        The effect at a position of changing every input and weight by a relative 2^-20 bounds the
         effect of rounding there by far. If the values of an output have very different sizes, its
         largest one says nothing about the others.
 
         Args:
-            among: the places to check.
+            among: the positions to check.
             noise: the relative change; the same in all calls.
         """
         spread: Array = np.zeros(x.shape)

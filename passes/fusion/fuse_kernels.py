@@ -16,7 +16,7 @@ from ...dialects.floats import BITS, Floats
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp, LoopsOp, YieldOp, logical
 from ...dialects.program import add_provenance, main_of, provenance
 from ...dialects.types import byte_size, shape_of, tensor_type
-from ...lowering.algebra_to_kernel.loops import loop_extents, reads_single_places, shared_loops
+from ...lowering.algebra_to_kernel.loops import loop_extents, reads_single_positions, shared_loops
 from ...lowering.algebra_to_kernel.match import gemm_of, row_major
 from ..cost.flops import scope_work
 
@@ -88,7 +88,7 @@ def only_user(value: SSAValue, kernel: Operation) -> bool:
 
 def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
     scopes, names = [*producer.scopes, *kernel.scopes], names_between(producer, kernel)
-    if len(scopes) > MOST_SCOPES or not reads_single_places(scopes, names):
+    if len(scopes) > MOST_SCOPES or not reads_single_positions(scopes, names):
         return False
     shared = shared_loops(scopes, names)
     whole = all(len(loop_extents(s)) == shared for s in scopes)
@@ -116,7 +116,8 @@ def _legal(producer: KernelOp, kernel: LoopsOp) -> bool:
 def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:
     """A gemm's epilogue runs over vectors of columns: they must be one iterator of the scope.
 
-    A convolution's epilogue writes where the convolution would: one place may not index other dims.
+    A convolution's epilogue writes where the convolution would: one position may not index other
+    dims.
     """
     if isinstance(producer, ConvOp):
         return shape_of(kernel.result) == shape_of(producer.result)

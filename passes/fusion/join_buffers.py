@@ -1,4 +1,4 @@
-"""join-buffers: write the parts of a concatenation directly to their final places."""
+"""join-buffers: write the parts of a concatenation directly to their final positions."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class DerivedProgram:
         return self.text
 
     def apply(self, module: ModuleOp, names: Sequence[str]) -> tuple[list[ScopeOp], str]:
-        """Apply the rules. Scopes that only read the result at other places do not count as new."""
+        """Apply the rules. Scopes that only read the result at other indices are not new."""
         ops, before = [find_scope(module, name) for name in names], set(scope_ops(module))
         own = [family(op) for op in ops]
         done = apply_found(module, ops, self.searcher, self.found)

@@ -1,10 +1,10 @@
 """A lower bound for the time of a mutant, by the model of its target.
 
 A mutant with its corrections multiplies as often as its program, including zeros outside an image:
-as a convolution or a matrix product with as many filters, places and channels. Other images change
-the modelled time only through algorithms that tile them. So a mutant takes at least as long as the
-cheapest algorithm whose tiles fit exactly. Strides, dilations and groups count as removed; views
-and corrections as free.
+as a convolution or a matrix product with as many filters, positions and channels. Other images
+change the modelled time only through algorithms that tile them. So a mutant takes at least as long
+as the cheapest algorithm whose tiles fit exactly. Strides, dilations and groups count as removed;
+views and corrections as free.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def _algorithms(op: ScopeOp, root: Scope, costs: Costs) -> Iterator[Estimate]:
     given = ConvolutionProblem.of(found)
     ones = (1,) * len(given.kernel)
     plain = replace(given, strides=ones, dilations=ones, groups=1)
-    places = given.images * math.prod(given.pixels)
+    positions = given.images * math.prod(given.pixels)
     macs = float(math.prod(op.extents))
     yield conv_algorithms(plain, macs, costs.target, costs.fitted)[0]
     for sides in _exact(plain, root):
-        tiled = replace(plain, images=math.ceil(places / math.prod(sides)), pixels=sides)
+        tiled = replace(plain, images=math.ceil(positions / math.prod(sides)), pixels=sides)
         yield from conv_algorithms(tiled, macs, costs.target, costs.fitted)[1:]
 
 

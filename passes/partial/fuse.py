@@ -30,7 +30,8 @@ class _Window:
     """The part of an image that a box reads: `image[index]` over its own shape.
 
     Attributes:
-        blank: for each dim how many places at its start, and at its end, are outside the image: 0.
+        blank: for each dim how many positions at its start, and at its end, are outside the image:
+        0.
     """
 
     box: Box
@@ -62,8 +63,8 @@ def fused(cover: Cover, product: object, image: Source, weights: Source) -> Corr
         shift = [start[0], 0]
         steps = zip(start[2:], pads, strict=True)
         shift += [(at + pad) // product.stride for at, pad in steps]
-        places = zip(cover.at, window.box, shift, strict=True)
-        at = [e - low + by for e, (low, _), by in places]
+        positions = zip(cover.at, window.box, shift, strict=True)
+        at = [e - low + by for e, (low, _), by in positions]
         terms += read_in_box(made, at, cover, window.box)
     result = scope(cover.shape, made.element, collect(terms))
     return Correction(result, cover.parts, cover.inside, "fused")
@@ -78,11 +79,11 @@ def _window(
     plain = body.coefficient == 1 and not body.guards
     if len(kernels) != 1 or len(data) != 1 or not plain or len(data[0].index) != body.rank:
         return None
-    places = _places_of(kernels[0], body)
+    positions = _positions_of(kernels[0], body)
     count = data[0].source.shape[1]
-    if places is None:
+    if positions is None:
         return None
-    f, c, *taps = places
+    f, c, *taps = positions
     if data[0].index[1] != product.channel(weights.shape[0], count, f, c):
         return None
     if count != image.shape[1]:
@@ -103,11 +104,11 @@ def _window(
 
 
 def _blank(index: Sequence[Index], within: Extents, shape: Extents, dim: int) -> tuple[int, int]:
-    """Places at both ends of a dim at which every index is outside the source."""
+    """Positions at both ends of a dim at which every index is outside the source."""
 
-    def empty(place: int) -> bool:
+    def empty(position: int) -> bool:
         at = iterators(len(shape))
-        at[dim] = Index(place)
+        at[dim] = Index(position)
         ranges = [range_of(e.substitute(at), shape) for e in index]
         return any(high < 0 or low >= n for (low, high), n in zip(ranges, within, strict=True))
 
@@ -118,7 +119,7 @@ def _blank(index: Sequence[Index], within: Extents, shape: Extents, dim: int) ->
     return first, last
 
 
-def _places_of(read: Read, body: SumOfProducts) -> list[Index] | None:
+def _positions_of(read: Read, body: SumOfProducts) -> list[Index] | None:
     """The weights' indices, each 0 or a single iterator; None for any other."""
     index = list(read.index)
     plain = [e for e in index if e.terms]
@@ -133,16 +134,16 @@ def _places_of(read: Read, body: SumOfProducts) -> list[Index] | None:
 def _through(e: Index, body: SumOfProducts, product: Conv, taps: Sequence[Index]) -> Index | None:
     """An image index over the window's dims, one of which is stride * x + dilation * tap."""
     moved = Index(0)
-    for place, tap in enumerate(taps):
-        dim = place + 2
+    for position, tap in enumerate(taps):
+        dim = position + 2
         by_tap = e.coefficient(next(iter(tap.iterators))) if tap.terms else 0
-        by_place = e.coefficient(dim)
-        times = by_tap // product.dilation if tap.terms else by_place // product.stride
+        by_position = e.coefficient(dim)
+        times = by_tap // product.dilation if tap.terms else by_position // product.stride
         if tap.terms and by_tap != times * product.dilation:
             return None
-        if body.shape[dim] > 1 and by_place != times * product.stride:
+        if body.shape[dim] > 1 and by_position != times * product.stride:
             return None
-        e = e - Index.iterator(dim) * by_place
+        e = e - Index.iterator(dim) * by_position
         e = e - (tap * by_tap if tap.terms else 0)
         moved += Index.iterator(dim) * times
     # The rest may depend on the image number, and on nothing else.
@@ -152,7 +153,7 @@ def _through(e: Index, body: SumOfProducts, product: Conv, taps: Sequence[Index]
 def _placed(
     product: Conv, image: Source, weights: Source, windows: Sequence[_Window], along: int
 ) -> tuple[Extents, list[tuple[int, ...]]]:
-    """The places of the windows if they follow the image along a dim, and the resulting shape."""
+    """Where the windows are, if they follow the image along a dim, and the resulting shape."""
     stride, shape = product.stride, list(image.shape)
     pads = [0, 0, *product.pads(weights.shape[2:])]
     starts: list[tuple[int, ...]] = []

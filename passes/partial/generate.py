@@ -32,7 +32,7 @@ from ..equivalence.prove import OutOfTimeError
 from ..equivalence.residues import Lanes, Residues, draw_primes
 from ..search_result import StopReason
 from . import operators
-from .lookup import ResultKeys, Sieve, fit, keys, places, wrong_at
+from .lookup import ResultKeys, Sieve, fit, keys, occurrences, wrong_at
 from .operators import ProductOperator
 from .point_evaluation import At, points_of, product_at, read_at
 from .region import Mask, field_mask
@@ -357,7 +357,7 @@ class Generator:
         indices: list[tuple[Index, ...]] = []
         for target in self.targets:
             self._check()
-            found = places(target, values)
+            found = occurrences(target, values)
             if np.isnan(found[0]).mean() > self.options.most_wrong:
                 return None
             self._check()

@@ -12,9 +12,9 @@ from .operators import gathered
 def in_library_form(part: Scope, prices: ScopePrices) -> Scope:
     """The scope with its operands laid out for a library kernel; unchanged if none matches.
 
-    A restricted convolution reads an image from some place on, or through a view. The part it needs
-    is copied (the image's windows, or all taps); the rest is an ordinary convolution or matrix
-    product.
+    A restricted convolution reads an image from some position on, or through a view. The part it
+    needs is copied (the image's windows, or all taps); the rest is an ordinary convolution or
+    matrix product.
     """
     found = matches(part, prices.table)
     if not found:

@@ -18,7 +18,7 @@ from ...dialects.index import Index
 from ..equivalence.residues import Residues
 
 Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-Places: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
 # At most this many lines of a dim are combined.
 _LINES = 64
@@ -74,7 +74,7 @@ def _first_of_equals(ordered: Any) -> Any:
     return first
 
 
-def places(target: ResultKeys, made: Any) -> Places:
+def occurrences(target: ResultKeys, made: Any) -> Positions:
     """Where each target key occurs in the intermediate: [its rank, *target shape], NaN if nowhere.
 
     A key that occurs at several positions is ignored.
@@ -109,8 +109,8 @@ def positions(
     grids = list(np.indices(shape))
     at = [np.broadcast_to(np.asarray(e.evaluate(grids)), shape) for e in index]
     inside = np.ones(shape, bool)
-    for place, size in zip(at, within, strict=True):
-        inside &= (place >= 0) & (place < size)
+    for position, size in zip(at, within, strict=True):
+        inside &= (position >= 0) & (position < size)
     return [np.clip(p, 0, n - 1) for p, n in zip(at, within, strict=True)], inside
 
 
@@ -133,8 +133,8 @@ def inverse(
     return found if same else None
 
 
-def fit(found: Places) -> list[Index] | None:
-    """Indices over the target's dims that give the places; None if they are not digits."""
+def fit(found: Positions) -> list[Index] | None:
+    """Indices over the target's dims that give the positions; None if they are not digits."""
     fitted: list[Index] = []
     for column in found:
         index = _fit_one(column)
@@ -144,7 +144,7 @@ def fit(found: Places) -> list[Index] | None:
     return fitted
 
 
-def _fit_one(column: Places) -> Index | None:
+def _fit_one(column: Positions) -> Index | None:
     total = Index(0)
     for dim in range(column.ndim):
         part = digits(_along(column, dim), Index.iterator(dim))
@@ -154,17 +154,17 @@ def _fit_one(column: Places) -> Index | None:
     known = np.argwhere(~np.isnan(column))
     if not len(known):
         return None
-    # The constant: the value that most places agree on.
+    # The constant: the value that most positions agree on.
     values = np.broadcast_to(np.asarray(total.evaluate(list(known.T))), len(known))
     offsets, counts = np.unique(column[tuple(known.T)] - values, return_counts=True)
     return total + int(offsets[int(counts.argmax())])
 
 
-def _along(column: Places, dim: int) -> list[float]:
-    """The change of the value from place 0 to each place of one dim, with the others fixed.
+def _along(column: Positions, dim: int) -> list[float]:
+    """The change of the value from position 0 to each position of one dim, with the others fixed.
 
-    Lines along the dim are combined where they share a known place, the most complete first; places
-    that no line knows stay NaN.
+    Lines along the dim are combined where they share a known position, the most complete first;
+    positions that no line knows stay NaN.
     """
     lines = np.moveaxis(column, dim, -1).reshape(-1, column.shape[dim])
     lines = lines[np.argsort(np.isnan(lines).sum(axis=1), kind="stable")[:_LINES]]
@@ -205,7 +205,7 @@ def digits(table: Sequence[float], at: Index) -> Index | None:
 
 
 def _upper(table: Sequence[float], slope: float, period: int) -> list[float] | None:
-    """The remainder for each block of a period; None if a block's places disagree."""
+    """The remainder for each block of a period; None if a block's positions disagree."""
     left = np.array(table) - slope * (np.arange(len(table)) % period)
     blocks: list[float] = []
     for start in range(0, len(table), period):

@@ -122,12 +122,13 @@ class Mutated:
     """What was done to some scopes, or why nothing was.
 
     Attributes:
-        sum: whether it applies to the summands of the named scope.
+        names: of the scopes.
         explored: the candidates.
         chosen: the chosen candidate.
+        sum: whether it applies to the summands of the named scope.
     """
 
-    places: tuple[str, ...]
+    names: tuple[str, ...]
     explored: Explored
     chosen: MutationState | None
     sum: bool = False
@@ -149,7 +150,7 @@ def mutate(module: ModuleOp, options: AlgebraMutate) -> list[Mutated]:
         saved[op] = one.saved
         looked.append(([op], one))
     for sub in groups(module, lambda known: ScopePrices(known, costs=search.costs)):
-        for names in sub.places:
+        for names in sub.occurrences:
             ops = [find_scope(module, name) for name in names]
             if groupable([op.traversal for op in ops]) and all(op in saved for op in ops):
                 one = search.best(module, ops, sum(saved[op] for op in ops))
@@ -178,14 +179,14 @@ def _sum_at(
     if not all(part in saved for part in parts):
         return None
     one = search.best(trial, [added], sum(saved[part] for part in parts))
-    return parts, replace(one, places=(name,), sum=True)
+    return parts, replace(one, names=(name,), sum=True)
 
 
 def _apply(module: ModuleOp, one: Mutated) -> bool:
     """Whether the scopes could be rewritten: other rewrites may stand between them."""
     assert one.chosen is not None
     for made in (module.clone(), module):
-        at = one.places
+        at = one.names
         if one.sum:
             added = gather(made, find_scope(made, at[0]))
             if added is None:
@@ -230,8 +231,8 @@ class _Search:
         best = preferred(found.states)
         gains = best is not None and best.seconds * self.options.gain < found.before - saved
         names = scope_names(module)
-        places = tuple(names[op] for op in ops)
-        return Mutated(places, found, best if gains else None)
+        of = tuple(names[op] for op in ops)
+        return Mutated(of, found, best if gains else None)
 
     def _explored(self, module: ModuleOp, ops: Sequence[ScopeOp]) -> Explored:
         inside = [part for op in ops for part in summands(op)]

@@ -76,7 +76,7 @@ class Conv(ProductOperator):
         return (x[0], w[0], *sizes) if min(sizes) > 0 else None
 
     def channel(self, features: int, channels: int, f: Index, c: Index) -> Index:
-        """The channel that a feature reads, at place c of its group."""
+        """The channel that a feature reads, at position c of its group."""
         if self.groups == 1:
             return c
         return (f // (features // self.groups)) * (channels // self.groups) + c
@@ -116,7 +116,7 @@ class Matmul(ProductOperator):
 
 @dataclass(frozen=True)
 class Multiply(ProductOperator):
-    """The product of two tensors of one shape, place by place."""
+    """The product of two tensors of one shape, position by position."""
 
     def __str__(self) -> str:
         return "mul"

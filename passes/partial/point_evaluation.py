@@ -24,21 +24,21 @@ def points_of(at: Sequence[Any], sums: Extents) -> list[Any]:
         at: the positions, dim by dim.
     """
     inner = np.indices(sums).reshape(len(sums), 1, math.prod(sums))
-    return [*(np.asarray(place)[:, None] for place in at), *inner]
+    return [*(np.asarray(position)[:, None] for position in at), *inner]
 
 
 def read_at(index: Sequence[Index], shape: Extents, points: Sequence[Any]) -> At:
     """Where a tensor of a shape is read at some points."""
     inside: Inside | None = None
-    places: list[Any] = []
+    positions: list[Any] = []
     for e, size in zip(index, shape, strict=True):
-        place = np.atleast_2d(e.evaluate(points))
-        if place.min() < 0 or place.max() >= size:
-            fits = (place >= 0) & (place < size)
+        position = np.atleast_2d(e.evaluate(points))
+        if position.min() < 0 or position.max() >= size:
+            fits = (position >= 0) & (position < size)
             inside = fits if inside is None else inside & fits
-            place = np.clip(place, 0, size - 1)
-        places.append(place)
-    return places, inside
+            position = np.clip(position, 0, size - 1)
+        positions.append(position)
+    return positions, inside
 
 
 def product_at(field: Residues, factors: Sequence[Lanes]) -> Lanes:

@@ -35,7 +35,7 @@ from ..subprograms.prepare import run
 from ..subprograms.prices import Prices
 from ..subprograms.proposals import (
     AppliedRewrite,
-    ChosenPlace,
+    ChosenOccurrence,
     DoesNotFitError,
     Proposal,
     Proposals,
@@ -165,7 +165,7 @@ class MutationProposer(Proposer):
                 roots, lift = lifted(module, [find_scope(module, name)])
                 seconds = sum(native[part] for part in parts)
                 sub = Subprogram(tuple(roots), tuple(lift.known()), seconds)
-                found.setdefault(sub.key, sub).places.append((name,))
+                found.setdefault(sub.key, sub).occurrences.append((name,))
         return sorted(found.values(), key=lambda s: -weight(s))
 
     def why_not(self, sub: Subprogram) -> str | None:
@@ -181,7 +181,7 @@ class MutationProposer(Proposer):
     def _cannot_gain(self, sub: Subprogram) -> str | None:
         module, members = self.search.work.module, self.search.members(sub)
         if self.costs.target.runs_here and len(members) == 1:
-            op = find_scope(module, members[0].places[0][0])
+            op = find_scope(module, members[0].occurrences[0][0])
             # The same work in other images; a core is used equally well by any of them.
             if is_regular(op):
                 return "it is regular: another shape gains nothing here"
@@ -204,7 +204,7 @@ class MutationProposer(Proposer):
 
     def propose(self, sub: Subprogram, seconds: float) -> Proposals:
         """The cheapest states of the rounds of mutation."""
-        ops = [find_scope(self.search.work.module, name) for name in sub.places[0]]
+        ops = [find_scope(self.search.work.module, name) for name in sub.occurrences[0]]
         only = self._only_derived(sub)
         alone, names = self._alone(sub)
         copies = [find_scope(alone.module, name) for name in names]
@@ -233,7 +233,7 @@ class MutationProposer(Proposer):
     def _alone(self, sub: Subprogram) -> tuple[Program, tuple[str, ...]]:
         """A subprogram as a program, and its scopes' names there."""
         work = self.search.work
-        ops = [find_scope(work.module, name) for name in sub.places[0]]
+        ops = [find_scope(work.module, name) for name in sub.occurrences[0]]
         inside = [part for op in ops for part in summands(op)]
         alone, copies = isolate_all(ops, weights_only(work.main.body.block.ops), inside=inside)
         names = scope_names(alone.module)
@@ -281,12 +281,14 @@ class MutationProposer(Proposer):
 
     # --- the program ---
 
-    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
-        """Apply the state's rewrites at the place."""
-        found = self._explored(place)
+    def apply(self, module: ModuleOp, occurrence: ChosenOccurrence) -> AppliedRewrite:
+        """Apply the state's rewrites at the occurrence."""
+        found = self._explored(occurrence)
         program = Program(module, self.search.work.weights)
         try:
-            steps = rounds.replayed(found.alone, found.names, program, place.names, found.state)
+            steps = rounds.replayed(
+                found.alone, found.names, program, occurrence.names, found.state
+            )
         except UserError as error:
             raise DoesNotFitError(str(error)) from error
         proofs: list[Proof] = [step.alternative.proof for step in steps]
@@ -294,20 +296,20 @@ class MutationProposer(Proposer):
         rule = ", ".join(step.alternative.rule for step in steps)
         return AppliedRewrite(",".join(step.pipeline for step in steps), [(rule, GUARDED)], proof)
 
-    def _explored(self, place: ChosenPlace) -> ExploredSubprogram:
+    def _explored(self, occurrence: ChosenOccurrence) -> ExploredSubprogram:
         """The state of a trail; if another process found it, it is searched again by its name.
 
         Raises DoesNotFitError.
         """
-        trail = place.decision.trail
+        trail = occurrence.decision.trail
         assert trail is not None
-        if (place.sub.key, trail) not in self.explored:
+        if (occurrence.sub.key, trail) not in self.explored:
             form, _, mutant = trail[0][1].partition(": ")
-            made = self._named(place.sub, mutant, form, self.settings.seconds)
+            made = self._named(occurrence.sub, mutant, form, self.settings.seconds)
             if made is None:
                 raise DoesNotFitError(f"there is no mutant '{mutant}' any more")
-            self.explored[place.sub.key, trail] = made
-        return self.explored[place.sub.key, trail]
+            self.explored[occurrence.sub.key, trail] = made
+        return self.explored[occurrence.sub.key, trail]
 
     def _named(
         self, sub: Subprogram, mutant: str, form: str, seconds: float, also: str = ""
@@ -327,19 +329,25 @@ class MutationProposer(Proposer):
         )
         return ExploredSubprogram(alone, names, state)
 
-    def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
+    def variants(
+        self, occurrences: Sequence[ChosenOccurrence]
+    ) -> Sequence[Sequence[ChosenOccurrence]]:
         """Neighbouring contractions turned into the same mutants."""
-        longer = list(self._beside(places))
-        return [[*places, *longer]] if longer else []
+        longer = list(self._beside(occurrences))
+        return [[*occurrences, *longer]] if longer else []
 
-    def _beside(self, places: Sequence[ChosenPlace]) -> Iterator[ChosenPlace]:
+    def _beside(self, occurrences: Sequence[ChosenOccurrence]) -> Iterator[ChosenOccurrence]:
         beside = neighbours(self.search.work.module)
         of = {name: sub for sub in self.search.singles for name in sub.names}
-        done = {part for place in places for part in self.search.contractions(place.names)}
+        done = {
+            part
+            for occurrence in occurrences
+            for part in self.search.contractions(occurrence.names)
+        }
         queue = [
-            (place.names[0], alternative)
-            for place in places
-            if (alternative := self._one_mutant(place))
+            (occurrence.names[0], alternative)
+            for occurrence in occurrences
+            if (alternative := self._one_mutant(occurrence))
         ]
         known: dict[tuple[int, str], Decision | None] = {}
         for name, candidate in queue:
@@ -353,21 +361,21 @@ class MutationProposer(Proposer):
                 if (decision := known[key]) is not None:
                     done.add(other)
                     queue.append((other, candidate))
-                    yield ChosenPlace(sub, decision, (other,))
+                    yield ChosenOccurrence(sub, decision, (other,))
 
-    def _one_mutant(self, place: ChosenPlace) -> Candidate | None:
+    def _one_mutant(self, occurrence: ChosenOccurrence) -> Candidate | None:
         """The mutant that one scope becomes, if that is its only rewrite."""
         try:
-            state = self._explored(place).state
+            state = self._explored(occurrence).state
         except DoesNotFitError:
             return None
         alternative = state.steps[0].alternative
-        one = len(place.names) == len(state.steps) == 1 and isinstance(alternative, Mutation)
+        one = len(occurrence.names) == len(state.steps) == 1 and isinstance(alternative, Mutation)
         return alternative.candidate if one and isinstance(alternative, Mutation) else None
 
     def _alike(self, sub: Subprogram, candidate: Candidate) -> Decision | None:
         """The decision to use the same mutant for a contraction; None if it has none."""
-        if is_regular(find_scope(self.search.work.module, sub.places[0][0])):
+        if is_regular(find_scope(self.search.work.module, sub.occurrences[0][0])):
             return None
         mutant = candidate.mutant.name
         seconds = min(self.settings.seconds, max(self.search.left(), 0.0))

@@ -47,8 +47,8 @@ def boxes(mask: Mask) -> list[Box]:
     """Disjoint boxes that cover exactly the positions where the mask is True.
 
     Equal neighbouring slices are merged first, so the work depends on how often the mask changes,
-    not on its size. Then each box grows from the first uncovered place, in the order of dims that
-    gives the largest box.
+    not on its size. Then each box grows from the first uncovered position, in the order of dims
+    that gives the largest box.
     """
     cuts = [_cuts(mask, dim) for dim in range(mask.ndim)]
     small = mask[np.ix_(*cuts)]
@@ -56,7 +56,7 @@ def boxes(mask: Mask) -> list[Box]:
     found: list[Box] = []
     left = small.copy()
     while left.any():
-        low = tuple(int(place[0]) for place in np.nonzero(left))
+        low = tuple(int(position[0]) for position in np.nonzero(left))
         high = _grown(left, low)
         left[tuple(slice(a, b) for a, b in zip(low, high, strict=True))] = False
         sides = zip(cuts, ends, low, high, strict=True)
@@ -65,7 +65,7 @@ def boxes(mask: Mask) -> list[Box]:
 
 
 def _cuts(mask: Mask, dim: int) -> list[int]:
-    """The places along a dim where the slice differs from the one before."""
+    """The positions along a dim where the slice differs from the one before."""
     rows = np.moveaxis(mask, dim, 0).reshape(mask.shape[dim], -1)
     changed = (rows[1:] != rows[:-1]).any(axis=1)
     return [0, *(int(k) + 1 for k in np.flatnonzero(changed))]

@@ -207,30 +207,30 @@ class Rounds:
 
 
 def replayed(
-    program: Program, names: Sequence[str], place: Program, at: Sequence[str], state: MutationState
+    program: Program, names: Sequence[str], target: Program, at: Sequence[str], state: MutationState
 ) -> list[ScopeRewrite]:
     """Apply a state's rewrites to the scopes named `at` of another program.
 
     Args:
         program: the program the state began with, whose scopes `names` correspond to `at` in
-            `place`.
+            `target`.
 
-    Returns the rewrites, by the names of `place`.
+    Returns the rewrites, by the names of `target`.
 
     Raises:
-        UserError: a rewrite does not fit there; `place` may be changed.
+        UserError: a rewrite does not fit there; `target` may be changed.
     """
     own, known = program.clone(), dict(zip(names, at, strict=True))
     done: list[ScopeRewrite] = []
     for step in state.steps:
         there = tuple(known[name] for name in step.names if name in known)
-        if len(there) < len(step.names) or _roots(own, step.names) != _roots(place, there):
+        if len(there) < len(step.names) or _roots(own, step.names) != _roots(target, there):
             raise UserError("what is rewritten further is no such scope here", where=f"%{at[0]}")
         here, _ = step.alternative.apply(own.module, step.names)
-        new, pipeline = step.alternative.apply(place.module, there)
-        own_names, place_names = scope_names(own.module), scope_names(place.module)
+        new, pipeline = step.alternative.apply(target.module, there)
+        own_names, target_names = scope_names(own.module), scope_names(target.module)
         # The last copy of a derived program disappears where its readers read through it.
-        known |= {own_names[a]: place_names[b] for a, b in zip(here, new, strict=False)}
+        known |= {own_names[a]: target_names[b] for a, b in zip(here, new, strict=False)}
         done.append(ScopeRewrite(there, step.alternative, pipeline))
     return done
 

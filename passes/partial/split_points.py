@@ -2,7 +2,7 @@
 
 A dim is split where the sums change (a read leaves or enters its tensor, a guard changes) or an
 index steps (a quotient or remainder does). Within a box of intervals between splits every index is
-affine and every sum runs over the same places. PET's Theorem 1 then says that two programs which
+affine and every sum runs over the same positions. PET's Theorem 1 then says that two programs which
 agree at the box's first position and one step along each dim, m + 1 positions, agree in all of it.
 
 That holds if each position's monomials are the first one's, moved, and the moved ones are different
@@ -30,7 +30,7 @@ from .point_evaluation import points_of, product_at, read_at
 from .region import Mask
 from .views import Lanes
 
-Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 # Monomials that are computed at a time.
 _AT_ONCE = 1 << 21
 
@@ -73,7 +73,7 @@ def mask_by_split_points(first: Scope, second: Scope, evaluator: Evaluator) -> T
 
 
 def split_points(expr: Expr, shape: Extents) -> list[list[int]]:
-    """For each dim the places that start an interval, 0 first."""
+    """For each dim the positions that start an interval, 0 first."""
     starts: list[set[int]] = [{0} for _ in shape]
     for term in expr.terms:
         extents = shape + term.sums
@@ -96,7 +96,7 @@ def _bounds(term: Term) -> Iterator[tuple[Index, int]]:
 
 
 def _steps(index: Index, size: int, dim: int, extents: Extents) -> set[int]:
-    """The places of a dim at which the index enters or leaves [0, size), or a floor steps."""
+    """The positions of a dim at which the index enters or leaves [0, size), or a floor steps."""
     used = sorted(index.iterators)
     values = grid(extents, used)
     at = np.asarray(index.evaluate(values))
@@ -140,7 +140,7 @@ def _positions(starts: Sequence[Sequence[int]], ends: Sequence[Sequence[int]]) -
 # --- values -------------------------------------------------------------------------------------
 
 
-def values_at(expr: Expr, shape: Extents, at: Places, evaluator: Evaluator) -> Lanes:
+def values_at(expr: Expr, shape: Extents, at: Positions, evaluator: Evaluator) -> Lanes:
     """A sum of products of reads of leaves at [dim, position]: [lane, position]."""
     field = evaluator.field
     total = np.zeros((field.lanes, at.shape[1]))
@@ -153,14 +153,14 @@ def values_at(expr: Expr, shape: Extents, at: Places, evaluator: Evaluator) -> L
     return total
 
 
-def _term_at(term: Term, at: Places, evaluator: Evaluator) -> Lanes:
+def _term_at(term: Term, at: Positions, evaluator: Evaluator) -> Lanes:
     field, points = evaluator.field, points_of(list(at), term.sums)
     ones = np.ones((field.lanes, at.shape[1], math.prod(term.sums)))
     found: list[Lanes] = [ones]
     for factor in term.factors:
         if isinstance(factor, Read):
-            places, inside = read_at(factor.index, factor.source.shape, points)
-            found.append(evaluator.value(factor.source)[(slice(None), *places)])
+            positions, inside = read_at(factor.index, factor.source.shape, points)
+            found.append(evaluator.value(factor.source)[(slice(None), *positions)])
         elif isinstance(factor, Guard):
             _, inside = read_at([factor.index], (factor.extent,), points)
         else:

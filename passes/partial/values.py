@@ -1,7 +1,7 @@
-"""The factors of mutants: values made of the inputs, with each place computed on demand.
+"""The factors of mutants: values made of the inputs, with each position computed on demand.
 
-Most values are evaluated at a few hundred places and then dropped. Moves say where those places
-come from, so the cost of a value does not depend on its size.
+Most values are evaluated at a few hundred positions and then dropped. Moves say where those
+positions come from, so the cost of a value does not depend on its size.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import numpy as np
 
 from ...dialects.canonical_types import Extents, Leaf, Source
 from .point_evaluation import Inside
-from .views import Lanes, Places, Step, index_of
+from .views import Lanes, Positions, Step, index_of
 
 Inputs: TypeAlias = Mapping[Leaf, Source]
 
-# Places of a value that its key is made of: different views differ in a slice of some dim.
+# Positions of a value that its key is made of: different views differ in a slice of some dim.
 _NAMED = 2048
 
 
@@ -64,20 +64,20 @@ class InputValue:
         """All residues, [lane, *shape]."""
         return self.sample(tuple(np.indices(self.shape))) if self.steps else self.made
 
-    def sample(self, at: Sequence[Places], inside: Inside | None = None) -> Lanes:
-        """The residues at some places, given dim by dim; 0 outside."""
-        places: list[Any] = list(at)
+    def sample(self, at: Sequence[Positions], inside: Inside | None = None) -> Lanes:
+        """The residues at some positions, given dim by dim; 0 outside."""
+        positions: list[Any] = list(at)
         pairs = list(zip(self.steps or (), self.shapes, strict=False))
         for step, shape in reversed(pairs):
             old, beyond = index_of(step, shape)
-            places = [e.evaluate(places) for e in old]
+            positions = [e.evaluate(positions) for e in old]
             for dim in beyond:
-                fits = places[dim] < shape[dim]
+                fits = positions[dim] < shape[dim]
                 inside = fits if inside is None else inside & fits
-                places[dim] = np.minimum(places[dim], shape[dim] - 1)
+                positions[dim] = np.minimum(positions[dim], shape[dim] - 1)
         flat: Any = 0
-        for place, size in zip(places, self.shapes[0], strict=True):
-            flat = flat * size + place
+        for position, size in zip(positions, self.shapes[0], strict=True):
+            flat = flat * size + position
         found = np.take(self.made.reshape(self.made.shape[0], -1), flat, axis=1)
         return found if inside is None else np.where(inside, found, 0.0)
 
@@ -89,10 +89,10 @@ class InputValue:
 
 
 @lru_cache(maxsize=1024)
-def _some(shape: Extents, most: int) -> tuple[Places, ...]:
-    """Places of a shape: all, or this many drawn, the same each time."""
+def _some(shape: Extents, most: int) -> tuple[Positions, ...]:
+    """Positions of a shape: all, or this many drawn, the same each time."""
     if not shape:
-        return ()  # a single number, for which numpy has no places
+        return ()  # a single number, for which numpy has no positions
     size = math.prod(shape)
     flat = np.arange(size)
     if size > most:
@@ -101,7 +101,7 @@ def _some(shape: Extents, most: int) -> tuple[Places, ...]:
 
 
 @lru_cache(maxsize=1024)
-def drawn(shape: Extents, count: int) -> tuple[Places, ...]:
-    """This many places of a shape, the same each time."""
+def drawn(shape: Extents, count: int) -> tuple[Positions, ...]:
+    """This many positions of a shape, the same each time."""
     rng = np.random.default_rng(math.prod(shape))
     return tuple(rng.integers(0, n, count) for n in shape)

@@ -15,7 +15,7 @@ from ...dialects.index import Index, iterators, range_of
 from ..derivation.body import build, guards_of
 
 Lanes: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
-Places: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
+Positions: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 T = TypeVar("T")
 
 
@@ -42,9 +42,9 @@ class Move:
 
     def __str__(self) -> str:
         part = f"mod {self.by}" if self.inner else f"div {self.by}"
-        place = "minor" if self.minor else "major"
+        position = "minor" if self.minor else "major"
         gap = f" gap {self.gap}" if self.gap else ""
-        return f"move d{self.dim} {part} into d{self.into} {place}{gap}"
+        return f"move d{self.dim} {part} into d{self.into} {position}{gap}"
 
     def shape(self, shape: Sequence[int]) -> Extents:
         """The new shape."""
@@ -151,7 +151,7 @@ def is_redundant(shapes: Sequence[Extents], steps: Sequence[Step], move: Step) -
     """Whether another chain gives the same values, or the same images in another order.
 
     An image is anything with four dims or more. Its first dim does not matter to a convolution, and
-    the places of its results are looked up.
+    the positions of its results are looked up.
 
     Args:
         shapes: before each of the steps, and after the last.

@@ -149,10 +149,10 @@ class _Reader:
             case bindings.Var():
                 return Var(_plain(expr.name))
             case bindings.Call(name="part", args=[inner, index]):
-                node, place = self.tensor(inner), self.value(index)
-                if not isinstance(node, Node) or not isinstance(place, int):
+                node, position = self.tensor(inner), self.value(index)
+                if not isinstance(node, Node) or not isinstance(position, int):
                     raise UserError("a part is of an op with several results, by a number")
-                return Out(node, place)
+                return Out(node, position)
             case bindings.Call():
                 return self._op(expr)
             case _:

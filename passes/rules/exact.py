@@ -160,8 +160,8 @@ class _Modular(Arithmetic):
             case "sum":
                 return FIELD.reduce(value.sum(axis=-1))
             case "max" | "min":
-                place = (np.argmax if kind == "max" else np.argmin)(_height(value), axis=-1)
-                return np.take_along_axis(value, place[..., None], axis=-1)[..., 0]
+                position = (np.argmax if kind == "max" else np.argmin)(_height(value), axis=-1)
+                return np.take_along_axis(value, position[..., None], axis=-1)[..., 0]
             case _:
                 total = value[..., 0]
                 for k in range(1, value.shape[-1]):

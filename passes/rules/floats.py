@@ -7,7 +7,7 @@ Both sides are computed in float32, op by op, on small instances. Three question
 - On magnitudes (inputs and literals positive, subtraction read as addition, division by a computed
   value read as a product): are both sides equal? Reassociating and distributing keep this value.
   It changes where terms or factors cancel or combine.
-- With infinities, NaN and zeros among the inputs: do they appear in the same places?
+- With infinities, NaN and zeros among the inputs: do they appear in the same positions?
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _on(rule: Rule, bindings: Bindings) -> Floats:
 
 
 def _alike(a: Array, b: Array) -> bool:
-    """Whether NaN and infinities are in the same places."""
+    """Whether NaN and infinities are in the same positions."""
     infinite = np.isinf(a)
     same = np.array_equal(infinite, np.isinf(b)) and np.array_equal(np.isnan(a), np.isnan(b))
     return same and np.array_equal(a[infinite], b[infinite])

@@ -162,15 +162,15 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
 def _first_values_first(pools: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
     """All combinations, ordered by distance from the first values."""
 
-    def places(left: Sequence[tuple[Any, ...]], steps: int) -> Iterator[tuple[Any, ...]]:
+    def positions(left: Sequence[tuple[Any, ...]], steps: int) -> Iterator[tuple[Any, ...]]:
         if not left:
             yield from [()] if steps == 0 else []
             return
         for k, value in enumerate(left[0][: steps + 1]):
-            yield from ((value, *rest) for rest in places(left[1:], steps - k))
+            yield from ((value, *rest) for rest in positions(left[1:], steps - k))
 
     for steps in range(1 + sum(len(pool) - 1 for pool in pools)):
-        yield from places(pools, steps)
+        yield from positions(pools, steps)
 
 
 def _shapes_for(
@@ -201,8 +201,8 @@ def _whole(node: Node) -> Term:
     return Out(node, 0) if node.op == "split" else node
 
 
-Place: TypeAlias = "tuple[str, int]"  # a variable (or attribute variable) and a position in it
-Tie: TypeAlias = "tuple[tuple[Place, ...], bool]"
+Position: TypeAlias = "tuple[str, int]"  # a variable (or attribute variable) and a position in it
+Tie: TypeAlias = "tuple[tuple[Position, ...], bool]"
 """Numbers that change together; whether one is added to each, or all are scaled."""
 
 
@@ -268,12 +268,12 @@ class InstanceSampler:
 
     def _turned_tie(self, tie: Tie, order: tuple[int, ...]) -> Tie:
         """The same numbers for permuted dims."""
-        places = tuple(
+        positions = tuple(
             (name, k if name in self.attributes else order.index(k)) for name, k in tie[0]
         )
-        return places, tie[1]
+        return positions, tie[1]
 
-    def _numbers(self, bindings: Bindings) -> list[Place]:
+    def _numbers(self, bindings: Bindings) -> list[Position]:
         """Every extent, and every attribute number that scales with extents."""
         found = [(name, k) for name in self.names for k in range(len(bindings[name]))]
         for name, attribute in self.attributes.items():
@@ -284,47 +284,53 @@ class InstanceSampler:
 
     def _ties(self, base: Bindings) -> list[Tie]:
         """Sets of numbers that can change together while the left side stays well-formed."""
-        scaled = [(places, False) for places in self._scaled_together(base)]
-        return scaled + [(places, True) for places in self._grown_together(base)]
+        scaled = [(positions, False) for positions in self._scaled_together(base)]
+        return scaled + [(positions, True) for positions in self._grown_together(base)]
 
-    def _grown_together(self, base: Bindings) -> list[tuple[Place, ...]]:
+    def _grown_together(self, base: Bindings) -> list[tuple[Position, ...]]:
         """One part of a split, and what it is a part of: parts of unequal sizes come of these."""
         parts = [(n, k) for n, a in self.attributes.items() if a == "sizes" for k in range(2)]
         extents = [(name, k) for name in self.names for k in range(len(base[name]))]
         columns = list(self._columns(base))
         rest = [*((e,) for e in extents), *combinations(extents, 2), *columns]
-        found = list[tuple[Place, ...]]()
+        found = list[tuple[Position, ...]]()
         for some in (*((p,) for p in parts), *combinations(parts, 2)):
-            for places in ((*some, *more) for more in ((), *rest)):
-                if any(set(known) <= set(places) for known in found):
+            for positions in ((*some, *more) for more in ((), *rest)):
+                if any(set(known) <= set(positions) for known in found):
                     continue
-                if self._fits(_changed(base, places, lambda n: n + 1)):
-                    found.append(places)
+                if self._fits(_changed(base, positions, lambda n: n + 1)):
+                    found.append(positions)
         return found
 
-    def _scaled_together(self, base: Bindings) -> list[tuple[Place, ...]]:
+    def _scaled_together(self, base: Bindings) -> list[tuple[Position, ...]]:
         """Minimal sets of numbers whose common scaling keeps the left side well-formed."""
-        found = [places for places in self._columns(base) if self._fits(_scaled(base, places, 2))]
-        single = set[Place]()
+        found = [
+            positions
+            for positions in self._columns(base)
+            if self._fits(_scaled(base, positions, 2))
+        ]
+        single = set[Position]()
         numbers = self._numbers(base)
         for many in (1, 2, 3, 4):
             rest = numbers if many < 3 else [n for n in numbers if n not in single]
             if many == 4 and len(rest) > 14:
                 break
-            for places in combinations(rest, many):
-                if places in found or any(set(t) < set(places) for t in found):
+            for positions in combinations(rest, many):
+                if positions in found or any(set(t) < set(positions) for t in found):
                     continue
-                if self._fits(_scaled(base, places, 2)):
-                    found.append(places)
-                    single |= set(places) if many == 1 else set()
+                if self._fits(_scaled(base, positions, 2)):
+                    found.append(positions)
+                    single |= set(positions) if many == 1 else set()
         # Groups must divide what both sides have: with them, all that is free grows as well.
         free = tuple(sorted(single))
-        given = [place for place in numbers if place[0] in self.attributes]
-        extents = [place for place in numbers if place not in given and place not in single]
+        given = [position for position in numbers if position[0] in self.attributes]
+        extents = [
+            position for position in numbers if position not in given and position not in single
+        ]
         joint = [(a, b, *free) for a in given for b in extents]
         return found + [t for t in joint if self._fits(_scaled(base, t, 2))]
 
-    def _columns(self, base: Bindings) -> Iterator[tuple[Place, ...]]:
+    def _columns(self, base: Bindings) -> Iterator[tuple[Position, ...]]:
         """The same dim, counted from the end, of every variable that has it."""
         for k in range(1, 1 + max((len(base[name]) for name in self.names), default=0)):
             yield tuple((n, len(base[n]) - k) for n in self.names if len(base[n]) >= k)
@@ -363,15 +369,15 @@ class InstanceSampler:
             for some in ((), *many):
                 grown = _scaled(base, some, 2)
                 yield grown
-                moved = (_changed(grown, [place], lambda n: n + 1) for place in extents)
+                moved = (_changed(grown, [position], lambda n: n + 1) for position in extents)
                 yield from (m for m in moved if self._is_small(m) and self._fits(m))
 
-    def _with(self, base: Bindings, count: str) -> Iterator[tuple[Place, ...]]:
+    def _with(self, base: Bindings, count: str) -> Iterator[tuple[Position, ...]]:
         """The minimal sets of a count and extents that can be scaled together."""
         extents = [(name, k) for name in self.names for k in range(len(base[name]))]
         for most in range(1, 4):
             sets = [((count, 0), *some) for some in combinations(extents, most)]
-            fit = [places for places in sets if self._fits(_scaled(base, places, 2))]
+            fit = [positions for positions in sets if self._fits(_scaled(base, positions, 2))]
             if fit:
                 yield from fit
                 return
@@ -407,29 +413,29 @@ class InstanceSampler:
             return {**found, name: pool[int(self.rng.integers(len(pool)))]}
         if not ties:
             return found
-        places, added = ties[int(self.rng.integers(len(ties)))]
+        positions, added = ties[int(self.rng.integers(len(ties)))]
         if added or self.rng.random() < 0.3:
             step = 1 if self.rng.random() < 0.7 else -1
-            return _changed(found, places, lambda n: max(1, n + step))
+            return _changed(found, positions, lambda n: max(1, n + step))
         factor = int(self.rng.integers(2, 4))
-        return _scaled(found, places, factor)
+        return _scaled(found, positions, factor)
 
 
 def _moved(bindings: Bindings, tie: Tie, much: int) -> Bindings:
     """The numbers of a tie scaled by `much`, or with `much` - 1 added to each."""
-    places, added = tie
+    positions, added = tie
     if added:
-        return _changed(bindings, places, lambda n: n + much - 1)
-    return _scaled(bindings, places, much)
+        return _changed(bindings, positions, lambda n: n + much - 1)
+    return _scaled(bindings, positions, much)
 
 
-def _scaled(bindings: Bindings, places: Sequence[Place], factor: int) -> Bindings:
-    return _changed(bindings, places, lambda n: n * factor)
+def _scaled(bindings: Bindings, positions: Sequence[Position], factor: int) -> Bindings:
+    return _changed(bindings, positions, lambda n: n * factor)
 
 
-def _changed(bindings: Bindings, places: Sequence[Place], change: Any) -> Bindings:
+def _changed(bindings: Bindings, positions: Sequence[Position], change: Any) -> Bindings:
     moved = dict(bindings)
-    for name, k in places:
+    for name, k in positions:
         value = moved[name]
         if isinstance(value, tuple):
             if k < len(value):

@@ -42,7 +42,7 @@ class Baselines:
     def seconds(self, sub: Subprogram) -> float:
         """The baseline of one: measured now or earlier, or modelled if nothing is measured."""
         if self.prices.measure is None:
-            return weight(sub) / len(sub.places)
+            return weight(sub) / len(sub.occurrences)
         if sub.key not in self._singles:
             self._singles[sub.key] = self._remembered(_scopes_key(sub), sub)
         return self._singles[sub.key].before
@@ -50,11 +50,11 @@ class Baselines:
     def known(self, sub: Subprogram) -> float:
         """As `seconds`, but modelled if it was not measured before."""
         found = self._singles.get(sub.key)
-        return weight(sub) / len(sub.places) if found is None else found.before
+        return weight(sub) / len(sub.occurrences) if found is None else found.before
 
     def total(self, subs: Sequence[Subprogram]) -> float:
         """Total seconds; subprograms without a price are left out."""
-        return sum(self.known(s) * len(s.places) for s in subs if math.isfinite(s.native))
+        return sum(self.known(s) * len(s.occurrences) for s in subs if math.isfinite(s.native))
 
     def spent(self, sub: Subprogram) -> float:
         """Seconds spent on compiling and measuring one."""
@@ -80,7 +80,7 @@ class Baselines:
 
     def program(self, sub: Subprogram) -> Program:
         """A subprogram as a program of its own."""
-        ops = [find_scope(self.work.module, name) for name in sub.places[0]]
+        ops = [find_scope(self.work.module, name) for name in sub.occurrences[0]]
         inside = [part for op in ops for part in summands(op)]
         return isolate_all(ops, weights_only(self.work.main.body.block.ops), inside=inside)[0]
 

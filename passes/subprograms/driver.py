@@ -24,8 +24,8 @@ from .decisions import Decision
 from .find import Subprogram, priced, split, weight
 from .prepare import run
 from .prices import Prices
-from .proposals import ChosenPlace, DoesNotFitError, Proposal, Proposals, Proposer
-from .selection import best_of, chosen_places, declined
+from .proposals import ChosenOccurrence, DoesNotFitError, Proposal, Proposals, Proposer
+from .selection import best_of, chosen_occurrences, declined
 from .state import SearchState
 
 # Reasons to stop, the weightiest first.
@@ -77,7 +77,7 @@ class SubprogramSearch(SearchState):
             self._decide()
         except KeyboardInterrupt:
             self.stops.append("interrupted")
-        chosen = chosen_places(self.decided, self.parts)
+        chosen = chosen_occurrences(self.decided, self.parts)
         choices = [chosen] if chosen else []
         if chosen and "interrupted" not in self.stops:
             choices += [v for one in self.proposers for v in one.variants(chosen)]
@@ -188,7 +188,12 @@ class SubprogramSearch(SearchState):
         if not self.pruning.gain:
             return None
         done = {sub.roots: decision for sub, decision in self.decided}
-        names = {name for sub in left for place in sub.places for name in self.contractions(place)}
+        names = {
+            name
+            for sub in left
+            for occurrence in sub.occurrences
+            for name in self.contractions(occurrence)
+        }
         total = gained = conceivable = 0.0
         for sub in self.singles:
             decision = done.get(sub.roots)
@@ -196,8 +201,8 @@ class SubprogramSearch(SearchState):
             after = before if decision is None or decision.trail is None else decision.after
             best = min(after, min(one.least(sub) for one in self.proposers))
             count = sum(name in names for name in sub.names)
-            total += before * len(sub.places)
-            gained += (before - after) * len(sub.places)
+            total += before * len(sub.occurrences)
+            gained += (before - after) * len(sub.occurrences)
             conceivable += (after - best) * count
         if gained + conceivable >= self.pruning.gain * total:
             return None
@@ -206,7 +211,7 @@ class SubprogramSearch(SearchState):
 
     def _reject(self, sub: Subprogram, reason: str) -> None:
         rule = self.asked[sub.key][0].rule
-        self.rejected.append(Rejected(rule, self._place(sub.places[0]), reason))
+        self.rejected.append(Rejected(rule, self._place(sub.occurrences[0]), reason))
 
     def _place(self, names: Sequence[str]) -> str:
         return " with ".join(where(find_scope(self.work.module, name)) for name in names)
@@ -222,25 +227,25 @@ class SubprogramSearch(SearchState):
 
     # --- the program ---
 
-    def _rewritten(self, places: Sequence[ChosenPlace]) -> SearchResult:
+    def _rewritten(self, occurrences: Sequence[ChosenOccurrence]) -> SearchResult:
         """A copy of the program with these subprograms replaced, each recorded."""
-        added = any(name in self.parts for place in places for name in place.names)
+        added = any(name in self.parts for occurrence in occurrences for name in occurrence.names)
         made = (self.work if added else self.plain).clone()
         result = SearchResult(made, "finished")
         pipelines: list[str] = []
-        for place in places:
-            proposer = next(p for p in self.proposers if p.rule == place.decision.proposer)
+        for occurrence in occurrences:
+            proposer = next(p for p in self.proposers if p.rule == occurrence.decision.proposer)
             trial = made.clone()
             try:
-                done = proposer.apply(trial.module, place)
+                done = proposer.apply(trial.module, occurrence)
             except DoesNotFitError as error:
-                rejected = Rejected(proposer.rule, self._place(place.names), str(error))
+                rejected = Rejected(proposer.rule, self._place(occurrence.names), str(error))
                 result.rejected.append(rejected)
                 continue
             made = trial
             pipelines.append(done.pipeline)
-            delta = (place.decision.after - place.decision.before) / len(done.rules)
-            at = self._place(place.names)
+            delta = (occurrence.decision.after - occurrence.decision.before) / len(done.rules)
+            at = self._place(occurrence.names)
             result.applied += [
                 Applied(rule, at, done.proof, delta, floats) for rule, floats in done.rules
             ]

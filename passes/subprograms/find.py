@@ -36,19 +36,19 @@ Table = Callable[[Sequence[str]], ScopePrices]
 
 @dataclass
 class Subprogram:
-    """Scopes that are searched together, as interned scopes, and their places in the program.
+    """Scopes that are searched together, as interned scopes, and their occurrences in the program.
 
     Attributes:
         roots: one for a single contraction.
         known: tokens of the leaves that are weights.
         native: modelled seconds as it stands.
-        places: names of the scopes, for each place in the program.
+        occurrences: names of the scopes, for each occurrence in the program.
     """
 
     roots: tuple[Scope, ...]
     known: tuple[str, ...]
     native: float
-    places: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
+    occurrences: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
     @property
     def key(self) -> Key:
@@ -63,12 +63,12 @@ class Subprogram:
     @property
     def names(self) -> list[str]:
         """The names of a subprogram with one scope."""
-        return [place[0] for place in self.places]
+        return [occurrence[0] for occurrence in self.occurrences]
 
 
 def weight(sub: Subprogram) -> float:
     """Its seconds in the whole program; 0 if it has no modelled price."""
-    return (sub.native if math.isfinite(sub.native) else 1.0) * len(sub.places)
+    return (sub.native if math.isfinite(sub.native) else 1.0) * len(sub.occurrences)
 
 
 def priced(subs: Sequence[Subprogram]) -> float:
@@ -118,7 +118,7 @@ def _distinct(
             pairs = zip(ops, key[0], strict=True)
             native = [min(native_seconds(o, table), table.program((r,)).seconds) for o, r in pairs]
             found[key] = Subprogram(*key, sum(native))
-        found[key].places.append(tuple(names[op] for op in ops))
+        found[key].occurrences.append(tuple(names[op] for op in ops))
     return sorted(found.values(), key=lambda s: -weight(s))
 
 

@@ -20,7 +20,7 @@ from .state import SearchState
 
 
 class DoesNotFitError(Exception):
-    """A decision cannot be applied at a place; the message says why."""
+    """A decision cannot be applied at an occurrence; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Proposals:
 
 
 @dataclass(frozen=True)
-class ChosenPlace:
+class ChosenOccurrence:
     """A subprogram to be replaced as decided, at the scopes of these names."""
 
     sub: Subprogram
@@ -123,7 +123,7 @@ class Proposer(ABC):
         """Find programs, within this many seconds."""
 
     @abstractmethod
-    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
+    def apply(self, module: ModuleOp, occurrence: ChosenOccurrence) -> AppliedRewrite:
         """Apply a decision, in place.
 
         Raises:
@@ -131,8 +131,10 @@ class Proposer(ABC):
             UserError: the proposal is wrong, a bug.
         """
 
-    def variants(self, places: Sequence[ChosenPlace]) -> Sequence[Sequence[ChosenPlace]]:
-        """Other choices of places; the whole programs decide between them."""
+    def variants(
+        self, occurrences: Sequence[ChosenOccurrence]
+    ) -> Sequence[Sequence[ChosenOccurrence]]:
+        """Other choices of occurrences; the whole programs decide between them."""
         return ()
 
     def order(self, programs: Sequence[Program]) -> Sequence[int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from ..margins import ACCEPT
 from .decisions import Decision
 from .find import Subprogram
-from .proposals import ChosenPlace, Proposal
+from .proposals import ChosenOccurrence, Proposal
 from .state import not_faster
 
 
@@ -28,34 +28,34 @@ def best_of(
     return replace(done, trail=one.trail, modelled=one.seconds, proposer=one.proposer)
 
 
-def chosen_places(
+def chosen_occurrences(
     decided: Sequence[tuple[Subprogram, Decision]], parts: Mapping[str, Sequence[str]]
-) -> list[ChosenPlace]:
+) -> list[ChosenOccurrence]:
     """What to take where: what holds several contractions only where it saves more than they do.
 
     Args:
         parts: for each scope that holds several contractions, those.
     """
     saved: dict[str, float] = {}
-    alone: list[ChosenPlace] = []
-    together: list[tuple[float, ChosenPlace, set[str]]] = []
+    alone: list[ChosenOccurrence] = []
+    together: list[tuple[float, ChosenOccurrence, set[str]]] = []
     for sub, decision in decided:
-        for names in sub.places if decision.trail is not None else ():
+        for names in sub.occurrences if decision.trail is not None else ():
             more = decision.before - decision.after
             members = {part for name in names for part in parts.get(name, (name,))}
             if len(members) == 1:
                 saved[names[0]] = more
-                alone.append(ChosenPlace(sub, decision, names))
+                alone.append(ChosenOccurrence(sub, decision, names))
             else:
                 more -= sum(saved.get(name, 0.0) for name in members)
-                together.append((more, ChosenPlace(sub, decision, names), members))
+                together.append((more, ChosenOccurrence(sub, decision, names), members))
     taken: set[str] = set()
-    places: list[ChosenPlace] = []
-    for more, place, members in sorted(together, key=lambda one: -one[0]):
+    occurrences: list[ChosenOccurrence] = []
+    for more, occurrence, members in sorted(together, key=lambda one: -one[0]):
         if more > 0 and not taken & members:
             taken |= members
-            places.append(place)
-    return [*places, *(place for place in alone if place.names[0] not in taken)]
+            occurrences.append(occurrence)
+    return [*occurrences, *(occurrence for occurrence in alone if occurrence.names[0] not in taken)]
 
 
 def declined(decision: Decision) -> str:

@@ -51,11 +51,11 @@ class SearchState:
     def members(self, sub: Subprogram) -> list[Subprogram]:
         """The contractions of a subprogram, each as a subprogram of its own."""
         of = {name: single for single in self.singles for name in single.names}
-        return [of[name] for name in self.contractions(sub.places[0])]
+        return [of[name] for name in self.contractions(sub.occurrences[0])]
 
     def idle(self, what: str, sub: Subprogram, before: float, least: float) -> str | None:
         """Why a subprogram could not save enough, which takes at least so many seconds then."""
-        saved = (before - least) * len(sub.places)
+        saved = (before - least) * len(sub.occurrences)
         enough = saved >= self.pruning.saved * self.baselines.total(self.singles)
         if enough and least < before * ACCEPT.subprogram:
             return None

@@ -141,8 +141,8 @@ def convolution(step: ConvCall, data: Array, filter_: Array) -> Array:
         read = data[(..., *source)]
         parts = read.reshape(read.shape[0], groups, data.shape[1] // groups, -1)
         weights = filters[(slice(None), slice(None), slice(None), *tap)]
-        place = out[(..., *target)]
-        place += (weights @ parts).reshape(place.shape)
+        position = out[(..., *target)]
+        position += (weights @ parts).reshape(position.shape)
     return out
 
 

@@ -114,9 +114,13 @@ class Agreement:
             same = (values == exact) | (_is_nan(values) & _is_nan(exact))
             wrong = ~(close | same) & np.isfinite(bound)
             if wrong.any():
-                place = tuple(int(k) for k in np.argwhere(wrong)[0])
+                position = tuple(int(k) for k in np.argwhere(wrong)[0])
                 return Mismatch(
-                    name, place, float(exact[place]), float(values[place]), float(bound[place])
+                    name,
+                    position,
+                    float(exact[position]),
+                    float(values[position]),
+                    float(bound[position]),
                 )
         return None
 

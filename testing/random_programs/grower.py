@@ -151,8 +151,8 @@ class Grower:
         found = [v for v in self.values if test(v)]
         if not found:
             return None
-        place = max(self.rng.randrange(len(found)), self.rng.randrange(len(found)))
-        return found[place]
+        position = max(self.rng.randrange(len(found)), self.rng.randrange(len(found)))
+        return found[position]
 
     def any(self, test: Test = lambda value: True, rank: int | None = None) -> SSAValue:
         """A value that passes the test: an earlier one if there is one, else a fresh float."""

@@ -27,8 +27,8 @@ _BINARY = ("add", "sub", "mul", "max", "min")
 def random_scope_program(seed: int, *, scopes: int = 5, most: int = 6) -> Program:
     """Draw a program of `scopes` scopes over inputs and weights, the same for the same seed.
 
-    Extents are at most 6, except one dim of most values, which may have up to `most` places: rows
-    that fill vectors of a target.
+    Extents are at most 6, except one dim of most values, which may have up to `most` positions:
+    rows that fill vectors of a target.
     """
     g = _Scopes(seed, most)
     for k in range(g.rng.randint(1, 3)):

@@ -186,13 +186,13 @@ def gather(g: Grower) -> SSAValue:
         return x
     axis = g.rng.randrange(len(shape))
     size = shape[axis]
-    places = [g.rng.randint(1, 3) for _ in range(g.rng.choice((0, 1, 1, 2)))]
-    if not fits([*shape[:axis], *places, *shape[axis + 1 :]]):
+    wanted = [g.rng.randint(1, 3) for _ in range(g.rng.choice((0, 1, 1, 2)))]
+    if not fits([*shape[:axis], *wanted, *shape[axis + 1 :]]):
         return x
     element = g.rng.choice((i32, i64))
-    positions = g.data.integers(-size, size, tuple(places))
+    positions = g.data.integers(-size, size, tuple(wanted))
     if g.chance(0.5):
-        indices = g.input(places, element, "index")
+        indices = g.input(wanted, element, "index")
     else:
         dtype = np.int32 if element == i32 else np.int64
         indices = g.b.constant(np.asarray(positions, dtype=dtype))
@@ -200,7 +200,7 @@ def gather(g: Grower) -> SSAValue:
 
 
 def arg_max(g: Grower) -> SSAValue:
-    """The place of the maximum; the op that no native code runs."""
+    """The position of the maximum; the op that no native code runs."""
     x = g.float(least=1)
     axis = g.rng.randrange(len(shape_of(x)))
     return g.b.arg_max(x, axis=axis) if shape_of(x)[axis] and 0 not in shape_of(x) else x

@@ -123,17 +123,17 @@ def conv(g: Grower) -> SSAValue:
     groups = g.rng.choice([d for d in (1, 1, 1, 2, 3, c) if c % d == 0])
     per_group = g.rng.choice((1, 1, 2, 3, 5))
     features = groups * per_group
-    place = window(g, tuple(spatial), pad_below_kernel=False)
-    shape = [features, c // groups, *place.kernel]
+    position = window(g, tuple(spatial), pad_below_kernel=False)
+    shape = [features, c // groups, *position.kernel]
     w = _weights(g, shape, x)
     extra = [_bias(g, features, x)] if g.chance(0.4) else []
     return g.b.conv(
         x,
         w,
         *extra,
-        strides=place.strides,
-        pads=place.pads,
-        dilations=place.dilations,
+        strides=position.strides,
+        pads=position.pads,
+        dilations=position.dilations,
         groups=groups,
     )
 
@@ -188,12 +188,12 @@ def conv_transpose(g: Grower) -> SSAValue:
 def pool(g: Grower) -> SSAValue:
     """A max or average pool, with each window at least partly inside the image."""
     x = image(g)
-    place = window(g, tuple(shape_of(x)[2:]), pad_below_kernel=True)
+    position = window(g, tuple(shape_of(x)[2:]), pad_below_kernel=True)
     options = {
-        "kernel": place.kernel,
-        "strides": place.strides,
-        "pads": place.pads,
-        "dilations": place.dilations,
+        "kernel": position.kernel,
+        "strides": position.strides,
+        "pads": position.pads,
+        "dilations": position.dilations,
         "ceil_mode": g.chance(0.3),
     }
     if not of_float(x) or g.chance(0.5):

@@ -49,7 +49,7 @@ def test_differences_are_relative_to_the_peers_magnitude() -> None:
     assert timing.difference([np.zeros(0)], [np.zeros(0)]) == 0.0
 
 
-def test_what_is_not_finite_must_stand_at_the_same_places() -> None:
+def test_what_is_not_finite_must_stand_at_the_same_positions() -> None:
     nan, inf = float("nan"), float("inf")
     assert timing.difference([np.array([nan, inf, 1.0])], [np.array([nan, inf, 1.0])]) == 0.0
     for other in ([1.0, inf, 1.0], [nan, -inf, 1.0], [nan, 1.0, 1.0]):

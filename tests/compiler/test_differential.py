@@ -42,7 +42,7 @@ def parse(text: str) -> ModuleOp:
     return parse_source(make_context(), SourceText("test", text))[0]
 
 
-def test_a_right_pass_passes_and_a_wrong_one_is_named_with_place_and_values() -> None:
+def test_a_right_pass_passes_and_a_wrong_one_is_named_with_position_and_values() -> None:
     module = parse(TEXT)
     check = differential_check(module)
     run_pipeline(module, "cse", make_context(), after_pass=check)

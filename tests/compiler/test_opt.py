@@ -87,7 +87,7 @@ def test_an_empty_file_is_an_empty_module(good: str, capsys: Capture) -> None:
         ("\x00", "1:1: "),
     ],
 )
-def test_bad_ir_is_one_line_with_its_place(
+def test_bad_ir_is_one_line_with_its_position(
     good: str, capsys: Capture, text: str, message: str
 ) -> None:
     Path("bad.mlir").write_text(text)

@@ -56,7 +56,7 @@ def test_a_read_past_the_edge_needs_a_copy() -> None:
 
 
 def test_images_before_channels_use_batch_stride_zero() -> None:
-    """1x1 convolution, channels before places: more than one image is a batch for the data only."""
+    """1x1 convolution, channels before pixels: several images are a batch of the data only."""
     scope = conv((4, 16, 7, 7), 8, (1, 1))
     peeled = [m for m in found(scope) if m.batch is not None]
     assert [m.direct for m in peeled] == [(True, True)]
@@ -117,8 +117,8 @@ def check_views(match: Match) -> None:
     order = [*match.order, *match.groups["k"]]
     letters = {k: chr(ord("a") + n) for n, k in enumerate(order)}
     views, names, values = [], [], []
-    for place in (0, 1):
-        read = contraction.operands[place].read
+    for position in (0, 1):
+        read = contraction.operands[position].read
         data = rng.integers(-4, 5, read.source.shape).astype(np.float64)
         flat = flatten(read.index, row_major_strides(read.source.shape))
         own = [k for k in order if flat.coefficient(k) != 0]

@@ -121,8 +121,8 @@ def open_body(rng: random.Random, rule: DerivationRule, scope: Scope) -> SumOfPr
     if rule.name == "delta-elim" and body is not None:
         if not body.sums:
             return None
-        place, other = rng.randrange(len(body.sums)), random_index(rng, body.rank)
-        delta = Guard(Index.iterator(body.rank + place) - other, 1)
+        position, other = rng.randrange(len(body.sums)), random_index(rng, body.rank)
+        delta = Guard(Index.iterator(body.rank + position) - other, 1)
         factors = (*body.factors, delta)
         return SumOfProducts(body.shape, body.sums, body.coefficient, factors, body.element)
     if rule.name == "traversal-merge" and body is not None:
@@ -130,7 +130,7 @@ def open_body(rng: random.Random, rule: DerivationRule, scope: Scope) -> SumOfPr
     return body
 
 
-def test_a_guard_is_what_keeps_relaxed_places_out() -> None:
+def test_a_guard_is_what_keeps_relaxed_positions_out() -> None:
     rng = random.Random(1)
     wrong: Counter[str] = Counter()
     for trial in range(150):

@@ -43,7 +43,7 @@ from isoform.passes.subprograms.driver import search_subprograms
 from isoform.passes.subprograms.find import Subprogram, groups, split
 from isoform.passes.subprograms.prepare import prepared
 from isoform.passes.subprograms.prices import Prices
-from isoform.passes.subprograms.proposals import AppliedRewrite, ChosenPlace, Proposals
+from isoform.passes.subprograms.proposals import AppliedRewrite, ChosenOccurrence, Proposals
 
 COSTS = Costs(target_named("cpu"))
 LONG = propose.SETTINGS
@@ -225,8 +225,8 @@ class OneOf(propose.DerivationProposer):
         found = super().propose(sub, seconds)
         return replace(found, found=found.found[self.number :][:1])
 
-    def apply(self, module: ModuleOp, place: ChosenPlace) -> AppliedRewrite:
-        done = super().apply(module, place)
+    def apply(self, module: ModuleOp, chosen: ChosenOccurrence) -> AppliedRewrite:
+        done = super().apply(module, chosen)
         return replace(done, rules=[(self.rule, floats) for _, floats in done.rules])
 
 
@@ -389,7 +389,7 @@ def test_a_product_and_what_reads_it_are_no_group() -> None:
     assert len(names) == 4
     second, fourth = names[1], names[3]
     assert block.index(second) < block.index(fourth)
-    found = [place for sub in groups(module, ScopePrices) for place in sub.places]
+    found = [occurrence for sub in groups(module, ScopePrices) for occurrence in sub.occurrences]
     assert found
     assert (second, fourth) not in found
 

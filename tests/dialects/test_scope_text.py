@@ -195,7 +195,7 @@ def test_large_bodies_print_as_regions(round_trip) -> None:
     assert "algebra.yield" in text and "arith.mulf" in text
 
 
-def test_errors_name_the_place(parse) -> None:
+def test_errors_name_the_position(parse) -> None:
     with pytest.raises(ParseError) as error:
         parse(HEADER + "(a: 4) %x[a, q] : tensor<4xf32>" + FOOTER)
     assert ":2:" in str(error.value)

@@ -143,9 +143,9 @@ def test_resampling(shape, axis, taps, out, step, shift, per, graph_op) -> None:
     lines = np.moveaxis(x, axis, -1)
     expected = np.zeros((*lines.shape[:-1], out))
     for k, t in itertools.product(range(out), range(taps)):
-        place = (step * k + shift) // per + t
-        if 0 <= place < shape[axis]:
-            expected[..., k] += lines[..., place] * weights[t, k]
+        position = (step * k + shift) // per + t
+        if 0 <= position < shape[axis]:
+            expected[..., k] += lines[..., position] * weights[t, k]
     how = {"axis": axis, "step": step, "shift": shift, "per": per}
     (found,) = graph_op("resample", x, weights, **how)
     np.testing.assert_allclose(found, np.moveaxis(expected, -1, axis), atol=1e-12)
@@ -167,19 +167,21 @@ REDUCERS = {"max": np.max, "avg": np.sum}
 def loop_pool(x, kernel, strides, pads, dilations, out, kind: str, include: bool) -> np.ndarray:
     """Window by window, in the image's coordinates; what is in no pad either does not count."""
     rank, y = x.ndim - 2, np.zeros((*x.shape[:2], *out))
-    for place in itertools.product(*map(range, out)):
+    for position in itertools.product(*map(range, out)):
         taps, counted = [], 0
         for tap in itertools.product(*map(range, kernel)):
             at = [
                 p * s + t * d - pad
-                for p, s, t, d, pad in zip(place, strides, tap, dilations, pads[:rank], strict=True)
+                for p, s, t, d, pad in zip(
+                    position, strides, tap, dilations, pads[:rank], strict=True
+                )
             ]
             inside = all(0 <= a < n for a, n in zip(at, x.shape[2:], strict=True))
             padded = all(-pads[k] <= at[k] < x.shape[k + 2] + pads[k + rank] for k in range(rank))
             counted += padded if include else inside
             taps += [x[(slice(None), slice(None), *at)]] if inside else []
         window = REDUCERS[kind](np.stack(taps), axis=0)
-        y[(slice(None), slice(None), *place)] = window / (1 if kind == "max" else counted)
+        y[(slice(None), slice(None), *position)] = window / (1 if kind == "max" else counted)
     return y
 
 

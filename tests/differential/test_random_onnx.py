@@ -70,18 +70,18 @@ def test_models_are_varied_and_valid() -> None:
 
 
 def test_a_wrong_value_is_seen() -> None:
-    """Each output that is off at one place is a difference."""
+    """Each output that is off at one position is a difference."""
     for seed in range(12):
         case = random_model(seed, special=0.0)
         right = {o.name: case.values[o.name].array for o in case.model.graph.output}
         assert case.difference(right) is None
         for name, array in right.items():
-            place = tuple(n // 2 for n in array.shape)
-            if not array.size or not np.isfinite(case.values[name].bound()[place]):
+            position = tuple(n // 2 for n in array.shape)
+            if not array.size or not np.isfinite(case.values[name].bound()[position]):
                 continue
             wrong = array.copy()
-            wrong[place] = (
-                abs(wrong[place]) * 2 + 1 if array.dtype.kind == "f" else wrong[place] ^ True
+            wrong[position] = (
+                abs(wrong[position]) * 2 + 1 if array.dtype.kind == "f" else wrong[position] ^ True
             )
             found = case.difference({**right, name: wrong})
-            assert found is not None and found.output == name and found.position == place
+            assert found is not None and found.output == name and found.position == position

@@ -236,7 +236,7 @@ def test_primes_are_primes_near_two_to_the_twenty() -> None:
 def test_arguments_are_counted_with_multiplicity_but_no_more_than_there_are(
     layers: int, arguments: int
 ) -> None:
-    """max(x, 0) has two; over three taps 2 (1 + 3 + 9 + ...), at six places 2 * 6 a layer."""
+    """max(x, 0) has two; over three taps 2 (1 + 3 + 9 + ...), at six positions 2 * 6 a layer."""
     b = GraphBuilder()
     x = b.input("x", (1, 1, 6))
     for k in range(layers):

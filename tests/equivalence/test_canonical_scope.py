@@ -57,8 +57,8 @@ def conv(order=(0, 1, 2), swapped=False, flipped=False) -> Scope:
     if flipped:
         h, w = w, h
     sums = [4, 3, 3]
-    places = {k: Index.iterator(4 + position) for position, k in enumerate(order)}
-    c, r, s = places[0], places[1], places[2]
+    positions = {k: Index.iterator(4 + position) for position, k in enumerate(order)}
+    c, r, s = positions[0], positions[1], positions[2]
     kernel = Operand(K)[[f, c, s, r] if swapped else [f, c, r, s]]
     expr = kernel * Operand(X)[[n, c, h + r - 1, w + s - 1]]
     return form((2, 3, 6, 6), expr, [sums[k] for k in order])
@@ -109,8 +109,8 @@ def renamed(op: ScopeOp, rng: random.Random) -> ScopeOp:
     order = list(range(rank, count))
     rng.shuffle(order)
     images = iterators(count)
-    for place, k in enumerate(order):
-        images[k] = Index.iterator(rank + place)
+    for position, k in enumerate(order):
+        images[k] = Index.iterator(rank + position)
     expr = op.expr()
     changed = {
         r: Read(r.source, tuple(e.substitute(images) for e in r.index), r.outside)
@@ -275,7 +275,7 @@ def test_forms_are_two(law: str) -> None:
 
 
 def test_a_guard_that_pins_a_sum_is_substituted() -> None:
-    """sum over j of [j == i + 1] W[j, 0] is W[i + 1, 0], and 0 where i + 1 is no place of j."""
+    """sum over j of [j == i + 1] W[j, 0] is W[i + 1, 0], and 0 where i + 1 is no position of j."""
     one = Block(arg_types=[tensor((1,), f32)]).args[0]
     given = {**GIVEN, one: scope((1,), f32, constant(1))}
     op = ScopeOp(tensor((4,), f32), Operand(W)[j, 0] * Operand(one)[j - i - 1], [4])

@@ -123,7 +123,7 @@ def test_half_of_a_product_needs_one_of_two_weights() -> None:
 
 @pytest.mark.parametrize(("first", "names"), ((0, "v"), (2, "vw"), (4, "w")))
 def test_every_part_that_is_read_is_needed(first: int, names: str) -> None:
-    """Four places of v and w put together, eight in all, from `first` on."""
+    """Four positions of v and w put together, eight in all, from `first` on."""
     parts = {name: leaf(name, (4,), f32) for name in "vw"}
     (i,) = iterators(1)
     both = (Read(parts["v"], (i,), 0.0), Read(parts["w"], (i - 4,), 0.0))

@@ -175,7 +175,7 @@ def test_infinities_and_nan_are_values_of_their_own(one: float, other: float) ->
     assert not witness.differing(np.array([one]), np.array([one]), 1e-7).any()
 
 
-def test_a_place_of_small_values_is_not_lost_beside_a_large_one() -> None:
+def test_a_position_of_small_values_is_not_lost_beside_a_large_one() -> None:
     """Two weights that differ where the largest of the output is 1e30 times larger."""
 
     def scaled(second: float) -> Program:

@@ -57,5 +57,5 @@ def test_rounding_beside_a_fault_is_left_alone() -> None:
     own[3, 5] = -other[3, 5]
     rounded = {"v": (other, other * (1 + 1e-6))}
     fault = Fault("b", {"w": (other, own), **rounded}).coarse
-    assert {n: p.tolist() for n, p in fault.places.items()} == {"w": [3 * 16 + 5]}
-    assert Fault("b", rounded).coarse.places["v"].size == other.size
+    assert {n: p.tolist() for n, p in fault.positions.items()} == {"w": [3 * 16 + 5]}
+    assert Fault("b", rounded).coarse.positions["v"].size == other.size

@@ -12,7 +12,7 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.passes.equivalence import compare
 from isoform.passes.fold_constants import FoldConstants
 
-PLACES = np.arange(8, 128, dtype=np.float32)
+POSITIONS = np.arange(8, 128, dtype=np.float32)
 WIDTH = np.float32(8.0)
 LOG = np.float32(np.log(16.0))
 TABLE = np.random.default_rng(5).normal(size=(16, 3)).astype(np.float32)
@@ -20,7 +20,7 @@ TABLE = np.random.default_rng(5).normal(size=(16, 3)).astype(np.float32)
 
 def expected(jump, reorder=False):
     """What float32 makes of log(x / 8) / log 16 * 8, and of the jump after it."""
-    log = np.log((PLACES / WIDTH).astype(np.float64)).astype(np.float32)
+    log = np.log((POSITIONS / WIDTH).astype(np.float64)).astype(np.float32)
     value = log * (WIDTH / LOG) if reorder else log / LOG * WIDTH
     assert value.dtype == np.float32
     return {
@@ -33,10 +33,10 @@ def expected(jump, reorder=False):
 def program(jump, steps=None, reorder=False):
     """T5's buckets, or what is made of the given steps in their place."""
     b = GraphBuilder()
-    z = b.input("z", (len(PLACES), 3))
-    full = lambda v: b.expand(b.constant(np.float32(v)), PLACES.shape)  # noqa: E731
+    z = b.input("z", (len(POSITIONS), 3))
+    full = lambda v: b.expand(b.constant(np.float32(v)), POSITIONS.shape)  # noqa: E731
     if steps is None:
-        x = b.div(b.weight("places", PLACES), full(WIDTH))
+        x = b.div(b.weight("places", POSITIONS), full(WIDTH))
         if reorder:
             value = b.mul(b.log(x), b.div(full(WIDTH), full(LOG)))
         else:
@@ -53,7 +53,7 @@ def program(jump, steps=None, reorder=False):
     else:
         if jump == "compare":
             made = b.cast(made, to=f32)
-        y = b.mul(z, b.expand(b.reshape(made, shape=[len(PLACES), 1]), (len(PLACES), 3)))
+        y = b.mul(z, b.expand(b.reshape(made, shape=[len(POSITIONS), 1]), (len(POSITIONS), 3)))
     b.output("y", y)
     return b.build()
 
@@ -63,7 +63,7 @@ JUMPS = ["cast", "floor", "compare"]
 
 def wrong_steps(jump):
     """As float64 would have them: at whole buckets one less."""
-    value = np.log(PLACES.astype(np.float64) / 8.0) / float(LOG) * 8.0
+    value = np.log(POSITIONS.astype(np.float64) / 8.0) / float(LOG) * 8.0
     steps = {"cast": value.astype(np.int64), "floor": np.floor(value), "compare": value >= 2.0}
     found = steps[jump].astype(expected(jump).dtype)
     assert (found != expected(jump)).any()

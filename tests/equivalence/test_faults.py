@@ -1,4 +1,4 @@
-"""A fault at a single output element is found, wherever it is planted, and its place is named."""
+"""A fault at any single output element is found, and its position is named."""
 
 import random
 
@@ -18,35 +18,37 @@ FEW, MANY = 40, 200
 
 
 def faulty(base: Program, rng: random.Random) -> tuple[Program, tuple[int, ...]]:
-    """A copy whose output is larger by 1 at one place."""
+    """A copy whose output is larger by 1 at one position."""
     copy = base.clone()
     block = main_of(copy.module).body.block
     last = block.last_op
     assert isinstance(last, ReturnOp)
     value = last.arguments[0]
-    place = tuple(rng.randrange(n) for n in shape_of(value))
+    position = tuple(rng.randrange(n) for n in shape_of(value))
     build = ScopeBuilder()
-    one = build.ones([1] * len(place), element_of(value))
-    here = iterators(len(place))
-    at = [e - p for e, p in zip(here, place, strict=True)]
+    one = build.ones([1] * len(position), element_of(value))
+    here = iterators(len(position))
+    at = [e - p for e, p in zip(here, position, strict=True)]
     made = build.pointwise(tensor_type(value), Source(value)[here] + one[at])
     for op in build.ops:
         block.insert_op_before(op, last)
     last.operands[0] = made.value
     copy.module.verify()
-    return copy, place
+    return copy, position
 
 
 def check(seed: int) -> None:
     rng = random.Random(seed)
     name = sorted(FAMILIES)[seed % len(FAMILIES)]
     base = algebra(program(name))
-    wrong, place = faulty(base, rng)
+    wrong, position = faulty(base, rng)
     verdict = compare(base, wrong, seed=seed)
-    assert verdict.kind == "different", f"{name} at {place}: {verdict.text()}"
+    assert verdict.kind == "different", f"{name} at {position}: {verdict.text()}"
     found = verdict.difference
     assert found is not None and found.output == "y" and found.witness
-    assert (found.position, found.positions) == (place, 1), f"{name} at {place}: {verdict.text()}"
+    assert (found.position, found.positions) == (position, 1), (
+        f"{name} at {position}: {verdict.text()}"
+    )
     assert abs(abs(found.values[0] - found.values[1]) - 1) < 1e-6
 
 

@@ -110,8 +110,8 @@ def test_a_batch_norm_that_a_tool_folds_is_no_difference(
 
 
 def sign(array: np.ndarray) -> np.ndarray:
-    place = np.unravel_index(np.argmax(np.abs(array)), array.shape)
-    array[place] *= -1
+    position = np.unravel_index(np.argmax(np.abs(array)), array.shape)
+    array[position] *= -1
     return array
 
 

@@ -47,7 +47,7 @@ def loop_of(inner: str) -> onnx.GraphProto:
 BASE: dict[str, object] = {"op_type": "Node", "inputs": ["p", "q"], "outputs": ["a", "b", "c"]}
 OTHERS: dict[str, dict[str, object]] = {
     "another result of one node": {"read": 1},
-    "the place of a lone output": {"outputs": ["", "a", ""]},
+    "the position of a lone output": {"outputs": ["", "a", ""]},
     "how many outputs there are": {"outputs": ["a", "b"]},
     "an absent operand": {"inputs": ["p", "", "q"]},
     "the order of operands": {"inputs": ["q", "p"]},
@@ -69,8 +69,8 @@ def test_a_call_is_what_decides_its_result(what: str) -> None:
         assert not compare(*pair).is_equal
 
 
-def test_any_two_places_of_a_lone_output_are_two() -> None:
-    lone = [["a" if k == place else "" for k in range(3)] for place in range(3)]
+def test_any_two_positions_of_a_lone_output_are_two() -> None:
+    lone = [["a" if k == position else "" for k in range(3)] for position in range(3)]
     made = [calling("LSTM", ["p", "q"], outputs) for outputs in lone]
     for a, b in itertools.combinations(made, 2):
         assert not compare(a, b).is_equal

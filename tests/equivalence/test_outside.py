@@ -19,9 +19,9 @@ PRODUCT = "y = MatMul (x, w)"
 LINE = "t = MatMul (x, w) y = Add (t, b)"
 
 
-def at(place: int, other: float, array: np.ndarray) -> np.ndarray:
+def at(position: int, other: float, array: np.ndarray) -> np.ndarray:
     """The array with one number multiplied."""
-    factor = np.where(np.arange(array.size) == place, other, 1.0).reshape(array.shape)
+    factor = np.where(np.arange(array.size) == position, other, 1.0).reshape(array.shape)
     return (array * factor).astype(array.dtype)
 
 

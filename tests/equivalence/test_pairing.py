@@ -1,4 +1,4 @@
-"""How values and weights of two programs find each other: layouts, pieces, known places."""
+"""How values and weights of two programs find each other: layouts, pieces, known positions."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.types import f32
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.joined_weights import OtherWeight, expressed
-from isoform.passes.equivalence.layout_search import layout, places_of
+from isoform.passes.equivalence.layout_search import layout, positions_of
 from isoform.passes.equivalence.sampler import Sampler
 
 Shape = tuple[int, ...]
@@ -30,7 +30,7 @@ def test_a_layout_is_found_whatever_dims_were_swapped_split_or_joined(seed: int)
     for wanted, found in ((x, y), (y, x)):
         digits = layout(wanted, found, 1e-12)
         assert digits is not None
-        np.testing.assert_array_equal(found.reshape(-1)[places_of(digits)], wanted.reshape(-1))
+        np.testing.assert_array_equal(found.reshape(-1)[positions_of(digits)], wanted.reshape(-1))
 
 
 def test_values_that_differ_or_lie_in_no_layout_are_none() -> None:
@@ -94,11 +94,11 @@ def test_joined_weights_with_a_fault_are_not_equal(fault: str) -> None:
     assert compare(heads(False), heads(True, fault=fault)).kind != "equal"
 
 
-def taken(places: list[int], by_gather: bool) -> Program:
+def taken(positions: list[int], by_gather: bool) -> Program:
     b = GraphBuilder()
     x = b.input("x", (2, 9, 3))
     if by_gather:
-        index = b.weight("places", np.array(places, np.int64))
+        index = b.weight("places", np.array(positions, np.int64))
         y = b.gather(x, index, axis=1)
     else:
         y = b.slice(x, starts=[0, 1, 0], sizes=[2, 4, 3], steps=[1, 2, 1])
@@ -107,10 +107,10 @@ def taken(places: list[int], by_gather: bool) -> Program:
 
 
 @pytest.mark.parametrize(
-    ("places", "same"), [([1, 3, 5, 7], True), ([-8, 3, -4, 7], True), ([1, 3, 5, 6], False)]
+    ("positions", "same"), [([1, 3, 5, 7], True), ([-8, 3, -4, 7], True), ([1, 3, 5, 6], False)]
 )
-def test_a_gather_at_known_places_is_a_slice(places: list[int], same: bool) -> None:
-    verdict = compare(taken(places, by_gather=True), taken(places, by_gather=False))
+def test_a_gather_at_known_positions_is_a_slice(positions: list[int], same: bool) -> None:
+    verdict = compare(taken(positions, by_gather=True), taken(positions, by_gather=False))
     assert (verdict.kind == "equal") == same, verdict.text()
 
 

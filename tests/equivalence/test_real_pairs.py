@@ -115,9 +115,9 @@ def test_an_infinite_mask_is_added_or_chosen(merged: bool) -> None:
     assert compare(first, transformer(not merged, causal=True, shift=2)).kind == "different"
 
 
-def off_by(place: int) -> Any:
+def off_by(position: int) -> Any:
     def change(array: np.ndarray) -> np.ndarray:
-        array.flat[place] += 1e-4
+        array.flat[position] += 1e-4
         return array
 
     return change
@@ -133,7 +133,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_it_is_a_difference_with_its_place(fault: str) -> None:
+def test_a_fault_in_it_is_a_difference_with_its_position(fault: str) -> None:
     verdict = compare(transformer(False), transformer(True, **FAULTS[fault]))
     assert verdict.kind == "different", verdict.text()
     assert verdict.difference is not None and verdict.difference.inside

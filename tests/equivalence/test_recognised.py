@@ -47,8 +47,8 @@ def reader(folded: np.ndarray | None = None, turned: bool = False) -> Program:
     return b.build()
 
 
-def units(array: np.ndarray, place: int, count: int) -> np.ndarray:
-    array.flat[place] += count * np.spacing(array.flat[place])
+def units(array: np.ndarray, position: int, count: int) -> np.ndarray:
+    array.flat[position] += count * np.spacing(array.flat[position])
     return array
 
 
@@ -87,8 +87,8 @@ def test_a_constant_that_is_another_is_not(fault: str, first: bool) -> None:
         assert verdict.kind == "different"
 
 
-def test_places_looked_up_by_constants_are_recognised() -> None:
-    """T5's biases of distances: a table read at places that are computed, in another layout."""
+def test_positions_looked_up_by_constants_are_recognised() -> None:
+    """T5's biases of distances: a table read at positions that are computed, in another layout."""
     table = RNG.normal(size=(6, 2)).astype(np.float32)
     at = np.abs(np.arange(4)[:, None] - np.arange(4)[None, :])
 
@@ -140,14 +140,14 @@ def added(bias: np.ndarray) -> Program:
 
 
 @pytest.mark.parametrize(
-    ("place", "count", "equal"),
+    ("position", "count", "equal"),
     [(0, 32, True), (0, 60, True), (0, 70, False), (4, 8, True), (4, 10, False)],
 )
 def test_a_bias_is_measured_by_its_tensor_up_to_8_times_itself(
-    place: int, count: int, equal: bool
+    position: int, count: int, equal: bool
 ) -> None:
     bias = np.array([1e-4, -0.5, 0.3, 0.5, 0.75, 0.2, -0.4, 0.6], np.float32)
-    assert compare(added(bias), added(units(bias.copy(), place, count))).is_equal == equal
+    assert compare(added(bias), added(units(bias.copy(), position, count))).is_equal == equal
 
 
 def test_large_neighbours_excuse_nothing() -> None:

@@ -69,10 +69,10 @@ def scaled(p: list[float], q: list[float], name: str = "x") -> Program:
 
 
 @pytest.mark.parametrize("name", ["x", "input", "a", "zz", "data_0"])
-@pytest.mark.parametrize("place", range(4))
-def test_an_overflow_is_no_agreement(name: str, place: int) -> None:
+@pytest.mark.parametrize("position", range(4))
+def test_an_overflow_is_no_agreement(name: str, position: int) -> None:
     """p q overflows float32 in one place and differs in the others, whatever the input's name."""
-    huge = [3e20 if k == place else 1.0 for k in range(4)]
+    huge = [3e20 if k == position else 1.0 for k in range(4)]
     one, two = [v * f for v, f in zip(huge, (1, 2, 3, 4), strict=True)], [v * -7 for v in huge]
     verdict = compare(scaled(huge, one, name), scaled(two, huge, name))
     assert verdict.kind == "different"

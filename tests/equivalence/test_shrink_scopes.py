@@ -118,13 +118,13 @@ def half_covered() -> tuple[Scope, Scope]:
 
 
 def arguments() -> tuple[Scope, Scope]:
-    """Distinct places, in arguments of a function."""
+    """Distinct positions, in arguments of a function."""
     calls = [scope((), f32, apply("exp", [read(side, ())], ())) for side in all_distinct()]
     return calls[0], calls[1]
 
 
 def called() -> tuple[Scope, Scope]:
-    """Distinct places, where products are calls."""
+    """Distinct positions, where products are calls."""
     return all_distinct(called_dot, called_times)
 
 

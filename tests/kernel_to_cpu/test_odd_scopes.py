@@ -41,7 +41,7 @@ def test_odd_scopes_compute_what_they_mean(isa: Isa, scope: str, threads: int) -
 
 
 @pytest.mark.parametrize("shape", [(1, 4, 1, 9), (4, 1, 9, 1), (1, 1, 4, 9)])
-def test_what_moves_a_convolutions_dims_of_one_place_is_no_epilogue(
+def test_what_moves_a_convolutions_dims_of_one_position_is_no_epilogue(
     isa: Isa, shape: tuple[int, ...]
 ) -> None:
     """The reshape keeps the convolution's order, but its places lie in other dims."""

@@ -56,7 +56,7 @@ def test_inputs_that_do_not_fit_are_named(session: CpuSession) -> None:
         session.run({"x": np.zeros((2, 3, 17, 19))})
 
 
-def test_a_program_without_places_says_which_pass_makes_them() -> None:
+def test_a_program_without_positions_says_which_pass_makes_them() -> None:
     with pytest.raises(UserError, match="plan-memory"):
         CpuSession(lower_to(classifier(), "kernel"))
 

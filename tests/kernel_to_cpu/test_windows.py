@@ -111,7 +111,7 @@ def test_windows_of_what_is_computed_on_the_way(isa: Isa, kind: str, before: str
 
 
 @pytest.mark.parametrize(("stride", "most"), [(1, 3), (2, 6)])
-def test_each_place_of_a_row_is_loaded_once(isa: Isa, stride: int, most: int):
+def test_each_position_of_a_row_is_loaded_once(isa: Isa, stride: int, most: int):
     """Loads for a vector of a maximum over 3x3: tap by tap there are 4.5 and 13.5 of them."""
     b = GraphBuilder()
     geometry = {"pads": [0] * 4, "dilations": [1, 1], "strides": [stride] * 2}

@@ -92,7 +92,7 @@ def test_both_printers_keep_to_the_bounds_of_a_tile() -> None:
     assert found.tolist() == wanted
 
 
-def test_items_are_the_places_of_the_outermost_parallel_loops() -> None:
+def test_items_are_the_positions_of_the_outermost_parallel_loops() -> None:
     nest, _ = one_kernel("transpose of a batch").nest(runnable()[-1])
     items = int(np.prod([loop.size for loop in parallel_loops(nest)]))
     assert items == print_llvm(nest).items > 1

@@ -256,7 +256,7 @@ def test_sunk_totals_lie_in_registers_lane_by_lane() -> None:
     assert not [op for op in deep.walk() if isinstance(op, StoreOp)]
 
 
-def test_places_that_are_left_out_change_no_masked_total() -> None:
+def test_positions_that_are_left_out_change_no_masked_total() -> None:
     nest = parse(LARGEST)
     _lanes(1)(loops_of(nest))
     masked = [op for op in nest.walk() if isinstance(op, AccumulateOp) and op.masked is not None]

@@ -1,4 +1,4 @@
-"""Broken and hostile models get a one-line error that names the place; odd ones their answer."""
+"""Broken and hostile models get a one-line error that names the position; odd ones their answer."""
 
 import os
 import time
@@ -524,7 +524,7 @@ FUZZED = """g (float[1,4,6,6] x) => (float[1,8] y, float[1,4,9,9] r, float[2,2] 
     e = Einsum <equation = "ij,kj->ik"> (f, f)
     f = Reshape (b, u)
     u = Constant <value: tensor = int64[2] {2, -1}> ()
-    top, places = TopK <axis = 1> (e, k)
+    top, positions = TopK <axis = 1> (e, k)
 }"""
 
 
@@ -540,8 +540,8 @@ def test_flipped_bytes_give_an_answer_or_one_line() -> None:
     answers = refusals = 0
     for _ in range(400):
         data = bytearray(content)
-        for place in rng.integers(0, graph, 2):
-            data[place] = rng.integers(0, 256)
+        for position in rng.integers(0, graph, 2):
+            data[position] = rng.integers(0, 256)
         try:
             broken = onnx.ModelProto.FromString(bytes(data))
         except Exception:  # noqa: BLE001 - protobuf's own refusal, tested above

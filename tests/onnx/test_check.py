@@ -15,7 +15,7 @@ MIXED = """<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1]>
 g (float[batch, 8] x, float[batch, m] mask) => (float[batch, 8] y, float[batch, 2] top) {
     k = Constant <value: tensor = int64[1] {2}> ()
     a = Gelu13(x)
-    top, places = TopK(x, k)
+    top, positions = TopK(x, k)
     s = HardSwish(x)
     n = Neg(s)
     b = com.acme.Fancy(n)

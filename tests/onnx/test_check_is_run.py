@@ -109,9 +109,9 @@ def test_a_program_whose_weights_are_missing(
 def test_run_says_which_ops_have_no_native_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = """g (float[9] x) => (float[2] y, int64[2] places, float[9] z) {
+    text = """g (float[9] x) => (float[2] y, int64[2] positions, float[9] z) {
         k = Constant <value: tensor = int64[1] {2}> ()
-        [best] y, places = TopK(x, k)
+        [best] y, positions = TopK(x, k)
         z = Relu(x)
     }"""
     onnx.save(parsed(text), tmp_path / "m.onnx")

@@ -49,7 +49,7 @@ def run(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> list[np.ndarray
 # Ops whose number must not change on the way, whichever exporter wrote the model.
 WORK = ("Conv", "Gemm", "MatMul", "LayerNormalization", "Softmax", "Gelu", "Erf", "Tanh", "Relu",
         "MaxPool", "IsNaN", "Transpose")  # fmt: skip
-# Written as Reshape; so is what a Gather at one known place leaves of its dim.
+# Written as Reshape; so is what a Gather at one known position leaves of its dim.
 RESHAPES = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Gather")
 MODELS: dict[str, dict[str, tuple[int, ...]]] = {
     "bert-tiny": TOKENS,

@@ -73,13 +73,13 @@ class Case:
             return out
         if self.kind == "ScatterND":
             out = x.copy()
-            for place in np.ndindex(i.shape[:-1]):
-                out[tuple(i[place])] = self.feeds["u"][place]
+            for position in np.ndindex(i.shape[:-1]):
+                out[tuple(i[position])] = self.feeds["u"][position]
             return out
         shape = (*i.shape[:-1], *x.shape[batch + i.shape[-1] :])
         out = np.empty(shape, x.dtype)
-        for place in np.ndindex(i.shape[:-1]):
-            out[place] = x[(*place[:batch], *i[place])]
+        for position in np.ndindex(i.shape[:-1]):
+            out[position] = x[(*position[:batch], *i[position])]
         return out
 
 
@@ -90,30 +90,30 @@ def drawn(rng: np.random.Generator) -> Case:
     axis, attributes = int(rng.integers(-len(shape), len(shape))), {}
     sizes: Any
     if kind == "Gather":
-        places, sizes = [int(n) for n in rng.integers(1, 4, rng.integers(0, 3))], shape[axis]
+        positions, sizes = [int(n) for n in rng.integers(1, 4, rng.integers(0, 3))], shape[axis]
     elif kind.endswith("Elements"):
-        places, sizes = [int(rng.integers(1, n + 1)) for n in shape], shape[axis]
+        positions, sizes = [int(rng.integers(1, n + 1)) for n in shape], shape[axis]
     else:
         batch = int(kind == "GatherND" and len(shape) > 1 and rng.random() < 0.5)
         depth = int(rng.integers(1, len(shape) - batch + 1))
-        places = [*shape[:batch], int(rng.integers(1, 4)), depth]
+        positions = [*shape[:batch], int(rng.integers(1, 4)), depth]
         sizes = shape[batch : batch + depth]
         attributes = {"batch_dims": batch} if batch else {}
     if not kind.endswith("ND"):
         attributes = {"axis": axis}
     dtype = np.int64 if kind.endswith("ND") else rng.choice([np.int32, np.int64])
-    high = np.broadcast_to(np.asarray(sizes), places)
-    indices = np.asarray(rng.integers(-high, high), dtype).reshape(places)
+    high = np.broadcast_to(np.asarray(sizes), positions)
+    indices = np.asarray(rng.integers(-high, high), dtype).reshape(positions)
     feeds = {"x": rng.standard_normal(shape).astype(np.float32), "i": indices}
     if kind.startswith("Scatter"):
         if kind == "ScatterElements":
-            orders = [rng.permutation(shape[axis])[: places[axis]] for _ in range(indices.size)]
+            orders = [rng.permutation(shape[axis])[: positions[axis]] for _ in range(indices.size)]
             columns = np.moveaxis(indices, axis, -1)
-            for k, place in enumerate(np.ndindex(columns.shape[:-1])):
-                columns[place] = orders[k]
-            rest = places
+            for k, position in enumerate(np.ndindex(columns.shape[:-1])):
+                columns[position] = orders[k]
+            rest = positions
         else:
-            flat = rng.permutation(int(np.prod(sizes)))[: places[0]]
+            flat = rng.permutation(int(np.prod(sizes)))[: positions[0]]
             feeds["i"] = np.stack(np.unravel_index(flat, sizes), axis=-1).astype(np.int64)
             rest = [len(flat), *shape[len(sizes) :]]
         feeds["u"] = rng.standard_normal(rest).astype(np.float32)
@@ -126,13 +126,13 @@ def spoilt(case: Case, rng: np.random.Generator) -> tuple[Case, str]:
     limits = np.iinfo(indices.dtype)
     # Of several columns any may be looked at first.
     most = 1 if case.kind.endswith("ND") else min(2, indices.size)
-    for place in rng.choice(indices.size, most, replace=False):
-        size = int(bounds.ravel()[place])
+    for position in rng.choice(indices.size, most, replace=False):
+        size = int(bounds.ravel()[position])
         value = rng.choice([size, size + 1, -size - 1, 9 * size, limits.max, limits.min])
-        indices.reshape(-1)[place] = value
+        indices.reshape(-1)[position] = value
     outside = (indices < -bounds) | (indices >= bounds)
-    place = np.unravel_index(np.flatnonzero(outside)[0], indices.shape)
-    named = f"index {indices[place]}", f"{-bounds[place]} to {bounds[place] - 1}"
+    position = np.unravel_index(np.flatnonzero(outside)[0], indices.shape)
+    named = f"index {indices[position]}", f"{-bounds[position]} to {bounds[position] - 1}"
     return Case(case.kind, {**case.feeds, "i": indices}, case.sizes, case.attributes), "|".join(
         named
     )
@@ -228,9 +228,9 @@ def test_indices_that_an_op_run_on_the_host_makes_are_checked() -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     g (float[6] x, float[6,2] t) => (float[3,2] y) {
         k = Constant <value: tensor = int64[1] {3}> ()
-        top, places = TopK(x, k)
+        top, positions = TopK(x, k)
         three = Constant <value: tensor = int64 {3}> ()
-        moved = Mul(places, three)
+        moved = Mul(positions, three)
         y = Gather(t, moved)
     }"""
     session = api.compile(import_onnx(onnx.parser.parse_model(text)), effort="quick")

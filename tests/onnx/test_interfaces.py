@@ -218,7 +218,7 @@ def test_what_is_optimised_keeps_its_defaults(tmp_path: Path) -> None:
 def test_a_result_that_nothing_reads_has_a_name_in_what_is_written(tmp_path: Path) -> None:
     text = """g (float[4] x) => (float[2] y) {
         k = Constant <value: tensor = int64[1] {2}> ()
-        v, places = TopK(x, k)
+        v, positions = TopK(x, k)
         y = Neg(v)
     }"""
     x = np.arange(4, dtype=np.float32)

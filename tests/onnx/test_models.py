@@ -91,7 +91,7 @@ def bert(heads: int = 2, depth: int = 4, vocabulary: int = 11) -> onnx.ModelProt
     text = f"""<ir_version: 8, opset_import: ["" : 17]>
     bert (int64[batch, seq] ids, int64[batch, seq] mask) => (float[batch, seq, {size}] y) {{
         p0 = Shape(ids)  p1 = Slice(p0, axes1, axes2, axes0)  p2 = Squeeze(p1, axes0)
-        p3 = Range(zero, p2, one)  pos = Gather(places, p3)  tok = Gather(words, ids)
+        p3 = Range(zero, p2, one)  pos = Gather(positions, p3)  tok = Gather(words, ids)
         h0 = Add(tok, pos)
         {mask}
         {" ".join(self_attention(heads, size))}

@@ -84,7 +84,7 @@ def test_names_come_back(names: list[str], tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_names_come_back_from_many_places(tmp_path: Path) -> None:
+def test_names_come_back_from_many_positions(tmp_path: Path) -> None:
     for names in drawn(20):
         if len(set(names)) == len(names):
             check(names, tmp_path)

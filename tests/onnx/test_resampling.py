@@ -75,18 +75,18 @@ def test_windows_hold_the_whole_matrix(how, mode):
     found_some = 0
     for n in range(1, 13):
         for out in range(1, 13):
-            places = positions(how, n, out, out / n, None)
-            matrix = interpolation(places, n, mode, {})
-            found = window(places, matrix)
+            at = positions(how, n, out, out / n, None)
+            matrix = interpolation(at, n, mode, {})
+            found = window(at, matrix)
             if found is None:
                 continue
             found_some += 1
             weights, again = found.weights(matrix), np.zeros_like(matrix)
             for t in range(found.taps):
                 for k in range(out):
-                    place = (found.step * k + found.shift) // found.per + t
-                    if 0 <= place < n:
-                        again[place, k] += weights[t, k]
+                    position = (found.step * k + found.shift) // found.per + t
+                    if 0 <= position < n:
+                        again[position, k] += weights[t, k]
                     else:
                         assert weights[t, k] == 0
             np.testing.assert_array_equal(again, matrix)

@@ -17,7 +17,7 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.partial.generate import Generator, Options
-from isoform.passes.partial.lookup import ResultKeys, places
+from isoform.passes.partial.lookup import ResultKeys, occurrences
 from isoform.passes.partial.propose import MutationSettings, search
 from isoform.passes.search_result import Limits
 from isoform.testing.derivation_cases import conv
@@ -70,11 +70,11 @@ def test_what_a_generation_begins_with_counts(monkeypatch: pytest.MonkeyPatch) -
 def test_keys_are_found_where_they_stand_once() -> None:
     rng = np.random.default_rng(5)
     target, made = rng.integers(0, 60, (4, 6)), rng.integers(0, 60, (5, 7))
-    found = places(ResultKeys(target), made)
+    found = occurrences(ResultKeys(target), made)
     for at, key in np.ndenumerate(target):
         there = np.argwhere(made == key)
         if key and len(there) == 1:
             assert found[(slice(None), *at)].tolist() == there[0].tolist()
         else:
             assert np.isnan(found[(slice(None), *at)]).all()
-    assert np.isnan(places(ResultKeys(target), np.zeros((3, 3), int))).all()
+    assert np.isnan(occurrences(ResultKeys(target), np.zeros((3, 3), int))).all()

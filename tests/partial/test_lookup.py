@@ -20,7 +20,7 @@ def test_digits_are_recovered_from_values() -> None:
         assert [found.evaluate([k]) for k in range(size)] == table
 
 
-def test_places_that_are_not_known_do_not_matter() -> None:
+def test_positions_that_are_not_known_do_not_matter() -> None:
     """Tiles of ten rows, each of which knows only its inner six."""
     n, h = iterators(2)
     index = [n * 4 + h // 10, h % 10]

@@ -39,7 +39,7 @@ def test_one_number_has_a_name_and_another_number_another() -> None:
     assert names[0] == names[1] != names[2]
 
 
-def test_places_of_a_moved_value_are_where_the_moves_put_them() -> None:
+def test_positions_of_a_moved_value_are_where_the_moves_put_them() -> None:
     rng, tried = random.Random(2), 0
     for number in range(120):
         shape = tuple(rng.randint(1, 7) for _ in range(rng.randint(2, 5)))

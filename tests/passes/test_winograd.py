@@ -212,7 +212,7 @@ def test_forms_that_do_not_apply_leave_a_convolution() -> None:
 
     assert left((1, 1), 4)
     assert left((1, 11), 4)  # no points
-    assert left((7, 7), 4)  # too many places
+    assert left((7, 7), 4)  # too many positions
     assert left((1, 3), 4, 4)  # one block
     assert left((1, 7), 4, 1)
     assert not left((1, 11), 4, 4)

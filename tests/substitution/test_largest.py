@@ -72,18 +72,18 @@ def test_an_e_graph_derives_all_that_is_left_out(operators: tuple[Operator, ...]
     found = largest_laws(made, laws).found
     closure, traits = Closure(made), Traits(made)
     every = np.arange(len(made), dtype=np.int32)
-    graph, places = GroundTerms(), list[tuple[str, str, str]]()
+    graph, positions = GroundTerms(), list[tuple[str, str, str]]()
     for k in np.flatnonzero(closure.large & traits.useful(every, closure.first)):
         first = int(closure.first[k])
         one = RuleCandidate((made.term(int(k)),), (made.term(first),), world.variables)
         if k != first and largest._holds(one):  # pyright: ignore[reportPrivateUsage]
             names = texts([one])[0]
-            places.append((graph.add(one.left[0], one), graph.add(one.right[0], one), names))
+            positions.append((graph.add(one.left[0], one), graph.add(one.right[0], one), names))
     for one in (*laws, *found):
         graph.rule(one)
     graph.saturate(4)
-    assert places
-    assert [names for a, b, names in places if not graph.equal(a, b)] == []
+    assert positions
+    assert [names for a, b, names in positions if not graph.equal(a, b)] == []
 
 
 def test_smaller_laws_leave_fewer() -> None:

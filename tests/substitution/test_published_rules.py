@@ -1,6 +1,6 @@
 """TENSAT's published rules, where ISOFORM_TENSAT names their folder: four of 133 are wrong.
 
-The published rules leave groups, pads and split places to the shapes; here they are computed.
+The published rules leave groups, pads and split positions to the shapes; here they are computed.
 """
 
 import os

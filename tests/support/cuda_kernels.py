@@ -124,8 +124,8 @@ def row_max(source: str = WARPS) -> CudaKernel:
 
 
 ADD = """\
-__device__ __forceinline__ void store4(float *place, float4 value) {
-  *reinterpret_cast<float4 *>(place) = value;
+__device__ __forceinline__ void store4(float *position, float4 value) {
+  *reinterpret_cast<float4 *>(position) = value;
 }
 
 extern "C" __global__ void add_relu(

@@ -118,15 +118,15 @@ def convolved(step: ConvCall, data: Any, filter_: Any) -> Any:
     out = np.zeros(step.out.dims)
     small = step.data.dims if step.transposed else step.out.dims
     per_in, per_out = step.data.dims[1] // step.groups, step.out.dims[1] // step.groups
-    for place in np.ndindex(*small[2:]):
+    for position in np.ndindex(*small[2:]):
         for tap in np.ndindex(*step.filter.dims[2:]):
             other = tuple(
                 p * s - q + t * d
                 for p, s, q, t, d in zip(
-                    place, step.strides, step.pads, tap, step.dilations, strict=True
+                    position, step.strides, step.pads, tap, step.dilations, strict=True
                 )
             )
-            source, target = (place, other) if step.transposed else (other, place)
+            source, target = (position, other) if step.transposed else (other, position)
             if any(not 0 <= i < n for i, n in zip(source, step.data.dims[2:], strict=True)):
                 continue
             if any(not 0 <= i < n for i, n in zip(target, step.out.dims[2:], strict=True)):

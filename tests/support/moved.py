@@ -17,7 +17,7 @@ def moved(values: Lanes, step: Step) -> Lanes:
     shape = values.shape
     values = values.reshape(*shape[:dim], blocks, step.by, *shape[dim + 1 :])
     digit = dim + 1 if step.inner else dim
-    values = np.moveaxis(values, digit, 0)  # what stays keeps its place
+    values = np.moveaxis(values, digit, 0)  # what stays keeps its position
     if step.minor:
         values = np.moveaxis(values, 0, into + 1)
         return values.reshape(*values.shape[:into], -1, *values.shape[into + 2 :])

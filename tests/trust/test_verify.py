@@ -66,7 +66,7 @@ def test_folded_constants_without_their_data_are_no_verdict(
     assert [a["name"] for a in found["assumptions"]] == ["weights-by-name"]
 
 
-def test_a_difference_is_shown_with_place_and_both_values(
+def test_a_difference_is_shown_with_position_and_both_values(
     net: Path, tmp_path: Path, isoform: Command
 ) -> None:
     program = network()
@@ -171,7 +171,7 @@ def test_programs_that_cannot_be_compared_say_so_in_one_line(
     assert err == f"isoform: error: {message}\n"
 
 
-def test_outputs_that_nobody_named_correspond_by_place_but_not_permuted() -> None:
+def test_outputs_that_nobody_named_correspond_by_position_but_not_permuted() -> None:
     text = "func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {{\n{}\n}}"
     first = "%y = graph.relu %x : tensor<2xf32>\n%z = graph.abs %x : tensor<2xf32>\n"
     renamed = first.replace("%y", "%p").replace("%z", "%q")

@@ -108,9 +108,9 @@ class Closure:
         return np.where((columns < 0).any(axis=1), np.int32(-1), found)
 
     def _find(self, keys: Keys) -> Ids:
-        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        known = (self.keys[place] == keys) & (keys >= 0)
-        return np.where(known, self.at[place], -1).astype(np.int32)
+        position = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        known = (self.keys[position] == keys) & (keys >= 0)
+        return np.where(known, self.at[position], -1).astype(np.int32)
 
     # --- applying laws ---
 
@@ -171,10 +171,10 @@ class Closure:
                 columns[name] = columns[name][rows]
 
         while todo:
-            node, place = todo.pop()
+            node, position = todo.pop()
             inner = list[tuple[int, TermPattern]]()
             for k, child in enumerate(node.operands):
-                at = self.operands[columns[place], k]
+                at = self.operands[columns[position], k]
                 if isinstance(child, TermPattern):
                     inner.append((k, child))
                 elif isinstance(child, str) and child not in columns:
@@ -182,9 +182,9 @@ class Closure:
                 else:
                     keep(at == (columns[child] if isinstance(child, str) else child))
             for k, child in inner:
-                rows, found = self._of_classes(child, self.operands[columns[place], k])
+                rows, found = self._of_classes(child, self.operands[columns[position], k])
                 keep(rows)
-                name = f"{place}/{k}"
+                name = f"{position}/{k}"
                 columns[name] = found
                 todo.append((child, name))
         found = {name: ids for name, ids in columns.items() if name and name[0] != "/"}

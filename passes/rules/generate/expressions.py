@@ -68,7 +68,7 @@ def numbers_for(name: str, value: AttrValue, rule: Rule, base: Bindings) -> list
     """Expressions of one whole number, simplest first."""
     if isinstance(value, bool | str | float | tuple):
         return [value] if not isinstance(value, tuple) else []
-    extents = [f"{v}.shape[{k}]" for v in variables_of(rule.left) for k in _places(base[v])]
+    extents = [f"{v}.shape[{k}]" for v in variables_of(rule.left) for k in _positions(base[v])]
     given = list(_attribute_numbers(rule, base, _COUNTS if name in _COUNTS else (name,)))
     axes = [v for v, attribute in attribute_names(rule.left).items() if attribute == "axis"]
     names = variables_of(rule.left)
@@ -90,7 +90,7 @@ def numbers_for(name: str, value: AttrValue, rule: Rule, base: Bindings) -> list
     return [*atoms, value] if isinstance(value, int) else atoms
 
 
-def _places(shape: tuple[int, ...]) -> list[int]:
+def _positions(shape: tuple[int, ...]) -> list[int]:
     """Dims of a shape; those of a matrix from the end, so that dims in front change nothing."""
     return [-1, -2] if len(shape) == 2 else list(range(len(shape)))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ..exact import Shape
 from ..rule import Attributes, AttrValue, Node, Size
 
-PLACES = ("a", "b", "c")
+POSITIONS = ("a", "b", "c")
 
 
 @dataclass(frozen=True)

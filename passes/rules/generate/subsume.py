@@ -57,11 +57,11 @@ def _not_derived(
         yield from left
         return
     graph = GroundTerms()
-    places = [(graph.add(one.left[0], one), graph.add(one.right[0], one)) for one in left]
+    positions = [(graph.add(one.left[0], one), graph.add(one.right[0], one)) for one in left]
     for one in accepted:
         graph.rule(one)
     graph.saturate(_ITERATIONS)
-    for one, (a, b) in zip(left, places, strict=True):
+    for one, (a, b) in zip(left, positions, strict=True):
         if not graph.equal(a, b):
             yield one
 

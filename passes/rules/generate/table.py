@@ -21,7 +21,7 @@ from ...equivalence.residues import Lanes, Words, mix
 from ..exact import Plan, Shape, constant, draw, plan
 from ..rule import Attributes, Node, Out, Term, Var
 from ..terms import resolved_attributes
-from .operators import PLACES, Operator, World
+from .operators import POSITIONS, Operator, World
 
 Ids: TypeAlias = "np.ndarray[Any, np.dtype[np.int32]]"
 
@@ -88,7 +88,7 @@ class Table:
 def attributes_at(attributes: Attributes, shapes: Sequence[Shape]) -> Attributes | None:
     """Attributes of an operator as numbers at these operand shapes; None if they are not valid."""
     try:
-        return resolved_attributes(attributes, dict(zip(PLACES, shapes, strict=False)))
+        return resolved_attributes(attributes, dict(zip(POSITIONS, shapes, strict=False)))
     except UserError:
         return None
 
@@ -284,8 +284,8 @@ class Enumerator:
             return
         nodes = self.table.nodes[ids][:, :full]
         partners = self.results[nodes].reshape(len(ids), -1)
-        rows, places = np.nonzero(partners != NONE)
-        a, b = ids[rows], partners[rows, places]
+        rows, positions = np.nonzero(partners != NONE)
+        a, b = ids[rows], partners[rows, positions]
         smaller = [self.by.get((s, small), ids[:0]) for s in range(1, full + 1)]
         fits = np.isin(b, np.concatenate(smaller))
         if swap:
@@ -350,7 +350,7 @@ class Enumerator:
     def _commutes(self, operator: Operator, compiled: Plan, shapes: Sequence[Shape]) -> bool:
         if operator.arity != 2 or shapes[0] != shapes[1]:
             return False
-        a, b = (draw(shape, DRAWS, 0, name) for shape, name in zip(shapes, PLACES, strict=False))
+        a, b = (draw(shape, DRAWS, 0, name) for shape, name in zip(shapes, POSITIONS, strict=False))
         forth, back = compiled.run([a, b]), compiled.run([b, a])
         return all(np.array_equal(x, y) for x, y in zip(forth, back, strict=True))
 

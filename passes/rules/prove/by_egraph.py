@@ -179,12 +179,12 @@ def proved_by_egraph(rule: Rule, given: Sequence[Rule] | None = None) -> bool:
     assumed = _assumed(rule, goal)
     lines = [_HEAD, *declared, *axioms[1], *_APART]
     axes = [goal.attribute(n)[1] for n, a in attribute_names(rule.left).items() if a == "axis"]
-    places = [*(f"(Num {k})" for k in range(_DIMS)), *axes]
-    lines += [f"(dim {text} {at})" for text in _tensors(rule, goal) for at in places]
+    positions = [*(f"(Num {k})" for k in range(_DIMS)), *axes]
+    lines += [f"(dim {text} {at})" for text in _tensors(rule, goal) for at in positions]
     for k, (a, b) in enumerate(sides):
         lines += [f"(let $a{k} {a})", f"(let $b{k} {b})", f"(sense $a{k})", f"(sense $b{k})"]
         lines.append(f"(union (rank $a{k}) (rank $b{k}))")
-        lines += [f"(union (dim $a{k} {at}) (dim $b{k} {at}))" for at in places]
+        lines += [f"(union (dim $a{k} {at}) (dim $b{k} {at}))" for at in positions]
 
     graph = TermGraph("\n".join([*lines, *assumed]))
     equal = " ".join(f"(= $a{k} $b{k})" for k in range(len(sides)))

@@ -186,8 +186,8 @@ def consts_in(bindings: dict[str, Any]) -> list[Any]:
 def same_type(a: Any, b: Any, axes: Sequence[Any]) -> list[Any]:
     """What a rule may assume of its two sides: a rule applies only where their types agree."""
     last: Any = rank(a)
-    places: list[Any] = [*range(4), *axes, last - 1, last - 2]
-    return [rank(a) == rank(b), *(dim(a, k) == dim(b, k) for k in places)]
+    positions: list[Any] = [*range(4), *axes, last - 1, last - 2]
+    return [rank(a) == rank(b), *(dim(a, k) == dim(b, k) for k in positions)]
 
 
 def extent_axioms() -> list[Any]:

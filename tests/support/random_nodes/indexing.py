@@ -1,4 +1,4 @@
-"""Reads and writes at places that are data."""
+"""Reads and writes at positions that are data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.random_nodes.draw import NUMBERS, Draw, Generator, Sample
 ANY = (*NUMBERS, "bool")
 
 
-def places(d: Draw, size: int, shape: list[int], negative: bool = True) -> np.ndarray:
+def positions(d: Draw, size: int, shape: list[int], negative: bool = True) -> np.ndarray:
     """Indices into a dim, some counted from its end."""
     found = d.rng.integers(-size if negative and d.flag() else 0, size, shape)
     return np.asarray(found, d.pick(["int32", "int64"]))
@@ -20,7 +20,7 @@ def places(d: Draw, size: int, shape: list[int], negative: bool = True) -> np.nd
 def gather(d: Draw) -> Sample:
     shape, opset = d.shape(1, 3), d.opset("Gather")
     axis = d.int(-len(shape), len(shape) - 1) if opset >= 11 else d.int(0, len(shape) - 1)
-    index = places(d, shape[axis], d.shape(0, 2), opset >= 11)
+    index = positions(d, shape[axis], d.shape(0, 2), opset >= 11)
     return Sample(
         "Gather",
         [d.array(d.pick(ANY), shape), index],
@@ -36,7 +36,7 @@ def gather_elements(d: Draw) -> Sample:
     x = d.array(d.pick(ANY), shape)
     return Sample(
         "GatherElements",
-        [x, places(d, shape[axis], out)],
+        [x, positions(d, shape[axis], out)],
         {"axis": axis},
         d.opset("GatherElements"),
     )
@@ -59,7 +59,7 @@ def gather_nd(d: Draw) -> Sample:
 
 def scatter_elements(op_type: str) -> Generator:
     def draw(d: Draw) -> Sample:
-        """Each place once where nothing is reduced: the order of writes is left open."""
+        """Each position once where nothing is reduced: the order of writes is left open."""
         shape, opset = (
             d.shape(1, 3, 5),
             d.opset("ScatterElements") if op_type == "ScatterElements" else d.int(9, 10),
@@ -76,7 +76,7 @@ def scatter_elements(op_type: str) -> Generator:
             )
             index = index.astype(np.int64) - (shape[dim] if d.flag(0.3) and opset >= 11 else 0)
         else:
-            index = places(d, shape[dim], out)
+            index = positions(d, shape[dim], out)
         dtype = d.pick(NUMBERS if how != "none" else ANY)
         given: dict[str, Any] = {"axis": axis}
         if how != "none" or (d.flag(0.2) and opset >= 16):

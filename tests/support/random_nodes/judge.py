@@ -145,8 +145,8 @@ def difference(got: Any, want: Any, tolerance: float, way: str = "compiled") -> 
         got = got.astype(want.dtype)  # the reference does not wrap
     if want.dtype.kind in "biu":
         wrong = int((got != want).sum())
-        place = tuple(np.argwhere(got != want)[0]) if wrong else ()
-        return f"{wrong} of {want.size}: {got[place]}, wanted {want[place]}" if wrong else ""
+        position = tuple(np.argwhere(got != want)[0]) if wrong else ()
+        return f"{wrong} of {want.size}: {got[position]}, wanted {want[position]}" if wrong else ""
     if want.dtype.kind in "OUS":
         return "" if np.array_equal(got, want) else "other strings"
     if want.dtype.itemsize == 2:
@@ -160,8 +160,8 @@ def difference(got: Any, want: Any, tolerance: float, way: str = "compiled") -> 
         )
     if near.all():
         return ""
-    place = tuple(np.argwhere(~near)[0])
-    return f"{int((~near).sum())} of {near.size}: {g[place]}, wanted {w[place]}"
+    position = tuple(np.argwhere(~near)[0])
+    return f"{int((~near).sum())} of {near.size}: {g[position]}, wanted {w[position]}"
 
 
 __all__ = ["WAYS", "NoKernel", "by_onnxruntime", "run_plain", "verdict"]

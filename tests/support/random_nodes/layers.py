@@ -205,14 +205,14 @@ def rotary(d: Draw) -> Sample:
     shape = [b, s, heads * size] if flat else [b, heads, s, size]
     if d.flag():
         cache = [s + 2, half]
-        places = np.asarray(d.rng.integers(0, s + 2, [b, s]), np.int64)
+        positions = np.asarray(d.rng.integers(0, s + 2, [b, s]), np.int64)
         return Sample(
             "RotaryEmbedding",
             [
                 d.array("float32", shape),
                 d.array("float32", cache),
                 d.array("float32", cache),
-                places,
+                positions,
             ],
             given,
             23,

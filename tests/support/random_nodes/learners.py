@@ -185,8 +185,8 @@ def imputer(d: Draw) -> Sample:
 
 def extractor(d: Draw) -> Sample:
     x = _matrix(d)
-    places = np.asarray([d.ints(0, x.shape[1] - 1, d.int(1, 3))], np.int64)
-    return Sample("ArrayFeatureExtractor", [x, places], {}, 1, domain=DOMAIN)
+    positions = np.asarray([d.ints(0, x.shape[1] - 1, d.int(1, 3))], np.int64)
+    return Sample("ArrayFeatureExtractor", [x, positions], {}, 1, domain=DOMAIN)
 
 
 def one_hot_encoder(d: Draw) -> Sample:

@@ -1,4 +1,4 @@
-"""Reads between places: grids, deformed kernels, columns, resizing."""
+"""Reads between positions: grids, deformed kernels, columns, resizing."""
 
 from __future__ import annotations
 

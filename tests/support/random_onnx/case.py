@@ -122,11 +122,11 @@ class Case:
             if got.shape != value.shape or got.dtype != value.dtype:
                 want = f"{value.dtype}{list(value.shape)}"
                 return Difference(output.name, (), want, f"{got.dtype}{list(got.shape)}", 0.0)
-            place = _first_wrong(value, got)
-            if place is not None:
-                allowed = float(value.bound()[place])
-                want, is_ = value.array[place], got[place]
-                return Difference(output.name, place, want.item(), is_.item(), allowed)
+            position = _first_wrong(value, got)
+            if position is not None:
+                allowed = float(value.bound()[position])
+                want, is_ = value.array[position], got[position]
+                return Difference(output.name, position, want.item(), is_.item(), allowed)
         return None
 
     def run_onnxruntime(self) -> dict[str, Array] | None:

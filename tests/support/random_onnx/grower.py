@@ -24,8 +24,8 @@ MOST_ELEMENTS = 6000
 LARGEST = 3e3
 # Ops that onnxruntime computes by way of float64, also on integers: past 2^53 it rounds.
 BY_FLOATS = ("Pow", "ReduceL2", "ReduceProd")
-# Ops that compute places in their operand: onnxruntime does it in float32.
-AT_PLACES = ("GridSample", "Resize")
+# Ops that compute positions in their operand: onnxruntime does it in float32.
+AT_POSITIONS = ("GridSample", "Resize")
 
 Filter = Callable[[Value], bool]
 
@@ -186,7 +186,7 @@ class Grower:
         if found is None:
             return None
         op_type = nodes[-1].op_type
-        units = 1.0 if op_type not in AT_PLACES else float(max(given[0].shape, default=1))
+        units = 1.0 if op_type not in AT_POSITIONS else float(max(given[0].shape, default=1))
         results = []
         for name, (array, one, other, *far) in zip(names, zip(*found, strict=True), strict=True):
             if not self._tame(array, one, other) or _jumps(array, one, other, far):
