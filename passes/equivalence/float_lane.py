@@ -62,7 +62,7 @@ def _number(value: Fraction) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(HUGE, value)
+        return HUGE if value > 0 else -HUGE
 
 
 def _call(function: str, args: Sequence[Lanes]) -> Any:

@@ -104,6 +104,20 @@ def test_a_value_is_not_used_outside_its_region() -> None:
         verify_module(module)
 
 
+def test_an_argument_is_not_used_outside_its_region_nor_where_its_block_may_not_have_run() -> None:
+    block = Block(arg_types=[i32])
+    wrapper = Wrapper.create(regions=[Region(block)])
+    module = ModuleOp([wrapper, arith.AddiOp(block.args[0], block.args[0])])
+    with pytest.raises(UserError, match="operand #0 is used outside the region that defines it"):
+        verify_module(module)
+    given = LOOP.replace("^body, ^exit", "^body(%i : i32), ^exit").replace(
+        "^body:", "^body(%k: i32):"
+    )
+    verify_module(parse(given))
+    with pytest.raises(UserError, match="operand #0 %k does not dominate this use"):
+        verify_module(parse(given.replace("return %i", "return %k")))
+
+
 def test_an_operand_from_a_removed_operation_is_found() -> None:
     removed = arith.ConstantOp.from_int_and_width(1, i32)
     module = ModuleOp([arith.AddiOp(removed.result, removed.result)])

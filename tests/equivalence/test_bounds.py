@@ -184,6 +184,7 @@ def test_the_measures_of_calls_and_reductions_are_those_worked_by_hand() -> None
     assert one == Measure(1, 1, 1, denominator=0.0, norm=1.0, bits=3.0)
     assert of_two == Measure(1, 3, 2, denominator=0.0, norm=1.0, bits=3.0)
     assert of_four == Measure(1, 1, 5, denominator=0.0, norm=1.0, bits=2 + math.log2(1.5) + 2)
+    assert lane_error([one, sums], 101, pool=1) == 2 / 101
     assert sums == Measure(2, 2, 0, denominator=1.0, norm=math.log2(4.5), bits=math.log2(4.5) + 4)
 
 

@@ -101,6 +101,20 @@ def test_local_search_counts_as_the_problem_does_and_never_loses() -> None:
         assert problem.cost(choice) <= before
 
 
+def test_a_move_that_gains_nothing_is_taken_back() -> None:
+    # 0 needs 1, which costs 2, or 2 on 2 (costs 0 or 5), or 1 on 3, which is a cycle with 1.
+    operands = {0: [(1,)], 1: [(), (2,), (3,)], 2: [()], 3: [(1,)]}
+    costs = {0: [0.0], 1: [2.0, 2.0, 1.0], 2: [0.0], 3: [0.0]}
+    for acyclic, place in ((True, 1), (False, 1), (False, 2)):
+        search = LocalSearch(problem_on(operands, costs), {0: 0, 1: 0, 2: 0, 3: 0}, acyclic)
+        search._count()
+        uses = dict(search.uses)
+        assert not search._try([(1, place)])
+        assert not search._try([(1, 0)])
+        assert (search.choice[1], search.cost) == (0, 2.0)
+        assert {c: n for c, n in search.uses.items() if n} == uses
+
+
 def test_greedy_by_tree_misses_a_merge_that_the_ilp_sees() -> None:
     # 0 needs 1 and 2; each costs 3 alone, or nothing as a part of 3, which costs 4.
     operands = {0: [(1, 2)], 1: [(), (3,)], 2: [(), (3,)], 3: [()]}
