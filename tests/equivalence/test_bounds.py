@@ -8,7 +8,7 @@ from support.expressions import field_equal, inlined, output
 from xdsl.dialects.builtin import f32
 
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.canonical_scope import Scope
+from isoform.dialects.canonical_scope import Read, Scope, factor, leaf, reduce
 from isoform.dialects.index import iterators
 from isoform.dialects.program import Program
 from isoform.dialects.scalars import Expr, call
@@ -155,6 +155,18 @@ def test_factors_commute_in_monomials() -> None:
     a, b = (inlined(output(p)) for p in (one, two))
     assert a.token != b.token
     assert symbolic.compare(a, b, ()) is True
+
+
+def test_maxima_with_pads_of_two_tensors_are_not_one() -> None:
+    """Their elements have numbers of their own, however far the places read lie apart."""
+    x, y = (leaf(n, (size,), f32) for n, size in (("x", 4), ("y", 8)))
+    i, k = iterators(2)
+    one, two, same = (
+        reduce("max", (2,), factor(Read(source, (at,), -math.inf), (3, 2)), (3,))
+        for source, at in ((x, i + k), (y, i + k + 4), (x, i + 1 - k))
+    )
+    assert symbolic.compare(one, two, (3,)) is not True
+    assert symbolic.compare(one, same, (3,)) is True
 
 
 def test_the_bound_knows_denominators_and_counts() -> None:

@@ -17,11 +17,13 @@ from isoform.dialects.canonical_scope import Read as CanonicalRead
 from isoform.dialects.canonical_scope import (
     Scope,
     Source,
+    add,
     apply,
     bind,
     constant,
     factor,
     leaf,
+    multiply,
     reduce,
     scope,
 )
@@ -288,3 +290,12 @@ def test_a_call_depends_on_no_iterator_of_a_sum_inside_it() -> None:
     made = apply("exp", [bind(x, (4,), (4,))], (4,))
     assert made.terms[0].factors[0].iterators == {0}
     assert reduce("max", (4,), x, (4,)).terms[0].factors[0].iterators == {0}
+
+
+def test_a_size_counts_factors_and_the_depth_of_calls() -> None:
+    x = factor(CanonicalRead(GIVEN[W], tuple(iterators(2)), 0.0), (4, 4))
+    exp = apply("exp", [x], (4, 4))
+    assert (constant(3).size, x.size, exp.size) == ((0, 0), (1, 0), (2, 1))
+    assert add(x, exp).size == (3, 1)
+    assert apply("exp", [multiply(exp, x, (4, 4))], (4, 4)).size == (4, 2)
+    assert reduce("max", (4,), x, (4,)).size == (2, 1)

@@ -221,6 +221,16 @@ def test_the_bound_follows_from_the_type_and_from_how_many_roundings_there_are()
     assert part(chain(bf16, 400), chain(bf16, 400)) == 0.25
 
 
+def test_what_rounding_may_do_by_type() -> None:
+    single = Roundings.of(chain(f32, 3), chain(bf16, 3))
+    assert (single.one, single.near, single.limits.noise) == (8 * 2.0**-23, 1e-5, 2.0**-20)
+    assert not single.half and not single.literals
+    half = Roundings.of(chain(f16, 4), chain(f16, 1))
+    assert (half.one, half.near) == (4 * 2.0**-10, 2 * 4 * 2.0**-10)
+    assert (half.limits.part, half.limits.noise) == (half.near, half.one)
+    assert half.half and not half.literals
+
+
 @pytest.mark.parametrize("half", HALVES)
 def test_rounded_constants_beside_identities_of_functions_are_no_difference(
     half: Attribute,
