@@ -1,6 +1,7 @@
 """Counterexamples of the theory are rejected, and misses are as rare as their bound says."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -197,6 +198,8 @@ def test_the_measures_of_calls_and_reductions_are_those_worked_by_hand() -> None
     assert of_two == Measure(1, 3, 2, denominator=0.0, norm=1.0, bits=3.0)
     assert of_four == Measure(1, 1, 5, denominator=0.0, norm=1.0, bits=2 + math.log2(1.5) + 2)
     assert lane_error([one, sums], 101, pool=1) == 2 / 101
+    assert lane_error([replace(one, degree=102)], 101, pool=1) == 1.0
+    assert miss([replace(one, arguments=1e9)], 1, 0.5) == 1.0
     assert sums == Measure(2, 2, 0, denominator=1.0, norm=math.log2(4.5), bits=math.log2(4.5) + 4)
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from xdsl.ir import Block, SSAValue
 from isoform.dialects.algebra import OnesOp, ScopeOp
 from isoform.dialects.canonical_body import from_op
 from isoform.dialects.canonical_ops import to_ops
-from isoform.dialects.canonical_scope import Read as CanonicalRead
 from isoform.dialects.canonical_scope import (
+    Apply,
     Scope,
     Source,
     add,
@@ -24,9 +25,11 @@ from isoform.dialects.canonical_scope import (
     factor,
     leaf,
     multiply,
+    numbers,
     reduce,
     scope,
 )
+from isoform.dialects.canonical_scope import Read as CanonicalRead
 from isoform.dialects.index import Index, iterators
 from isoform.dialects.op_reference import evaluate_op
 from isoform.dialects.program import Program
@@ -299,3 +302,15 @@ def test_a_size_counts_factors_and_the_depth_of_calls() -> None:
     assert add(x, exp).size == (3, 1)
     assert apply("exp", [multiply(exp, x, (4, 4))], (4, 4)).size == (4, 2)
     assert reduce("max", (4,), x, (4,)).size == (2, 1)
+
+
+def test_a_function_of_literals_is_a_literal_and_of_a_tensor_is_not() -> None:
+    i = tuple(iterators(1))
+    given = factor(CanonicalRead(numbers([Fraction(-1), Fraction(2)], (2,), f32), i, 0.0), (2,))
+    other = factor(CanonicalRead(leaf("V", (2,), f32), i, 0.0), (2,))
+    made = apply("max", [given, constant(0)], (2,)).terms[0].factors[0]
+    assert isinstance(made, CanonicalRead) and made.source.data == (0, 2)
+    twice = apply("max", [given, given], (2,))
+    assert twice.token == given.token
+    for args in ([given, other], [other, constant(0)], [other, other, given]):
+        assert isinstance(apply("max", args, (2,)).terms[0].factors[0], Apply)

@@ -1,13 +1,19 @@
 """How values and weights of two programs find each other: layouts, pieces, known positions."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.canonical_scope import leaf
+from isoform.dialects.canonical_scope import Read as CanonicalRead
+from isoform.dialects.canonical_scope import add, apply, constant, factor, leaf, scope
+from isoform.dialects.canonical_scope import numbers as literals
+from isoform.dialects.index import iterators
 from isoform.dialects.program import Program
 from isoform.dialects.types import f32
 from isoform.passes.equivalence import compare
+from isoform.passes.equivalence.dependencies import Dependencies
 from isoform.passes.equivalence.joined_weights import OtherWeight, expressed
 from isoform.passes.equivalence.layout_search import layout, positions_of
 from isoform.passes.equivalence.sampler import Sampler
@@ -118,3 +124,25 @@ def test_a_gather_at_known_positions_is_a_slice(positions: list[int], same: bool
 def test_as_many_elements_and_at_least_one(wanted: tuple[int, ...], found: tuple[int, ...]) -> None:
     """Ones that broadcast to the others are no layout of them."""
     assert layout(np.ones(wanted), np.ones(found), 1e-12) is None
+
+
+def test_literals_and_what_is_never_read_are_no_dependencies() -> None:
+    x, y = (leaf(n, (4,), f32) for n in "xy")
+    i = iterators(1)
+    literal = literals([Fraction(n) for n in range(4)], (4,), f32)
+    parts = [
+        factor(CanonicalRead(s, (i[0] + at,), 0.0), (4,))
+        for s, at in ((x, 0), (literal, 0), (y, 4))
+    ]
+    found = Dependencies().of(scope((4,), f32, add(*parts)))
+    assert found == {x.token}
+    shifted = add(parts[0], factor(CanonicalRead(y, (i[0] + 3,), 0.0), (4,)))
+    assert Dependencies().of(scope((4,), f32, shifted)) == {x.token, y.token}
+    middle = scope((4,), f32, add(apply("exp", [parts[0]], (4,)), constant(1)))
+    above = scope((4,), f32, factor(CanonicalRead(middle, tuple(i), 0.0), (4,)))
+    for top in (above, middle):
+        assert Dependencies().of(top) == {x.token}
+    root = scope(
+        (4,), f32, apply("exp", [factor(CanonicalRead(middle, tuple(i), 0.0), (4,))], (4,))
+    )
+    assert Dependencies(frozenset({middle.token})).of(root) == {middle.token}

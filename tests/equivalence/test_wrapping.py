@@ -19,6 +19,7 @@ from isoform.dialects.canonical_scope import (
     factor,
     leaf,
     multiply,
+    numbers,
     reduce,
     scale,
     wrapped,
@@ -293,6 +294,10 @@ def test_bounds_hold_the_extremes_of_products_sums_and_choices() -> None:
         (apply("exp", [signed], (N,)), None),
     ):
         assert bounds(expr, (N,)) == expected, expr.token
+    for data, expected in (([3, 5], (0, 5)), ([-2, 1], (-2, 1)), ([Fraction(1, 2), 1], None)):
+        given = numbers([Fraction(v) for v in data], (2,), i8)
+        read = factor(Read(given, tuple(iterators(1)), 0.0), (2,))
+        assert bounds(read, (2,)) == expected
     assert stays_inside(scale(signed, -1), i16, (N,))
     assert not stays_inside(scale(signed, -1), i8, (N,))
     assert stays_inside(add(signed, constant(0)), i8, (N,))

@@ -1,12 +1,17 @@
 """algebra-to-kernel: what is a view, what a call, what loops."""
 
+import numpy as np
 import pytest
+from onnx import helper
 from xdsl.dialects.builtin import f64
 from xdsl.ir import SSAValue
 
 from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.graph import OpaqueOp
 from isoform.dialects.kernel import LoopsOp, ViewOp
+from isoform.dialects.types import tensor
+from isoform.lowering.algebra_to_kernel.constant import constant_values
 
 
 def kernels(body) -> list[str]:
@@ -36,3 +41,17 @@ def cut(b: GraphBuilder, x: SSAValue) -> SSAValue:
 )
 def test_what_keeps_every_element_in_its_place_is_a_view(body, expected) -> None:
     assert kernels(body) == expected
+
+
+def test_what_weights_literals_and_ones_make_is_constant_and_opaque_calls_are_not() -> None:
+    b = GraphBuilder()
+    x, w = b.input("x", (2, 2)), b.weight("w", np.ones((2, 2), np.float32))
+    one = b.constant(np.ones((2, 2), np.float32))
+    made = b.transpose(b.add(w, one), perm=[1, 0])
+    node = helper.make_node("RandomNormalLike", ["w"], ["r"])
+    drawn = OpaqueOp("RandomNormalLike", [w], node.SerializeToString(), ["=20"], [tensor((2, 2))])
+    b.block.add_op(drawn)
+    values = [x, w, one, made, drawn.outputs[0], b.add(drawn.outputs[0], w), b.add(x, made)]
+    b.output("y", b.add(values[-1], values[-2]))
+    found = constant_values(b.build().module)
+    assert [v in found for v in values] == [False, True, True, True, False, False, False]

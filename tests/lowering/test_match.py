@@ -237,3 +237,13 @@ def test_scopes_of_one_form_share_their_contraction_and_others_do_not() -> None:
     assert ContractionAttr.of(scope(text.format("+", "k, n"), "4x16xf32", "16x8xf32")) is None
     shifted = ContractionAttr.of(scope(text.format("*", "k, 0"), "4x16xf32", "16x8xf32"))
     assert shifted is None
+
+
+def test_a_product_needs_a_sum_and_no_guard() -> None:
+    """Ones that are read at m - k leave products out, which no library kernel does."""
+    sums = "algebra.scope (m: 4, n: 4) sum (k: 4) %x[m, k] * %w[k, n]"
+    assert gemm(f"{sums} : tensor<4x4xf32>", "4x4xf32", "4x4xf32") is not None
+    guarded = f"algebra.ones : tensor<4xf32>\n  %z = {sums} * %y[m - k] : tensor<4x4xf32>"
+    assert gemm(guarded, "4x4xf32", "4x4xf32") is None
+    outer = "algebra.scope (m: 4, n: 8) %x[m] * %w[n] : tensor<4x8xf32>"
+    assert gemm(outer, "4xf32", "8xf32") is None

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import isoform.passes.saturation.extract as extract_module
 from isoform.passes.rules.op_table import Head
 from isoform.passes.saturation import ilp
 from isoform.passes.saturation.egraph import ENode
@@ -123,3 +124,10 @@ def test_greedy_by_tree_misses_a_merge_that_the_ilp_sees() -> None:
     costs_of = {m: extract(problem, m, "guarded", time.perf_counter() + 600).cost for m in METHODS}
     assert costs_of["tree"] == 6.0
     assert costs_of["ilp"] == 4.0
+
+
+def test_a_beginning_takes_the_known_e_nodes_and_the_cheapest_of_other_classes() -> None:
+    operands = {0: [(1, 2)], 1: [(), ()], 2: [(), ()]}
+    problem = problem_on(operands, {0: [0.0], 1: [1.0, 5.0], 2: [4.0, 3.0]})
+    assert extract_module._known(problem, [problem.nodes[1][1]]) == {0: 0, 1: 1, 2: 1}
+    assert extract_module._known(problem, []) == {0: 0, 1: 0, 2: 1}
