@@ -314,3 +314,10 @@ def test_a_function_of_literals_is_a_literal_and_of_a_tensor_is_not() -> None:
     assert twice.token == given.token
     for args in ([given, other], [other, constant(0)], [other, other, given]):
         assert isinstance(apply("max", args, (2,)).terms[0].factors[0], Apply)
+
+
+def test_the_greatest_of_a_constant_is_it_and_a_product_a_power() -> None:
+    assert reduce("max", (4,), constant(3), ()).constant == 3
+    assert reduce("min", (4,), constant(3), ()).constant == 3
+    assert reduce("prod", (2, 2), constant(3), ()).constant == 81
+    assert reduce("sum", (4,), constant(3), ()).constant == 12

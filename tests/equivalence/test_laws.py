@@ -113,3 +113,16 @@ def test_few_numbers_drawn_at_random_are_taken_for_simple_ones() -> None:
     narrow = sum(nearest_simple(Fraction(float(np.float32(v)))) is not None for v in drawn)
     assert wide == 0
     assert narrow <= 40
+
+
+def test_functions_of_two_that_commute_are_known_to() -> None:
+    """All but sums and products, which are polynomials, and those of bits alone."""
+    a, b = np.random.default_rng(0).integers(-6, 6, size=(2, 200)).astype(np.float64)
+    found = set[str]()
+    for name, function in FUNCTIONS.items():
+        if function.arity == 2 and name not in ("and", "or", "xor", "shl", "shr"):
+            with np.errstate(all="ignore"):
+                one, other = function.numpy(a, b), function.numpy(b, a)
+            if np.array_equal(one, other, equal_nan=True):
+                found.add(name)
+    assert found - {"add", "mul"} == COMMUTATIVE

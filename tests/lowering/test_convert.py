@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.graph import OpaqueOp
-from isoform.dialects.kernel import LoopsOp, ViewOp
+from isoform.dialects.kernel import ConvOp, LoopsOp, ViewOp
 from isoform.dialects.types import tensor
 from isoform.lowering.algebra_to_kernel.constant import constant_values
 
@@ -55,3 +55,26 @@ def test_what_weights_literals_and_ones_make_is_constant_and_opaque_calls_are_no
     b.output("y", b.add(values[-1], values[-2]))
     found = constant_values(b.build().module)
     assert [v in found for v in values] == [False, True, True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("filters", "packed"),
+    [
+        (lambda b, w, x: w, True),
+        (lambda b, w, x: b.transpose(w, perm=[1, 0, 2, 3]), True),
+        (lambda b, w, x: b.mul(b.add(w, w), w), True),
+        (lambda b, w, x: x, False),
+        (lambda b, w, x: b.add(x, w), False),
+    ],
+    ids=["a weight", "a weight transposed", "weights", "an input", "made of an input"],
+)
+def test_filters_are_packed_before_where_they_are_constant(filters, packed) -> None:
+    b = GraphBuilder()
+    x, given = b.input("x", (1, 16, 8, 8)), b.input("f", (16, 16, 3, 3))
+    w = b.weight("w", np.ones((16, 16, 3, 3), np.float32))
+    y = b.conv(
+        x, filters(b, w, given), strides=[1, 1], pads=[1, 1, 1, 1], dilations=[1, 1], groups=1
+    )
+    b.output("y", y)
+    ops = lower_to(b.build(), "kernel").main.body.block.ops
+    assert any(isinstance(op, ConvOp) for op in ops) == packed
