@@ -10,7 +10,7 @@ for each program and target; what is there already is priced again, not searched
 searches). All programs get one price. On targets that run here it is measured: runs in turn, as
 `optimize` accepts its results by, but their lower quartile instead of the median, so that other
 programs on the machine matter less. On the others it is modelled: the cost model's seconds of the
-program at the kernel level. `by search` is the model's price of the cheapest program over the
+program's kernels. `by search` is the model's price of the cheapest program over the
 original's as they stand, which is what the graph searches look at.
 """
 
@@ -33,7 +33,7 @@ from isoform.compiler.frontends.program_file import used_weights
 from isoform.compiler.peers.timing import Run, interleave, machine, quartiles
 from isoform.compiler.targets.cpu import compile_cpu
 from isoform.compiler.targets.cpu_options import CpuOptions
-from isoform.compiler.targets.levels import lower_to
+from isoform.compiler.targets.levels import priced
 from isoform.compiler.targets.session import Session
 from isoform.dialects.graph import WeightOp
 from isoform.dialects.program import Program
@@ -86,7 +86,7 @@ class Pricing:
     def _seconds(self, programs: Sequence[Program]) -> list[float]:
         costs = self.costs
         if not target_named(self.target).runs_here:
-            return [costs.program(lower_to(program, "kernel")).seconds for program in programs]
+            return [costs.program(priced(program, self.target)).seconds for program in programs]
         return self._measured(programs)
 
     def _measured(self, programs: Sequence[Program]) -> list[float]:

@@ -15,12 +15,19 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     "assign-layouts",
 )
 
-# Runtimes need buffers placed in memory; text for people is clearer without places.
-PLACE: tuple[str, ...] = (
-    # Last of the passes that change layouts: halos are final (`tune` may widen them).
+# Passes of LOWER_TO_KERNEL for the CPU alone: the kernels of others read any layout, and pads by
+# comparisons.
+LAYOUTS: tuple[str, ...] = ("assign-layouts",)
+
+# What no kernel has to copy. Halos are final by now (`tune` may widen them).
+BUFFERS: tuple[str, ...] = (
+    # Before joins: parts of one buffer that are joined again are read by one kernel.
+    "share-buffers",
     "join-buffers",
-    "plan-memory",
 )
+
+# Runtimes need buffers placed in memory; text for people is clearer without places.
+PLACE: tuple[str, ...] = (*BUFFERS, "plan-memory")
 
 # Kernels that only the CPU has. After tuning, which looks at products one by one.
 FOR_CPU: tuple[str, ...] = ("fuse-attention", "fuse-tiles")

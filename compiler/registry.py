@@ -77,6 +77,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("winograd", _pass("passes.convolution.winograd:Winograd")),
     ("transposed-product", _pass("passes.convolution.transposed_product:TransposedProduct")),
     ("tune", _pass("passes.tuning:Tune")),
+    ("share-buffers", _pass("passes.fusion.share_buffers:ShareBuffers")),
     ("join-buffers", _pass("passes.fusion.join_buffers:JoinBuffers")),
     ("plan-memory", _pass("passes.plan_memory:PlanMemory")),
     ("kernel-to-nest", _pass("lowering.kernel_to_nest.convert:KernelToNest")),

@@ -57,8 +57,11 @@ from xdsl.utils.exceptions import VerifyException
 from .algebra import OnesOp, ScopeOp
 from .arithmetic import Arithmetic
 from .contraction_attr import ContractionAttr, ConvParameters
+from .index import Index, iterators, stays_inside
 from .layout import (
     LayoutAttr,
+    address_of,
+    element_at,
     layout_of,
     logical,
     verify_layout,
@@ -68,7 +71,7 @@ from .layout import (
     physical as physical,
 )
 from .scope_text import defined_operand
-from .types import Array, Tensor, element_count, tensor_type
+from .types import Array, Tensor, tensor_type
 
 
 @irdl_op_definition
@@ -351,7 +354,14 @@ class TiledProductOp(KernelOp):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The same buffer with another shape, both row-major: a reshape, which runs no code."""
+    """The same buffer under another type, which runs no code: a reshape, or a part of a tensor.
+
+    The layouts of both types say where in the buffer each element lies. Here %k is the columns 96
+    to 191 of %y:
+
+        %k = kernel.view %y : tensor<74x288xf32>
+               to tensor<74x96xf32, #kernel.layout<[0, 1], room [0, 96], [0, 96]>>
+    """
 
     name = "kernel.view"
     source = operand_def(TensorType)
@@ -362,19 +372,39 @@ class ViewOp(IRDLOperation):
     def __init__(self, source: SSAValue, result_type: Tensor):
         super().__init__(operands=[source], result_types=[result_type])
 
+    def index(self) -> tuple[Index, ...]:
+        """The index of each of the result's elements in the source."""
+        type_ = tensor_type(self.result)
+        shape = type_.get_shape()
+        address = address_of(iterators(len(shape)), type_)
+        return element_at(address, tensor_type(self.source), shape)
+
     def evaluate_reference(
         self, operands: Sequence[Array], weights: Mapping[str, Any], arithmetic: Arithmetic
     ) -> list[Array]:
-        """The operand, reshaped."""
-        return [operands[0].reshape(tensor_type(self.result).get_shape())]
+        """The operand's elements under the result's shape."""
+        import numpy as np
+
+        shape = tensor_type(self.result).get_shape()
+        if self._is_plain:
+            return [operands[0].reshape(shape)]
+        places = tuple(e.evaluate(np.indices(shape, sparse=True)) for e in self.index())
+        return [np.broadcast_to(operands[0][places], shape)]
+
+    @property
+    def _is_plain(self) -> bool:
+        return all(logical(v.type) == v.type for v in (self.source, self.result))
 
     def verify_(self) -> None:
         source, result = tensor_type(self.source), tensor_type(self.result)
-        same = element_count(source) == element_count(result)
+        for value in (self.source, self.result):
+            verify_layout(self.name, value)
+        same = physical(source)[2] == physical(result)[2]
         if not same or source.element_type != result.element_type:
             raise VerifyException(f"kernel.view: {source} and {result} are not the same elements")
-        if logical(source) != source or logical(result) != result:
-            raise VerifyException("kernel.view: both sides must be row-major, without a layout")
+        shape = result.get_shape()
+        if not self._is_plain and not stays_inside(self.index(), source.get_shape(), shape):
+            raise VerifyException(f"kernel.view: {result} is not inside {source}")
 
 
 @irdl_op_definition

@@ -15,7 +15,7 @@ from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
-from .index import row_major_strides
+from .index import Index, normalise, row_major_strides
 from .types import Tensor, tensor_type
 
 
@@ -148,3 +148,58 @@ def physical(type_: Tensor) -> tuple[tuple[int, ...], int, int]:
     for n in padded:
         count *= n
     return tuple(strides), offset, count
+
+
+def address_of(index: Sequence[Index], type_: Tensor) -> Index:
+    """The address of an element in its buffer, in elements."""
+    strides, offset, _ = physical(type_)
+    return sum((e * s for e, s in zip(index, strides, strict=True)), Index(offset))
+
+
+def element_at(address: Index, type_: Tensor, extents: Sequence[int]) -> tuple[Index, ...]:
+    """The element of a tensor at an address of its buffer; `extents` are those of the iterators.
+
+    Outside the tensor's shape the address is one of its halo, or of its room.
+    """
+    layout, shape = layout_of(type_), type_.get_shape()
+    strides, _, count = physical(type_)
+    found, span = [Index(0)] * len(shape), count
+    for dim in layout.dims:
+        (low, _), (before, _) = layout.halo[dim], layout.room[dim]
+        stride = max(strides[dim], 1)  # of an empty tensor: it has no elements
+        digit = (address // stride) % max(span // stride, 1)
+        found[dim] = normalise(digit - low - before, extents)
+        span = stride
+    return tuple(found)
+
+
+def layout_inside(
+    shape: Sequence[int], order: Sequence[int], address: Index, count: int
+) -> LayoutAttr | None:
+    """The layout by which a tensor's elements lie at these addresses of a buffer.
+
+    None if there is none: neighbours are never two elements apart, for example.
+
+    Args:
+        order: the dims from outermost to innermost; those of extent 1 may stand elsewhere.
+        address: of each element, over one iterator for each dim.
+        count: elements of the buffer.
+    """
+    if address.has_floor or 0 in shape:
+        return None
+    loops, single = ([k for k in order if (shape[k] == 1) == one] for one in (False, True))
+    strides = [address.coefficient(k) for k in loops]
+    if strides[-1:] != [1] and single:  # what is between two neighbours is a dim of its own
+        loops, strides = [*loops, single.pop()], [*strides, 1]
+    if strides[-1:] != [1] or min(strides) < 1:
+        return None
+    rest, span = address.constant, count
+    before, after = [0] * len(shape), [0] * len(shape)
+    for k, stride in zip(loops, strides, strict=True):
+        size, left = divmod(span, stride)
+        before[k], rest = divmod(rest, stride)
+        after[k] = size - shape[k] - before[k]
+        if left or after[k] < 0:
+            return None
+        span = stride
+    return LayoutAttr.of([*single, *loops], before=before, after=after)

@@ -240,8 +240,7 @@ class Check:
                 work()
             row: dict[str, Any] = {"steps": len(session.program.steps)}
             for port in session.program.outputs:
-                eager = np.empty(port.shape, port.dtype)
-                self.device.download(session.addresses[port.buffer], eager)
+                eager = session.download(port)
                 if not np.array_equal(eager, graph[port.name], equal_nan=True):
                     self.report.fail(f"{name}: graph and eager differ in '{port.name}'")
                 error = _relative(graph[port.name], expected[port.name])

@@ -34,7 +34,7 @@ from ..peers.timing import interleave, median
 from ..reports.float_policy import entry_of, floats_named, floats_of
 from ..targets.cpu import reassociated
 from ..targets.cpu_options import CpuOptions
-from ..targets.levels import level_of, lower_to, run_passes
+from ..targets.levels import level_of, priced, run_passes
 from ..targets.session import Session
 from .search_stage import ComparisonRequest, Searched, run_searches
 from .strategies import chosen
@@ -322,9 +322,8 @@ def _compare(
 
 
 def _modelled(before: Program, after: Program, costs: Costs) -> tuple[float, float]:
-    """Modelled seconds at a level that both programs have: the cost of an op depends on it."""
-    if level_of(before) != level_of(after):
-        before, after = lower_to(before, "kernel"), lower_to(after, "kernel")
+    """Modelled seconds of the kernels of both."""
+    before, after = (priced(program, costs.target.name) for program in (before, after))
     return costs.program(before).seconds, costs.program(after).seconds
 
 

@@ -21,7 +21,7 @@ from ..commands.inputs import draw_inputs
 from ..peers.timing import Run, interleave, median
 from ..targets.cpu import compile_cpu
 from ..targets.cpu_options import CpuOptions
-from ..targets.levels import level_of, lower_to
+from ..targets.levels import level_of, priced
 from ..targets.session import Session
 from .strategies import Strategy
 
@@ -234,7 +234,7 @@ def _seconds(programs: Sequence[Program], request: ComparisonRequest) -> list[fl
     """What each takes: measured where the target runs here, else modelled at the kernel level."""
     if request.unmeasured is None:
         return measure_programs(request, programs, min(MEASURE.program_seconds, request.left / 4))
-    return [request.costs.program(lower_to(p, "kernel")).seconds for p in programs]
+    return [request.costs.program(priced(p, request.target.name)).seconds for p in programs]
 
 
 def measure_programs(

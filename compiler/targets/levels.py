@@ -62,8 +62,11 @@ def level_of(program: Program) -> str:
     return next((level for level in LEVELS if level in found), "graph")
 
 
-def lower_to(program: Program, level: str) -> Program:
+def lower_to(program: Program, level: str, target: str = "cpu") -> Program:
     """The program at `level`: the program itself if it is there, otherwise a lowered copy.
+
+    Args:
+        target: what will run it; layouts are assigned for "cpu" only.
 
     Raises:
         UserError: `level` is above the program's own, or unknown.
@@ -77,19 +80,30 @@ def lower_to(program: Program, level: str) -> Program:
         raise UserError(f"the program is at the {here} level already", where=f"--emit {level}")
     lowered = program.clone()
     keep_names(lowered)
-    run_passes(lowered, _pipeline(level), verify_each=False)
-    add_pipeline(lowered.module, _pipeline(level))
+    passes = _pipeline(level, target)
+    run_passes(lowered, passes, verify_each=False)
+    add_pipeline(lowered.module, passes)
     return lowered
 
 
-def _pipeline(level: str) -> str:
-    """LOWER_TO_KERNEL, or its part down to the algebra level, as a pipeline."""
-    from ..pipelines import LOWER_TO_KERNEL
+def _pipeline(level: str, target: str) -> str:
+    """LOWER_TO_KERNEL of a target, or its part down to the algebra level, as a pipeline."""
+    from ..pipelines import LAYOUTS, LOWER_TO_KERNEL
 
     passes = LOWER_TO_KERNEL
     if level == "algebra":
         passes = passes[: passes.index("graph-to-algebra") + 1]
-    return ",".join(passes)
+    return ",".join(p for p in passes if target == "cpu" or p not in LAYOUTS)
+
+
+def priced(program: Program, target: str) -> Program:
+    """The kernels that a target runs for a program: what its cost is the cost of."""
+    from ..pipelines import BUFFERS
+
+    lowered = lower_to(program, "kernel", target)
+    lowered = lowered.clone() if lowered is program else lowered
+    run_passes(lowered, ",".join(BUFFERS), verify_each=False)
+    return lowered
 
 
 def place(program: Program, options: CpuOptions | None = None, *, target: str = "cpu") -> Program:
@@ -101,7 +115,7 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
     """
     from ..pipelines import FAST_MATH, FOR_CPU, PLACE
 
-    placed = tuned(program, options)
+    placed = tuned(program, options) if target == "cpu" else lower_to(program, "kernel", target)
     placed = placed.clone() if placed is program else placed
     passes = (*FOR_CPU, *PLACE) if target == "cpu" else PLACE
     fast = FAST_MATH if options is not None and options.floats.fast_math else ()

@@ -143,9 +143,9 @@ func.func @view_type(%x: tensor<4x3xf32>) {
 
 // -----
 
-func.func @view_layout(%x: tensor<4x3xf32, #kernel.layout<[1, 0]>>) {
-  // expected-error@+1 {{kernel.view: both sides must be row-major, without a layout}}
-  %y = kernel.view %x : tensor<4x3xf32, #kernel.layout<[1, 0]>> to tensor<12xf32>
+func.func @view_outside(%x: tensor<4x3xf32, #kernel.layout<[0, 1], room [0, 0], [0, 1]>>) {
+  // expected-error@+1 {{kernel.view: tensor<16xf32> is not inside tensor<4x3xf32, #kernel.layout<[0, 1], room [0, 0], [0, 1]>>}}
+  %y = kernel.view %x : tensor<4x3xf32, #kernel.layout<[0, 1], room [0, 0], [0, 1]>> to tensor<16xf32>
   func.return
 }
 

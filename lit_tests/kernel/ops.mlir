@@ -133,6 +133,13 @@ func.func @view(%x: tensor<4x8xf32>) -> tensor<32xf32> {
   func.return %y : tensor<32xf32>
 }
 
+// CHECK-LABEL: func.func @part(
+// CHECK-NEXT: %y = kernel.view %x : tensor<4x8xf32> to tensor<2x2x3xf32, #kernel.layout<[0, 1, 2], room [0, 0, 1], [0, 0, 4]>>
+func.func @part(%x: tensor<4x8xf32>) {
+  %y = kernel.view %x : tensor<4x8xf32> to tensor<2x2x3xf32, #kernel.layout<[0, 1, 2], room [0, 0, 1], [0, 0, 4]>>
+  func.return
+}
+
 // CHECK-LABEL: func.func @join(
 // CHECK-NEXT: %y = kernel.join %a, %b axis 1 : i64 offset 64 : i64 : (tensor<1x2x3xf32, #kernel.layout<[0, 2, 1], room [0, 0, 0], [0, 4, 0]>>, tensor<1x4x3xf32, #kernel.layout<[0, 2, 1], room [0, 2, 0], [0, 0, 0]>>) -> tensor<1x6x3xf32, #kernel.layout<[0, 2, 1]>>
 // CHECK-NEXT: func.return

@@ -385,12 +385,10 @@ class CpuSession:
         type_ = tensor_type(value)
         dtype, shape = to_numpy(type_.element_type), shape_of(value)
         place = self.place(value)
-        if place.input is not None:
-            return View(dtype, shape, input=place.input)
         strides, offset, count = physical(type_)
         steps = tuple(s * dtype.itemsize for s in strides)
         width = dtype.itemsize
-        return View(dtype, shape, steps, place.address, offset * width, count * width)
+        return View(dtype, shape, steps, place.address, offset * width, count * width, place.input)
 
 
 def _host_name(op: Operation) -> str:

@@ -118,10 +118,10 @@ class StoredSession:
     def _view(self, saved: Sequence[Any]) -> View:
         dtype, shape, strides, (buffer, start), offset, size = saved
         known = np.dtype(dtype)
+        inside = tuple(shape), tuple(strides)
         if buffer <= INPUT:
-            return View(known, tuple(shape), input=INPUT - buffer)
-        address = self._address(buffer) + start
-        return View(known, tuple(shape), tuple(strides), address, offset, size)
+            return View(known, *inside, offset=offset, size=size, input=INPUT - buffer)
+        return View(known, *inside, self._address(buffer) + start, offset, size)
 
 
 class ProgramStore:

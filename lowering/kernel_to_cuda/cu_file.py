@@ -62,13 +62,40 @@ static char *load(const char *path, size_t bytes) {
     return place;
 }
 
+static void write(const char *path, const std::vector<char> &data) {
+    std::FILE *file = std::fopen(path, "wb");
+    if (file == nullptr) refuse(path, "cannot be written");
+    const bool whole = std::fwrite(data.data(), 1, data.size(), file) == data.size();
+    if (std::fclose(file) != 0 || !whole) refuse(path, "cannot be written whole");
+}
+
 static void save(const char *path, const void *place, size_t bytes) {
     std::vector<char> data(bytes);
     check(cudaMemcpy(data.data(), place, bytes, cudaMemcpyDeviceToHost));
-    std::FILE *file = std::fopen(path, "wb");
-    if (file == nullptr) refuse(path, "cannot be written");
-    const bool whole = std::fwrite(data.data(), 1, bytes, file) == bytes;
-    if (std::fclose(file) != 0 || !whole) refuse(path, "cannot be written whole");
+    write(path, data);
+}
+"""
+
+# For outputs that are a part of a buffer.
+_STRIDED = """\
+// Elements of `width` bytes that are not side by side; extents and strides, the innermost last.
+static void save_strided(const char *path, const void *place, size_t width,
+                         const std::vector<size_t> &extents, const std::vector<size_t> &strides) {
+    size_t count = 1, span = 1;
+    for (size_t d = 0; d < extents.size(); ++d) {
+        count *= extents[d];
+        span += (extents[d] - 1) * strides[d];
+    }
+    std::vector<char> all(span * width), data(count * width);
+    check(cudaMemcpy(all.data(), place, all.size(), cudaMemcpyDeviceToHost));
+    for (size_t k = 0; k < count; ++k) {
+        size_t from = 0, rest = k;
+        for (size_t d = extents.size(); d-- > 0; rest /= extents[d])
+            from += rest % extents[d] * strides[d];
+        for (size_t byte = 0; byte < width; ++byte)
+            data[k * width + byte] = all[from * width + byte];
+    }
+    write(path, data);
 }
 """
 
@@ -99,6 +126,7 @@ class _Printer:
         self.program = program
         self.name = name
         taken = ["run", "main", "check", "refuse", "reserve", "load", "save", "gemm", "convolve"]
+        taken += ["write", "save_strided"]
         taken += ["arena", "weights", "stream", "std", "argc", "argv", "blas", "dnn"]
         names = Names([*taken, *(k.name for k in program.kernels)])
         self.names = [names.fresh(b.name) for b in program.buffers]
@@ -108,7 +136,9 @@ class _Printer:
     def text(self) -> str:
         parts = [self._head(), *self._helpers()]
         parts += ["// --- kernels " + "-" * 86, *self._kernels()]
-        parts += [_HOST, *([GEMM] if self.uses_gemm else []), *([CONV] if self.uses_conv else [])]
+        strided = any(port.strides is not None for port in self.program.outputs)
+        parts += [_HOST, *([_STRIDED] if strided else [])]
+        parts += [*([GEMM] if self.uses_gemm else []), *([CONV] if self.uses_conv else [])]
         parts += [self._run(), self._main()]
         return "\n".join(part.rstrip("\n") + "\n" for part in parts)
 
@@ -236,8 +266,8 @@ class _Printer:
         )
         lines.append("    check(cudaStreamSynchronize(stream));")
         for k, port in enumerate(program.outputs):
-            place, path = self._pointer(port), f"argv[{2 + len(program.inputs) + k}]"
-            lines.append(f"    save({path}, {place}, {self._bytes(port)});  // {self._file(port)}")
+            path = f"argv[{2 + len(program.inputs) + k}]"
+            lines.append(f"    {self._save(port, path)}  // {self._file(port)}")
         owned = ["arena", "weights", *(f"input_{k}" for k in range(len(program.inputs)))]
         lines += broken(
             f"for (char *place : {{{', '.join(owned)}}}) check(cudaFree(place));", "    "
@@ -245,13 +275,22 @@ class _Printer:
         lines.append("    check(cudaStreamDestroy(stream));")
         return "\n".join([*lines, "}"])
 
+    def _save(self, port: Port, path: str) -> str:
+        place = self._pointer(port)
+        if port.strides is None:
+            return f"save({path}, {place}, {self._bytes(port)});"
+        width = WIDTHS[self.program.buffers[port.buffer].ctype]
+        extents, strides = (", ".join(map(str, part)) for part in (port.shape, port.strides))
+        return f"save_strided({path}, {place}, {width}, {{{extents}}}, {{{strides}}});"
+
     def _pointer(self, port: Port) -> str:
+        """The address of an output's first element."""
         buffer = self.program.buffers[port.buffer]
-        if buffer.kind == "input":
-            numbers = [p.buffer for p in self.program.inputs]
-            return f"input_{numbers.index(port.buffer)}"
+        offset = buffer.offset + port.offset * WIDTHS[buffer.ctype]
         base = "weights" if buffer.kind == "weight" else "arena"
-        return f"{base} + {buffer.offset}" if buffer.offset else base
+        if buffer.kind == "input":
+            base = f"input_{[p.buffer for p in self.program.inputs].index(port.buffer)}"
+        return f"{base} + {offset}" if offset else base
 
     def _bytes(self, port: Port) -> int:
         count = WIDTHS[self.program.buffers[port.buffer].ctype]

@@ -17,21 +17,27 @@ _CUDA = 2  # DLPack's number of the device type
 
 @dataclass(frozen=True)
 class DeviceArray:
-    """A dense row-major array on the device; `owner` keeps its memory alive."""
+    """An array on the device; `owner` keeps its memory alive.
+
+    `strides` are in elements; None means dense and row-major, which all inputs must be.
+    """
 
     address: int
     dtype: str
     shape: tuple[int, ...]
     owner: Any = None
+    strides: tuple[int, ...] | None = None
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The interface through which other libraries read it in place."""
+        dtype = np.dtype(self.dtype)
+        steps = None if self.strides is None else tuple(s * dtype.itemsize for s in self.strides)
         return {
             "shape": self.shape,
-            "typestr": np.dtype(self.dtype).str,
+            "typestr": dtype.str,
             "data": (self.address, False),
-            "strides": None,
+            "strides": steps,
             "version": 3,
         }
 
@@ -43,6 +49,7 @@ def device_array(value: Any) -> DeviceArray | None:
         UserError: it is on the device, but not dense and row-major.
     """
     if isinstance(value, DeviceArray):
+        _check_dense(value.shape, value.strides)
         return value
     interface = getattr(value, "__cuda_array_interface__", None)
     if interface is not None:

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, StringAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects.errors import UserError
+from ...dialects.index import row_major_strides
 from ...dialects.kernel import (
     AttentionOp,
     CallOp,
@@ -29,6 +30,7 @@ from ...dialects.types import element_count, element_of, tensor_type, to_numpy
 from .gather import print_gather
 from .libraries import conv_step, filter_data, filter_dims, gemm_step, remainder
 from .loops import print_loops
+from .reads import without_halo
 from .source import Buffer, ConvCall, CudaKernel, CudaProgram, Kind, Launch, Port, Step
 from .text import Names, identifier, origin
 from .tiled import Packed, TileOperand, is_tiled, print_contraction
@@ -101,8 +103,11 @@ class _Builder:
         )
 
     def _port(self, name: str, value: SSAValue, buffer: int) -> Port:
-        type_ = tensor_type(value)
-        return Port(name, to_numpy(type_.element_type).name, type_.get_shape(), buffer)
+        type_ = without_halo(tensor_type(value))
+        dtype, shape = to_numpy(type_.element_type).name, type_.get_shape()
+        strides, offset, _ = physical(type_)
+        dense = strides == row_major_strides(shape)
+        return Port(name, dtype, shape, buffer, offset, None if dense else strides)
 
     # --- buffers ---
 

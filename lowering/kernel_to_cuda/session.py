@@ -72,12 +72,21 @@ class CudaSession:
         """
         with self._lock:
             self._run(inputs)
-            found: dict[str, Array] = {}
-            for port in self.program.outputs:
-                array = np.empty(port.shape, np.dtype(port.dtype))
-                self.runtime.download(self.addresses[port.buffer], array)
-                found[port.name] = array
-            return found
+            return {port.name: self.download(port) for port in self.program.outputs}
+
+    def download(self, port: Port) -> Array:
+        """What an output's buffer holds now, row-major on the host."""
+        dtype = np.dtype(port.dtype)
+        array = np.empty(port.span, dtype)
+        self.runtime.download(self._address(port), array)
+        if port.strides is None:
+            return array.reshape(port.shape)
+        steps = [s * dtype.itemsize for s in port.strides]
+        return np.lib.stride_tricks.as_strided(array, port.shape, steps).copy()
+
+    def _address(self, port: Port) -> int:
+        """The address of an output's first element."""
+        return self.addresses[port.buffer] + port.offset * np.dtype(port.dtype).itemsize
 
     def run_on_device(self, inputs: Mapping[str, Any]) -> dict[str, DeviceArray]:
         """Run once; the outputs stay on the device, and are overwritten by the next run.
@@ -87,7 +96,9 @@ class CudaSession:
         with self._lock:
             self._run(inputs)
             return {
-                port.name: DeviceArray(self.addresses[port.buffer], port.dtype, port.shape)
+                port.name: DeviceArray(
+                    self._address(port), port.dtype, port.shape, strides=port.strides
+                )
                 for port in self.program.outputs
             }
 

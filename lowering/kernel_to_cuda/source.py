@@ -6,6 +6,7 @@ passes the pointers of its buffers and nothing else; every shape is static and i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -162,13 +163,25 @@ Step: TypeAlias = Launch | Gemm | ConvCall
 class Port:
     """An input or output of the program: its name, shape, and the buffer that holds it.
 
-    Row-major from element 0 of the buffer; dtype is numpy's or ml_dtypes' name.
+    dtype is numpy's or ml_dtypes' name. Element 0 is at element `offset` of the buffer. `strides`
+    are in elements; None means row-major, which all inputs are.
     """
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     buffer: int
+    offset: int = 0
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, both included."""
+        if 0 in self.shape:
+            return 0
+        if self.strides is None:
+            return math.prod(self.shape)
+        return 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ An algorithm of several kernels pays the sum of its arithmetic and its memory ti
 
 A fused kernel costs the sum of its scopes' operations over the bytes of its operands and result
 only. Ops that depend on weights alone cost nothing: they run once, before the program. Shapes under
-another name (reshape, view) and broadcasts are index expressions and cost nothing.
+another name (reshape, view) and broadcasts are index expressions and cost nothing. Nor do parts
+(split, slice without steps): whoever reads one takes an offset and strides (share_buffers.py).
 
 A measured entry of the cost file replaces the model; otherwise the model is multiplied by the
 file's scale for the class. Every answer says which: `kind` is "measured" or "modelled". Trust the
@@ -45,6 +46,7 @@ from ...dialects.contraction_attr import ConvParameters
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
 from ...dialects.graph.base import discard
+from ...dialects.graph.shaping import SliceOp
 from ...dialects.program import Program
 from ...dialects.types import byte_size, element_of, tensor, tensor_type
 from ...dialects.weights_only import is_source, weights_only
@@ -71,7 +73,10 @@ EFFICIENCY = {
     "other": 0.3,
 }
 """Share of the peak reached: docs/cpu.md's tiles for gemm and conv; the others are estimates."""
-FREE = ("graph.reshape", "graph.broadcast", "kernel.view", "kernel.yield", "func.return")
+FREE = (
+    *("graph.reshape", "graph.broadcast", "graph.split"),
+    *("kernel.view", "kernel.join", "kernel.yield", "func.return"),
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +130,7 @@ class Costs:
             op: of the graph, algebra or kernel dialect.
             known: values that depend on weights alone, as `weights_only` finds them.
         """
-        if op.name in FREE or is_source(op):
+        if is_free(op) or is_source(op):
             return FREE_COST
         known = known if isinstance(known, (set, frozenset)) else set(known)
         fresh = tuple(value in known for value in op.operands)
@@ -201,9 +206,15 @@ def load_costs(target: Target, path: str | Path | None = None) -> Costs:
     return Costs(target, None if path is None else load_cost_file(path))
 
 
+def is_free(op: Operation) -> bool:
+    """Whether an op is index expressions alone, or a view of its operand's buffer."""
+    part = isinstance(op, SliceOp) and all(step == 1 for step in op.steps.get_values())
+    return part or op.name in FREE
+
+
 def runs(op: Operation, known: set[SSAValue]) -> bool:
     """Whether an op does anything when the program runs."""
-    return bool(op.results) and op.name not in FREE and not any(r in known for r in op.results)
+    return bool(op.results) and not is_free(op) and not any(r in known for r in op.results)
 
 
 def _identity(op: Operation) -> tuple[object, ...]:

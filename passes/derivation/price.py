@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.canonical_types import Read, Scope, Source
-from ...dialects.index import flatten, iterators, normalise, row_major_strides, stays_inside
+from ...dialects.index import flatten, normalise, row_major_strides, stays_inside
+from ...dialects.layout import layout_inside
 from ...lowering.algebra_to_kernel.table import (
     LibraryKernel,
     Match,
@@ -186,15 +187,15 @@ def _width(source: Source) -> int:
 
 
 def is_view(scope: Scope) -> bool:
-    """Whether a scope is a copy that keeps the row-major order: a reshape, which costs nothing."""
+    """Whether a scope is a copy of elements that some layout describes where they are: it costs
+    nothing.
+    """
     body = body_of(scope)
     if body is None or body.sums or len(body.factors) != 1 or body.coefficient != 1:
         return False
     (read,) = body.factors
-    if not isinstance(read, Read) or math.prod(read.source.shape) != math.prod(scope.shape):
-        return False
-    if not stays_inside(read.index, read.source.shape, scope.shape):
+    if not isinstance(read, Read) or not stays_inside(read.index, read.source.shape, scope.shape):
         return False
     flat = normalise(flatten(read.index, row_major_strides(read.source.shape)), scope.shape)
-    own = flatten(iterators(len(scope.shape)), row_major_strides(scope.shape))
-    return flat == normalise(own, scope.shape)
+    order, count = range(len(scope.shape)), math.prod(read.source.shape)
+    return layout_inside(scope.shape, order, flat, count) is not None

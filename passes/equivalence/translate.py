@@ -39,7 +39,7 @@ from ...dialects.errors import UserError
 from ...dialects.graph import GRAPH, ConstantOp, GraphOp, OpaqueOp, WeightOp
 from ...dialects.graph.base import discard
 from ...dialects.graph.data import GatherOp
-from ...dialects.index import Index, flatten, iterators, normalise, row_major_strides, unflatten
+from ...dialects.index import Index, iterators
 from ...dialects.kernel import KERNEL, CallOp, KernelOp, ViewOp
 from ...dialects.op_reference import rebuild_extern
 from ...dialects.program import Program, main_of, return_of, where
@@ -226,11 +226,9 @@ class Translator:
         self.values[op.result] = self.values[last.operands[0]]
 
     def _view(self, op: ViewOp) -> Source:
-        """A reshape: the same elements in row-major order."""
-        old, new = shape_of(op.source), shape_of(op.result)
-        flat = flatten(iterators(len(new)), row_major_strides(new))
-        index = [normalise(e, new) for e in unflatten(flat, old)]
-        value = read_through(self.values[op.source], index, tuple(new), through=only_moves)
+        """A reshape or a part: elements of the source."""
+        new = shape_of(op.result)
+        value = read_through(self.values[op.source], op.index(), tuple(new), through=only_moves)
         made = scope(new, element_of(op.result), value)
         same = copied(made)
         return made if same is None else same

@@ -42,7 +42,7 @@ class Patch:
 
 @dataclass(frozen=True)
 class View:
-    """A value's elements: those of input number `input`, or at a fixed address.
+    """A value's elements: in input number `input`, or at a fixed address.
 
     Units: `strides`, `offset` (of the first element) and `size` (of the buffer) are bytes.
     """
@@ -148,9 +148,10 @@ class Execution:
 
     def read(self, view: View) -> Array:
         """A value's current elements."""
-        if view.input is not None:
-            return self._bound[view.input].reshape(view.shape)
-        return view.array()
+        if view.input is None:
+            return view.array()
+        flat = self._bound[view.input].reshape(-1)[view.offset // view.dtype.itemsize :]
+        return np.lib.stride_tricks.as_strided(flat, view.shape, view.strides, writeable=False)
 
     def time(self, table: KernelTable) -> float:
         """Seconds that a table takes on the buffers of the last run."""
