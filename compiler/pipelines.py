@@ -7,6 +7,8 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     # After inlining, which leaves copies of equal reads and unread copies behind.
     "cse",
     "dce",
+    # After unread copies are gone, which would read all that they copy.
+    "algebra-drop-unread",
     # Before matching: kernels of products take float32.
     "widen-half-products",
     "algebra-to-kernel",

@@ -64,6 +64,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-gather-sums", _pass("passes.copies.algebra_gather_sums:AlgebraGatherSums")),
     ("algebra-sink-copies", _pass("passes.copies.algebra_sink_copies:AlgebraSinkCopies")),
     ("algebra-pull-copies", _pass("passes.copies.algebra_pull_copies:AlgebraPullCopies")),
+    ("algebra-drop-unread", _pass("passes.copies.algebra_drop_unread:AlgebraDropUnread")),
     ("algebra-derive", _pass("passes.derivation.derive:AlgebraDerive")),
     ("algebra-mutate", _pass("passes.partial.mutate:AlgebraMutate")),
     ("algebra-name-scopes", _pass("passes.derivation.name_scopes:AlgebraNameScopes")),

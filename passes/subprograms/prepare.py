@@ -11,16 +11,19 @@ from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 from ...dialects.context import WeightContext
 from ...dialects.program import Program, add_pipeline, keep_names
 from ...lowering.graph_to_algebra import GraphToAlgebra
+from ..copies.algebra_drop_unread import AlgebraDropUnread
 from ..copies.algebra_inline_copies import AlgebraInlineCopies
 from ..derivation.name_scopes import AlgebraNameScopes
 
 # Clean-up after rewrites: unread values, layouts that two of them share.
 CLEAN: tuple[ModulePass, ...] = (CommonSubexpressionElimination(), DeadCodeElimination())
-# Copies are read through first, so contractions see their real operands; names are for the trace.
+# Copies are read through first, so contractions see their real operands; what nobody reads is not
+# searched; names are for the trace.
 PREPARE: tuple[ModulePass, ...] = (
     GraphToAlgebra(),
     AlgebraInlineCopies(),
     *CLEAN,
+    AlgebraDropUnread(),
     AlgebraNameScopes(),
 )
 
