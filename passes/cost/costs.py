@@ -208,7 +208,7 @@ def load_costs(target: Target, path: str | Path | None = None) -> Costs:
 
 def is_free(op: Operation) -> bool:
     """Whether an op is index expressions alone, or a view of its operand's buffer."""
-    part = isinstance(op, SliceOp) and all(step == 1 for step in op.steps.get_values())
+    part = isinstance(op, SliceOp) and all(step == 1 for step in op.ints("steps"))
     return part or op.name in FREE
 
 
