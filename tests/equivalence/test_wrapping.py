@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import IntegerType, Signedness, f32, i8, i16, i32, i64
+from xdsl.dialects.builtin import IntegerType, Signedness, f32, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, SSAValue
 
 from isoform.dialects.builder import GraphBuilder
@@ -294,6 +294,8 @@ def test_bounds_hold_the_extremes_of_products_sums_and_choices() -> None:
         (apply("exp", [signed], (N,)), None),
     ):
         assert bounds(expr, (N,)) == expected, expr.token
+    truth = factor(Read(leaf("t", (N,), i1), tuple(iterators(1)), 0.0), (N,))
+    assert bounds(truth, (N,)) == bounds(reduce("or", (N,), truth, ()), ()) == (0, 1)
     for data, expected in (([3, 5], (0, 5)), ([-2, 1], (-2, 1)), ([Fraction(1, 2), 1], None)):
         given = numbers([Fraction(v) for v in data], (2,), i8)
         read = factor(Read(given, tuple(iterators(1)), 0.0), (2,))
