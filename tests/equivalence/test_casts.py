@@ -5,14 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from xdsl.dialects.builtin import bf16, f16, f32, f64, i8, i32, i64
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i8, i32, i64
+from xdsl.ir import Attribute, Block
 
 import isoform
+from isoform.dialects.algebra import ScopeOp
+from isoform.dialects.canonical_body import from_op
 from isoform.dialects.canonical_casts import converted
-from isoform.dialects.canonical_scope import Read, add, factor, leaf
+from isoform.dialects.canonical_scope import (
+    Apply,
+    Expr,
+    Read,
+    Scope,
+    add,
+    apply,
+    factor,
+    leaf,
+    scope,
+)
 from isoform.dialects.index import iterators
-from isoform.dialects.types import from_numpy, holds, tensor_type
+from isoform.dialects.scalars import call
+from isoform.dialects.scope_builder import Source as Operand
+from isoform.dialects.types import from_numpy, holds, tensor, tensor_type
 from isoform.passes.equivalence import compare
 
 u8 = from_numpy("uint8")
@@ -102,3 +116,34 @@ def test_to_a_type_that_holds_all_a_sum_is_not_rounded(narrow: Attribute, wide: 
     assert converted(add(x, y), narrow, wide, (4,)).token == add(x, y).token
     if wide == f64:  # a sum of halves in float32 is the sum in halves, rounded once
         assert converted(add(x, y), wide, narrow, (4,)).token != add(x, y).token
+
+
+def test_a_scope_of_halves_computed_in_float32_is_one_in_halves() -> None:
+    i = tuple(iterators(1))
+    x, y = (factor(Read(leaf(n, (4,), f16), i, 0.0), (4,)) for n in "xy")
+    wide = factor(Read(scope((4,), f32, add(x, apply("exp", [y], (4,)))), i, 0.0), (4,))
+    (read,) = converted(wide, f32, f16, (4,)).terms[0].factors
+    assert isinstance(read, Read) and isinstance(read.source, Scope)
+    assert read.source.element == f16 and read.source.expr.token == wide_expr(wide).token
+    other = factor(Read(leaf("z", (4,), f32), i, 0.0), (4,))
+    (kept,) = converted(other, f32, f16, (4,)).terms[0].factors
+    assert isinstance(kept, Apply) and kept.function == "cast.f16"
+
+
+def wide_expr(value: Expr) -> Expr:
+    (read,) = value.terms[0].factors
+    assert isinstance(read, Read) and isinstance(read.source, Scope)
+    return read.source.expr
+
+
+@pytest.mark.parametrize("function", ["add", "sub", "neg", "max", "min"])
+def test_functions_of_truths_are_not_those_of_numbers(function: str) -> None:
+    """Sums and differences of booleans are not polynomials; the greatest and least are known."""
+    x, y = (leaf(n, (4,), i1) for n in "xy")
+    values = Block(arg_types=[tensor((4,), i1)] * 2).args
+    reads = [Operand(v)[iterators(1)] for v in values][: 1 if function == "neg" else 2]
+    op = ScopeOp(tensor((4,), i1), call(function, *reads), (), "sum")
+    made = from_op(op, dict(zip(values, (x, y), strict=True)).__getitem__)
+    names = {f.function for t in made.expr.terms for f in t.factors if isinstance(f, Apply)}
+    of_truths = {"add": "badd", "sub": "bsub", "neg": "bsub"}  # -x is 0 - x
+    assert names == {of_truths.get(function, function)}

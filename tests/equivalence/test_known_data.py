@@ -11,9 +11,16 @@ from xdsl.dialects.builtin import IntegerType, Signedness, f32, f64, i8, i16, i3
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.canonical_scope import Apply, Leaf, Read, Scope, Symbol
 from isoform.dialects.discrete import discrete_constants
+from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.dialects.types import to_numpy
-from isoform.passes.equivalence import run_check, sampler, witness
+from isoform.passes.equivalence import (
+    correspondence,
+    recognised_weights,
+    run_check,
+    sampler,
+    witness,
+)
 from isoform.passes.equivalence.translate import known_numbers
 
 U8 = IntegerType(8, Signedness.UNSIGNED)
@@ -116,3 +123,33 @@ def test_only_what_jumps_is_a_discrete_constant() -> None:
     found = discrete_constants(list(p.main.body.block.ops), p.weights)
     assert [*found] == [jumped]
     assert found[jumped].tolist() == [0.0, 0.0]
+
+
+def test_moved_weights_are_off_by_up_to_a_unit_and_integers_are_not() -> None:
+    given = {"w": np.array([1.0, -3.0, 1e-3], np.float32), "i": np.array([1, 2])}
+    moved = recognised_weights._Moved(given, 1)
+    assert "w" in moved and "z" not in moved
+    assert moved["i"] is given["i"]
+    far = np.abs(moved["w"] - given["w"])
+    assert (far > 0).all() and (far <= np.spacing(np.abs(given["w"]))).all()
+    assert (moved["w"] != recognised_weights._Moved(given, 2)["w"]).all()
+
+
+def outputs(*names: str, given: bool = True) -> Program:
+    b = GraphBuilder()
+    x = b.input("x", (3,))
+    for k, name in enumerate(names):
+        b.output(name, b.mul(x, b.constant(np.full((3,), k + 1.0, np.float32))))
+    p = b.build()
+    if not given:
+        del p.main.properties["res_attrs"]
+    return p
+
+
+def test_outputs_correspond_by_name_and_by_position_where_one_has_no_names() -> None:
+    assert correspondence(outputs("p", "q"), outputs("q", "p")) == [1, 0]
+    assert correspondence(outputs("p", "q"), outputs("r", "s", given=False)) == [0, 1]
+    assert correspondence(outputs("r", "s", given=False), outputs("p", "q")) == [0, 1]
+    for other in (outputs("r", "s"), outputs("p"), outputs("r", given=False)):
+        with pytest.raises(UserError, match="the programs have different outputs"):
+            correspondence(outputs("p", "q"), other)

@@ -72,5 +72,6 @@ def test_a_verdict_as_json_holds_no_nan_and_no_infinity() -> None:
     assert found["folded"] == [{"name": "w", "expression": "x * y", "ulps": 0.25}]
     assert found["primes"] == [7]
     assert verdict("equal").as_json()["difference"] is None
+    assert (verdict("equal").lanes, verdict("equal").seed) == (0, 0)
     assert verdict("equal", folded=(FOLDED, replace(FOLDED, ulps=3.0))).largest_ulps == 3.0
     assert [verdict(k).is_equal for k in ("equal", "different", "unknown")] == [True, False, False]

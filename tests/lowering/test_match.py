@@ -7,6 +7,7 @@ from isoform.compiler.frontends.program_file import parse
 from isoform.dialects.algebra import ScopeOp
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.contraction_attr import ContractionAttr, ConvParameters
+from isoform.lowering.algebra_to_kernel.attention import scattered
 from isoform.lowering.algebra_to_kernel.match import (
     GemmMatch,
     match_conv,
@@ -247,3 +248,47 @@ def test_a_product_needs_a_sum_and_no_guard() -> None:
     assert gemm(guarded, "4x4xf32", "4x4xf32") is None
     outer = "algebra.scope (m: 4, n: 8) %x[m] * %w[n] : tensor<4x8xf32>"
     assert gemm(outer, "4xf32", "8xf32") is None
+
+
+def test_iterators_of_extent_one_are_in_no_group() -> None:
+    text = (
+        "algebra.scope (z: 1, m: 4, n: 8) sum (k: 2, u: 1) "
+        "%x[z, m, k] * %w[k + u, n] : tensor<1x4x8xf32>"
+    )
+    found = ContractionAttr.of(scope(text, "1x4x2xf32", "2x8xf32"))
+    assert found is not None
+    assert [found.group(name) for name in ("batch", "m", "n", "k")] == [(), (1,), (2,), (3,)]
+
+
+@pytest.mark.parametrize("features", [1, 2, 3])
+@pytest.mark.parametrize("channels", [1, 2, 3])
+@pytest.mark.parametrize("images", [1, 2])
+def test_convolutions_match_channels_last(features: int, channels: int, images: int) -> None:
+    text = (
+        f"algebra.scope (n: {images}, h: 5, w: 4, f: {features}) sum (r: 3, s: 2, c: {channels}) "
+        f"%x[n, h + r - 1, w * 2 + s, c] * %w[r, s, c, f] : tensor<{images}x5x4x{features}xf32>"
+    )
+    found = match_conv(
+        scope(text, f"{images}x5x8x{channels}xf32", f"3x2x{channels}x{features}xf32")
+    )
+    assert found is not None
+    assert (found.strides, found.pads, found.kernel) == ((1, 2), (1, 0), (3, 2))
+    assert (found.groups, found.channels_per_group) == (1, channels)
+
+
+@pytest.mark.parametrize(
+    ("read", "x", "expected"),
+    [
+        ("%x[i, j]", "2x3xf32", (3, 1)),
+        ("%x[j, i]", "3x2xf32", (1, 3)),
+        ("%x[i, 0, j]", "2x1x3xf32", (3, 0, 1)),
+        ("%x[1 - i, j]", "2x3xf32", None),
+        ("%x[i, 2 - j]", "2x3xf32", None),
+        ("%x[i, j]", "2x4xf32", None),
+        ("%x[i, j] * 2.0", "2x3xf32", (3, 1)),
+        ("%x[i * 3 + j]", "6xf32", (1,)),
+    ],
+)
+def test_a_copy_is_stored_by_strides(read: str, x: str, expected: tuple | None) -> None:
+    made = scope(f"algebra.scope (i: 2, j: 3) {read} : tensor<2x3xf32>", x, "1xf32")
+    assert scattered(made, made.reads()[0], (3, 1)) == expected

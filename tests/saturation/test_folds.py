@@ -48,6 +48,7 @@ def test_five_products_are_one_after_one_round() -> None:
     outcome = saturate(program, MERGE)
     assert count(program, "graph.matmul") == 1
     checked = check_instances(outcome.saturation.instances)
+    assert checked.instances == len(list(outcome.saturation.instances))
     assert checked.questions == 3  # two of one, two of two, one of four and the fifth
     assert not checked.failed
 

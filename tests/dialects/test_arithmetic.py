@@ -1,0 +1,101 @@
+"""Where each arithmetic rounds: scalars, tensors, casts and calls."""
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import TensorType, bf16, f16, f32, f64, i8, i32, i64
+from xdsl.ir import Attribute, Block
+from xdsl.utils.exceptions import VerifyException
+
+from isoform.dialects.arithmetic import Arithmetic
+from isoform.dialects.index import iterators
+from isoform.dialects.layout import LayoutAttr, verify_layout
+from isoform.dialects.scalars import Read, call
+from isoform.dialects.types import tensor
+
+EXACT, REAL, COMPUTED = Arithmetic.EXACT, Arithmetic.REAL, Arithmetic.COMPUTED
+THIRD = np.array([1 / 3])
+SINGLE, HALF = float(np.float32(1 / 3)), float(np.float16(1 / 3))
+BRAIN = 171 / 512  # 1/3 in 8 binary digits
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "element", "scalar", "stored"),
+    [
+        (EXACT, f64, 1 / 3, 1 / 3),
+        (EXACT, f32, 1 / 3, 1 / 3),
+        (EXACT, f16, 1 / 3, HALF),
+        (EXACT, bf16, 1 / 3, BRAIN),
+        (REAL, f16, 1 / 3, 1 / 3),
+        (COMPUTED, f64, 1 / 3, 1 / 3),
+        (COMPUTED, f32, SINGLE, SINGLE),
+        (COMPUTED, f16, SINGLE, HALF),
+        (COMPUTED, bf16, SINGLE, BRAIN),
+        (Arithmetic.unrounded(f16), f16, 1 / 3, 1 / 3),
+    ],
+)
+def test_results_and_tensors_round(
+    arithmetic: Arithmetic, element: Attribute, scalar: float, stored: float
+) -> None:
+    assert float(arithmetic.scalar(THIRD, element)[0]) == scalar
+    assert float(arithmetic.tensor(THIRD, element)[0]) == stored
+
+
+@pytest.mark.parametrize(
+    ("arithmetic", "source", "target", "expected"),
+    [
+        (EXACT, f64, f32, SINGLE),
+        (EXACT, f16, f32, 1 / 3),
+        (EXACT, f32, f32, 1 / 3),
+        (EXACT, f32, f16, HALF),
+        (COMPUTED, f64, f32, SINGLE),
+        (Arithmetic.unrounded(f16), f32, f16, 1 / 3),
+        (Arithmetic.unrounded(f16), None, f16, HALF),
+        (Arithmetic.unrounded(bf16), f32, f16, HALF),
+        (EXACT, f64, i8, 0.0),
+    ],
+)
+def test_casts_round(
+    arithmetic: Arithmetic, source: Attribute | None, target: Attribute, expected: float
+) -> None:
+    assert float(arithmetic.cast(THIRD, source, target)[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("function", "operand", "expected"),
+    [
+        ("add", f32, float(np.float32(2 / 3))),
+        ("add", f64, 2 / 3),
+        ("add", i8, -56),
+        ("lt", i8, False),
+        ("add", None, 2 / 3),
+    ],
+)
+def test_a_call_is_rounded_or_wrapped_to_its_operands_type(
+    function: str, operand: Attribute | None, expected: float
+) -> None:
+    value = np.array([100]) if operand == i8 else THIRD
+    node = call(function, *[Read("x", (iterators(1)[0],))] * 2)
+    found = COMPUTED.call(node, [value, value], operand)
+    assert found[0] == expected
+
+
+def test_halves_are_made_by_way_of_float32_and_integers_wrap_or_saturate() -> None:
+    near = np.array([1 + 2.0**-11 + 2.0**-30])  # a tie of float16 once rounded to float32
+    assert float(COMPUTED.tensor(near, f16)[0]) == 1.0
+    assert COMPUTED.tensor(np.array([300, -129]), i8).tolist() == [44, 127]
+    whole = COMPUTED.cast(np.array([300.7, -300.0, np.nan, -2.9, np.inf]), f64, i8)
+    assert whole.tolist() == [127, -128, 0, -2, 127]
+    assert COMPUTED.cast(np.array([1e30]), f64, i64).tolist() == [2**63 - 1]
+    assert COMPUTED.cast(np.array([-1e30]), f64, i32).tolist() == [-(2**31)]
+
+
+def test_a_layout_of_another_rank_is_a_fault() -> None:
+    def value(rank: int):
+        type_ = TensorType(f32, (2, 3), LayoutAttr.of(range(rank)))
+        return Block(arg_types=[type_]).args[0]
+
+    verify_layout("here", value(2))
+    verify_layout("here", Block(arg_types=[tensor((2, 3))]).args[0])
+    for rank in (1, 3):
+        with pytest.raises(VerifyException, match=r"here: the layout of .* has another rank"):
+            verify_layout("here", value(rank))
