@@ -203,6 +203,7 @@ def optimize(
         "rewrites": [*([] if slower else rewrites), *_of_kernels(outcome, options)],
         "rejected": rejected,
         "searches": searched.searches,
+        "refused": sum("refused" in search for search in searched.searches),
         "verdict": {},
         "message": _message(outcome, slower, changed or bool(outcome.algorithms)),
     }

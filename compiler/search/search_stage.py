@@ -23,6 +23,7 @@ from ..targets.cpu import compile_cpu
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, priced
 from ..targets.session import Session
+from .refusals import claimed_ratio, contractions, kinds_of, refusal, total
 from .strategies import Strategy
 
 
@@ -162,11 +163,10 @@ def _keep(
             _take(found, strategy, candidates[0], result)
         return
     kind = "modelled" if request.unmeasured is not None else "measured"
-    if strategy.level == "graph" and kind == "measured":
-        ratio = _modelled_ratio(found.program, candidates[0], request.costs)
-        if ratio > MEASURE.graph_rewrite:
-            entry["reason"] = f"its best program is modelled to take {ratio:.4f} of the time"
-            return
+    graph_measured = strategy.level == "graph" and kind == "measured"
+    if graph_measured and (reason := _why_unmeasured(found.program, candidates[0], request.costs)):
+        entry["reason"] = reason
+        return
     seconds = _seconds((found.program, *candidates), request)
     best = first_of_the_fastest(seconds, ACCEPT.alike_programs if kind == "measured" else 1.0)
     ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
@@ -174,6 +174,12 @@ def _keep(
     entry["kept"] = ratio < (ACCEPT.program if kind == "measured" else ACCEPT.modelled_program)
     if entry["kept"]:
         _take(found, strategy, candidates[best - 1], result)
+        return
+    costs, refused = request.costs, candidates[best - 1]
+    claimed = claimed_ratio(found.program, refused, result, costs)
+    if claimed < ACCEPT.modelled_program:
+        entry["refused"] = refusal(found.program, refused, claimed, ratio, kind, costs)
+        entry["reason"] = f"its best program was {entry['refused']['why']}"
 
 
 def _take(found: Searched, strategy: Strategy, chosen: Program, result: SearchResult) -> None:
@@ -206,9 +212,18 @@ def _candidates(before: Program, result: SearchResult) -> list[Program]:
     return found[1 : MEASURE.programs + 1]
 
 
-def _modelled_ratio(before: Program, after: Program, costs: Costs) -> float:
-    seconds = costs.program(before).seconds
-    return costs.program(after).seconds / seconds if seconds else 1.0
+def _why_unmeasured(before: Program, after: Program, costs: Costs) -> str | None:
+    """Why a graph rewrite is not measured: its kernels are modelled to take as long.
+
+    Fewer products are measured in any case: what one wide product gains no model of a CPU says.
+    """
+    first, second = (kinds_of(program, costs) for program in (before, after))
+    ratio = total(second) / total(first) if total(first) else 1.0
+    if ratio <= MEASURE.graph_rewrite:
+        return None
+    if ratio <= 1.0 and contractions(second) < contractions(first):
+        return None
+    return f"its best program is modelled to take {ratio:.4f} of the time"
 
 
 def _rules_of(program: Program) -> list[str]:

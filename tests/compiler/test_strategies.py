@@ -6,8 +6,10 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import SSAValue
 
 import isoform
 from isoform.compiler.search import search_stage
@@ -204,6 +206,36 @@ def test_what_does_not_run_here_is_modelled() -> None:
     asked = ComparisonRequest(target, Costs(target), 0, CpuOptions(1), end, "it does not run here")
     found = run_searches(program(), [gives(1)], asked)
     assert "modelled to take 1.000" in found.searches[0]["reason"]
+
+
+def test_a_program_that_only_the_search_finds_faster_is_counted_and_explained() -> None:
+    """By ops, a transpose is cheaper than two functions; as kernels, those are an epilogue."""
+
+    def built(behind: Callable[[GraphBuilder, SSAValue], SSAValue]) -> Program:
+        b = GraphBuilder()
+        x, w = b.input("x", (64, 64)), b.weight("w", np.ones((64, 64), np.float32))
+        b.output("y", behind(b, b.matmul(x, w)))
+        return b.build()
+
+    before = built(lambda b, y: b.tanh(b.relu(y)))
+    after = built(lambda b, y: b.transpose(y, perm=[1, 0]))
+
+    def search(
+        base: Program, costs: Costs, limits: Limits, measure: Measure | None
+    ) -> SearchResult:
+        return SearchResult(after, "finished")
+
+    target = target_named("h100")
+    end = time.perf_counter() + 600.0
+    asked = ComparisonRequest(target, Costs(target), 0, CpuOptions(1), end, "it does not run here")
+    found = run_searches(before, [Strategy("fake", "graph", 1.0, search, BITS)], asked)
+    (entry,) = found.searches
+    assert not entry["kept"]
+    refused = entry["refused"]
+    assert refused["search"] < 0.8 < 1.5 < refused["acceptance"]
+    assert "1 gemm" in refused["why"]
+    assert "1 loops" in refused["why"]
+    assert refused["why"] in entry["reason"]
 
 
 def test_programs_are_measured() -> None:
