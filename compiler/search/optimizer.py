@@ -202,8 +202,7 @@ def optimize(
         "passes": [vars(step) for step in steps],
         "rewrites": [*([] if slower else rewrites), *_of_kernels(outcome, options)],
         "rejected": rejected,
-        "searches": searched.searches,
-        "refused": sum("refused" in search for search in searched.searches),
+        **searched.entries,
         "verdict": {},
         "message": _message(outcome, slower, changed or bool(outcome.algorithms)),
     }

@@ -69,6 +69,12 @@ class Searched:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @property
+    def entries(self) -> dict[str, Any]:
+        """What a report says of the searches, and of how many the result was refused."""
+        refused = sum("refused" in search for search in self.searches)
+        return {"searches": self.searches, "refused": refused}
+
+    @property
     def stop_reason(self) -> str:
         """Why the first search that did not finish stopped, "finished" where all did.
 
