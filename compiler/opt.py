@@ -1,7 +1,7 @@
 """`isoform-opt`: read IR, run a pipeline of passes, print IR; xDSL's driver with one-line errors.
 
 IR goes to stdout or into the output file, everything else to stderr. A user's mistake is one line
-on stderr with its place and a hint, exit 1 (2 for the command line itself).
+on stderr with its location and a hint, exit 1 (2 for the command line itself).
 """
 
 import argparse
@@ -36,7 +36,7 @@ from .commands.expected import Expectation, expectations, mismatches
 from .commands.opt_arguments import ArgumentParser, add_isoform_flags
 from .commands.pass_help import help_pass, list_passes
 from .commands.process_errors import OURS_NOT, check_streams, crash, drop_output, not_ours
-from .frontends.source import Places, SourceText, parse_source
+from .frontends.source import SourceLocations, SourceText, parse_source
 from .pass_manager import AfterPass, PassRun, make_passes, run_pipeline
 from .plugin import extend, kernels_of, load_plugin
 from .registry import UNIVERSE, make_context, multiverse
@@ -206,8 +206,8 @@ class IsoformOpt(xDSLOptMain):
 
     def run_chunk(self, source: SourceText) -> str:
         """Parse, run the passes, print."""
-        module, places = self.parse(source)
-        self.apply_all(module, places)
+        module, locations = self.parse(source)
+        self.apply_all(module, locations)
         return self.output_resulting_program(module)
 
     def read_chunks(self) -> list[SourceText]:
@@ -221,7 +221,7 @@ class IsoformOpt(xDSLOptMain):
             offset += piece.count(b"\n")
         return chunks
 
-    def parse(self, source: SourceText) -> tuple[ModuleOp, Places]:
+    def parse(self, source: SourceText) -> tuple[ModuleOp, SourceLocations]:
         """Read one chunk with the frontend given by `-f` or by the file's extension."""
         path = cast(str | None, self.args.input_file)
         suffix = "mlir" if path is None or path == "-" else Path(path).suffix.removeprefix(".")
@@ -237,29 +237,29 @@ class IsoformOpt(xDSLOptMain):
         try:
             module = self.parse_chunk(BytesIO(source.text.encode()), suffix, source.line_offset)
         except ParseError as error:
-            where = source.place(error.span.start)
+            where = source.location(error.span.start)
             raise UserError(one_line(error.msg), where=where) from error
         if module is None:
             raise UserError(f"frontend '{spec.name}' gave no module", where=source.name)
-        return module, Places(source)
+        return module, SourceLocations(source)
 
-    def apply_all(self, module: ModuleOp, places: Places) -> None:
+    def apply_all(self, module: ModuleOp, locations: SourceLocations) -> None:
         """Apply the pipeline, verify before it and after each pass, and report on stderr."""
         run_pipeline(
             module,
             self.passes,
             self.ctx,
             verify=not self.args.disable_verify,
-            after_pass=self.reporter(module, places),
+            after_pass=self.reporter(module, locations),
             max_rewrites=self.args.max_rewrites,
-            place_of=places.of,
+            place_of=locations.of,
             observer=None if self.args.certificate is None else self.recorder,
         )
 
-    def reporter(self, module: ModuleOp, places: Places) -> AfterPass:
+    def reporter(self, module: ModuleOp, locations: SourceLocations) -> AfterPass:
         """Return a function that reports on each pass, on stderr, as the flags ask."""
         explain = Explainer(module) if self.args.explain else None
-        check = self.checker(module, places) if self.args.check else None
+        check = self.checker(module, locations) if self.args.check else None
         last = self.passes[-1] if self.passes else None
 
         def report(run: PassRun, module: ModuleOp) -> None:
@@ -277,14 +277,14 @@ class IsoformOpt(xDSLOptMain):
 
         return report
 
-    def checker(self, module: ModuleOp, places: Places) -> AfterPass:
+    def checker(self, module: ModuleOp, locations: SourceLocations) -> AfterPass:
         """Remember the verified program, to compare it after each pass."""
         from .checks.equality_check import (
             check_after_each_pass,  # loads numpy and the dialects: only here
         )
 
         if not self.args.disable_verify:
-            verify_module(module, places.of)
+            verify_module(module, locations.of)
         return check_after_each_pass(module, say=self.args.explain)
 
     def output_resulting_program(self, prog: ModuleOp) -> str:

@@ -21,7 +21,7 @@ from xdsl.utils.hints import isa, type_repr
 from ..dialects.deadline import check_time
 from ..dialects.errors import UserError, did_you_mean, one_line
 from .checks.rewrite_limit import Observer, rewrite_limit
-from .checks.verify_module import PlaceOf, VerifiedOps, no_place, verify_module
+from .checks.verify_module import LocationOf, VerifiedOps, no_location, verify_module
 from .registry import PassFactory, multiverse
 
 Passes = Mapping[str, PassFactory]
@@ -56,7 +56,7 @@ def run_pipeline(
     verify_each: bool = True,
     after_pass: AfterPass | None = None,
     max_rewrites: int | None = None,
-    place_of: PlaceOf = no_place,
+    place_of: LocationOf = no_location,
     observer: Observer | None = None,
 ) -> tuple[PassRun, ...]:
     """Apply a pipeline in place, verifying the module before it and after each pass.
@@ -138,7 +138,7 @@ def default_limit(module: ModuleOp) -> int:
 
 
 def _verify_after(
-    module: ModuleOp, pass_: ModulePass, place_of: PlaceOf, verified: VerifiedOps
+    module: ModuleOp, pass_: ModulePass, place_of: LocationOf, verified: VerifiedOps
 ) -> None:
     try:
         verify_module(module, place_of, verified)

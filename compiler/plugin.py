@@ -149,12 +149,12 @@ def _execute(path: str) -> ModuleType:
         del sys.modules[name]
         raise UserError(
             f"the plug-in failed to load: {type(error).__name__}: {one_line(str(error))}",
-            where=_place(error, path),
+            where=_location(error, path),
         ) from error
     return module
 
 
-def _place(error: BaseException, path: str) -> str:
+def _location(error: BaseException, path: str) -> str:
     """Return `file:line` of the last line of the plug-in that ran before the error."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}:{error.lineno}"

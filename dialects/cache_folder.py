@@ -1,4 +1,4 @@
-"""The folder that holds compiled code: its place and its size limit.
+"""The folder that holds compiled code: its path and its size limit.
 
 A folder that cannot be used means no cache, never an error. Files are written aside and renamed, so
 no reader sees half a file; several processes may read, write and evict at the same time.
@@ -111,7 +111,7 @@ def default_folder() -> Path | None:
 
 
 def default_limit() -> int:
-    """Bytes that the folder may hold: $ISOFORM_CACHE_LIMIT (in MiB; 0 is no cache), else 1 GiB.
+    """Bytes that the folder may hold: $ISOFORM_CACHE_LIMIT (in MiB; 0 is not cache), else 1 GiB.
 
     Raises: UserError where the variable holds something else.
     """

@@ -314,7 +314,7 @@ def _is_truth(f: Factor) -> bool:
 
 
 def literal_value(literal: float | int | bool) -> Expr:
-    """The exact rational of a literal, or a symbol for one that is no rational."""
+    """The exact rational of a literal, or a symbol for one that is not a rational."""
     if isinstance(literal, float) and not math.isfinite(literal):
         return Expr((Term(ONE, (), (Symbol(str(literal)),)),))
     return constant(Fraction(literal))

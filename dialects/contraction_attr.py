@@ -303,7 +303,7 @@ class ConvParameters:
 
     @classmethod
     def of(cls, scope: ScopeOp, attr: ContractionAttr | None) -> ConvParameters | None:
-        """The parameters of a scope with this contraction; None if it is no convolution."""
+        """The parameters of a scope with this contraction; None if it is not a convolution."""
         found = None if attr is None else attr.convolution
         if attr is None or found is None:
             return None

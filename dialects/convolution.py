@@ -120,7 +120,7 @@ def _channel_dim(found: Contraction[Any]) -> int | None:
 
 
 def _moving(index: Index, loops: Sequence[int]) -> int | None:
-    """The traversal in a place."""
+    """The iterator that a traversal is indexed by."""
     return next((k for k in loops if k in index.iterators), None)
 
 

@@ -1,4 +1,4 @@
-"""Errors a user can act on: one class, one line, with the place and what to do next.
+"""Errors a user can act on: one class, one line, with the location and what to do next.
 
 Every floor raises `UserError` (or a subclass that only adds a docstring page); the commands print
 `str(e)` after `error: ` on stderr and exit 1. `assert` and every other exception mean a bug of
@@ -41,7 +41,7 @@ class UserError(Exception):
         self.hint = hint
 
     def one_line(self) -> str:
-        """Join place, message, expected and found values and hint into one printable line."""
+        """Join location, message, expected and found values and hint into one printable line."""
         details = [
             f"{label} {value}"
             for label, value in (("expected", self.expected), ("found", self.found))
@@ -82,8 +82,8 @@ class UsageError(UserError):
 
 def warn(text: str, where: str | None = None) -> None:
     """Print a warning on stderr: something was done differently than the user may expect."""
-    place = "" if where is None else f"{where}: "
-    sys.stderr.write(f"isoform: warning: {one_line(place + text)}\n")
+    location = "" if where is None else f"{where}: "
+    sys.stderr.write(f"isoform: warning: {one_line(location + text)}\n")
 
 
 def one_line(text: str) -> str:

@@ -83,7 +83,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     try:
         return json.loads(read_whole(path))
     except ValueError as error:
-        raise UserError("this is no JSON", where=os.fspath(path)) from error
+        raise UserError("this is not JSON", where=os.fspath(path)) from error
     except RecursionError as error:
         raise UserError("this JSON is nested too deeply", where=os.fspath(path)) from error
 

@@ -271,7 +271,7 @@ def range_of(index: Index, extents: tuple[int, ...]) -> Range:
     """Smallest and largest value. Exact, unless terms with floors that share iterators span more
     than EXACT_RANGE_POINTS points.
 
-    An empty iterator counts as its first place: nothing is read, so any range is valid.
+    An empty iterator counts as its first value: nothing is read, so any range is valid.
     """
     if 0 in extents:
         return range_of(index, tuple(n or 1 for n in extents))

@@ -301,7 +301,7 @@ class GemmOp(ContractionKernelOp):
     """A matrix product (first scope) and its epilogue, by a generated or library gemm."""
 
     name = "kernel.gemm"
-    UNFIT: ClassVar[str] = "no sum of products of two reads"
+    UNFIT: ClassVar[str] = "not a sum of products of two reads"
 
     @classmethod
     def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:
@@ -314,7 +314,7 @@ class ConvOp(ContractionKernelOp):
     """A convolution (first scope) with constant weights, and its epilogue."""
 
     name = "kernel.conv"
-    UNFIT: ClassVar[str] = "no convolution"
+    UNFIT: ClassVar[str] = "not a convolution"
 
     @classmethod
     def contraction_of(cls, scope: ScopeOp) -> ContractionAttr | None:

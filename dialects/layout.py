@@ -64,7 +64,7 @@ class LayoutAttr(ParametrizedAttribute):
 
     def verify(self) -> None:
         if sorted(self.dims) != list(range(len(self.dims))):
-            raise VerifyException(f"kernel.layout: {list(self.dims)} is no order of dims")
+            raise VerifyException(f"kernel.layout: {list(self.dims)} is not an order of dims")
         if any(len(part) != len(self.dims) for part in (self.low, self.high)):
             raise VerifyException("kernel.layout: one halo width per dim is needed")
         if any(len(part) != len(self.dims) for part in (self.before, self.after)):

@@ -123,7 +123,7 @@ class _Writer:
             case Call(function, _):
                 return self._call(function, self._operand(node, wanted), values)
             case _:
-                raise UserError(f"a body reads something that is no operand: {node}")
+                raise UserError(f"a body reads something that is not an operand: {node}")
 
     def _call(self, function: str, operand: Attribute, values: Sequence[SSAValue]) -> SSAValue:
         if function == "neg" and not is_float(operand):

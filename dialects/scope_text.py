@@ -210,7 +210,7 @@ def parse_index(text: str, names: Sequence[str]) -> Index:
             parser.raise_error("it goes on")
     except ParseError as error:
         hint = f"iterators: {', '.join(names)}"
-        raise UserError(f"'{text}' is no index expression", hint=hint) from error
+        raise UserError(f"'{text}' is not an index expression", hint=hint) from error
     return found
 
 
@@ -328,7 +328,7 @@ class _BodyParser:
             return Index(number)
         name = self.parser.parse_identifier()
         if name not in self.names:
-            self.parser.raise_error(f"'{name}' is no iterator of this scope ({self.names})")
+            self.parser.raise_error(f"'{name}' is not an iterator of this scope ({self.names})")
         return Index.iterator(self.names.index(name))
 
 

@@ -5,7 +5,7 @@ as MLIR does, and reads them back as integers: `dense<[0x7F800000]>` becomes 213
 means the number's bits; this repair does, too.
 
 It prints non-ASCII characters of a string as `\\C3\\A4`, and reads such a string back as bytes,
-which is no name or location. MLIR has strings only; the repair reads UTF-8 bytes as a string.
+which is not a name or location. MLIR has strings only; the repair reads UTF-8 bytes as a string.
 
 It removes one `_1` from the end of a value's name and adds `_1` where two printed names are equal.
 So the name `_1` became empty, which no value may copy, and `a_1_2` (kept as `a_1`) beside two

@@ -53,7 +53,7 @@ class CodeGenerator(Protocol):
         """Register blocks (rows, vectors) worth comparing with the default one."""
         ...
 
-    def block_tiles(self, tiles: int, places: int, channels: int, features: int) -> int:
+    def block_tiles(self, tiles: int, positions: int, channels: int, features: int) -> int:
         """How many tiles of a transformed product to work on at a time.
 
         0 if blocks fit no cache, or are too few for the threads.

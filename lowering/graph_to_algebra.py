@@ -22,8 +22,8 @@ from ..dialects.types import tensor_type
 class GraphToAlgebra(ModulePass):
     """Replace every graph op by the scopes that define it.
 
-    An op defines its own meaning (`as_scopes`); this pass only loops. Ops that are no tensor
-    expression become `algebra.extern`. Weights and constants stay: they are data, not operations.
+    An op defines its own meaning (`as_scopes`); this pass only loops. Ops that are not tensor
+    expressions become `algebra.extern`. Weights and constants stay: they are data, not operations.
 
     Before:
 

@@ -1,6 +1,6 @@
 """Print a nest for CUDA: parallel loops become threads; unrolled and vector loops are unrolled.
 
-A vector loop computes its places one by one here, so the text needs no vectors: a nest that was
+A vector loop computes its iterations one by one here, so the text needs no vectors: a nest that was
 scheduled for the CPU prints too. Local buffers are arrays of a thread; the compiler keeps elements
 at constant indices in registers.
 """
@@ -45,7 +45,7 @@ THREADS = 256
 
 
 def print_cuda(nest: NestOp, name: str) -> CudaKernel:
-    """The kernel's text: a thread for each place of the outermost parallel loops."""
+    """The kernel's text: a thread for each iteration of the outermost parallel loops."""
     buffers = nest.body.block.args
     written = {op.buffer for op in nest.walk() if isinstance(op, StoreOp)}
     parameters = tuple(

@@ -57,8 +57,8 @@ class PlanMemory(ModulePass):
             if isinstance(kernel, KernelOp | JoinOp) and kernel.result in offsets:
                 kernel.properties["offset"] = IntegerAttr(offsets[kernel.result], i64)
             elif isinstance(kernel, CallOp) and all(r in offsets for r in kernel.outputs):
-                places = [IntegerAttr(offsets[r], i64) for r in kernel.outputs]
-                kernel.properties["offsets"] = ArrayAttr(places)
+                kept = [IntegerAttr(offsets[r], i64) for r in kernel.outputs]
+                kernel.properties["offsets"] = ArrayAttr(kept)
         op.attributes[ARENA] = IntegerAttr(total, i64)
 
 

@@ -103,7 +103,7 @@ def _graph_case(seed: int, asked: argparse.Namespace) -> tuple[str, str]:
 
 
 def _in_onnxruntime(program: Any, inputs: Any) -> Any:
-    """Outputs by name; None if onnxruntime has no kernel, or the program is no ONNX model."""
+    """Outputs by name; None if onnxruntime has no kernel, or the program is not an ONNX model."""
     from support.random_onnx.runtime import session_of
 
     import isoform

@@ -55,11 +55,11 @@ class StepwiseSearcher(Searcher):
         """Leave the program as it is."""
         return roots, ()
 
-    def moves(
+    def applications(
         self, state: DerivationState
     ) -> Iterator[tuple[DerivationRule | None, tuple[RuleApplication, ...], Roots]]:
         """Every rule application to an innermost contraction, and eager rules on any scope."""
-        yield from super().moves(state)
+        yield from super().applications(state)
         for scope in scopes_of(state.roots):
             for step in self._shrinking(scope):
                 if step.image is None or scope not in state.roots:
@@ -99,6 +99,6 @@ def tree_of(searcher: Searcher, roots: Roots) -> Tree:
 
 def _after(searcher: Searcher, node: Node, most_flops: float) -> Iterator[Node]:
     state = DerivationState(node[0], used=node[1])
-    for rule, applied, roots in searcher.moves(state):
+    for rule, applied, roots in searcher.applications(state):
         if flops_of(roots) <= most_flops:
             yield roots, uses_after(state, rule, applied)

@@ -97,7 +97,7 @@ def _parse(text: str) -> Expr:
         else:
             stack[-1].append(token)
     if len(stack) != 1 or len(stack[0]) != 1:
-        raise UserError("this is no expression", found=text.strip()[:60])
+        raise UserError("this is not an expression", found=text.strip()[:60])
     return stack[0][0]
 
 

@@ -30,7 +30,7 @@ class Culprit:
         difference: what differs after it.
         rewrites: how many the pass did; changes made without pattern rewrites are not counted.
         first, last: range of numbers, from 1, that holds the wrong rewrite; both are 0 where the
-            wrong change was no rewrite.
+            wrong change was not a rewrite.
         rule, place: of rewrite `first`, where the range has one element.
     """
 

@@ -98,6 +98,6 @@ def first_difference(before: Mapping[str, Array], after: Mapping[str, Array]) ->
         bound = TOLERANCE * float(finite.max(initial=0.0))
         wrong = ~np.isclose(new, old, rtol=0.0, atol=bound, equal_nan=True)
         if wrong.any():
-            place = tuple(int(k) for k in np.argwhere(wrong)[0])
-            return f"output '{name}' at {list(place)} was {old[place]:.9g} and is {new[place]:.9g}"
+            at = tuple(int(k) for k in np.argwhere(wrong)[0])
+            return f"output '{name}' at {list(at)} was {old[at]:.9g} and is {new[at]:.9g}"
     return None

@@ -44,7 +44,7 @@ class EqualityCheck:
         budget: seconds for one comparison by the engine.
 
     Raises:
-        UserError: the module is no program.
+        UserError: the module is not a program.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ def check_after_each_pass(
         say: whether to print on stderr what each answer is based on.
 
     Raises:
-        UserError: the module is no program.
+        UserError: the module is not a program.
     """
     watch = EqualityCheck(module, weights)
 

@@ -23,11 +23,11 @@ UNORDERED_USERS = frozenset({"equivalence.class", "equivalence.const_class"})
 # There are many operations and few kinds: one of each kind is checked.
 ALIKE = ("arith.", "math.", "graph.", "algebra.yield", "kernel.yield")
 
-PlaceOf = Callable[[Operation], str | None]
+LocationOf = Callable[[Operation], str | None]
 
 
-def no_place(_: Operation) -> None:
-    """Know the place of no operation."""
+def no_location(_: Operation) -> None:
+    """Know the location of no operation."""
 
 
 class VerifiedOps:
@@ -90,21 +90,22 @@ def _state(op: Operation) -> tuple[object, ...]:
 
 
 def verify_module(
-    module: ModuleOp, place_of: PlaceOf = no_place, verified: VerifiedOps | None = None
+    module: ModuleOp, location_of: LocationOf = no_location, verified: VerifiedOps | None = None
 ) -> None:
     """Check the whole module, or the operations not in `verified`.
 
-    Raises: UserError naming the first operation at fault and, if `place_of` knows it, its place.
+    Raises: UserError naming the first operation at fault and, if `location_of` knows it, its
+    location.
     """
     verified = VerifiedOps() if verified is None else verified
-    verify_dominance(module, place_of)
+    verify_dominance(module, location_of)
     for op in module.walk(region_first=True):
         if verified.is_new(op):
-            _verify_op(op, place_of)
+            _verify_op(op, location_of)
     verified.finish()
 
 
-def _verify_op(op: Operation, place_of: PlaceOf) -> None:
+def _verify_op(op: Operation, location_of: LocationOf) -> None:
     """Check one operation's own rules and its blocks, but not nested operations."""
     try:
         for region in op.regions:
@@ -113,7 +114,7 @@ def _verify_op(op: Operation, place_of: PlaceOf) -> None:
         op.verify(verify_nested_ops=False)
     except (VerifyException, ValueError) as error:
         message = one_line(str(error)) or "the operation does not verify"
-        raise UserError(f"'{op.name}': {message}", where=place_of(op)) from error
+        raise UserError(f"'{op.name}': {message}", where=location_of(op)) from error
 
 
 def _verify_block(op: Operation, region: Region, block: Block) -> None:
@@ -124,7 +125,7 @@ def _verify_block(op: Operation, region: Region, block: Block) -> None:
         raise VerifyException("a block that needs a terminator is empty")
 
 
-def verify_dominance(root: Operation, place_of: PlaceOf = no_place) -> None:
+def verify_dominance(root: Operation, location_of: LocationOf = no_location) -> None:
     """Check that each operand is defined before its use on every path to the use.
 
     Raises: UserError naming the first use that is not.
@@ -144,7 +145,9 @@ def verify_dominance(root: Operation, place_of: PlaceOf = no_place) -> None:
                 continue
             if (fault := _fault(operand, op, order, dominators)) is not None:
                 name = f" %{operand.name_hint}" if operand.name_hint else ""
-                raise UserError(f"'{op.name}': operand #{index}{name} {fault}", where=place_of(op))
+                raise UserError(
+                    f"'{op.name}': operand #{index}{name} {fault}", where=location_of(op)
+                )
 
 
 def _fault(

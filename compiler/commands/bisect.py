@@ -70,7 +70,9 @@ def _recorded(path: str) -> str:
         return body["pipeline"]
     steps = found.get("passes") if isinstance(found, dict) else None
     if not isinstance(steps, list) or not all(isinstance(s, dict) and "name" in s for s in steps):
-        raise UserError("this is no certificate, and no report of isoform optimize", where=path)
+        raise UserError(
+            "this is neither a certificate nor a report of isoform optimize", where=path
+        )
     return ",".join(str(step["name"]) for step in steps)
 
 

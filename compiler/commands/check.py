@@ -134,7 +134,7 @@ def check_model(
     """Classify every node of a model (a file, a parsed model, or a program).
 
     Raises:
-        UserError: the file cannot be read, or is no valid graph.
+        UserError: the file cannot be read, or is not a valid graph.
     """
     if isinstance(model, Program):
         return _check_program(model)

@@ -28,7 +28,7 @@ class Expectation:
 
     text: str
     line: int | None
-    place: str
+    location: str
 
     def matches(self, error: UserError) -> bool:
         """Say whether `error` is the expected one."""
@@ -58,7 +58,7 @@ def mismatches(expected: list[Expectation], error: UserError | None) -> list[Use
         wrong.append(UserError(f"unexpected error: {error.message}", where=error.where))
     for annotation in expected:
         if annotation not in matched:
-            place = "" if annotation.line is None else f" on line {annotation.line}"
-            text = f"expected error was not raised{place}: {{{{{annotation.text}}}}}"
-            wrong.append(UserError(text, where=annotation.place))
+            location = "" if annotation.line is None else f" on line {annotation.line}"
+            text = f"expected error was not raised{location}: {{{{{annotation.text}}}}}"
+            wrong.append(UserError(text, where=annotation.location))
     return wrong

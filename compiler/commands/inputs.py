@@ -59,7 +59,7 @@ def _draw(generator: np.random.Generator, type_: Tensor, value: SSAValue) -> Arr
 
 
 def index_bound(value: SSAValue) -> int:
-    """The smallest extent that an integer value selects from; 2 where it is no index."""
+    """The smallest extent that an integer value selects from; 2 where it is not an index."""
     bounds: list[int] = []
     seen, stack = {value}, [value]
     while stack:

@@ -312,7 +312,7 @@ def explain_command(arguments: Namespace) -> int:
     path = arguments.report
     report = read_json(path)
     if (fault := first_fault(report, REPORT)) is not None:
-        raise UserError(f"this is no report of isoform optimize: {fault}", where=path)
+        raise UserError(f"this is not a report of isoform optimize: {fault}", where=path)
     print(explain(report))
     return 0
 

@@ -30,10 +30,10 @@ def parse(text: str, name: str = "<text>") -> Program:
     """Parse and verify a program's IR text, without its weights.
 
     Raises:
-        UserError: the text is no valid program; with line and column.
+        UserError: the text is not a valid program; with line and column.
     """
-    module, places = parse_source(make_context(), SourceText(name, text))
-    verify_module(module, places.of)
+    module, locations = parse_source(make_context(), SourceText(name, text))
+    verify_module(module, locations.of)
     program = Program(module, source=name)
     check_names(program)
     return program

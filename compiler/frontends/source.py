@@ -29,7 +29,7 @@ class SourceText:
     text: str
     line_offset: int = 0
 
-    def place(self, position: int) -> str:
+    def location(self, position: int) -> str:
         """Return `file:line:column` of a position in the text, line and column counted from 1."""
         line = self.text.count("\n", 0, position) + 1 + self.line_offset
         column = position - (self.text.rfind("\n", 0, position) + 1) + 1
@@ -49,16 +49,16 @@ class SourceText:
 
 
 @dataclass(frozen=True)
-class Places:
+class SourceLocations:
     """Where each operation of a parsed module stands in its source."""
 
     source: SourceText
     starts: dict[Operation, int] = field(default_factory=dict[Operation, int])
 
     def of(self, op: Operation) -> str:
-        """Return the place of `op`; for one that a pass made, its `loc` or else the file."""
+        """Return the location of `op`; for one that a pass made, its `loc` or else the file."""
         if op in self.starts:
-            return self.source.place(self.starts[op])
+            return self.source.location(self.starts[op])
         if isinstance(op.location, UnknownLoc):
             return self.source.name
         return f"{self.source.name}: {op.location}"
@@ -76,7 +76,7 @@ class SourceParser(Parser):
 
     def __init__(self, context: Context, source: SourceText) -> None:
         self.source = source
-        self.places = Places(source)
+        self.locations = SourceLocations(source)
         self._open: list[int] = []
         super().__init__(context, "", source.name)
         self._resume_from(ParserState(SourceLexer(Input(source.text, source.name))))
@@ -85,12 +85,12 @@ class SourceParser(Parser):
         """Parse one operation and record where it starts."""
         self._open.append(self._current_token.span.start)
         op = super().parse_operation()
-        self.places.starts[op] = self._open.pop()
+        self.locations.starts[op] = self._open.pop()
         return op
 
     def here(self) -> str:
-        """Return the place of the token about to be parsed."""
-        return self.source.place(self._current_token.span.start)
+        """Return the location of the token about to be parsed."""
+        return self.source.location(self._current_token.span.start)
 
     def at_end(self) -> bool:
         """Say whether no token is left."""
@@ -109,7 +109,7 @@ class SourceParser(Parser):
     def _unknown(self, kind: str, name: str, known: Iterable[str]) -> NoReturn:
         """Raise the error for an operation whose name nobody registered."""
         position = self.source.text.find(name, self._open[-1] if self._open else 0)
-        where = self.source.place(max(position, 0))
+        where = self.source.location(max(position, 0))
         dialect, dot, _ = name.partition(".")
         dialects = set(self.ctx.registered_dialect_names)
         if dot and dialect not in dialects:
@@ -124,7 +124,7 @@ class SourceParser(Parser):
 
 def parse_source(
     context: Context, source: SourceText, *, implicit_module: bool = True
-) -> tuple[ModuleOp, Places]:
+) -> tuple[ModuleOp, SourceLocations]:
     """Parse a module (an empty text is an empty module) and where its operations stand.
 
     Raises: UserError with file, line and column.
@@ -133,8 +133,8 @@ def parse_source(
     try:
         parser = SourceParser(context, source)
         if implicit_module and parser.at_end():
-            return ModuleOp([]), parser.places
-        return parser.parse_module(implicit_module), parser.places
+            return ModuleOp([]), parser.locations
+        return parser.parse_module(implicit_module), parser.locations
     except ParseError as error:
         raise _explain_parse_error(error, parser, source) from error
     except RecursionError as error:
@@ -148,7 +148,7 @@ def _explain_parse_error(
     error: ParseError, parser: SourceParser | None, source: SourceText
 ) -> UserError:
     """Turn xDSL's error into ours, pointing at the first use of an undefined value."""
-    where = source.place(error.span.start)
+    where = source.location(error.span.start)
     message = one_line(error.msg)
     undefined = parser.undefined_values() if parser is not None else []
     if undefined and message.startswith("values used but not defined"):
@@ -157,7 +157,7 @@ def _explain_parse_error(
     if match is None or parser is None:
         return UserError(message, where=where)
     dialect, name = match.group(1), match.group(0).split("'")[1]
-    where = source.place(max(source.text.rfind(name, 0, error.span.end), 0))
+    where = source.location(max(source.text.rfind(name, 0, error.span.end), 0))
     if dialect not in set(parser.ctx.registered_dialect_names):
         hint = did_you_mean(dialect, parser.ctx.registered_dialect_names)
         return UserError(f"unknown dialect '{dialect}' of '{name}'", where=where, hint=hint)
@@ -173,5 +173,5 @@ def _undefined_value(name: str, source: SourceText) -> UserError:
     use = re.search(rf"%{re.escape(name)}(?![\w$.-])", code)
     defined = {d for d in re.findall(r"%([\w$.-]+)(?=[^\n%]*[=:])", code) if d != name}
     close = did_you_mean(f"%{name}", (f"%{d}" for d in defined))
-    place = source.name if use is None else source.place(use.start())
-    return UserError(f"%{name} is used but nothing defines it", where=place, hint=close)
+    location = source.name if use is None else source.location(use.start())
+    return UserError(f"%{name} is used but nothing defines it", where=location, hint=close)

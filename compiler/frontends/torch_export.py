@@ -39,7 +39,7 @@ def export_module(module: Any, args: Any, path: Path) -> None:
     Raises:
         UserError: torch is not installed or refuses to export; the module's Python depends on a
             tensor's value (`where` is its line), changes what it is given, is random or keeps
-            state; an argument is no tensor.
+            state; an argument is not a tensor.
     """
     try:
         import torch  # pyright: ignore[reportMissingImports]
@@ -57,8 +57,8 @@ def export_module(module: Any, args: Any, path: Path) -> None:
         raise
     except Exception as error:
         message = one_line(str(error))[:300]
-        place = _users_line(error, torch) or name
-        raise UserError(f"torch cannot export it: {message}", where=place) from error
+        location = _users_line(error, torch) or name
+        raise UserError(f"torch cannot export it: {message}", where=location) from error
     finally:
         module.train(training)
 
@@ -119,7 +119,7 @@ class _Export:
         for key, leaf in self.leaves(dict(bound.arguments)):
             if not isinstance(leaf, self.torch.Tensor):
                 raise UserError(
-                    f"argument '{key}' is no tensor but {type(leaf).__name__}: its value would"
+                    f"argument '{key}' is not a tensor but {type(leaf).__name__}: its value would"
                     " be built in",
                     where=self.name,
                     hint="give a tensor, or keep the value in the module",
@@ -135,14 +135,14 @@ class _Export:
         try:
             return torch.export.export(self.module, self.given, strict=False)
         except Exception as error:
-            place = _users_line(error, torch) or self.name
+            location = _users_line(error, torch) or self.name
             if "data-dependent" not in str(error):
                 message = one_line(str(error))[:300]
-                raise UserError(f"torch cannot export it: {message}", where=place) from error
+                raise UserError(f"torch cannot export it: {message}", where=location) from error
             raise UserError(
                 "this depends on the value of a tensor: the program would keep what the example"
                 " inputs decide",
-                where=place,
+                where=location,
                 hint="use torch.where, or sizes in place of values",
             ) from error
 
@@ -153,19 +153,19 @@ class _Export:
         for node in program.graph.nodes:
             if node.op != "call_function":
                 continue
-            place = _line(node.meta.get("stack_trace"), torch) or self.name
+            location = _line(node.meta.get("stack_trace"), torch) or self.name
             if any(check in str(node.target) for check in _CHECKS):
-                raise UserError("an assertion about data cannot be compiled", where=place)
+                raise UserError("an assertion about data cannot be compiled", where=location)
             values = self.tree.tree_leaves(node.meta.get("val"))
             tensors = [v for v in values if isinstance(v, torch.Tensor)]
             if any(isinstance(v, symbols) for v in values):
                 raise UserError(
                     "a tensor is made a Python number here: its value would be built in",
-                    where=place,
+                    where=location,
                     hint="keep it a tensor",
                 )
             if any(isinstance(n, torch.SymInt) for t in tensors for n in t.shape):
-                raise UserError("shapes would depend on data", where=place)
+                raise UserError("shapes would depend on data", where=location)
 
     def twice_the_same(self, names: Sequence[str]) -> Any:
         """The module's results. Raises UserError where two runs differ or change their inputs."""
@@ -178,7 +178,7 @@ class _Export:
                 raise UserError(f"forward changes its input '{name}' in place", where=self.name)
         for (_, a), (_, b) in zip(*map(self.leaves, runs), strict=True):
             if not isinstance(a, self.torch.Tensor):
-                raise UserError(f"a result is no tensor but {type(a).__name__}", where=self.name)
+                raise UserError(f"a result is not a tensor but {type(a).__name__}", where=self.name)
             x, y = (t.detach().double().numpy() for t in (a, b))
             if not np.allclose(x, y, rtol=_CLOSE, atol=_CLOSE, equal_nan=True):
                 raise UserError(
@@ -243,7 +243,7 @@ def _complete(path: Path, names: Sequence[str], tensors: Sequence[Any]) -> None:
     onnx.save(model, path)
 
 
-# --- places -------------------------------------------------------------------------------------
+# --- locations ----------------------------------------------------------------------------------
 
 
 def _users_line(error: BaseException, torch: Any) -> str | None:
@@ -258,7 +258,7 @@ def _line(stack: str | None, torch: Any) -> str | None:
     return _last(found, torch)
 
 
-def _last(places: Any, torch: Any) -> str | None:
+def _last(lines: Any, torch: Any) -> str | None:
     ours, theirs = str(Path(__file__).parents[1]), str(Path(torch.__file__).parent)
-    left = [f"{f}:{n}" for f, n in places if not f.startswith((ours, theirs, "<"))]
+    left = [f"{f}:{n}" for f, n in lines if not f.startswith((ours, theirs, "<"))]
     return left[-1] if left else None

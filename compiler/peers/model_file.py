@@ -49,7 +49,7 @@ class PeerModel:
         try:
             return onnx.load(str(self.path), load_external_data=False).graph
         except Exception as error:
-            raise UserError("this is no ONNX model", where=str(self.path)) from error
+            raise UserError("this is not an ONNX model", where=str(self.path)) from error
 
     @cached_property
     def free_dims(self) -> dict[str, int]:

@@ -107,7 +107,7 @@ def package_version(name: str) -> str:
 def difference(ours: Sequence[Array], theirs: Sequence[Array]) -> float:
     """Greatest difference of any output, relative to the other runtime's greatest magnitude.
 
-    Infinite where shapes differ, or where only one has a NaN or infinity at some place.
+    Infinite where shapes differ, or where only one has a NaN or infinity at some position.
     """
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):

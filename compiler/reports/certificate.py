@@ -285,7 +285,7 @@ def _document_at(path: Path) -> dict[str, Any]:
     try:
         document: dict[str, Any] = json.loads(read_whole(path))
     except (ValueError, RecursionError) as error:
-        raise UserError("this is no JSON", where=str(path)) from error
+        raise UserError("this is not JSON", where=str(path)) from error
     _intact(document, str(path))
     return document
 
@@ -293,7 +293,7 @@ def _document_at(path: Path) -> dict[str, Any]:
 def _intact(document: Any, where: str) -> dict[str, Any]:
     """The body. Raises UserError where the document is not a certificate or was changed."""
     if (fault := first_fault(document, SCHEMA)) is not None:
-        raise UserError(f"this is no certificate: {fault}", where=where)
+        raise UserError(f"this is not a certificate: {fault}", where=where)
     if body_hash(document["body"]) != document["body_sha256"]:
         raise UserError("the certificate was changed after it was written", where=where)
     body: dict[str, Any] = document["body"]

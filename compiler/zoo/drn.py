@@ -1,6 +1,6 @@
 """DRN-D-22 (Yu, Koltun and Funkhouser, "Dilated Residual Networks", CVPR 2017).
 
-A residual network whose last stages keep 28x28 places of a 224x224 image: in place of strides their
+A residual network whose last stages keep 28x28 pixels of a 224x224 image: in place of strides their
 3x3 convolutions are dilated by 2 and 4, and two convolutions without a residual (dilated by 2, then
 not) take out the grid that this leaves. As the authors' code has it; none of the five papers
 measures it.

@@ -145,7 +145,7 @@ class GraphOp(IRDLOperation, ABC):
         raise NotImplementedError(self.name)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        """The meaning in numpy (float64/int64/bool) of an op that is no tensor expression."""
+        """The meaning in numpy (float64/int64/bool) of an op that is not a tensor expression."""
         raise NotImplementedError(self.name)
 
     @classmethod

@@ -301,7 +301,7 @@ class CastOp(ElementwiseOp):
 
     def infer(self) -> Tensor:
         source, target = self.operand_type(0), self.value("to")
-        to_numpy(target)  # raises if the target is no element type
+        to_numpy(target)  # raises if the target is not an element type
         if is_unsigned(target) or is_unsigned(source.element_type):
             raise self.fail_element("unsigned integers are not converted", source)
         return tensor(source.get_shape(), target)

@@ -59,7 +59,7 @@ class TransposeOp(GraphOp):
     def infer(self) -> Tensor:
         x, perm = self.operand_type(0), self.ints("perm")
         if sorted(perm) != list(range(len(x.get_shape()))):
-            raise self.fail("'perm' is no permutation of the dims", found=list(perm))
+            raise self.fail("'perm' is not a permutation of the dims", found=list(perm))
         return tensor([x.get_shape()[k] for k in perm], x.element_type)
 
     def as_scopes(self, build: ScopeBuilder, *operands: Source) -> Source:

@@ -11,7 +11,7 @@ func.func @rank(%x: tensor<4x6xf32>, %i: tensor<4xi32>) {
 // -----
 
 func.func @unknown_iterator(%x: tensor<4x6xf32>, %i: tensor<4xi32>) {
-  // expected-error@+1 {{'k' is no iterator of this scope}}
+  // expected-error@+1 {{'k' is not an iterator of this scope}}
   %y = algebra.scope (a: 4) %x[a, k] : tensor<4xf32>
   func.return
 }

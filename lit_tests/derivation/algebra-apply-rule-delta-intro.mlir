@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s -p 'algebra-apply-rule{rule=delta-intro}' | filecheck %s
 
-// A gather over taps becomes a sum over the places that meet a tap.
+// A gather over taps becomes a sum over the positions that meet a tap.
 
 // CHECK: %y = algebra.scope (i0: 8) sum (k0: 6) %k[-i0 + 2 * k0] * %x[k0] {{.*}}: tensor<8xf32>
 func.func @main(%x: tensor<5xf32>, %k: tensor<4xf32>) -> tensor<8xf32> {

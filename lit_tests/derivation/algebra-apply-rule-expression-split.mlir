@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s -p 'algebra-apply-rule{rule=expression-split traversal=h position=5}' | filecheck %s
 
-// Two pieces, each 0 outside its own places.
+// Two pieces, each 0 outside its own positions.
 
 // CHECK: %y.0 = algebra.scope (i0: 5) sum (k0: 4) %x[k0, i0] * %k[k0] {{.*}}: tensor<5xf32>
 // CHECK: %y.1 = algebra.scope (i0: 3) sum (k0: 4) %x[k0, i0 + 5] * %k[k0] {{.*}}: tensor<3xf32>

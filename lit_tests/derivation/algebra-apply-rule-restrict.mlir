@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s -p 'algebra-apply-rule{rule=restrict at=t traversal=h low=2 high=8}' | filecheck %s
 
-// Only places 2 to 7 are read.
+// Only positions 2 to 7 are read.
 
 // CHECK: %t = algebra.scope (i0: 6) sum (k0: 4) %k[k0] * %x[k0, i0 + 2] {{.*}}: tensor<6xf32>
 // CHECK: %y = algebra.scope (h: 6) %t[h] : tensor<6xf32>

@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s -p 'algebra-apply-rule{rule=split-traversal at=t traversal=h by=2}' | filecheck %s
 
-// Seven places become four pairs; the reader that leaves the shape gets a guard.
+// Seven positions become four pairs; the reader that leaves the shape gets a guard.
 
 // CHECK: %t = algebra.scope (i0: 4, i1: 2) sum (k0: 2) %k[k0] * %x[2 * i0 + i1 + 2 * k0] {{.*}}: tensor<4x2xf32>
 // CHECK: %y = algebra.scope (h: 9) exp(%t[h floordiv 2, h - 2 * (h floordiv 2)] * %{{[0-9]+}}[h]) : tensor<9xf32>

@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s -p 'algebra-apply-rule{rule=tighten at=t}' | filecheck %s
 
-// The first and the last place read nothing but zeros.
+// The first and the last position read nothing but zeros.
 
 // CHECK: %t = algebra.scope (i0: 8) sum (k0: 4) %x[k0, i0] * %k[k0] {{.*}}: tensor<8xf32>
 // CHECK: %y = algebra.scope (h: 8) %t[h - 1] : tensor<8xf32>

@@ -510,7 +510,7 @@ func.func @reshape_count(%a: tensor<2x3xf32>) {
 // -----
 
 func.func @transpose_perm(%a: tensor<2x3xf32>) {
-  // expected-error@+1 {{'graph.transpose': 'perm' is no permutation of the dims: found [0, 0]}}
+  // expected-error@+1 {{'graph.transpose': 'perm' is not a permutation of the dims: found [0, 0]}}
   %y = graph.transpose %a {perm = [0, 0]} : tensor<2x3xf32>
   func.return
 }

@@ -32,7 +32,7 @@ func.func @layout_word(%x: tensor<4xf32, #kernel.layout<[0], padding [1], [1]>>)
 
 // Layouts.
 
-// expected-error@+1 {{kernel.layout: [0, 2] is no order of dims}}
+// expected-error@+1 {{kernel.layout: [0, 2] is not an order of dims}}
 func.func @order(%x: tensor<4x4xf32, #kernel.layout<[0, 2]>>) {
   func.return
 }
@@ -208,7 +208,7 @@ func.func @other_stride(%x: tensor<1x3x7xf32>, %w: tensor<8x3x3xf32>) {
 // -----
 
 func.func @no_product(%a: tensor<4x8xf32>) {
-  // expected-error@+1 {{kernel.gemm: the first scope is no sum of products of two reads}}
+  // expected-error@+1 {{kernel.gemm: the first scope is not a sum of products of two reads}}
   %y = kernel.gemm (%0 = %a) {
     %1 = algebra.scope (m: 4) sum (k: 8) %0[m, k] : tensor<4xf32>
     kernel.yield %1 : tensor<4xf32>
@@ -219,7 +219,7 @@ func.func @no_product(%a: tensor<4x8xf32>) {
 // -----
 
 func.func @no_convolution(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) {
-  // expected-error@+1 {{kernel.conv: the first scope is no convolution}}
+  // expected-error@+1 {{kernel.conv: the first scope is not a convolution}}
   %y = kernel.conv (%0 = %a, %1 = %b) {
     %2 = algebra.scope (m: 4, n: 8) sum (k: 16) %0[m, k] * %1[k, n] : tensor<4x8xf32>
     kernel.yield %2 : tensor<4x8xf32>

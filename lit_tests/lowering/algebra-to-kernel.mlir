@@ -72,7 +72,7 @@ func.func @main(%x: tensor<4x6xf32>) -> tensor<2x12xf32> {
 
 // -----
 
-// A part of a tensor is no view of it, and neither is a copy in another order.
+// A part of a tensor is not a view of it, and neither is a copy in another order.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops (%0 = %x) {
 // CHECK: %z = kernel.loops (%0 = %x) {

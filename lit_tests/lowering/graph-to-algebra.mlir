@@ -44,7 +44,7 @@ func.func @main(%x: tensor<5xf32>) -> (tensor<3xf32>, tensor<2xf32>) {
 
 // -----
 
-// What reads at data is no scope; weights and constants are data and stay.
+// What reads at data is not a scope; weights and constants are data and stay.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %w = graph.weight @w : tensor<5x2xf32>
 // CHECK-NEXT: %i = graph.constant dense<[0, -1]> : tensor<2xi64>
@@ -69,7 +69,7 @@ func.func @main(%x: tensor<300xi8>) -> tensor<1xi8> {
 
 // -----
 
-// Empty tensors have no places: any index will do, and a sum of nothing is 0.
+// Empty tensors have no positions: any index will do, and a sum of nothing is 0.
 // CHECK-LABEL: func.func @main
 // CHECK: %y = algebra.scope (i0: 2) 0.0 : tensor<2xf32>
 // CHECK-NEXT: %z = algebra.scope (i0: 0, i1: 3) %x

@@ -56,7 +56,7 @@ func.func @main(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {
 
 // -----
 
-// A softmax over the queries is no row of scores.
+// A softmax over the queries is not a row of scores.
 // CHECK-LABEL: func.func @main
 // CHECK: kernel.gemm
 // CHECK: kernel.loops

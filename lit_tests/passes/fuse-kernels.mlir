@@ -49,7 +49,7 @@ func.func @main(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
 
 // -----
 
-// A reader at other places than its own does not fuse: points would be computed again.
+// A reader at other positions than its own does not fuse: points would be computed again.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops
 // CHECK: %z = kernel.loops (%0 = %y) {
@@ -61,7 +61,7 @@ func.func @main(%x: tensor<1x2x8x8xf32>) -> tensor<1x2x7x7xf32> {
 
 // -----
 
-// A read that leaves an extent-1 dim finds 0 there; a fused value has no place for that.
+// A read that leaves an extent-1 dim finds 0 there; a fused value has no element there.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops
 // CHECK: %z = kernel.loops (%0 = %y) {
@@ -86,7 +86,7 @@ func.func @main(%a: tensor<4x16xf32>, %b: tensor<16x8xf32>) -> tensor<4x8xi1> {
 
 // -----
 
-// Neither does a kernel whose first scope reads at other places and whose last one does not.
+// Neither does a kernel whose first scope reads at other positions and whose last one does not.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops
 // CHECK: %z = kernel.loops (%0 = %y) {
@@ -127,7 +127,7 @@ func.func @main(%q: tensor<2x24x8xf32>, %k: tensor<2x24x8xf32>) -> tensor<2x24x1
 
 // -----
 
-// Three places fill no vector: the product is no faster alone, however long its sums.
+// Three positions fill no vector: the product is no faster alone, however long its sums.
 // CHECK-LABEL: func.func @main
 // CHECK-NEXT: %y = kernel.loops (%0 = %q, %1 = %k) {
 // CHECK-NEXT:   sum (k: 32)

@@ -1,7 +1,7 @@
 // RUN: isoform-opt %s -p 'graph-apply-rule{rule=matmul-merge-shared-left rules="%examples/merge.rules"}' | filecheck %s
 // RUN: isoform-opt %s -p 'graph-apply-rule{rule=matmul-merge-shared-left rules="%examples/merge.rules"},graph-apply-rule{rule=matmul-merge-shared-left rules="%examples/merge.rules" back=true}' | filecheck %s --check-prefix BACK
 
-// One place is rewritten, whatever it costs on the way.
+// One match is rewritten, whatever it costs on the way.
 // CHECK:       graph.concat %u, %v {axis = 1} attributes {isoform.rules = ["matmul-merge-shared-left"]} : tensor<8x16xf32>
 // CHECK:       %{{\w+}}, %{{\w+}} = graph.split
 // CHECK:       graph.matmul %x, %w

@@ -1,7 +1,7 @@
 // RUN: isoform-opt %s -p graph-to-algebra,algebra-to-kernel,fuse-kernels,assign-layouts,join-buffers,plan-memory | filecheck %s
 
 // Both convolutions write into the concatenation's buffer, at their own channels: no copy is left,
-// and the three values share one place in the arena.
+// and the three values share one range of the arena.
 // CHECK-LABEL: func.func @main
 // CHECK:       [[A:%\w+]] = kernel.conv {{.*}} offset [[AT:[0-9]+]] : i64
 // CHECK:       tensor<1x16x4x4xf32, #kernel.layout<[0, 2, 3, 1], room [0, 0, 0, 0], [0, 8, 0, 0]>>

@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s --split-input-file -p plan-memory | filecheck %s
 
-// A buffer whose last reader has run makes place for the next; offsets are multiples of 64 bytes.
+// A buffer whose last reader has run makes room for the next; offsets are multiples of 64 bytes.
 // CHECK: builtin.module attributes {isoform.arena_bytes = 128 : i64}
 // CHECK-LABEL: func.func @main
 // CHECK: %a = kernel.loops (%0 = %x) offset [[A:[0-9]+]] : i64 {
@@ -49,7 +49,7 @@ func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<2x2x
 
 // -----
 
-// What depends on weights alone is evaluated at compile time and has no place; a call has one for
+// What depends on weights alone is evaluated at compile time and has no offset; a call has one for
 // each result, and a halo takes room.
 // CHECK: builtin.module attributes {isoform.arena_bytes = 256 : i64}
 // CHECK-LABEL: func.func @main

@@ -1,6 +1,6 @@
 // RUN: isoform-opt %s --split-input-file -p graph-to-algebra,algebra-to-kernel,fuse-kernels,assign-layouts,transposed-product | filecheck %s
 
-// All taps of a place are columns of one product; each result sums the four that land on it.
+// All taps of a position are columns of one product; each result sums the four that land on it.
 // CHECK-LABEL: func.func @main
 // CHECK:       kernel.gemm
 // CHECK-NEXT:  algebra.scope (i0: 1, i1: 6, i2: 7, i3: 3, i4: 4, i5: 4) sum (k0: 8)

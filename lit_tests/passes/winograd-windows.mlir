@@ -1,7 +1,7 @@
 // RUN: isoform-opt %s -p 'graph-to-algebra,algebra-to-kernel,fuse-kernels,assign-layouts,winograd{m=4}' | filecheck %s
 // RUN: isoform-opt %s -p 'graph-to-algebra,algebra-to-kernel,fuse-kernels,assign-layouts,winograd{m=4 taps=4}' | filecheck %s --check-prefix BLOCKS
 
-// A dim of one tap is not transformed: tiles of 1x4 results, at 1x10 places.
+// A dim of one tap is not transformed: tiles of 1x4 results, at 1x10 positions.
 // CHECK-LABEL: func.func @main
 // CHECK:       kernel.loops {{.*}} schedule {tile = array<i64: 1, 1, 1, 1, 1, 10>}
 // CHECK-NEXT:  sum (k0: 10)

@@ -47,9 +47,9 @@ class CpuGenerator:
             case _:
                 return []
 
-    def block_tiles(self, tiles: int, places: int, channels: int, features: int) -> int:
+    def block_tiles(self, tiles: int, positions: int, channels: int, features: int) -> int:
         """As many tiles as keep the block in the second-level cache."""
-        return tiled_product.block_tiles(tiles, places, channels, features)
+        return tiled_product.block_tiles(tiles, positions, channels, features)
 
     def sessions(self, programs: Sequence[Program]) -> Sequence[CpuSession]:
         """Sessions with one thread each."""

@@ -66,7 +66,7 @@ ARENA = "isoform.arena_bytes"
 
 
 @dataclass(frozen=True)
-class Place:
+class BufferStart:
     """The start of a value's buffer: an input, or an address in the arena or a constant."""
 
     address: int = 0
@@ -89,7 +89,7 @@ class CpuSession:
     Attributes:
         arena, kept: intermediate buffers; constants and packed weights by the hash of their bytes.
         segments: native tables and host work, in order.
-        tables, places: argument tables by address, and the contents of a position of one.
+        tables, entries: argument tables by address; what each entry of a table is.
         gathers: the ops whose alarms, one i64 each, are `alarmed`.
         host_seconds: the time of each op without native code in the last run.
         objects: compiled kernels.
@@ -132,12 +132,12 @@ class CpuSession:
         self.kept: dict[bytes, Array] = {}
         self.host_seconds: dict[str, float] = {}
         self._digests: dict[int, bytes] = {}
-        self._places: dict[SSAValue, Place] = {}
+        self._starts: dict[SSAValue, BufferStart] = {}
         for k, arg in enumerate(program.main.body.block.args):
-            self._places[arg] = Place(input=k)
+            self._starts[arg] = BufferStart(input=k)
         self.patches: list[Patch] = []
         self.tables: dict[int, Array] = {}
-        self.places: dict[tuple[int, int], tuple[Place, int]] = {}
+        self.entries: dict[tuple[int, int], tuple[BufferStart, int]] = {}
         inputs = [_input(name, type_) for name, type_ in program.inputs.items()]
         self.execution = Execution(inputs, self.patches, threads)
         self.segments = self._lower()
@@ -209,17 +209,17 @@ class CpuSession:
         arena = room(max(1, 8 * (words + count)))
         return arena, alarms_in(arena, count)
 
-    def _keep(self, array: Array) -> Place:
-        """The place of a constant that lives as long as the session; equal ones are stored once."""
+    def _keep(self, array: Array) -> BufferStart:
+        """Store a constant for as long as the session lives; equal ones are stored once."""
         if id(array) in self._digests:  # it is a stored array itself
             digest = self._digests[id(array)]
-            return Place(array.ctypes.data, constant=digest)
+            return BufferStart(array.ctypes.data, constant=digest)
         flat = np.ascontiguousarray(array)
         digest = hashlib.blake2b(flat.view(np.uint8).data, digest_size=16).digest()
         if digest not in self.kept:
             self.kept[digest] = aligned(flat)
             self._digests[id(self.kept[digest])] = digest
-        return Place(self.kept[digest].ctypes.data, constant=digest)
+        return BufferStart(self.kept[digest].ctypes.data, constant=digest)
 
     def _lower(self) -> list[Segment]:
         segments = [Segment()]
@@ -236,7 +236,7 @@ class CpuSession:
         return [s for s in segments if s.calls or s.host is not None]
 
     def _settled(self, call: KernelCall) -> KernelCall:
-        """The call with its constants in their final places: never are all stored twice."""
+        """The call, its constants stored as it reads them: they are never all in memory twice."""
         arguments = list(call.arguments)
         for k, argument in enumerate(arguments):
             if argument.data is not None:
@@ -244,25 +244,25 @@ class CpuSession:
                 assert digest is not None
                 arguments[k] = replace(argument, data=self.kept[digest])
             elif argument.value is not None and argument.value in self.constants.known:
-                self.place(argument.value)
+                self.start(argument.value)
         return replace(call, arguments=tuple(arguments))
 
     def _calls(self, op: Operation) -> list[KernelCall] | None:
         """The native calls of one op, with its results placed; None if the host must run it."""
         if isinstance(op, ViewOp):
-            self._places[op.result] = self.place(op.source)
+            self._starts[op.result] = self.start(op.source)
             return []
         if isinstance(op, JoinOp):
-            self._places[op.result] = self._arena_place(op.properties.get("offset"), op)
+            self._starts[op.result] = self._arena_start(op.properties.get("offset"), op)
             return lower_halo(op.result, self.isa)
         if isinstance(op, KernelOp):
-            self._places[op.result] = self._arena_place(op.properties.get("offset"), op)
+            self._starts[op.result] = self._arena_start(op.properties.get("offset"), op)
             halo = lower_halo(op.result, self.isa)
             return halo if element_count(op.type) == 0 else [*halo, *self._kernel_calls(op)]
         if isinstance(op, CallOp):
             offsets = op.properties.get("offsets")
             for result, offset in zip(op.outputs, offsets, strict=True):  # pyright: ignore
-                self._places[result] = self._arena_place(offset, op)
+                self._starts[result] = self._arena_start(offset, op)
             return lower_gather(op, self.isa) if _is_gather(op) else None
         raise UserError("this op has no CPU code", where=where(op), hint="lower to kernel first")
 
@@ -282,17 +282,19 @@ class CpuSession:
                 emit = emit_loops if tile_of(op) is None else emit_tiles
                 return [KernelCall(emit(op, self.isa), tuple(arguments))]
 
-    def _arena_place(self, offset: Any, op: Operation) -> Place:
+    def _arena_start(self, offset: Any, op: Operation) -> BufferStart:
         if not isinstance(offset, IntegerAttr):
-            raise UserError("an op has no place in memory", where=where(op), hint="run plan-memory")
-        return Place(self.arena.ctypes.data + offset.value.data)
+            raise UserError(
+                "an op has no offset in the arena", where=where(op), hint="run plan-memory"
+            )
+        return BufferStart(self.arena.ctypes.data + offset.value.data)
 
-    def place(self, value: SSAValue) -> Place:
-        """The place of a value's buffer; a constant is evaluated on first use."""
-        if value in self.constants.known and value not in self._places:
+    def start(self, value: SSAValue) -> BufferStart:
+        """The start of a value's buffer; a constant is evaluated on first use."""
+        if value in self.constants.known and value not in self._starts:
             data = _laid_out(self.constants[value], tensor_type(value))
-            self._places[value] = self._keep(data)
-        return self._places[value]
+            self._starts[value] = self._keep(data)
+        return self._starts[value]
 
     def _link(self, objects: Mapping[str, bytes]) -> None:
         """Make the tables of calls, from the objects that define the kernels' symbols."""
@@ -340,19 +342,19 @@ class CpuSession:
     def _fill(self, table: Array, position: int, argument: Argument) -> None:
         if argument.alarm is not None:
             number = self.gathers.index(argument.alarm)
-            place, shift = Place(self.alarmed.ctypes.data), 8 * number
+            start, shift = BufferStart(self.alarmed.ctypes.data), 8 * number
         elif argument.data is not None:
-            place, shift = self._keep(argument.data), 0
+            start, shift = self._keep(argument.data), 0
         else:
             value = argument.value
             assert value is not None
             shift = argument.offset * byte_width(tensor_type(value).element_type)
-            place = self.place(value)
-        self.places[table.ctypes.data, position] = place, shift
-        if place.input is None:
-            table[position] = place.address + shift
+            start = self.start(value)
+        self.entries[table.ctypes.data, position] = start, shift
+        if start.input is None:
+            table[position] = start.address + shift
         else:
-            self.patches.append(Patch(table, position, place.input, shift))
+            self.patches.append(Patch(table, position, start.input, shift))
 
     def _host(self, op: Operation) -> Callable[[], None]:
         """Run an op by its reference meaning, between native segments."""
@@ -381,14 +383,14 @@ class CpuSession:
         return dict(zip(self._program.output_names, values, strict=True))
 
     def _view(self, value: SSAValue) -> View:
-        """The place of a value's elements."""
+        """A view of a value's elements."""
         type_ = tensor_type(value)
         dtype, shape = to_numpy(type_.element_type), shape_of(value)
-        place = self.place(value)
+        start = self.start(value)
         strides, offset, count = physical(type_)
         steps = tuple(s * dtype.itemsize for s in strides)
         width = dtype.itemsize
-        return View(dtype, shape, steps, place.address, offset * width, count * width, place.input)
+        return View(dtype, shape, steps, start.address, offset * width, count * width, start.input)
 
 
 def _host_name(op: Operation) -> str:

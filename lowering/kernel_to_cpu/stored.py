@@ -27,7 +27,7 @@ from .runtime.runner import ROW, KernelTable, Pool
 if TYPE_CHECKING:  # running a compiled program does not import the compiler
     from xdsl.ir import SSAValue
 
-    from .session import CpuSession, Place
+    from .session import BufferStart, CpuSession
 
 MAGIC = b"isoform\x01"
 _HEAD = len(MAGIC) + 4 + 8  # then checksum and size of the header
@@ -170,18 +170,18 @@ def _lines(session: CpuSession) -> list[tuple[str, int, list[Pair]]] | None:
     lines: list[tuple[str, int, list[Pair]]] = []
     for call, row in zip(segment.calls, segment.table.rows, strict=True):
         address = int(row["args"])
-        places = [session.places[address, k] for k in range(len(session.tables[address]))]
-        pairs = [_pair(session, place, shift) for place, shift in places]
+        entries = [session.entries[address, k] for k in range(len(session.tables[address]))]
+        pairs = [_pair(session, start, shift) for start, shift in entries]
         lines.append((call.code.symbol, call.code.items, pairs))
     return lines
 
 
-def _pair(session: CpuSession, place: Place, shift: int = 0) -> Pair:
-    if place.input is not None:
-        return INPUT - place.input, shift
-    if place.constant is not None:
-        return list(session.kept).index(place.constant), shift
-    return ARENA, place.address - session.arena.ctypes.data + shift
+def _pair(session: CpuSession, start: BufferStart, shift: int = 0) -> Pair:
+    if start.input is not None:
+        return INPUT - start.input, shift
+    if start.constant is not None:
+        return list(session.kept).index(start.constant), shift
+    return ARENA, start.address - session.arena.ctypes.data + shift
 
 
 def _outputs(session: CpuSession) -> list[tuple[Any, ...]]:
@@ -198,7 +198,7 @@ def _alarms(session: CpuSession) -> list[tuple[Any, ...]]:
 
 
 def _saved(session: CpuSession, value: SSAValue, view: View) -> tuple[Any, ...]:
-    pair = _pair(session, session.place(value))
+    pair = _pair(session, session.start(value))
     return view.dtype.name, view.shape, view.strides, pair, view.offset, view.size
 
 
@@ -208,10 +208,10 @@ def _saved(session: CpuSession, value: SSAValue, view: View) -> tuple[Any, ...]:
 def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) -> None:
     objects = [np.frombuffer(data, np.uint8) for data in dict.fromkeys(session.objects)]
     constants = [a.reshape(-1).view(np.uint8) for a in session.kept.values()]
-    places: list[tuple[int, int]] = []
+    entries: list[tuple[int, int]] = []
     start, checksum = 0, 0
     for part in (*constants, *objects):
-        places.append((start, part.nbytes))
+        entries.append((start, part.nbytes))
         start += -(-part.nbytes // ALIGNMENT) * ALIGNMENT
     for part in _padded([*constants, *objects]):
         checksum = zlib.crc32(part, checksum)
@@ -223,8 +223,8 @@ def _write(file: Path, session: CpuSession, lines: Sequence[Any], notes: Any) ->
             "outputs": _outputs(session),
             "alarms": _alarms(session),
             "rows": lines,
-            "constants": places[: len(constants)],
-            "objects": places[len(constants) :],
+            "constants": entries[: len(constants)],
+            "objects": entries[len(constants) :],
             "size": start,
             "checksum": checksum,
         }

@@ -206,7 +206,7 @@ def _header_folders() -> list[Path]:
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     found = [Path(home) / "include" for home in [*homes, "/usr/local/cuda"] if home]
     wheels = importlib.util.find_spec("nvidia")
-    places = wheels.submodule_search_locations if wheels is not None else None
-    for place in places or ():
-        found += [Path(place) / "cu13" / "include", Path(place) / "cuda_runtime" / "include"]
+    folders = wheels.submodule_search_locations if wheels is not None else None
+    for folder in folders or ():
+        found += [Path(folder) / "cu13" / "include", Path(folder) / "cuda_runtime" / "include"]
     return found

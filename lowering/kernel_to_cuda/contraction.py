@@ -5,7 +5,7 @@ only the first operand has are its rows, those that only the second has its colu
 its batch, and the summations its depth. A convolution is one whose first operand is read at
 h + r - 1: the tiles of both operands are fetched through the scope's own indices, so that stride,
 dilation, padding and groups need no code of their own. A group number f // size becomes an iterator
-by splitting f. A transposed convolution's places are split by the taps that reach them, so no
+by splitting f. A transposed convolution's positions are split by the taps that reach them, so no
 product with a zero between strides is computed.
 """
 
@@ -35,7 +35,7 @@ class Side:
 
     source: SSAValue
     index: tuple[Index, ...]
-    place: Index
+    offset: Index
     guards: Guards
 
 
@@ -64,7 +64,7 @@ class MatrixProduct:
 
 
 def match_contraction(op: KernelOp) -> MatrixProduct | None:
-    """The op's first scope as a tiled product; None if rows, columns or depth are one place."""
+    """The op's first scope as a tiled product; None if rows, columns or depth are one position."""
     scope = op.scopes[0]
     found, types = contraction_in(scope), operand_types(op)
     if found is None or any(scope.inputs[o.read] not in types for o in found.operands):
@@ -79,9 +79,9 @@ def match_contraction(op: KernelOp) -> MatrixProduct | None:
 
 @dataclass(frozen=True)
 class Phase:
-    """A traversal `place` and a summation `tap`, read together at (place + pad - tap) / stride."""
+    """A traversal and a tap that are read together, at (position + pad - tap) / stride."""
 
-    place: int
+    position: int
     tap: int
     stride: int
     pad: int
@@ -89,19 +89,19 @@ class Phase:
     @property
     def remainder(self) -> Index:
         """The remainder of the division; the read counts where that is 0."""
-        moved = Index.iterator(self.place) - Index.iterator(self.tap) + self.pad
+        moved = Index.iterator(self.position) - Index.iterator(self.tap) + self.pad
         return moved % self.stride
 
 
 def _phase(atom: Atom, rank: int) -> Phase | None:
     if isinstance(atom, int) or len(atom.numerator.terms) != 2:
         return None
-    (place, up), (tap, down) = atom.numerator.terms
-    if not isinstance(place, int) or not isinstance(tap, int) or not place < rank <= tap:
+    (position, up), (tap, down) = atom.numerator.terms
+    if not isinstance(position, int) or not isinstance(tap, int) or not position < rank <= tap:
         return None
     if (up, down) != (1, -1):
         return None
-    return Phase(place, tap, atom.divisor, atom.numerator.constant)
+    return Phase(position, tap, atom.divisor, atom.numerator.constant)
 
 
 @dataclass
@@ -128,9 +128,9 @@ class _Matcher:
                 parts[k] = self._number(f"{name}_phase", stride, None)
                 image = whole * stride + parts[k]
             elif k in shifts:
-                stride, place = shifts[k].stride, parts[shifts[k].place]
+                stride, position = shifts[k].stride, parts[shifts[k].position]
                 taps = self._number(f"{name}_outer", -(-n // stride), None)
-                image = taps * stride + (place + shifts[k].pad) % stride
+                image = taps * stride + (position + shifts[k].pad) % stride
             else:
                 image = self._number(name, n, sizes.get(k))
             self.images.append(image)
@@ -138,9 +138,10 @@ class _Matcher:
                 self.outer = len(self.extents)
 
     def _phases(self) -> dict[int, Phase]:
-        """Places p that are read with tap r at (p + pad - r) / stride, where the division is exact.
+        """Positions p that are read with tap r at (p + pad - r) / stride, where the division is
+        exact.
 
-        Every stride-th place has the same taps: with p = stride q + j, tap r must be
+        Every stride-th position has the same taps: with p = stride q + j, tap r must be
         stride t + (j + pad) mod stride, and the read is at q - t + (j + pad) / stride.
         """
         extents = self.op.scopes[0].extents
@@ -152,8 +153,8 @@ class _Matcher:
                 if phase is None or phase.remainder not in whole:
                     continue
                 used = {p.tap for p in found.values()}
-                if extents[phase.place] % phase.stride == 0 and phase.tap not in used:
-                    found[phase.place] = phase
+                if extents[phase.position] % phase.stride == 0 and phase.tap not in used:
+                    found[phase.position] = phase
         return found
 
     def _group_sizes(self) -> dict[int, int]:
@@ -171,7 +172,7 @@ class _Matcher:
         return {k: size for k, size in found.items() if extents[k] % size == 0}
 
     def _number(self, name: str, extent: int, size: int | None) -> Index:
-        """New iterators for one of the scope's: none, one, or group number and place in it."""
+        """New iterators for one of the scope's: none, one, or group number and position in it."""
         if size is not None and 1 < size < extent:
             outer = self._number(f"{name}_group", extent // size, None)
             return outer * size + self._number(f"{name}_in_group", size, None)
@@ -243,6 +244,6 @@ def _depth_order(depth: Sequence[int], a: Side, b: Side) -> list[int]:
     """Summations, outermost first: last the one along which the first operand is contiguous."""
 
     def key(k: int) -> tuple[int, int]:
-        return -abs(a.place.coefficient(k) or (1 << 40)), -abs(b.place.coefficient(k))
+        return -abs(a.offset.coefficient(k) or (1 << 40)), -abs(b.offset.coefficient(k))
 
     return sorted(depth, key=key)

@@ -44,9 +44,9 @@ static void check(cudaError_t status) {
 
 // Memory on the device.
 static char *reserve(size_t bytes) {
-    void *place = nullptr;
-    check(cudaMalloc(&place, bytes == 0 ? 1 : bytes));
-    return static_cast<char *>(place);
+    void *address = nullptr;
+    check(cudaMalloc(&address, bytes == 0 ? 1 : bytes));
+    return static_cast<char *>(address);
 }
 
 // The contents of a file that must have just so many bytes, on the device.
@@ -57,9 +57,9 @@ static char *load(const char *path, size_t bytes) {
     const size_t found = std::fread(data.data(), 1, bytes + 1, file);
     std::fclose(file);
     if (found != bytes) refuse(path, found < bytes ? "too short" : "too long");
-    char *place = reserve(bytes);
-    check(cudaMemcpy(place, data.data(), bytes, cudaMemcpyHostToDevice));
-    return place;
+    char *address = reserve(bytes);
+    check(cudaMemcpy(address, data.data(), bytes, cudaMemcpyHostToDevice));
+    return address;
 }
 
 static void write(const char *path, const std::vector<char> &data) {
@@ -69,9 +69,9 @@ static void write(const char *path, const std::vector<char> &data) {
     if (std::fclose(file) != 0 || !whole) refuse(path, "cannot be written whole");
 }
 
-static void save(const char *path, const void *place, size_t bytes) {
+static void save(const char *path, const void *address, size_t bytes) {
     std::vector<char> data(bytes);
-    check(cudaMemcpy(data.data(), place, bytes, cudaMemcpyDeviceToHost));
+    check(cudaMemcpy(data.data(), address, bytes, cudaMemcpyDeviceToHost));
     write(path, data);
 }
 """
@@ -79,7 +79,7 @@ static void save(const char *path, const void *place, size_t bytes) {
 # For outputs that are a part of a buffer.
 _STRIDED = """\
 // Elements of `width` bytes that are not side by side; extents and strides, the innermost last.
-static void save_strided(const char *path, const void *place, size_t width,
+static void save_strided(const char *path, const void *address, size_t width,
                          const std::vector<size_t> &extents, const std::vector<size_t> &strides) {
     size_t count = 1, span = 1;
     for (size_t d = 0; d < extents.size(); ++d) {
@@ -87,7 +87,7 @@ static void save_strided(const char *path, const void *place, size_t width,
         span += (extents[d] - 1) * strides[d];
     }
     std::vector<char> all(span * width), data(count * width);
-    check(cudaMemcpy(all.data(), place, all.size(), cudaMemcpyDeviceToHost));
+    check(cudaMemcpy(all.data(), address, all.size(), cudaMemcpyDeviceToHost));
     for (size_t k = 0; k < count; ++k) {
         size_t from = 0, rest = k;
         for (size_t d = extents.size(); d-- > 0; rest /= extents[d])
@@ -200,9 +200,9 @@ class _Printer:
         first = ["cudaStream_t stream", *handles, "char *arena", "const char *weights"]
         parameters = ",\n                ".join([", ".join(first), *inputs])
         lines = [
-            "// Run the program: its buffers are places in the arena and in the weights.",
+            "// Run the program: its buffers are addresses in the arena and in the weights.",
             f"static void run({parameters}) {{",
-            *(f"    {text}" for text in self._places()),
+            *(f"    {text}" for text in self._addresses()),
             "",
         ]
         for step in program.steps:
@@ -210,17 +210,17 @@ class _Printer:
         lines += ["    check(cudaGetLastError());", "}"]
         return "\n".join(lines)
 
-    def _places(self) -> Iterator[str]:
+    def _addresses(self) -> Iterator[str]:
         used = {k for step in self.program.steps for k in _buffers(step)}
         for k, buffer in enumerate(self.program.buffers):
             if buffer.kind != "input" and k in used:
-                yield self._place(buffer, self.names[k])
+                yield self._address(buffer, self.names[k])
 
-    def _place(self, buffer: Buffer, name: str) -> str:
+    def _address(self, buffer: Buffer, name: str) -> str:
         const = "const " if buffer.kind == "weight" else ""
         base = "weights" if buffer.kind == "weight" else "arena"
-        place = f"{base} + {buffer.offset}" if buffer.offset else base
-        return f"auto *const {name} = reinterpret_cast<{const}{buffer.ctype} *>({place});"
+        address = f"{base} + {buffer.offset}" if buffer.offset else base
+        return f"auto *const {name} = reinterpret_cast<{const}{buffer.ctype} *>({address});"
 
     def _step(self, step: Step) -> str:
         match step:
@@ -270,18 +270,18 @@ class _Printer:
             lines.append(f"    {self._save(port, path)}  // {self._file(port)}")
         owned = ["arena", "weights", *(f"input_{k}" for k in range(len(program.inputs)))]
         lines += broken(
-            f"for (char *place : {{{', '.join(owned)}}}) check(cudaFree(place));", "    "
+            f"for (char *address : {{{', '.join(owned)}}}) check(cudaFree(address));", "    "
         )
         lines.append("    check(cudaStreamDestroy(stream));")
         return "\n".join([*lines, "}"])
 
     def _save(self, port: Port, path: str) -> str:
-        place = self._pointer(port)
+        address = self._pointer(port)
         if port.strides is None:
-            return f"save({path}, {place}, {self._bytes(port)});"
+            return f"save({path}, {address}, {self._bytes(port)});"
         width = WIDTHS[self.program.buffers[port.buffer].ctype]
         extents, strides = (", ".join(map(str, part)) for part in (port.shape, port.strides))
-        return f"save_strided({path}, {place}, {width}, {{{extents}}}, {{{strides}}});"
+        return f"save_strided({path}, {address}, {width}, {{{extents}}}, {{{strides}}});"
 
     def _pointer(self, port: Port) -> str:
         """The address of an output's first element."""

@@ -123,8 +123,8 @@ def load_cublas() -> Any:
         UserError: there is none.
     """
     wheels = importlib.util.find_spec("nvidia")
-    places = (wheels.submodule_search_locations if wheels is not None else None) or ()
-    found = [str(Path(place) / "cu13" / "lib" / _NAMES[0]) for place in places]
+    folders = (wheels.submodule_search_locations if wheels is not None else None) or ()
+    found = [str(Path(folder) / "cu13" / "lib" / _NAMES[0]) for folder in folders]
     for name in (_NAMES[0], *found, _NAMES[1]):
         try:
             return ctypes.CDLL(name)

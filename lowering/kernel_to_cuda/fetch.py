@@ -45,7 +45,7 @@ class TileFetch:
     deep: tuple[int, ...]
     pointer: str
     first: str
-    """The variable with the first place of the block's tile in the group."""
+    """The variable with the first position of the block's tile in the group."""
     thread: str
     element: Attribute
     _flats: dict[tuple[int, ...], str] = field(default_factory=dict[tuple[int, ...], str])
@@ -66,34 +66,34 @@ class TileFetch:
         for along, iterator, size in ways:
             if able and size % wide == 0 and self._is_aligned(iterator, wide):
                 return along, wide
-        inner = self.side.place.coefficient(self.group[-1])
-        deep = self.side.place.coefficient(self.deep[-1])
+        inner = self.side.offset.coefficient(self.group[-1])
+        deep = self.side.offset.coefficient(self.deep[-1])
         return deep == 1 and inner != 1, 1
 
     def _is_aligned(self, iterator: int, wide: int) -> bool:
-        """Whether each run of `wide` places of an iterator is one aligned piece of memory."""
-        place, extent = self.side.place, self.over.extents[iterator]
-        others = [c for atom, c in place.terms if atom != iterator]
+        """Whether each run of `wide` positions of an iterator is one aligned piece of memory."""
+        offset, extent = self.side.offset, self.over.extents[iterator]
+        others = [c for atom, c in offset.terms if atom != iterator]
         in_floor = any(
             iterator in atom.numerator.iterators
-            for atom, _ in place.terms
+            for atom, _ in offset.terms
             if isinstance(atom, FloorDiv)
         )
         guarded = any(iterator in index.iterators for index, _ in self.side.guards)
         return (
-            place.coefficient(iterator) == 1
+            offset.coefficient(iterator) == 1
             and not in_floor
             and not guarded
             and extent % wide == 0
-            and all(c % wide == 0 for c in (*others, place.constant))
+            and all(c % wide == 0 for c in (*others, offset.constant))
         )
 
     def declare(self) -> None:
         """Declare the registers that hold a thread's share."""
         self.writer.line(f"{self.ctype} {self.next}[{self.loads}];")
 
-    def _line_place(self, number: str) -> tuple[str, str]:
-        """(place along the line, place along the depth) of the load with a number, in the tile."""
+    def _line_position(self, number: str) -> tuple[str, str]:
+        """Coordinates, along the line and the depth of the tile, of the load with a number."""
         along = self.tile.depth if self.along_depth else self.tile.size
         loads = along // self.vector
         near = number if loads >= self.elements else f"{number} % {loads}"
@@ -110,12 +110,12 @@ class TileFetch:
         with self._loads() as i:
             number = fresh("load")
             writer.line(f"const int {number} = {self._numbered(i)};")
-            across, depth = self._line_place(number)
+            across, depth = self._line_position(number)
             for base, offset, group in (
                 (self.first, across, self.group),
                 (start, depth, self.deep),
             ):
-                self._place(f"{base} + {offset}", group, kind)
+                self._name_position(f"{base} + {offset}", group, kind)
             value = self._load()
             zero = "make_float4(0.0f, 0.0f, 0.0f, 0.0f)"
             zero = zero if self.vector == 4 else literal(0, self.element)
@@ -123,8 +123,8 @@ class TileFetch:
             value = f"{condition} ? {value} : {zero}" if condition else value
             writer.line(f"{self.next}[{i}] = {value};")
 
-    def _place(self, flat: str, group: tuple[int, ...], kind: str) -> None:
-        """Name a place in a group, and give the group's iterators their values there."""
+    def _name_position(self, flat: str, group: tuple[int, ...], kind: str) -> None:
+        """Name a position in a group, and give the group's iterators their values there."""
         writer, over = self.writer, self.over
         if len(group) == 1:
             self._flats[group] = over.names[group[0]]
@@ -150,11 +150,11 @@ class TileFetch:
         return " && ".join([*parts, *([guards] if guards else [])])
 
     def _load(self) -> str:
-        place = self.over.text(self.side.place)
+        offset = self.over.text(self.side.offset)
         if self.vector == 4:
             self.writer.helpers.add("load4")
-            return f"load4(&{self.pointer}[{place}])"
-        return loaded(f"{self.pointer}[{place}]", self.element)
+            return f"load4(&{self.pointer}[{offset}])"
+        return loaded(f"{self.pointer}[{offset}]", self.element)
 
     def keep(self, stage: str) -> None:
         """Store this thread's share into a stage of shared memory."""
@@ -162,7 +162,7 @@ class TileFetch:
         with self._loads() as i:
             number = fresh("load")
             writer.line(f"const int {number} = {self._numbered(i)};")
-            across, depth = self._line_place(number)
+            across, depth = self._line_position(number)
             ragged = bool(self.elements % self.tiling.threads)
             head = f"if ({number} < {self.elements})" if ragged else None
             if head is not None:

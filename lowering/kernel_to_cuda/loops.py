@@ -74,8 +74,8 @@ def _along_memory(nest: Nest) -> bool:
     for scope in nest.plan.scopes:
         for operand in scope.reads:
             if operand.source in nest.scene.types:
-                place = address(operand.index, nest.scene.types[operand.source])
-                if any(place.coefficient(k) == 1 for k in scope.sums):
+                offset = address(operand.index, nest.scene.types[operand.source])
+                if any(offset.coefficient(k) == 1 for k in scope.sums):
                     return True
     return False
 

@@ -46,9 +46,9 @@ class Nest:
     def store(self, value: Text) -> None:
         """Write the kernel's result at the current point."""
         element = self.result_type.element_type
-        place = self.over.text(self.target)
+        offset = self.over.text(self.target)
         name = self.parameters[-1].name
-        self.writer.line(f"{name}[{place}] = {stored(value.text, element)};")
+        self.writer.line(f"{name}[{offset}] = {stored(value.text, element)};")
 
     def ordered(self, iterators: Sequence[int]) -> list[int]:
         """Iterators from the outermost in the result's memory to the innermost."""
@@ -122,14 +122,14 @@ def _index_type(
     plan_: NestPlan, over: Iterators, result: Tensor, types: dict[SSAValue, Tensor]
 ) -> str:
     """`int`, unless an address or the number of threads may exceed 32 bits."""
-    places = [address(plan_.root.here, result)]
+    offsets = [address(plan_.root.here, result)]
     for scope in plan_.scopes:
         for operand in scope.reads:
             if operand.source in types:
-                places.append(address(operand.index, types[operand.source]))
-            places += operand.index
+                offsets.append(address(operand.index, types[operand.source]))
+            offsets += operand.index
     count = math.prod(plan_.extents[: plan_.shared])
-    fits = all(over.fits_int(place) for place in places) and count < INT_LIMIT - 1024
+    fits = all(over.fits_int(offset) for offset in offsets) and count < INT_LIMIT - 1024
     return "int" if fits else "long long"
 
 

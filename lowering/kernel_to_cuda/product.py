@@ -12,7 +12,7 @@ from .text import CudaWriter, level
 
 @dataclass
 class ProductNames:
-    """The names in a product: tiles in shared memory, a thread's place, its sums."""
+    """The names in a product: tiles in shared memory, a thread's coordinates, its sums."""
 
     writer: CudaWriter
     tiling: TileSizes
@@ -46,9 +46,9 @@ class ProductNames:
         with level(writer, "v", virtual) as v:
             wide = 4 if innermost % 4 == 0 and self.ctype == "float" else 1
             with level(writer, "j", innermost // wide) as j:
-                places = [(v, threads * runs * innermost), (thread, runs * innermost)]
-                place = linear([*places, (run, innermost), (j, wide)])
-                source = f"{tile.name}[{stage}][{deep}][{place}]"
+                offsets = [(v, threads * runs * innermost), (thread, runs * innermost)]
+                offset = linear([*offsets, (run, innermost), (j, wide)])
+                source = f"{tile.name}[{stage}][{deep}][{offset}]"
                 slot = linear([(v, innermost), (j, wide)])
                 if wide == 1:
                     writer.line(f"{name}[{slot}] = {source};")

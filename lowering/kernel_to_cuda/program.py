@@ -46,7 +46,7 @@ ARENA = "isoform.arena_bytes"
 def cuda_program(
     program: Program, with_weights: bool = True, libraries: Collection[str] = ()
 ) -> CudaProgram:
-    """Print all kernels of a program with memory places, and list the steps.
+    """Print all kernels of a program with memory addresses, and list the steps.
 
     Args:
         with_weights: whether to make the weights file's contents; its size is known without them.
@@ -135,10 +135,12 @@ class _Builder:
         self.buffers[number] = replace(self.buffers[number], elements=count)
         return number
 
-    def _place(self, value: SSAValue, offset: Attribute | None, op: Operation) -> None:
+    def _place_buffer(self, value: SSAValue, offset: Attribute | None, op: Operation) -> None:
         """Give an op's result its buffer in the arena."""
         if not isinstance(offset, IntegerAttr):
-            raise UserError("an op has no place in memory", where=where(op), hint="run plan-memory")
+            raise UserError(
+                "an op has no offset in the arena", where=where(op), hint="run plan-memory"
+            )
         kind: Kind = "output" if value in self.outputs else "temporary"
         self._add(value, None, value.name_hint or origin(op), offset.value.data, kind)
 
@@ -149,18 +151,18 @@ class _Builder:
             case ViewOp():
                 pass
             case JoinOp():
-                self._place(op.result, op.offset, op)
+                self._place_buffer(op.result, op.offset, op)
             case AttentionOp():
                 raise UserError("attention as one kernel has no CUDA code", where=where(op))
             case TiledProductOp():
                 raise UserError("a tiled product has no CUDA code", where=where(op))
             case KernelOp():
-                self._place(op.result, op.offset, op)
+                self._place_buffer(op.result, op.offset, op)
                 if element_count(op.type):
                     self._kernel(op)
             case CallOp() if op.callee.data == "graph.gather":
                 offsets = op.offsets
-                self._place(op.outputs[0], None if offsets is None else offsets.data[0], op)
+                self._place_buffer(op.outputs[0], None if offsets is None else offsets.data[0], op)
                 kernel = print_gather(op, self._kernel_name(op))
                 self._launch(kernel, [TileOperand(v) for v in op.inputs], op.outputs[0])
             case CallOp():
@@ -209,7 +211,7 @@ class _Builder:
         dims = filter_dims(found)
         if (value, dims) not in self._of:
             constants = self.file.constants
-            offset = self.file.place(
+            offset = self.file.reserve(
                 math.prod(dims) * 4, lambda: filter_data(constants[value], found)
             )
             self._weight(value, dims, offset, math.prod(dims))

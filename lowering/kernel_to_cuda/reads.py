@@ -95,14 +95,14 @@ def read_text(writer: CudaWriter, scene: Scene, operand: NestOperand) -> Text:
     if isinstance(source.owner, OnesOp):
         return _ones(scene, operand)
     if source in scene.rows:
-        name, index, guards = _row_place(scene, operand)
+        name, index, guards = _row_offset(scene, operand)
         value, element = f"{name}[{scene.over.text(index)}]", element_of(source)
     else:
         type_ = scene.types[source]
         guards = _guards(operand, type_, scene.over)
-        place = scene.over.text(address(operand.index, type_))
+        offset = scene.over.text(address(operand.index, type_))
         element = type_.element_type
-        value = loaded(f"{scene.pointers[source]}[{place}]", element)
+        value = loaded(f"{scene.pointers[source]}[{offset}]", element)
     return _guarded(writer, Text(value), guards, operand, element, scene.over)
 
 
@@ -143,16 +143,16 @@ def _ones(scene: Scene, operand: NestOperand) -> Text:
     return Text(f"{condition} ? {literal(1, element)} : {literal(0, element)}", CHOICE)
 
 
-def _row_place(scene: Scene, operand: NestOperand) -> tuple[str, Index, Guards]:
+def _row_offset(scene: Scene, operand: NestOperand) -> tuple[str, Index, Guards]:
     """A read of a row: only its own loops address it."""
     row = scene.rows[operand.source]
     shape = shape_of(operand.source)
     own = [d for d, e in enumerate(row.scope.here) if e.iterators & set(row.scope.own)]
-    place = Index(0)
+    offset = Index(0)
     for d, stride in zip(own, row_major_strides([shape[d] for d in own]), strict=True):
-        place += operand.index[d] * stride
+        offset += operand.index[d] * stride
     index, sizes = [operand.index[d] for d in own], [shape[d] for d in own]
-    return row.name, place, guards_of(index, sizes, scene.over.extents, None, operand.outside)
+    return row.name, offset, guards_of(index, sizes, scene.over.extents, None, operand.outside)
 
 
 def _inline(writer: CudaWriter, scene: Scene, operand: NestOperand) -> Text:

@@ -22,7 +22,7 @@ def _reducer(reduction: str) -> str:
     step = _STEP[reduction]
     return f"""\
 // The {_WORD[reduction]} of the values of all threads of a block, in every one of them; `scratch`
-// has a place for each warp.
+// has a slot for each warp.
 template <int THREADS, typename T>
 __device__ __forceinline__ T block_{reduction}(T value, T *scratch) {{
     for (int distance = 16; distance > 0; distance /= 2)

@@ -121,8 +121,8 @@ class _Rows:
             if last:
                 nest.store(value)
             else:
-                place = nest.over.text(_place(scope.own, nest.plan.extents))
-                writer.line(f"{nest.scene.rows[scope.op.result].name}[{place}] = {value.text};")
+                offset = nest.over.text(_offset(scope.own, nest.plan.extents))
+                writer.line(f"{nest.scene.rows[scope.op.result].name}[{offset}] = {value.text};")
         if self.threads > 1 and not last:
             writer.line("__syncthreads();")
 
@@ -193,10 +193,10 @@ class _Rows:
             yield
 
 
-def _place(own: Sequence[int], extents: Sequence[int]) -> Index:
+def _offset(own: Sequence[int], extents: Sequence[int]) -> Index:
     """Place of an element in its row."""
-    place, stride = Index(0), 1
+    offset, stride = Index(0), 1
     for k in reversed(own):
-        place += Index.iterator(k) * stride
+        offset += Index.iterator(k) * stride
         stride *= extents[k]
-    return place
+    return offset

@@ -142,7 +142,7 @@ class CudaSession:
             self._graph[1]()
 
     def _input(self, port: Port, inputs: Mapping[str, Any]) -> int:
-        """The address of an input: its place on the device, or that of its copy."""
+        """The address of an input: on the device, or that of its copy."""
         if port.name not in inputs:
             found = ", ".join(inputs) or "none"
             raise UserError(f"input '{port.name}' is missing", found=found)

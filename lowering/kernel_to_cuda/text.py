@@ -35,13 +35,13 @@ _KEYWORDS = frozenset(
 )
 
 LOAD4 = """\
-// Four neighbours at once; their place is a multiple of 4.
-__device__ __forceinline__ float4 load4(const float *place) {
-    return *reinterpret_cast<const float4 *>(place);
+// Four neighbours at once; their offset is a multiple of 4.
+__device__ __forceinline__ float4 load4(const float *address) {
+    return *reinterpret_cast<const float4 *>(address);
 }"""
 STORE4 = """\
-__device__ __forceinline__ void store4(float *place, float4 value) {
-    *reinterpret_cast<float4 *>(place) = value;
+__device__ __forceinline__ void store4(float *address, float4 value) {
+    *reinterpret_cast<float4 *>(address) = value;
 }"""
 ALL_HELPERS: dict[str, str] = {**HELPERS, **REDUCERS, "load4": LOAD4, "store4": STORE4}
 
@@ -137,7 +137,7 @@ class CudaWriter:
 
 @contextmanager
 def level(writer: CudaWriter, wanted: str, count: int, unroll: int = 0) -> Generator[str]:
-    """An unrolled loop over a few places (0: all unrolled); no loop, and "0", for one place."""
+    """An unrolled loop over a few positions (0: all unrolled); no loop, and "0", for one."""
     if count == 1:
         yield "0"
         return

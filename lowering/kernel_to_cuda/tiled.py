@@ -126,16 +126,16 @@ class _Tiled:
         order = [*self.found.batch, *self.found.depth, *group]
         kept = tuple(k for k in order if k in used)
         extents = tuple(self.found.extents[k] for k in kept)
-        place = Index(0)
+        offset = Index(0)
         for k, stride in zip(kept, row_major_strides(extents), strict=True):
-            place += Index.iterator(k) * stride
+            offset += Index.iterator(k) * stride
         self.operands.append(TileOperand(value, Packed(side.index, kept, extents)))
         packed = CudaParameter(name, memory_type(element_of(value)), math.prod(extents), False)
-        return packed, replace(side, place=place)
+        return packed, replace(side, offset=offset)
 
     def _index_type(self, over: Iterators) -> str:
-        places = [self.a.place, self.b.place, self.found.out, *self.a.index, *self.b.index]
-        fits = all(over.fits_int(place) for place in places)
+        offsets = [self.a.offset, self.b.offset, self.found.out, *self.a.index, *self.b.index]
+        fits = all(over.fits_int(offset) for offset in offsets)
         counts = (self.rows, self.columns, self.depth, self._blocks())
         most = max(*counts, *(p.elements for p in self.parameters))
         return "int" if fits and most < INT_LIMIT - 4096 else "long long"
@@ -260,8 +260,8 @@ class _Tiled:
         writer.line(f"{keep}(0);")
         writer.line("__syncthreads();")
         a, b = (part.tile for part in self.fetches)
-        places = (self.thread_row, self.thread_column)
-        product = ProductNames(writer, t, self.ctype, a, b, *places, self.sums)
+        coordinates = (self.thread_row, self.thread_column)
+        product = ProductNames(writer, t, self.ctype, a, b, *coordinates, self.sums)
         end = -(-self.depth // t.step) * t.step
         if end == t.step:
             product.step("0")
@@ -299,10 +299,10 @@ class _Tiled:
         run = runs * innermost
         which = "0" if virtual == 1 else i if run == 1 else f"{i} / {run}"
         within = "0" if run == 1 else i if virtual == 1 else f"{i} % {run}"
-        place = linear([(first, 1), (which, threads * run), (thread, run), (within, 1)])
+        offset = linear([(first, 1), (which, threads * run), (thread, run), (within, 1)])
         alone = len(line.group) == 1
         name = over.names[line.group[0]] if alone else writer.names.fresh("place")
-        writer.line(f"const {writer.kind} {name} = {place};")
+        writer.line(f"const {writer.kind} {name} = {offset};")
         if line.count % line.tile:
             writer.line(f"if ({name} >= {line.count}) {leave};")
         if not alone:
@@ -323,8 +323,8 @@ class _Tiled:
         scene.values[self.op.scopes[0].result] = value
         for scope in epilogue:
             value = scene.values[scope.op.result] = scope_value(self.writer, scene, scope)
-        place = self.over.text(self.found.out)
-        self.writer.line(f"y[{place}] = {stored(value.text, self.element)};")
+        offset = self.over.text(self.found.out)
+        self.writer.line(f"y[{offset}] = {stored(value.text, self.element)};")
 
     def _epilogue(self) -> list[ScopePlan]:
         """The scopes after the contraction, read in its iterators."""

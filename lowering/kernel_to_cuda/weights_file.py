@@ -25,7 +25,7 @@ class WeightsFile:
 
     constants: Constants
     size: int = 0
-    _places: list[tuple[int, int, Callable[[], Array]]] = field(
+    _parts: list[tuple[int, int, Callable[[], Array]]] = field(
         default_factory=list[tuple[int, int, Callable[[], Array]]]
     )
 
@@ -38,13 +38,13 @@ class WeightsFile:
         else:
             count = int(np.prod(packed.extents, dtype=np.int64))
             made = self._packed(value, packed)
-        return self.place(count * byte_width(element_of(value)), made), count
+        return self.reserve(count * byte_width(element_of(value)), made), count
 
-    def place(self, size: int, make: Callable[[], Array]) -> int:
+    def reserve(self, size: int, make: Callable[[], Array]) -> int:
         """The byte offset of an array that `make` will return."""
         offset = self.size
         self.size = -(-(offset + size) // ALIGNMENT) * ALIGNMENT
-        self._places.append((offset, size, make))
+        self._parts.append((offset, size, make))
         return offset
 
     def _laid_out(self, value: SSAValue, type_: Tensor) -> Callable[[], Array]:
@@ -64,8 +64,8 @@ class WeightsFile:
             extents = [1] * count
             for k, n in zip(packed.iterators, packed.extents, strict=True):
                 extents[k] = n
-            places = grid(extents, packed.iterators)
-            index = tuple(np.asarray(e.evaluate(places)) for e in packed.index)
+            points = grid(extents, packed.iterators)
+            index = tuple(np.asarray(e.evaluate(points)) for e in packed.index)
             array = self.constants[value][index]
             return np.ascontiguousarray(np.broadcast_to(array, packed.extents))
 
@@ -74,7 +74,7 @@ class WeightsFile:
     def contents(self) -> bytes:
         """The bytes of the file. Raises UserError if a weight is missing."""
         data = np.zeros(self.size, np.uint8)
-        for offset, size, make in self._places:
+        for offset, size, make in self._parts:
             data[offset : offset + size] = np.ascontiguousarray(make()).view(np.uint8).ravel()
             self.constants.clear()
         return data.tobytes()

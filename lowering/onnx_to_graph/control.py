@@ -31,7 +31,7 @@ def branch(
 ) -> list[OnnxValue | None]:
     """`If` on a constant takes its branch; otherwise both are computed, or it is opaque."""
     if math.prod(node.shape(0)) != 1:
-        raise UserError("the condition is no single boolean", found=list(node.shape(0)))
+        raise UserError("the condition is not a single boolean", found=list(node.shape(0)))
     condition = node.known(0)
     if condition is None:
         return dynamic_control.branch(importer, node, env, scope)

@@ -1,4 +1,4 @@
-"""Initialisers that are inputs too: a caller may give another value, so they are no constants.
+"""Initialisers that are inputs too: a caller may give another value, so they are not constants.
 
 ONNX has them since IR version 4. Before that every initialiser had to be listed as an input, and
 is a constant all the same. An initialiser that shapes or attributes depend on must be known when
@@ -20,7 +20,7 @@ from .tensor_data import is_supported, tensor_shape, type_name
 
 # Since this IR version an initialiser need not be an input; one that is may be replaced.
 OPTIONAL_SINCE = 4
-# This many initialisers that are inputs are no choice but an old exporter's habit.
+# This many initialisers that are inputs are not a choice but an old exporter's habit.
 MANY = 8
 
 
@@ -84,7 +84,9 @@ def _inner_reads(node: onnx.NodeProto) -> list[str]:
 def tell(model: OnnxModel, kept: Collection[str], fixed: Collection[str]) -> None:
     """Warn of initialisers that can no longer be given, and of weights that only seem to be."""
     for name in sorted(fixed):
-        text = f"initialiser '{name}' decides shapes: it keeps its value and is no input any more"
+        text = (
+            f"initialiser '{name}' decides shapes: it keeps its value and is not an input any more"
+        )
         warn(text, model.source)
     if len(kept) >= MANY:
         warn(

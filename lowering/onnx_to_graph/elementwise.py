@@ -194,7 +194,7 @@ def clip(node: OnnxNode) -> list[SSAValue]:
         high = node.known(2) if node.has(2) else np.asarray(greatest)
     for bound in (low, high):
         if bound is not None and bound.size != 1:
-            raise UserError("a bound is no single number", found=list(bound.shape))
+            raise UserError("a bound is not a single number", found=list(bound.shape))
     if low is not None and high is not None:
         return [build.clip(x, min=float(low.ravel()[0]), max=float(high.ravel()[0]))]
     if node.has(1):

@@ -217,7 +217,7 @@ def _constant_of_shape(node: OnnxNode) -> list[OnnxValue] | None:
     number = onnx.TensorProto.FLOAT if proto is None else proto.data_type
     element = element_of_number(number, node.where)
     if fill.size != 1:
-        raise UserError("the value is no single number", found=list(fill.shape))
+        raise UserError("the value is not a single number", found=list(fill.shape))
 
     def load() -> Array:
         return np.broadcast_to(fill.ravel()[0], shape)

@@ -42,7 +42,7 @@ class Survey(Importer):
         """Visit every node; unbound dims count as 1.
 
         Raises:
-            UserError: the file is no valid graph (a cycle, an undefined value, two definitions).
+            UserError: the file is not a valid graph (a cycle, an undefined value, two definitions).
         """
         graph = self.model.proto.graph
         env: Env = {}

@@ -93,7 +93,7 @@ class OnnxNode:
         array = self.constant(k, what)
         if array.size != 1:
             raise UserError(
-                f"{what} is no single number", where=self.where, found=list(array.shape)
+                f"{what} is not a single number", where=self.where, found=list(array.shape)
             )
         return array.ravel()[0]
 

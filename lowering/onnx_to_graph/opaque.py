@@ -138,7 +138,7 @@ def result_types(node: OnnxNode, domain: str, opsets: Mapping[str, int]) -> list
     """Types of all outputs, by ONNX shape inference, else by running the node twice.
 
     Raises:
-        UserError: shapes depend on data, or a result is no tensor of a supported type.
+        UserError: shapes depend on data, or a result is not a tensor of a supported type.
     """
     inferred = {} if node.op_type in _MISINFERRED else _inferred(node, domain, opsets)
     names = [name for name in node.proto.output if name]
@@ -188,9 +188,7 @@ def _static(proto: onnx.TypeProto, node: OnnxNode) -> Tensor | None:
     kind = proto.WhichOneof("value")
     if kind not in (None, "tensor_type"):
         name = str(kind).removesuffix("_type").replace("_", " ")
-        raise UserError(
-            f"its result is no tensor but a value of kind {name}: not supported", where=node.where
-        )
+        raise UserError(f"its result is a value of kind {name}: not supported", where=node.where)
     declared = proto.tensor_type
     if not declared.HasField("shape") or any(
         not d.HasField("dim_value") for d in declared.shape.dim
@@ -252,5 +250,5 @@ def _run(
             where=node.where,
         ) from error
     if not all(isinstance(r, np.ndarray | np.generic) for r in results):
-        raise UserError("its result is no tensor", where=node.where)
+        raise UserError("its result is not a tensor", where=node.where)
     return [np.asarray(r) for r in results]

@@ -36,7 +36,7 @@ def items_of(node: OnnxNode, k: int) -> list[OnnxValue]:
     """The tensors of operand `k`. Raises UserError if it is not a sequence."""
     value = node.value(k)
     if not isinstance(value, SequenceValue):
-        raise UserError(f"operand {k} is no sequence", where=node.where)
+        raise UserError(f"operand {k} is not a sequence", where=node.where)
     return value.items
 
 

@@ -53,7 +53,7 @@ def _declared(info: onnx.ValueInfoProto) -> DeclaredInput:
         raise UserError("it has no type", where=where)
     if kind != "tensor_type":
         name = kind.removesuffix("_type").replace("_", " ")
-        raise UserError(f"it is no tensor but a value of kind {name}: not supported", where=where)
+        raise UserError(f"it is a value of kind {name}: not supported", where=where)
     tensor = info.type.tensor_type
     element_of_number(tensor.elem_type, where)
     return DeclaredInput(info.name, tensor.elem_type, declared_dims(info))

@@ -222,7 +222,7 @@ def _constant_pad(node: OnnxNode, x: SSAValue, pads: list[int]) -> SSAValue:
     fill = node.known(2)
     if fill is not None:
         if fill.size != 1:
-            raise UserError("the fill is no single number", found=list(fill.shape))
+            raise UserError("the fill is not a single number", found=list(fill.shape))
         return node.build.pad(x, pads=pads, fill=float(fill.ravel()[0]))
     inside = node.build.pad(node.literal(1, x), pads=pads)
     zero = node.literal(0, inside)

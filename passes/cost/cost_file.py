@@ -101,7 +101,7 @@ def load_cost_file(path: str | Path) -> CostFile:
     where = str(path)
     content = read_json(path)
     if not isinstance(content, dict) or "target" not in content or "ops" not in content:
-        raise UserError("this is no cost file: 'target' and 'ops' are needed", where=where)
+        raise UserError("this is not a cost file: 'target' and 'ops' are needed", where=where)
     if content.get("schema") != SCHEMA:
         found = content.get("schema")
         raise UserError("another version of cost files", where=where, expected=SCHEMA, found=found)

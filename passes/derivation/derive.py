@@ -30,7 +30,7 @@ from .search import (
     DerivationSettings,
     FoundProgram,
     Searcher,
-    Trail,
+    TrailStep,
     is_contraction,
 )
 
@@ -88,7 +88,7 @@ class AlgebraDerive(ModulePass):
     are modelled for `target`. The applied rules are in `isoform.rules`, the passes that replay them
     in `isoform.derivation`; `trace` names a file for readable derivations.
 
-    Before, a transposed convolution (%one being ones of one place):
+    Before, a transposed convolution (%one being ones of extent 1):
 
         %y = algebra.scope (n: 16, f: 256, h: 4, w: 4) sum (c: 448, r: 4, s: 4)
                %x[n, c, (h + 1 - r) floordiv 2, (w + 1 - s) floordiv 2] * %k[c, f, r, s] * ...
@@ -184,7 +184,7 @@ def apply_rules(
     module: ModuleOp,
     ops: Sequence[ScopeOp],
     searcher: Searcher,
-    trail: Sequence[Trail],
+    trail: Sequence[TrailStep],
     seconds: float,
 ) -> Done | None:
     """Apply the program that these rules give at that price; None if they give none.

@@ -35,7 +35,7 @@ def _step(match: Match, new: Scope, image: Sequence[Index]) -> DerivationStep:
 
 
 def _gemm(match: Match) -> DerivationStep:
-    """Iterators in the order batch, m, n, k; an operand that is no view is copied in that order."""
+    """Iterators in the order batch, m, n, k; others than views are copied in it."""
     found, groups = match.contraction, match.groups
     peeled = () if match.batch is None else (match.batch,)
     m, n = (tuple(k for k in groups[g] if k not in peeled) for g in ("m", "n"))

@@ -34,7 +34,7 @@ _MOST_ROUNDS = 1000
 _CLOSE = 1e-6
 
 
-Trail: TypeAlias = "tuple[str, str]"
+TrailStep: TypeAlias = "tuple[str, str]"
 """A rule, and the outline of the program after it."""
 
 Uses: TypeAlias = "tuple[tuple[str, int], ...]"
@@ -113,7 +113,7 @@ class DerivationState:
         """Names of the rules on the path, without eager ones."""
         return [state.applied[0].step.rule for state in self.path() if state.parent is not None]
 
-    def trail(self) -> tuple[Trail, ...]:
+    def trail(self) -> tuple[TrailStep, ...]:
         """The rules on the path, each with the program's outline after it."""
         states = [state for state in self.path() if state.parent is not None]
         return tuple((s.applied[0].step.rule, outline(s.roots)) for s in states)
@@ -160,7 +160,7 @@ class Searcher:
         self.prices = prices
         self.settings = settings
         self.replacer = Replacer(settings.guards)
-        self._moves: dict[Scope, list[tuple[DerivationRule, DerivationStep]]] = {}
+        self._known_steps: dict[Scope, list[tuple[DerivationRule, DerivationStep]]] = {}
         self._eager: dict[Scope, DerivationStep | None] = {}
         self._copies: dict[Scope, DerivationStep | None] = {}
         self._merges: dict[tuple[Scope, Scope], list[Merger]] = {}
@@ -174,32 +174,32 @@ class Searcher:
         return run.run()
 
     def retrace(
-        self, roots: Sequence[Scope], trail: Sequence[Trail], seconds: float
+        self, roots: Sequence[Scope], trail: Sequence[TrailStep], seconds: float
     ) -> FoundProgram | None:
         """The program that these rules give in this order at this cost, if any.
 
         For a program that differs from a searched one only in its leaves' names: canonical order
         depends on names, so the same step may look different.
         """
-        level = [DerivationState(tuple(roots))]
+        states = [DerivationState(tuple(roots))]
         for name, wanted in trail:
             following: dict[Roots, DerivationState] = {}
-            for state in level:
-                for rule, applied, new in self.moves(state):
+            for state in states:
+                for rule, applied, new in self.applications(state):
                     if applied[0].step.rule != name or new in following:
                         continue
                     if outline(new) == wanted:
                         used = uses_after(state, rule, applied)
                         following[new] = DerivationState(new, state.depth + 1, state, applied, used)
-            level = list(following.values())
-        priced = [FoundProgram(state, self.prices.program(state.roots)) for state in level]
+            states = list(following.values())
+        priced = [FoundProgram(state, self.prices.program(state.roots)) for state in states]
         best = min(priced, key=lambda f: abs(f.priced.seconds - seconds), default=None)
         close = best is not None and abs(best.priced.seconds - seconds) <= seconds * _CLOSE
         return best if close else None
 
     # --- what can be done to a program ---
 
-    def moves(
+    def applications(
         self, state: DerivationState
     ) -> Iterator[tuple[DerivationRule | None, tuple[RuleApplication, ...], Roots]]:
         """Every rule application to an innermost contraction, with eager rules applied after it."""
@@ -216,17 +216,17 @@ class Searcher:
             yield from self._merged(state.roots, one, other)
 
     def _steps(self, scope: Scope) -> list[tuple[DerivationRule, DerivationStep]]:
-        if scope not in self._moves:
+        if scope not in self._known_steps:
             body = body_of(scope)
             assert body is not None
             options = self.settings.options
-            self._moves[scope] = [
+            self._known_steps[scope] = [
                 (rule, step)
                 for rule in self.settings.rules
                 for step in rule.propose(body, options)
                 if step.new is not scope
             ]
-        return self._moves[scope]
+        return self._known_steps[scope]
 
     def _spent(
         self, rule: DerivationRule, used: dict[str, int], roots: Roots, scope: Scope
@@ -371,7 +371,7 @@ class _Run:
             if len(self.per_depth) > self.settings.depth:
                 stop = Stop.DEPTH
                 break
-            frontier, reason = self._level(frontier)
+            frontier, reason = self._next_states(frontier)
             self.per_depth.append(len(frontier))
             if reason is not None:
                 stop = reason
@@ -382,13 +382,13 @@ class _Run:
         states = list(self.seen.values())
         return DerivationResult(root, best, states, self.generated, self.per_depth, seconds, stop)
 
-    def _level(
+    def _next_states(
         self, frontier: Sequence[DerivationState]
     ) -> tuple[list[DerivationState], Stop | None]:
         """The states one rule further."""
         found: list[DerivationState] = []
         for state in self._ordered(frontier):
-            for rule, applied, roots in self.searcher.moves(state):
+            for rule, applied, roots in self.searcher.applications(state):
                 self.generated += 1
                 if flops_of(roots) > self.most_flops:
                     continue

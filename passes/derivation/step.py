@@ -99,7 +99,7 @@ class OnBody:
     apply.
 
     Attributes:
-        options: a "scope" among them is read through, and is no value.
+        options: a "scope" among them is read through, and is not a value.
         canonical: the body is that of the canonical form, so guards have its numbers.
         allows: a condition on its readers, called with the op and the values.
     """

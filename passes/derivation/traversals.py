@@ -17,7 +17,7 @@ Terms = list[tuple[Atom, int]]
 
 
 class _UnsolvedError(Exception):
-    """A body is no function of the chosen coordinates."""
+    """A body is not a function of the chosen coordinates."""
 
 
 # --- reindex ------------------------------------------------------------------------------------

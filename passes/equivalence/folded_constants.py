@@ -5,7 +5,7 @@ cut), the coefficients agree. Coefficients are tensors computed from weights alo
 both sides. The typical case is a convolution with batch norm, and the convolution into which some
 other tool folded it. The distance of coefficients is stated in ulps of the sum of their parts'
 magnitudes. Beyond `most_ulps` they are different; so are coefficients whose computation overflows:
-a distance that is NaN is no agreement.
+a distance that is NaN is not agreement.
 """
 
 from __future__ import annotations

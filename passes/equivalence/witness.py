@@ -31,8 +31,9 @@ SCALES = (1.0, 0.05, 1.0, 8.0, 200.0)
 MOST_DRAWS, SECONDS, MOST_SECONDS = 50, 0.5, 8.0
 # Functions that soon leave the range of float64: large inputs then show rounding, not meaning.
 STEEP = frozenset({"exp", "expm1", "sinh", "cosh", "pow", "log", "tan", "reduce.prod"})
-# At one place a difference counts if it exceeds this part of the values there, and this many times
-# the effect of small changes of all data in some runs; and always the last number, at scale 1.
+# At one position a difference counts if it exceeds this part of the values there, and this many
+# times the effect of small changes of all data in some runs; and always the last number, at scale
+# 1.
 _LOCAL, NOISY_TIMES, _NOISY_RUNS, _LEAST = 1e-3, 64.0, 2, 1e-9
 # The effect of rounded constants in one run, times this factor, bounds the effect in another.
 _ROUNDED_TIMES = 8.0

@@ -117,7 +117,7 @@ def positions(
 def inverse(
     index: Sequence[Index], shape: Sequence[int], within: Sequence[int]
 ) -> list[Index] | None:
-    """For each position of the intermediate its target position; None if that is no digits.
+    """For each position of the intermediate its target position; None if not made of digits.
 
     Positions without a target position have no meaning.
     """

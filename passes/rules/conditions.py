@@ -134,7 +134,7 @@ class _Parser:
 
     def fail(self) -> UserError:
         found = self.tokens[self.at] if self.at < len(self.tokens) else "the end"
-        return UserError(f"'{self.text}' is no condition or size", found=found)
+        return UserError(f"'{self.text}' is not a condition or size", found=found)
 
     def accept(self, *wanted: str) -> str | None:
         if self.at < len(self.tokens) and self.tokens[self.at] in wanted:
@@ -246,7 +246,7 @@ def _tokens(text: str) -> list[str]:
     while at < len(text.rstrip()):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise UserError(f"'{text}' is no condition or size", found=text[at:].strip()[:1])
+            raise UserError(f"'{text}' is not a condition or size", found=text[at:].strip()[:1])
         at = match.end()
         token = match.group(match.lastindex or 0)
         if token != "?":

@@ -63,7 +63,7 @@ def constant_array(op: str, attributes: Mapping[str, Any]) -> Array:
             mask = (group % 2)[:, None] == half[None, :]
             return np.ones((outputs, inputs, *kernel)) * mask[:, :, None, None]
         case _:
-            raise UserError(f"'{op}' is no constant of a rule", expected=", ".join(CONSTANTS))
+            raise UserError(f"'{op}' is not a constant of a rule", expected=", ".join(CONSTANTS))
 
 
 def makes_sense(op: str, attributes: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@
 Ops are called by their names, tensors first, then attributes by keyword: numbers, true, false,
 "text", a variable, `(vec-of ..)`, or a size of `dim`, `rank`, `at` (an entry of a list), `min`,
 `max` and `+ - * / %`. An attribute that is not given has its op's default. `(part y k)` is one
-result of several. Facts that are no op are conditions: `= != < <= > >= and or not` over sizes.
+result of several. Facts that are not an op are conditions: `= != < <= > >= and or not` over sizes.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _rules_of(command: Any, name: str) -> list[Rule]:
             return [reader.rule(command.rule, name)]
         case _:
             found = type(command).__name__
-            raise UserError("this is no rule", expected=_COMMANDS, found=found)
+            raise UserError("this is not a rule", expected=_COMMANDS, found=found)
 
 
 @dataclass
@@ -105,7 +105,7 @@ class _Reader:
         reached = {name for term in left for name in self._inside(term)}
         for fact in sorted(facts):
             if not reached >= set(self._inside(self.tensor(self.named[fact]))):
-                raise UserError(f"the fact about '{fact}' is no part of what is joined")
+                raise UserError(f"the fact about '{fact}' is not part of what is joined")
         return _rule(command.name or name, left, right, conditions)
 
     def _inside(self, term: Term) -> Iterator[str]:
@@ -156,7 +156,7 @@ class _Reader:
             case bindings.Call():
                 return self._op(expr)
             case _:
-                raise UserError("a number is no tensor")
+                raise UserError("a number is not a tensor")
 
     def _op(self, call: Any) -> Node:
         from egglog import bindings
@@ -206,7 +206,7 @@ class _Reader:
                 raise UserError(f"no size: {expr.name}", expected=", ".join(_SIZES))
 
     def condition(self, expr: Any) -> str:
-        """A fact that is no equation."""
+        """A fact that is not an equation."""
         from egglog import bindings
 
         match expr:
@@ -224,7 +224,7 @@ class _Reader:
 def _literal(expr: Any) -> int | float | bool | str:
     value = expr.value
     if not hasattr(value, "value"):
-        raise UserError("() is no value")
+        raise UserError("() is not a value")
     return value.value
 
 

@@ -91,13 +91,13 @@ def plan(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> Plan | N
     """The op at these operand shapes; None where its inference refuses them.
 
     Raises:
-        UserError: the op is no tensor expression, or none at all.
+        UserError: the op is not a tensor expression, or none at all.
     """
     built = op_on(op, attributes, shapes)
     if built is None:
         return None
     if not built.has_scopes():
-        raise UserError(f"graph.{op} is no tensor expression, so it has no exact value")
+        raise UserError(f"graph.{op} is not a tensor expression, so it has no exact value")
     steps, results = built.scopes()
     scopes = [ScopeEvaluator(s, MODULAR) if isinstance(s, ScopeOp) else None for s in steps]
 

@@ -67,7 +67,7 @@ class Entry(NamedTuple):
 
     Attributes:
         weights: whether it depends on weights and constants alone, and so costs nothing.
-        place: number of the op of the program in whose place it stands.
+        origin: the number of the op of the program that it is, or stands for.
         made_by: the rules that made it, in order.
     """
 
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
     operands: tuple[Value, ...]
     types: tuple[int, ...]
     weights: bool
-    place: int
+    origin: int
     made_by: tuple[str, ...] = ()
 
 
@@ -85,7 +85,7 @@ class Tables:
 
     Attributes:
         pinned: nodes that are never removed or matched: arguments, effects, the return.
-        places: how to name the ops of the program to a user, by place.
+        places: how reports name the ops of the program, by number.
         made_before: rules that had made an op before the search.
         constants: nodes that rules wrote as a constant of theirs, and which.
     """
@@ -347,8 +347,8 @@ class Graph:
         bits = self.above
         if node not in bits or node_of(value) not in bits:
             return False
-        place = bits[node].bit_length() - 1
-        return bool(bits[node_of(value)] >> place & 1)
+        bit = bits[node].bit_length() - 1
+        return bool(bits[node_of(value)] >> bit & 1)
 
     def fingerprint(self) -> int:
         """A hash that is equal for graphs that differ only in node numbers."""
@@ -387,17 +387,17 @@ def encode(block: Block, tables: Tables) -> Graph:
         nodes[number] = Entry(head, (), (tables.type(argument.type),), False, -1)
         values[argument] = value_of(number)
         tables.pinned.append(number)
-    for place, op in enumerate(ops):
+    for origin, op in enumerate(ops):
         tables.places.append(where(op))
         tables.made_before.append(tuple(provenance(op)))
-        head, pinned = _head(op, tables, place)
+        head, pinned = _head(op, tables, origin)
         operands = tuple(values[v] for v in outer_operands(op) if v in values)
         number = tables.number(head, operands)
         while number in nodes:  # the program has the same op twice
-            number = tables.number(head, operands, salt=place + 1)
+            number = tables.number(head, operands, salt=origin + 1)
         types = tuple(tables.type(r.type) for r in op.results)
         weights = is_source(op) or (bool(op.results) and all(r in known for r in op.results))
-        nodes[number] = Entry(head, operands, types, weights, place)
+        nodes[number] = Entry(head, operands, types, weights, origin)
         for k, result in enumerate(op.results):
             values[result] = value_of(number, k)
         if pinned:
@@ -410,13 +410,13 @@ def outer_operands(op: Operation) -> list[SSAValue]:
     return [value for inner in op.walk() for value in inner.operands]
 
 
-def _head(op: Operation, tables: Tables, place: int) -> tuple[int, bool]:
+def _head(op: Operation, tables: Tables, origin: int) -> tuple[int, bool]:
     """An op's head, and whether the op is pinned."""
     head = tables.ops.head(op)
     if head is None:
-        return tables.head(Head(op.name, (), len(op.results), anchor=place + 1)), True
+        return tables.head(Head(op.name, (), len(op.results), anchor=origin + 1)), True
     if not (is_source(op) or is_deterministic(op)):
-        head = Head(head.op, head.attributes, head.results, anchor=place + 1)
+        head = Head(head.op, head.attributes, head.results, anchor=origin + 1)
     return tables.head(head), False
 
 

@@ -106,7 +106,7 @@ def unusable(rule: Rule, tables: Tables) -> str:
     if rule.proof == "refuted":
         return "it is refuted"
     if any(isinstance(t, Var) or root_node(t).op in CONSTANTS for t in rule.left):
-        return "its left side is no op"
+        return "its left side is not an op"
     for term in (*subterms(rule.left), *subterms(rule.right)):
         if isinstance(term, Node) and term.op not in CONSTANTS:
             try:

@@ -41,7 +41,7 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
     try:
         text = read_whole(str(path)).decode()
     except UnicodeDecodeError as error:
-        raise UserError("this is no text", where=str(path)) from error
+        raise UserError("this is not text", where=str(path)) from error
     read = parse_egglog if str(path).endswith(EGGLOG) else parse_rules
     return read(text, str(path))
 

@@ -69,14 +69,14 @@ def _floats_text(floats: Floats) -> str:
     return floats.label.value + (f", {floats.infinities}" if floats.infinities else "")
 
 
-def _floats(text: str, place: str) -> Floats:
+def _floats(text: str, location: str) -> Floats:
     """Parse a float label. Raises UserError for an unknown one."""
     name, _, infinities = text.partition(",")
     label = next((known for known in Label if known.value == name.strip()), None)
     if label is None:
         hint = did_you_mean(name, [known.value for known in Label])
         raise UserError(
-            f"unknown label '{name}'", where=place, expected=", ".join(Label), hint=hint
+            f"unknown label '{name}'", where=location, expected=", ".join(Label), hint=hint
         )
     return Floats(label, infinities.strip())
 
@@ -154,11 +154,11 @@ def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
     """
     rules, seen = list[Rule](), set[str]()
     for block in _blocks(text, where):
-        place = f"{where}:{block.line}"
+        location = f"{where}:{block.line}"
         if block.name in seen:
-            raise UserError(f"rule '{block.name}' stands twice", where=place)
+            raise UserError(f"rule '{block.name}' stands twice", where=location)
         seen.add(block.name)
-        rules.append(_rule(block, place))
+        rules.append(_rule(block, location))
     return tuple(rules)
 
 
@@ -168,15 +168,17 @@ def _blocks(text: str, where: str) -> list[_Block]:
         words = line.split("#", 1)[0].split()
         if not words:
             continue
-        place = f"{where}:{number}"
+        location = f"{where}:{number}"
         if line[0] not in " \t":
             whole = len(words) > 2 and words[1].endswith(":")
             if words[0] != "rule" or not (whole or len(words) == 2):
-                raise UserError("a rule starts with 'rule NAME'", where=place, found=line.strip())
+                raise UserError(
+                    "a rule starts with 'rule NAME'", where=location, found=line.strip()
+                )
             law = [" ".join(words[2:])] if whole else []
             blocks.append(_Block(words[1].removesuffix(":"), number, law=law))
         elif not blocks:
-            raise UserError("a rule starts with 'rule NAME'", where=place, found=line.strip())
+            raise UserError("a rule starts with 'rule NAME'", where=location, found=line.strip())
         elif not blocks[-1].law and words[0] in _KEYS and "=>" not in words:
             blocks[-1].fields.append((words[0], " ".join(words[1:])))
         else:
@@ -184,38 +186,38 @@ def _blocks(text: str, where: str) -> list[_Block]:
     return blocks
 
 
-def _rule(block: _Block, place: str) -> Rule:
+def _rule(block: _Block, location: str) -> Rule:
     values = dict(block.fields)
     conditions = tuple(text for key, text in block.fields if key == "where")
     wanted = values.get("proof", "checked-only")
     proof: Proof | None = next((p for p in PROOFS if p == wanted), None)
     if proof is None:
         hint = did_you_mean(values["proof"], PROOFS) or ", ".join(PROOFS)
-        raise UserError(f"unknown proof '{values['proof']}'", where=place, hint=hint)
+        raise UserError(f"unknown proof '{values['proof']}'", where=location, hint=hint)
     try:
         for text in conditions:
             compiled(text)
         left, right = _Parser(" ".join(block.law)).law()
     except UserError as error:
-        raise UserError(error.one_line(), where=f"{place}: rule {block.name}") from error
-    floats = _floats(values["floats"], place) if "floats" in values else None
+        raise UserError(error.one_line(), where=f"{location}: rule {block.name}") from error
+    floats = _floats(values["floats"], location) if "floats" in values else None
     rule = Rule(block.name, left, right, conditions, proof, values.get("source", ""), floats)
-    _check(rule, place)
+    _check(rule, location)
     return rule
 
 
-def _check(rule: Rule, place: str) -> None:
+def _check(rule: Rule, location: str) -> None:
     """Reject a right side with unbound variables or another number of outputs."""
     if len(rule.left) != len(rule.right):
         raise UserError(
             f"rule '{rule.name}' has {len(rule.left)} outputs left and {len(rule.right)} right",
-            where=place,
+            where=location,
         )
     missing = set(variables_of(rule.right)) - set(variables_of(rule.left))
     missing |= {*attribute_names(rule.right)} - {*attribute_names(rule.left)}
     if missing:
         names = ", ".join(f"?{name}" for name in sorted(missing))
-        raise UserError(f"rule '{rule.name}' does not bind {names} on its left", where=place)
+        raise UserError(f"rule '{rule.name}' does not bind {names} on its left", where=location)
 
 
 class _Parser:

@@ -48,7 +48,7 @@ class Answers:
     Attributes:
         next_class: the number for the next class that is made here: a constant's.
         instances: those that rules apply to, in order.
-        refused: of each rule whose right side is no program the reason first met, and how often.
+        refused: of each rule whose right side is not a program the reason first met, and how often.
     """
 
     program: RuleProgram

@@ -18,11 +18,11 @@ def acyclic(
     roots: Iterable[int],
     kept: Mapping[int, int],
 ) -> dict[int, set[int]]:
-    """Places of e-nodes to drop, by class, so that no cycle is left.
+    """Positions of e-nodes to drop, by class, so that no cycle is left.
 
     Args:
         nodes: operands of the e-nodes of each class.
-        kept: the place of one e-node of each class; together they have no cycle.
+        kept: the position of one e-node of each class; together they have no cycle.
     """
     walk = _Walk(nodes, kept)
     for root in roots:
@@ -41,7 +41,7 @@ class _Walk:
         self.closed: set[int] = set()
         self.depth: dict[int, int] = {}
         self.stack: list[tuple[int, Iterator[tuple[int, int]]]] = []
-        self.places: list[int] = []
+        self.positions: list[int] = []
 
     def visit(self, root: int) -> None:
         if root not in self.closed:
@@ -53,10 +53,10 @@ class _Walk:
                 self._pop()
                 self.closed.add(here)
                 continue
-            place, child = edge
-            if place in self.dropped.get(here, ()):
+            position, child = edge
+            if position in self.dropped.get(here, ()):
                 continue
-            self.places[-1] = place
+            self.positions[-1] = position
             if child in self.depth:
                 self._cut(self.depth[child])
             elif child not in self.closed:
@@ -65,28 +65,28 @@ class _Walk:
     def _open(self, klass: int) -> None:
         self.depth[klass] = len(self.stack)
         self.stack.append((klass, iter(_edges(klass, self.nodes, self.kept))))
-        self.places.append(-1)
+        self.positions.append(-1)
 
     def _pop(self) -> None:
         klass, _ = self.stack.pop()
-        self.places.pop()
+        self.positions.pop()
         del self.depth[klass]
 
     def _cut(self, start: int) -> None:
         """Drop the last e-node of the cycle on the stack that is not kept; go back to its class."""
         at = len(self.stack) - 1
-        while self.places[at] == self.kept[self.stack[at][0]]:
+        while self.positions[at] == self.kept[self.stack[at][0]]:
             at -= 1
         assert at >= start, "the kept choice has a cycle"
         while len(self.stack) > at + 1:
             self._pop()
-        self.dropped.setdefault(self.stack[at][0], set()).add(self.places[at])
+        self.dropped.setdefault(self.stack[at][0], set()).add(self.positions[at])
 
 
 def _edges(
     klass: int, nodes: Mapping[int, Sequence[tuple[int, ...]]], kept: Mapping[int, int]
 ) -> list[tuple[int, int]]:
-    """(place, operand) pairs, those of the kept e-node first."""
+    """(position, operand) pairs, those of the kept e-node first."""
     first = kept[klass]
     order = [first, *(p for p in range(len(nodes[klass])) if p != first)]
     return [(p, c) for p in order for c in nodes[klass][p]]

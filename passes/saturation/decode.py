@@ -148,12 +148,12 @@ class Decoder:
         """In whose place each class stands: its own op of the program, or that of what reads it."""
         for klass in reversed(order):
             ops = (n.origin for n in self._members[klass] if n.origin is not None)
-            place = next(ops, None) or self._origins.get(klass)
-            if place is None:
+            origin = next(ops, None) or self._origins.get(klass)
+            if origin is None:
                 continue
-            self._origins[klass] = place
+            self._origins[klass] = origin
             for operand in self._operands(klass):
-                self._origins.setdefault(operand, place)
+                self._origins.setdefault(operand, origin)
 
     def _value(self, klass: int, block: Block, before: Operation) -> SSAValue:
         """The value of a class, its ops written before an anchor."""

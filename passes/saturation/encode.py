@@ -134,7 +134,7 @@ def _chain(
     for operand in operands[1:]:
         types = (graph.types[so_far][0], graph.types[operand][0])
         sample = table.build(head, types)
-        assert sample is not None, f"{op.name} is no chain"
+        assert sample is not None, f"{op.name} is not a chain"
         found = tuple(r.type for r in sample.results)
         so_far = encoded.add(head, [so_far, operand], found, level, origin=op)
     graph.same.append((encoded.classes[op.results[0]], so_far))
@@ -155,7 +155,7 @@ def _untransposed(
     product = table.head(plain)
     assert head is not None and product is not None
     types = tuple(r.type for r in turned.results)
-    place = encoded.add(head, [operands[1]], types, level, origin=op)
+    transposed = encoded.add(head, [operands[1]], types, level, origin=op)
     types = tuple(r.type for r in op.results)
-    made = encoded.add(product, [operands[0], place], types, level, origin=op)
+    made = encoded.add(product, [operands[0], transposed], types, level, origin=op)
     graph.same.append((encoded.classes[op.results[0]], made))

@@ -147,14 +147,14 @@ class Engine:
         for number, rule in enumerate(m.rule.name for m in self.program.members):
             lines.append(f"; rule {number}: {rule}")
         lines += self.program.commands
-        for place, entry in enumerate(self.log):
+        for position, entry in enumerate(self.log):
             if isinstance(entry, str):
                 lines.append(entry)
                 continue
             rows = (f"({' '.join(map(str, (n, *r)))})" for n, table in entry.items() for r in table)
-            lines.append(f"(ruleset given-{place})")
-            lines.append(f"(rule () ({' '.join(rows)}) :ruleset given-{place})")
-            lines.append(f"(run given-{place} 1)")
+            lines.append(f"(ruleset given-{position})")
+            lines.append(f"(rule () ({' '.join(rows)}) :ruleset given-{position})")
+            lines.append(f"(run given-{position} 1)")
         return "\n".join(line.replace("\n", " ") for line in lines) + "\n"
 
     def sizes(self) -> dict[str, int]:

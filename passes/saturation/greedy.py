@@ -21,8 +21,8 @@ State = TypeVar("State")
 def greedy_tree(problem: Problem) -> Choice:
     """The cheapest e-node of each class, a shared operand counted as often as it is used."""
 
-    def cost(klass: int, place: int, below: list[float]) -> tuple[float, float]:
-        total = problem.costs[klass][place] + sum(below)
+    def cost(klass: int, position: int, below: list[float]) -> tuple[float, float]:
+        total = problem.costs[klass][position] + sum(below)
         return total, total
 
     chosen = _finish(problem, cost, math.inf)
@@ -38,9 +38,9 @@ def greedy_dag(problem: Problem, until: float = math.inf) -> Choice | None:
     costs = problem.costs
 
     def cost(
-        klass: int, place: int, below: list[dict[int, float]]
+        klass: int, position: int, below: list[dict[int, float]]
     ) -> tuple[float, dict[int, float]]:
-        own = costs[klass][place]
+        own = costs[klass][position]
         merged = dict(max(below, key=len)) if below else dict[int, float]()
         for part in below:
             merged.update(part)
@@ -59,26 +59,26 @@ def _finish(
     heap, chosen, states = list[tuple[float, int, int]](), Choice(), dict[int, State]()
     found = dict[tuple[int, int], State]()
 
-    def push(klass: int, place: int) -> None:
-        below = [states[c] for c in problem.operands[klass][place]]
-        total, found[klass, place] = cost(klass, place, below)
-        heapq.heappush(heap, (total, klass, place))
+    def push(klass: int, position: int) -> None:
+        below = [states[c] for c in problem.operands[klass][position]]
+        total, found[klass, position] = cost(klass, position, below)
+        heapq.heappush(heap, (total, klass, position))
 
     for klass, choices in problem.operands.items():
-        for place, operands in enumerate(choices):
-            waiting[klass, place] = len(operands)
+        for position, operands in enumerate(choices):
+            waiting[klass, position] = len(operands)
             for c in operands:
-                users.setdefault(c, []).append((klass, place))
+                users.setdefault(c, []).append((klass, position))
             if not operands:
-                push(klass, place)
+                push(klass, position)
     while heap:
-        _, klass, place = heapq.heappop(heap)
-        state = found.pop((klass, place))
+        _, klass, position = heapq.heappop(heap)
+        state = found.pop((klass, position))
         if klass in chosen:
             continue
         if time.perf_counter() > until:
             return None
-        chosen[klass], states[klass] = place, state
+        chosen[klass], states[klass] = position, state
         for user, at in users.get(klass, ()):
             waiting[user, at] -= 1
             if not waiting[user, at] and user not in chosen:
@@ -117,12 +117,12 @@ class LocalSearch:
         return self.choice
 
     def _users(self) -> dict[int, list[tuple[int, int]]]:
-        """For each class the (class, place) pairs of the e-nodes that read it."""
+        """For each class the (class, position) pairs of the e-nodes that read it."""
         found = dict[int, list[tuple[int, int]]]()
         for klass, choices in self.problem.operands.items():
-            for place, operands in enumerate(choices):
+            for position, operands in enumerate(choices):
                 for c in operands:
-                    found.setdefault(c, []).append((klass, place))
+                    found.setdefault(c, []).append((klass, position))
         return found
 
     def _try(self, moves: Iterable[tuple[int, int]]) -> bool:
@@ -151,12 +151,12 @@ class LocalSearch:
 
     def _switch(self, wanted: Choice) -> None:
         """Turn classes one after another; counts are exact as long as there is no cycle."""
-        for klass, place in wanted.items():
+        for klass, position in wanted.items():
             if not self.uses.get(klass):
-                self.choice[klass] = place
+                self.choice[klass] = position
                 continue
             self._leave_operands(klass)
-            self.choice[klass] = place
+            self.choice[klass] = position
             self._take_operands(klass)
 
     def _take(self, klass: int) -> None:

@@ -1,4 +1,4 @@
-"""Which matches of a merge may all be merged: for folds, and to count pairs before they are joined.
+"""Which matches of a rule may be merged as one group, and how many pairs that makes.
 
 Merges share what the outputs of their rule share; where cycles are guarded they stand at one level
 of the program, or join weights alone.
@@ -20,24 +20,24 @@ Group: TypeAlias = "dict[int, PatternMatch]"
 
 
 @dataclass
-class Guards:
+class CycleGuards:
     """What keeps merges from closing cycles, on one snapshot; None of both where nothing does."""
 
     levels: Mapping[int, int] | None
     weights: set[int]
 
     @staticmethod
-    def of(snapshot: Snapshot, guarded: bool) -> Guards:
+    def of(snapshot: Snapshot, guarded: bool) -> CycleGuards:
         """The guards of an e-graph as it is."""
-        return Guards(snapshot.levels() if guarded else None, snapshot.weights())
+        return CycleGuards(snapshot.levels() if guarded else None, snapshot.weights())
 
     def level(self, member: RuleOnTable, part: int, match: PatternMatch) -> int | None:
         """The level that what a match is merged with has to have; None where any will do."""
-        if self.levels is None or self.is_light(member, part, match):
+        if self.levels is None or self.is_weights_only(member, part, match):
             return None
         return self.levels[match.roots[0]]
 
-    def is_light(self, member: RuleOnTable, part: int, match: PatternMatch) -> bool:
+    def is_weights_only(self, member: RuleOnTable, part: int, match: PatternMatch) -> bool:
         """Whether all that a merge joins of a match are weights."""
         named = zip(_names(member, part), match.tensors, strict=True)
         return bool(member.joined) and all(
@@ -61,7 +61,9 @@ def shared(member: RuleOnTable, part: int, match: PatternMatch) -> tuple[Row, Ro
     return tuple(c for _, c in classes), tuple(v for _, v in attributes)
 
 
-def groups(member: RuleOnTable, matches: Iterable[PatternMatch], guards: Guards) -> list[Group]:
+def groups(
+    member: RuleOnTable, matches: Iterable[PatternMatch], guards: CycleGuards
+) -> list[Group]:
     """Matches of a symmetric rule's first output that may all be merged."""
     found = dict[object, Group]()
     for match in matches:
@@ -70,14 +72,16 @@ def groups(member: RuleOnTable, matches: Iterable[PatternMatch], guards: Guards)
     return list(found.values())
 
 
-def pairs(member: RuleOnTable, parts: Sequence[Sequence[PatternMatch]], guards: Guards) -> int:
+def count_combinations(
+    member: RuleOnTable, parts: Sequence[Sequence[PatternMatch]], guards: CycleGuards
+) -> int:
     """How many combinations of matches a rule with several outputs has at most."""
     total = 0
     for light in (False, True) if guards.levels is not None and member.joined else (False,):
         counts = dict[object, list[int]]()
         for part, matches in enumerate(parts):
             for match in matches:
-                if light and not guards.is_light(member, part, match):
+                if light and not guards.is_weights_only(member, part, match):
                     continue
                 level = guards.levels[match.roots[0]] if guards.levels and not light else None
                 key = (shared(member, part, match), level)
@@ -92,7 +96,7 @@ def pairs(member: RuleOnTable, parts: Sequence[Sequence[PatternMatch]], guards: 
 
 def question(member: RuleOnTable, parts: Sequence[PatternMatch]) -> Row:
     """The question that these matches together are."""
-    return tuple(parts[part].question[place] for part, place in member.table.sources)
+    return tuple(parts[part].question[slot] for part, slot in member.table.sources)
 
 
 def _names(member: RuleOnTable, part: int) -> list[str]:
@@ -103,32 +107,32 @@ def _names(member: RuleOnTable, part: int) -> list[str]:
 
 
 @dataclass
-class MergeFold:
+class GroupMerge:
     """A group that is being merged: what fits two by two, then the results; the rest among itself.
 
     Attributes:
         waiting: classes still to be merged, by numbers that egglog knows.
-        level: those of them that are merged with each other now.
-        turns: the pairs that egglog was asked to merge, and the number of the result.
+        current: those of them that are merged with each other now.
+        pairs: the pairs that egglog was asked to merge, and the number of the result.
     """
 
     member: RuleOnTable
     group: Group
     waiting: list[int]
-    level: list[int] = field(default_factory=list[int])
-    turns: list[Row] = field(default_factory=list[Row])
+    current: list[int] = field(default_factory=list[int])
+    pairs: list[Row] = field(default_factory=list[Row])
 
-    def next_turns(self, answers: Answers) -> list[Row]:
+    def next_pairs(self, answers: Answers) -> list[Row]:
         """The pairs to merge now; none where the group is done."""
-        while len(self.level) < 2 and len(self.waiting) > 1:
+        while len(self.current) < 2 and len(self.waiting) > 1:
             first, *others = self.waiting
-            self.level, self.waiting = [first], []
+            self.current, self.waiting = [first], []
             for other in others:
-                (self.level if self._fits(answers, first, other) else self.waiting).append(other)
-        self.turns = list[Row]()
-        for a, b in zip(self.level[::2], self.level[1::2], strict=False):
-            self.turns.append((a, b, answers.new_class()))
-        return self.turns
+                (self.current if self._fits(answers, first, other) else self.waiting).append(other)
+        self.pairs = list[Row]()
+        for a, b in zip(self.current[::2], self.current[1::2], strict=False):
+            self.pairs.append((a, b, answers.new_class()))
+        return self.pairs
 
     def finish(self, made: set[int]) -> None:
         """Go on from the results; of a pair that could not be merged the second waits.
@@ -136,9 +140,9 @@ class MergeFold:
         Args:
             made: the numbers of the results that there are.
         """
-        odd = self.level[len(self.level) & ~1 :]
-        self.level = [z if z in made else a for a, _, z in self.turns] + odd
-        self.waiting += [b for _, b, z in self.turns if z not in made]
+        odd = self.current[len(self.current) & ~1 :]
+        self.current = [z if z in made else a for a, _, z in self.pairs] + odd
+        self.waiting += [b for _, b, z in self.pairs if z not in made]
 
     def _fits(self, answers: Answers, a: int, b: int) -> bool:
         if a not in self.group or b not in self.group:

@@ -109,9 +109,9 @@ class _Model:
         for klass, nodes in problem.nodes.items():
             rooted = klass in problem.roots
             self.y[klass] = self._column(0.0, 1.0 if rooted else 0.0, 1.0, False)
-            for place in range(len(nodes)):
-                price = problem.costs[klass][place] * scale
-                self.x[klass, place] = self._column(price, 0.0, 1.0, True)
+            for position in range(len(nodes)):
+                price = problem.costs[klass][position] * scale
+                self.x[klass, position] = self._column(price, 0.0, 1.0, True)
         for klass in problem.nodes:
             self._class(klass)
         for loop in loops:
@@ -125,13 +125,13 @@ class _Model:
         return len(self.cost) - 1
 
     def _class(self, klass: int) -> None:
-        places = range(len(self.problem.nodes[klass]))
-        own = [self.x[klass, p] for p in places]
+        positions = range(len(self.problem.nodes[klass]))
+        own = [self.x[klass, p] for p in positions]
         self.rows.append((0.0, 0.0, [*own, self.y[klass]], [1.0] * len(own) + [-1.0]))
         readers = dict[int, list[int]]()
-        for place in places:
-            for c in self.problem.operands[klass][place]:
-                readers.setdefault(c, []).append(self.x[klass, place])
+        for position in positions:
+            for c in self.problem.operands[klass][position]:
+                readers.setdefault(c, []).append(self.x[klass, position])
         for c, users in readers.items():
             self.rows.append((-np.inf, 0.0, [*users, self.y[c]], [1.0] * len(users) + [-1.0]))
 
@@ -145,9 +145,9 @@ class _Model:
     def _cut(self, cycle: Sequence[int]) -> None:
         """Forbid one cycle: some class of it takes an e-node that leaves it."""
         taken = [
-            self.x[c, place]
+            self.x[c, position]
             for c, d in zip(cycle, [*cycle[1:], cycle[0]], strict=True)
-            for place, operands in enumerate(self.problem.operands[c])
+            for position, operands in enumerate(self.problem.operands[c])
             if d in operands
         ]
         self.rows.append((-np.inf, len(cycle) - 1.0, taken, [1.0] * len(taken)))
@@ -157,10 +157,10 @@ class _Model:
         self.t.update((c, self._column(0.0, 0.0, size, False)) for c in sorted(component))
         self.component.update(dict.fromkeys(component, component))
         for klass in sorted(component):
-            for place, operands in enumerate(self.problem.operands[klass]):
+            for position, operands in enumerate(self.problem.operands[klass]):
                 for c in (c for c in operands if c in component):
                     # t_c + 1 <= t_klass + (size + 1) (1 - x)
-                    entries = [self.t[c], self.t[klass], self.x[klass, place]]
+                    entries = [self.t[c], self.t[klass], self.x[klass, position]]
                     self.rows.append((-np.inf, size, entries, [1.0, -1.0, size + 1.0]))
 
     def program(self, start: Choice) -> IntegerProgram:
@@ -194,8 +194,8 @@ class _Model:
         """The choice of a solution; where it takes no e-node of a class, that of the start."""
         choice = dict(start)
         for klass, nodes in self.problem.nodes.items():
-            places = range(len(nodes))
-            best = max(places, key=lambda p: (values[self.x[klass, p]], -p))
+            positions = range(len(nodes))
+            best = max(positions, key=lambda p: (values[self.x[klass, p]], -p))
             if values[self.x[klass, best]] > 0.5:
                 choice[klass] = best
         return choice

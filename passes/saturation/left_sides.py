@@ -2,7 +2,7 @@
 
 One output of a left side is one pattern; equal patterns of several rules are one (as in TENSAT),
 found up to the names of variables. A rule with several outputs joins the matches of its patterns.
-Conditions are no part of a body: Python decides them with the answers (answers.py).
+Conditions are not part of a body: Python decides them with the answers (answers.py).
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from .encode import Encoded
 
 
 def print_out(encoded: Encoded, table: OpTable, chosen: Mapping[int, ENode]) -> Block:
-    """A block of the whole e-graph; ops that are no e-nodes stand at its end, in their order.
+    """A block of the whole e-graph; ops that are not e-nodes stand at its end, in their order.
 
     Args:
         chosen: the e-node that was extracted, of each class that was needed.
@@ -41,7 +41,7 @@ class _Printer:
     """Writes one block.
 
     Attributes:
-        places: what stands for a class until its op is there.
+        placeholders: what stands for a class until its op is there.
         members: the e-nodes of each class.
         ops: by the id of an e-node, leaves and projections apart.
         leaves: the value of a class that is one.
@@ -51,7 +51,7 @@ class _Printer:
     table: OpTable
     chosen: Mapping[int, ENode]
     members: dict[int, list[ENode]] = field(default_factory=dict[int, "list[ENode]"])
-    places: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
+    placeholders: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
     ops: dict[int, Operation] = field(default_factory=dict[int, Operation])
     leaves: dict[int, SSAValue] = field(default_factory=dict[int, SSAValue])
 
@@ -73,22 +73,22 @@ class _Printer:
         block.add_ops(anchors)
         return block
 
-    def _place(self, klass: int) -> SSAValue:
-        if klass not in self.places:
-            self.places[klass] = create_ssa_value(self.encoded.graph.types[klass][0])
-        return self.places[klass]
+    def _placeholder(self, klass: int) -> SSAValue:
+        if klass not in self.placeholders:
+            self.placeholders[klass] = create_ssa_value(self.encoded.graph.types[klass][0])
+        return self.placeholders[klass]
 
     def _anchor(self, anchor: Operation) -> Operation:
         """A copy that reads classes."""
         classes = self.encoded.classes
         inside = {v for op in anchor.walk() for v in op.operands if v in classes}
-        copy = anchor.clone({v: self._place(classes[v]) for v in inside})
+        copy = anchor.clone({v: self._placeholder(classes[v]) for v in inside})
         for old, new in zip(anchor.results, copy.results, strict=True):
             self.leaves[classes[old]] = new
         return copy
 
     def _op(self, node: ENode) -> Operation:
-        op = self.table.make(node.head, [self._place(c) for c in node.operands], None)
+        op = self.table.make(node.head, [self._placeholder(c) for c in node.operands], None)
         assert op is not None, f"{node.head.op} was refused only now"
         if node.made_by:
             add_provenance(op, [node.made_by])
@@ -103,7 +103,7 @@ class _Printer:
         named = self.encoded.graph.values.get(klass)
         if named is not None and values[0].name_hint is None:
             made.result.name_hint = named.name_hint
-        self._place(klass).replace_all_uses_with(made.result)
+        self._placeholder(klass).replace_all_uses_with(made.result)
         return made
 
     def _members(self, klass: int, node: ENode) -> Iterator[tuple[ENode, SSAValue]]:

@@ -15,7 +15,7 @@ from .egraph import PROJECT, EGraph, ENode
 from .price import NodePrices
 
 Choice: TypeAlias = dict[int, int]
-"""For each class that is needed the place of the e-node taken."""
+"""For each class that is needed the position of the e-node taken."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Problem:
     """Choose one e-node of each class that is needed, from the roots on, at the least total cost.
 
     Attributes:
-        nodes: the e-nodes of each class; operands and costs stand at the same places.
+        nodes: the e-nodes of each class; operands and costs stand at the same positions.
     """
 
     nodes: dict[int, list[ENode]]
@@ -163,7 +163,7 @@ def without_cycles(problem: Problem, choice: Choice) -> Problem:
 
 def moved(choice: Choice, problem: Problem, other: Problem) -> Choice:
     """A choice of one problem in another that has some of its e-nodes; those not there are left."""
-    places = {
+    positions = {
         (id(node), other.operands[c][k]): k
         for c, nodes in other.nodes.items()
         for k, node in enumerate(nodes)
@@ -173,7 +173,7 @@ def moved(choice: Choice, problem: Problem, other: Problem) -> Choice:
         for c, k in choice.items()
         if c in other.nodes
     }
-    return {c: places[key] for c, key in taken.items() if key in places}
+    return {c: positions[key] for c, key in taken.items() if key in positions}
 
 
 def contracted(problem: Problem) -> Problem:
@@ -216,15 +216,15 @@ def reduced(problem: Problem, until: float = math.inf) -> Problem:
 
 
 def _free(problem: Problem) -> Choice:
-    """Classes with an e-node of cost 0 all of whose operands are such; that e-node's place."""
+    """Classes with an e-node of cost 0 all of whose operands are such; that e-node's position."""
     free, changed = Choice(), True
     while changed:
         changed = False
         for klass, choices in problem.operands.items():
             if klass in free:
                 continue
-            for place, operands in enumerate(choices):
-                if problem.costs[klass][place] == 0.0 and all(c in free for c in operands):
-                    free[klass], changed = place, True
+            for position, operands in enumerate(choices):
+                if problem.costs[klass][position] == 0.0 and all(c in free for c in operands):
+                    free[klass], changed = position, True
                     break
     return free

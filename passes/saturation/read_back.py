@@ -1,4 +1,4 @@
-"""What egglog holds, by numbers of classes: e-nodes for bounds, matches for folds, all for the end.
+"""What egglog holds, by numbers of classes: e-nodes for bounds, matches for groups, all at the end.
 
 A class has the least number that the program gave it; those that rules made have the numbers after
 the program's, in the order they are met.

@@ -32,7 +32,7 @@ Made: TypeAlias = "tuple[Head, tuple[int, ...], Types]"
 
 
 class RightSideRefused(Exception):
-    """The right side is no program: an op does not take these operands."""
+    """The right side is not a program: an op does not take these operands."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Step:
     """One e-node of a right side.
 
     Attributes:
-        operands: places: the tensor variables first, then the steps.
+        operands: their slots; tensor variables have the first slots, steps the others.
         shape: of an op; None for one result of several, and for a constant.
     """
 
@@ -54,46 +54,46 @@ class RightSide:
     """The e-nodes of a right side, operands first.
 
     Attributes:
-        places: of each term; `roots` those of the outputs.
+        slots: the slot of each term; `roots` those of the outputs.
     """
 
     rule: Rule
     tensors: tuple[str, ...]
     steps: tuple[Step, ...]
     roots: tuple[int, ...]
-    places: Mapping[Term, int]
+    slots: Mapping[Term, int]
 
 
 def right_side_of(rule: Rule, tensors: Sequence[str], table: OpTable, prefix: str) -> RightSide:
     """Take a right side apart.
 
     Args:
-        tensors: the rule's tensor variables in the order of their places.
+        tensors: the rule's tensor variables in the order of their slots.
     """
-    places: dict[Term, int] = {Var(name): place for place, name in enumerate(tensors)}
+    slots: dict[Term, int] = {Var(name): slot for slot, name in enumerate(tensors)}
     steps = list[Step]()
 
-    def place(term: Term) -> int:
-        if term not in places:
+    def slot(term: Term) -> int:
+        if term not in slots:
             steps.append(step(term))
-            places[term] = len(tensors) + len(steps) - 1
-        return places[term]
+            slots[term] = len(tensors) + len(steps) - 1
+        return slots[term]
 
     def step(term: Term) -> Step:
         match term:
             case Out():
-                return Step(term, (place(term.node),), None)
+                return Step(term, (slot(term.node),), None)
             case Node() if term.op in CONSTANTS:
                 return Step(term, (), None)
             case Node():
-                operands = tuple(map(place, term.operands))
+                operands = tuple(map(slot, term.operands))
                 names = {*dict(term.attributes), *dict(table.complete(prefix + term.op, {}))}
                 return Step(term, operands, (prefix + term.op, len(operands), tuple(sorted(names))))
             case Var():
                 raise AssertionError(f"the left side binds {term.name}")
 
-    roots = tuple(map(place, rule.right))
-    return RightSide(rule, tuple(tensors), tuple(steps), roots, places)
+    roots = tuple(map(slot, rule.right))
+    return RightSide(rule, tuple(tensors), tuple(steps), roots, slots)
 
 
 @dataclass
@@ -132,9 +132,9 @@ class Inference:
         if tuple(map(self._types, self.side.roots)) != tuple(roots):
             raise RightSideRefused("the right side is of another type")
 
-    def _types(self, place: int) -> Types:
+    def _types(self, slot: int) -> Types:
         count = len(self.types)
-        return self.types[place] if place < count else self.found[place - count]
+        return self.types[slot] if slot < count else self.found[slot - count]
 
     def _step(self, step: Step) -> tuple[Head | tuple[Made, ...], Types]:
         term = step.term

@@ -15,8 +15,8 @@
 
 A rule with several outputs joins the tables of its parts (`merge-m9`), guarded in two variants that
 cannot close a cycle: what is joined are weights alone, or all outputs stand at one level of the
-program. Merges that can be applied to their own result are folded as well (folds.py): `turn-m9`
-names the two classes to merge and the number of the result.
+program. Merges that apply to their own result merge whole groups (repeated_merges.py): `pair-m9`
+names two classes to merge and the number of the result.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..rules.op_table import OpTable
 from ..rules.rule import AttrValue, Node, Rule, Term, Var, subterms
 from .encode import CHAINED
 from .encoding import Encoding
-from .folds import Again, again, is_symmetric
 from .left_sides import Bodies, EGraphPattern, LeftPatterns, RuleBody, left_of, value_renamed
+from .repeated_merges import RepeatedMerge, is_symmetric, repeated_merge_of
 from .right_sides import RightSide, Step, right_side_of
 
 
@@ -44,7 +44,7 @@ class MatchTable:
         wholes: how many of the columns are attribute variables; the others are checked.
         terms: the ops of the pattern.
         parts: of several outputs the tables that are joined, and for each number of the question
-            the part and the place in its question that it is.
+            the part and the slot in its question that it is.
     """
 
     number: int
@@ -95,7 +95,7 @@ class RuleOnTable:
     checks: tuple[AttrValue, ...]
     side: RightSide
     joined: frozenset[str]
-    repeated: Again | None
+    repeated: RepeatedMerge | None
 
     @property
     def rule(self) -> Rule:
@@ -152,7 +152,7 @@ class RuleProgram:
             *self.encoding.declarations(),
             *self._wanted(width),
             *(c for table in self.tables for c in _declared(table, width)),
-            *(c for m in self.members if m.repeated is not None for c in _folded(m.table, width)),
+            *(c for m in self.members if m.repeated is not None for c in _grouped(m.table, width)),
             *self._ask,
             *(c for member in self.members for c in self._do(member)),
             *self._together(),
@@ -202,7 +202,7 @@ class RuleProgram:
             )
             table = self._joined(left, [b for _, b in parts], tables, tensors, wholes)
         side = right_side_of(left.rule, tensors, self.table, self.prefix)
-        joined, repeated = frozenset(_concatenated(left.rule)), again(left)
+        joined, repeated = frozenset(_concatenated(left.rule)), repeated_merge_of(left)
         number = len(self.members)
         self.members.append(
             RuleOnTable(number, left, table, tuple(wholes), checks, side, joined, repeated)
@@ -219,18 +219,18 @@ class RuleProgram:
         tensors: Sequence[str],
         wholes: Sequence[str],
     ) -> MatchTable:
-        places = dict[str, tuple[int, int]]()
+        slots = dict[str, tuple[int, int]]()
         for k, (part, names, body) in enumerate(zip(parts, left.names, bodies, strict=True)):
             assert part.pattern is not None
             count = len(part.tensors)
             for i, v in enumerate(part.pattern.tensors):
-                places.setdefault(f"?t_{names[v]}", (k, i))
-            places[f"?r{k}"] = (k, count)
+                slots.setdefault(f"?t_{names[v]}", (k, i))
+            slots[f"?r{k}"] = (k, count)
             for i, s in enumerate(body.wholes):
-                places.setdefault(f"?a_{names[s]}", (k, count + 1 + i))
+                slots.setdefault(f"?a_{names[s]}", (k, count + 1 + i))
             for i in range(len(body.checks)):
-                places[f"?c{k}_{i}"] = (k, count + 1 + part.wholes + i)
-        checks = [name for name in places if name.startswith("?c")]
+                slots[f"?c{k}_{i}"] = (k, count + 1 + part.wholes + i)
+        checks = [name for name in slots if name.startswith("?c")]
         types = (*(f"?t_{v}" for v in tensors), *(f"?r{k}" for k in range(len(parts))))
         columns = (*(f"?a_{s}" for s in wholes), *checks)
         table = MatchTable(
@@ -241,13 +241,13 @@ class RuleProgram:
             columns,
             len(wholes),
             parts=tuple(parts),
-            sources=tuple(places[name] for name in (*types, *columns)),
+            sources=tuple(slots[name] for name in (*types, *columns)),
         )
         self.tables.append(table)
         return table
 
     def _join(self, member: RuleOnTable) -> None:
-        """The rules that find the matches of several outputs, and of folds."""
+        """The rules that find the matches of several outputs, and of merges of groups."""
         table, left = member.table, member.left
         count = len(table.parts)
         facts = [self._part(member, k) for k in range(count)]
@@ -259,18 +259,18 @@ class RuleProgram:
         even = [f"(= ?l0 (level ?e{k}))" for k in range(count)]
         light = [f"(weight ?x_{v})" for v in sorted(member.joined) if v in member.tensors]
         once = ["(= ?e0 (ordering-min ?e0 ?e1))"] if is_symmetric(left) else []
-        ways = [(least, levels)]
+        variants = [(least, levels)]
         if self.guarded:
-            ways = [("?l0", even)] + ([(least, [*levels, *light])] if light else [])
-        for level, guards in ways:
+            variants = [("?l0", even)] + ([(least, [*levels, *light])] if light else [])
+        for level, guards in variants:
             into = f"(set {table.call(table.name)} {level})"
             self._rule([*facts, *guards, *once], into, f"merge-{table.name}", table.number)
         if member.repeated is None:
             return
-        turn = [f"(turn-{table.name} ?a ?b ?z)", "(= ?e0 (V ?a))", "(= ?e1 (V ?b))"]
-        for level, guards in ways:
-            into = f"(set {table.call(f'fold-{table.name}', '?z')} {level})"
-            self._rule([*turn, *facts, *guards], into, "fold-ask", table.number)
+        pair = [f"(pair-{table.name} ?a ?b ?z)", "(= ?e0 (V ?a))", "(= ?e1 (V ?b))"]
+        for level, guards in variants:
+            into = f"(set {table.call(f'group-{table.name}', '?z')} {level})"
+            self._rule([*pair, *facts, *guards], into, "group-ask", table.number)
 
     def _part(self, member: RuleOnTable, k: int) -> str:
         """A match of the k-th output."""
@@ -293,7 +293,7 @@ class RuleProgram:
         names = " ".join(f"?w{k}" for k in range(width + 1))
         yield f"(relation want ({' '.join(['i64'] * (width + 1))}))"
         yield from ("(ruleset question)", "(ruleset read)")
-        yield from ("(ruleset fold-ask)", "(ruleset fold-do)")
+        yield from ("(ruleset group-ask)", "(ruleset group-do)")
         yield "(relation made (i64))"
         yield _rule([f"(want {names})"], [f"(delete (want {names}))"], "read")
         yield _rule(["(made ?z)"], ["(delete (made ?z))"], "read")
@@ -309,13 +309,13 @@ class RuleProgram:
         into = f"do-{member.number}", f"{member.number} do"
         yield _rule([f"(= ?l {table.call(table.name)})", answer], actions, *into)
         if member.repeated is not None:
-            match = f"(= ?l {table.call(f'fold-{table.name}', '?z')})"
-            whole = self._place(member, side.places[member.repeated.whole])
+            match = f"(= ?l {table.call(f'group-{table.name}', '?z')})"
+            whole = self._slot(member, side.slots[member.repeated.whole])
             yield _rule(
                 [match, answer],
                 [*actions, f"(union (V ?z) {whole})", "(made ?z)"],
-                "fold-do",
-                f"{member.number} fold",
+                "group-do",
+                f"{member.number} group",
             )
 
     @staticmethod
@@ -326,16 +326,16 @@ class RuleProgram:
         names = step.shape[2] if step.shape is not None else ()
         return [f"?o{j}", *(f"?o{j}_{i}" for i in range(len(names)))]
 
-    def _place(self, member: RuleOnTable, place: int) -> str:
+    def _slot(self, member: RuleOnTable, slot: int) -> str:
         count = len(member.tensors)
-        return member.table.tensors[place] if place < count else f"?n{place - count}"
+        return member.table.tensors[slot] if slot < count else f"?n{slot - count}"
 
     def _actions(self, member: RuleOnTable, outs: Sequence[Sequence[str]]) -> Iterator[str]:
         for j, (step, out) in enumerate(zip(member.side.steps, outs, strict=True)):
             if isinstance(step.term, Node) and step.shape is None:
                 yield f"(let ?n{j} (V {out[0]}))"
                 continue
-            operands = [self._place(member, p) for p in step.operands]
+            operands = [self._slot(member, p) for p in step.operands]
             index = [] if isinstance(step.term, Node) else [str(step.term.index)]
             name = self.encoding.constructor(step.shape)
             call = " ".join([*operands, *index, *out[1:]])
@@ -345,8 +345,8 @@ class RuleProgram:
             yield f"(set (by-{name} {call}) {member.number})"
             if not operands:
                 yield f"(weight ?n{j})"
-        for root, place in zip(member.table.roots, member.side.roots, strict=True):
-            yield f"(union {root} {self._place(member, place)})"
+        for root, slot in zip(member.table.roots, member.side.roots, strict=True):
+            yield f"(union {root} {self._slot(member, slot)})"
 
     def _together(self) -> Iterator[str]:
         """Rulesets that are run at once where all of them fit."""
@@ -365,11 +365,11 @@ def _declared(table: MatchTable, width: int) -> Iterator[str]:
     yield _question(table, table.call(table.name), width)
 
 
-def _folded(table: MatchTable, width: int) -> Iterator[str]:
-    """What folds have besides: turns, and the matches that they are."""
-    yield f"(relation turn-{table.name} (i64 i64 i64))"
-    yield f"(function fold-{table.name} ({table.sorts(1)}) i64 :merge old)"
-    yield _question(table, table.call(f"fold-{table.name}", "?z"), width)
+def _grouped(table: MatchTable, width: int) -> Iterator[str]:
+    """What merges of groups have besides: pairs, and the matches that they are."""
+    yield f"(relation pair-{table.name} (i64 i64 i64))"
+    yield f"(function group-{table.name} ({table.sorts(1)}) i64 :merge old)"
+    yield _question(table, table.call(f"group-{table.name}", "?z"), width)
 
 
 def _question(table: MatchTable, match: str, width: int) -> str:

@@ -23,7 +23,7 @@ from .egraph import EGraph
 from .encode import Encoded
 from .encoding import Row
 from .engine import ANALYSIS, Engine
-from .groups import Group, Guards, MergeFold, groups, pairs
+from .groups import CycleGuards, Group, GroupMerge, count_combinations, groups
 from .limits import LimitReached, Watch
 from .read_back import Snapshot
 from .rule_program import MatchTable, RuleOnTable
@@ -40,7 +40,7 @@ class Saturation:
     Attributes:
         instances: what rules were applied to, once for equal types and attributes.
         applied: matches that were done, by rule; those met again after a join of classes count.
-        refused: of each rule whose right side is no program the reason first met, and how often.
+        refused: of each rule whose right side is not a program the reason first met, and how often.
         aside: rules left out of a round, with the largest bound of their matches.
     """
 
@@ -66,7 +66,7 @@ class SaturationRun:
     sizes: list[int] = field(default_factory=list[int])
     _rounds_begun: int = 0
     _fresh: dict[int, int] = field(default_factory=dict[int, int])
-    _folded: dict[int, list[set[int]]] = field(default_factory=dict[int, list[set[int]]])
+    _merged_groups: dict[int, list[set[int]]] = field(default_factory=dict[int, list[set[int]]])
 
     def __post_init__(self) -> None:
         graph = self.encoded.graph
@@ -109,11 +109,11 @@ class SaturationRun:
     def _snapshot(self) -> Snapshot:
         return Snapshot(self.engine, self._program)
 
-    def _guards(self, snapshot: Snapshot) -> Guards:
-        return Guards.of(snapshot, self.engine.program.guarded)
+    def _guards(self, snapshot: Snapshot) -> CycleGuards:
+        return CycleGuards.of(snapshot, self.engine.program.guarded)
 
     def _rounds(self, multi: int) -> StopReason:
-        """Rounds until nothing changes, once more after a fold; their sizes are added.
+        """Rounds until nothing changes, once more after a merge; their sizes are added.
 
         Raises:
             LimitReached: there is no time, memory or room left.
@@ -125,13 +125,13 @@ class SaturationRun:
             whole = self._ask(merging=number < multi)
             self._rounds_begun += 1
             self._answer()
-            if number == 0 and multi and not self._folded:
-                self._fold()
+            if number == 0 and multi and not self._merged_groups:
+                self._merge_groups()
             changed = self._do()
             self.sizes.append(self.engine.size())
             if not changed and multi and not last:
                 last = True
-                changed = self._last_fold()
+                changed = self._merge_new_groups()
             if not changed:
                 return "finished" if whole else "steps"
         return "steps"
@@ -184,7 +184,7 @@ class SaturationRun:
             if count > room:
                 snapshot = snapshot or self._snapshot()
                 parts = [snapshot.matches(part) for part in table.parts]
-                count = pairs(member, parts, self._guards(snapshot))
+                count = count_combinations(member, parts, self._guards(snapshot))
             if count > room:
                 whole = False
                 self._set_aside(member, count)
@@ -249,30 +249,30 @@ class SaturationRun:
         """Work out what depends on weights alone."""
         self.engine.run(ANALYSIS)
 
-    # --- folds ---
+    # --- merges ---
 
-    def _fold(self) -> None:
+    def _merge_groups(self) -> None:
         """Merge whole groups of the program's ops. Raises LimitReached."""
-        snapshot, folds = self._snapshot(), list[MergeFold]()
+        snapshot, merges = self._snapshot(), list[GroupMerge]()
         guards = self._guards(snapshot)
-        for member in self._foldable():
+        for member in self._repeatable():
             for group in groups(member, snapshot.matches(member.table.parts[0]), guards):
-                self._begin(member, group, folds)
-        self._run_folds(folds)
+                self._begin(member, group, merges)
+        self._run_merges(merges)
 
-    def _last_fold(self) -> bool:
+    def _merge_new_groups(self) -> bool:
         """Merge whole groups that came about since; whether there are any. Raises LimitReached.
 
         Of a group only what something outside of it reads is merged: all of the group is there at
         once, so the others are not needed on the way.
         """
-        snapshot, folds = self._snapshot(), list[MergeFold]()
+        snapshot, merges = self._snapshot(), list[GroupMerge]()
         guards = self._guards(snapshot)
         readers = snapshot.readers(self.encoded.graph.roots)
-        for member in self._foldable():
-            known = self._folded.get(member.number, [])
+        for member in self._repeatable():
+            known = self._merged_groups.get(member.number, [])
             found = [{snapshot.known(c) for c in classes} for classes in known]
-            self._folded[member.number] = found
+            self._merged_groups[member.number] = found
             matches = snapshot.matches(member.table.parts[0])
             live = [m for m in matches if m.roots[0] < self._program]
             kept = [
@@ -281,37 +281,37 @@ class SaturationRun:
             ]
             for group in sorted(kept, key=len, reverse=True):
                 if not any(group.keys() <= others for others in found):
-                    self._begin(member, group, folds)
-        return self._run_folds(folds)
+                    self._begin(member, group, merges)
+        return self._run_merges(merges)
 
-    def _foldable(self) -> list[RuleOnTable]:
+    def _repeatable(self) -> list[RuleOnTable]:
         return [m for m in self.engine.program.members if m.repeated is not None]
 
-    def _begin(self, member: RuleOnTable, group: Group, folds: list[MergeFold]) -> None:
-        self._folded.setdefault(member.number, []).append(set(group))
-        folds.append(MergeFold(member, group, list(group)))
+    def _begin(self, member: RuleOnTable, group: Group, merges: list[GroupMerge]) -> None:
+        self._merged_groups.setdefault(member.number, []).append(set(group))
+        merges.append(GroupMerge(member, group, list(group)))
 
-    def _run_folds(self, folds: Sequence[MergeFold]) -> bool:
-        """Take the steps of all folds together; whether any was taken. Raises LimitReached."""
+    def _run_merges(self, merges: Sequence[GroupMerge]) -> bool:
+        """Take the steps of all merges together; whether any was taken. Raises LimitReached."""
         taken = False
         while True:
-            active = [fold for fold in folds if fold.next_turns(self.answers)]
+            active = [merge for merge in merges if merge.next_pairs(self.answers)]
             if not active:
                 return taken
-            adds = sum(len(fold.turns) * fold.member.adds for fold in active)
+            adds = sum(len(merge.pairs) * merge.member.adds for merge in active)
             self.watch.check()
             self.watch.room(self.engine.size() + adds)
             rows = dict[str, list[Row]]()
-            for fold in active:
-                rows.setdefault(f"turn-{fold.member.table.name}", []).extend(fold.turns)
+            for merge in active:
+                rows.setdefault(f"pair-{merge.member.table.name}", []).extend(merge.pairs)
             self.engine.give(rows)
-            parts = dict.fromkeys(fold.member.table.parts[0].name for fold in active)
-            self._match([*(f"ask-{name}" for name in parts), "fold-ask"])
+            parts = dict.fromkeys(merge.member.table.parts[0].name for merge in active)
+            self._match([*(f"ask-{name}" for name in parts), "group-ask"])
             self._answer()
-            changed, matches = self.engine.run("(run fold-do 1)")
+            changed, matches = self.engine.run("(run group-do 1)")
             self._count(matches)
             self._analyse()
             taken = taken or changed
             made = {z for (z,) in self.engine.drain("made")}
-            for fold in active:
-                fold.finish(made)
+            for merge in active:
+                merge.finish(made)

@@ -85,7 +85,7 @@ def split(module: ModuleOp, prices: Table) -> list[Subprogram]:
 def groups(module: ModuleOp, prices: Table) -> list[Subprogram]:
     """Independent contractions that may become one.
 
-    They share an operand that is no weight, or have equal extents, as a batch needs. Pairs are
+    They share an operand that is not a weight, or have equal extents, as a batch needs. Pairs are
     searched with all rules; larger groups are merged as they stand.
     """
     known = weights_only(main_of(module).body.block.ops)
@@ -164,7 +164,7 @@ def _dependences(module: ModuleOp, ops: Sequence[ScopeOp]) -> dict[ScopeOp, int]
 
 
 def _shared(one: ScopeOp, other: ScopeOp, known: set[SSAValue]) -> bool:
-    """Whether they read one value that is no weight."""
+    """Whether they read one value that is not a weight."""
     common = set(one.inputs) & set(other.inputs)
     return any(v not in known and not isinstance(v.owner, OnesOp) for v in common)
 

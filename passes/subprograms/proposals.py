@@ -75,7 +75,7 @@ class ChosenOccurrence:
 
 @dataclass(frozen=True)
 class AppliedRewrite:
-    """What was done at a place: equivalent passes, the applied rules, how it is proved."""
+    """What was done at an occurrence: equivalent passes, the applied rules, how it is proved."""
 
     pipeline: str
     rules: Sequence[tuple[str, Floats]]

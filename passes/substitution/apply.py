@@ -107,7 +107,7 @@ class _Change:
         self.known = bindings(self.graph, self.tensors, dict(self.match.attributes))
         roots = [node_of(v) for v in self.match.roots]
         entries = [self.graph.nodes[n] for n in roots]
-        self.place = max(e.place for e in entries)
+        self.origin = max(e.origin for e in entries)
         before = [rule for e in entries for rule in e.made_by]
         self.history = (*dict.fromkeys(before), self.rule.name)
         self.done: dict[Term, Value] = {}
@@ -198,7 +198,7 @@ class _Change:
             self.reads.add(number)
         elif number not in self.made:
             weights = all(self._entry(v).weights for v in operands)
-            self.made[number] = Entry(head, operands, types, weights, self.place, self.history)
+            self.made[number] = Entry(head, operands, types, weights, self.origin, self.history)
         return number
 
     def _entry(self, value: Value) -> Entry:

@@ -82,7 +82,7 @@ class GraphSubstitute(ModulePass):
 class GraphApplyRule(ModulePass):
     """Apply one rule at its matches, whatever the cost. With `back`, apply it from right to left.
 
-    `name` is a rule of `rules` (a rule set or a file). The first `times` places are rewritten;
+    `name` is a rule of `rules` (a rule set or a file). The first `times` matches are rewritten;
     nothing happens where there is none.
 
     Before (name=transpose-twice):

@@ -95,17 +95,22 @@ class Queued(NamedTuple):
     newest: int
     cost: float
     parent: State
-    move: Replacement
+    replacement: Replacement
 
 
 @dataclass
 class State:
-    """A program taken out of the queue, and the moves that led to it."""
+    """A program taken out of the queue.
+
+    Attributes:
+        replacements: what may be done to it next.
+        replacement: what made it of its parent.
+    """
 
     graph: Graph
-    moves: list[Replacement]
+    replacements: list[Replacement]
     parent: State | None = None
-    move: Replacement | None = None
+    replacement: Replacement | None = None
 
     def path(self) -> list[State]:
         """The states from the input to this one."""
@@ -197,7 +202,7 @@ class Search:
         """Take out one program after the other. The results so far are in fields."""
         fingerprints = {first.graph.fingerprint()}
         for match in self.matcher.everywhere(first.graph):
-            first.moves.append(self._move(first.graph, match))
+            first.replacements.append(self._replacement(first.graph, match))
         self._push_all(first, first.graph.seconds)
         while True:
             reason = self._over(len(self._taken))
@@ -209,9 +214,11 @@ class Search:
             self._taken.append(state)
             if state.graph.seconds < self._best.graph.seconds * (1 - _SLACK):
                 self._best, self._best_after = state, time.perf_counter() - started
-            assert state.parent is not None and state.move is not None
-            assert state.move.change is not None
-            state.moves = self._moves(state.parent, state.move.change, state.graph)
+            assert state.parent is not None and state.replacement is not None
+            assert state.replacement.change is not None
+            state.replacements = self._replacements(
+                state.parent, state.replacement.change, state.graph
+            )
             self._push_all(state, self._best.graph.seconds)
 
     def _tick(self) -> None:
@@ -227,25 +234,25 @@ class Search:
         return "steps" if over else None
 
     def _pop(self, best: float, fingerprints: set[int]) -> State | None:
-        """The cheapest program not seen before, its moves not yet computed; None at the end."""
+        """The cheapest program not seen before, without its replacements; None at the end."""
         while self._queue:
-            _, _, _, cost, parent, move = heappop(self._queue)
+            _, _, _, cost, parent, replacement = heappop(self._queue)
             if cost > self.settings.alpha * best * (1 + _SLACK):
                 continue
-            assert move.change is not None
-            if self.applier.closes_cycle(parent.graph, move.match, move.change):
-                self._refuse(move.match, "it would close a cycle")
+            assert replacement.change is not None
+            if self.applier.closes_cycle(parent.graph, replacement.match, replacement.change):
+                self._refuse(replacement.match, "it would close a cycle")
                 continue
-            graph = parent.graph.after(move.change)
+            graph = parent.graph.after(replacement.change)
             found = graph.fingerprint()
             if found in fingerprints:
                 continue
             fingerprints.add(found)
-            return State(graph, [], parent, move)
+            return State(graph, [], parent, replacement)
         return None
 
-    def _moves(self, parent: State, change: Change, graph: Graph) -> list[Replacement]:
-        """The parent's moves that remain valid, recomputed if near the change, and the new ones."""
+    def _replacements(self, parent: State, change: Change, graph: Graph) -> list[Replacement]:
+        """The parent's replacements that stay valid, recomputed near the change, and new ones."""
         entries = parent.graph.users
         users = {u for old, _ in change.redirected for u in entries.get(old, ())}
         made = [number for number, _ in change.made]
@@ -255,16 +262,16 @@ class Search:
             entry = graph.nodes.get(number) or parent.graph.nodes[number]
             around.update(node_of(v) for v in entry.operands)
         kept = list[Replacement]()
-        for move in parent.moves:
-            if not rewritten.isdisjoint(move.match.nodes):
+        for replacement in parent.replacements:
+            if not rewritten.isdisjoint(replacement.match.nodes):
                 continue
-            near = move.change is None or not around.isdisjoint(move.change.reads)
-            kept.append(self._move(graph, move.match) if near else move)
-        known = {move.match for move in kept}
+            near = replacement.change is None or not around.isdisjoint(replacement.change.reads)
+            kept.append(self._replacement(graph, replacement.match) if near else replacement)
+        known = {replacement.match for replacement in kept}
         new = self.matcher.near(graph, (*made, *sorted(users)))
-        return kept + [self._move(graph, m) for m in new if m not in known]
+        return kept + [self._replacement(graph, m) for m in new if m not in known]
 
-    def _move(self, graph: Graph, match: RuleMatch) -> Replacement:
+    def _replacement(self, graph: Graph, match: RuleMatch) -> Replacement:
         self._tick()
         self.worked_out += 1
         try:
@@ -283,17 +290,20 @@ class Search:
 
     def _push_all(self, state: State, best: float) -> None:
         most = self.settings.alpha * best * (1 + _SLACK)
-        for move in state.moves:
-            if move.change is None or state.graph.seconds + move.change.delta > most:
+        for replacement in state.replacements:
+            if replacement.change is None or state.graph.seconds + replacement.change.delta > most:
                 continue
-            mark = (state.graph.mark + move.change.mark) & ((1 << 64) - 1)
+            mark = (state.graph.mark + replacement.change.mark) & ((1 << 64) - 1)
             if mark in self._seen:
                 continue
             self._seen.add(mark)
             self._count += 1
-            cost = state.graph.seconds + move.change.delta
-            back = any(number in self._input for number, _ in move.change.made)
-            heappush(self._queue, Queued(self._bucket(cost), back, -self._count, cost, state, move))
+            cost = state.graph.seconds + replacement.change.delta
+            back = any(number in self._input for number, _ in replacement.change.made)
+            heappush(
+                self._queue,
+                Queued(self._bucket(cost), back, -self._count, cost, state, replacement),
+            )
         if len(self._queue) > MOST_QUEUED:
             self._trimmed = True
             self._queue = nsmallest(MOST_QUEUED // 2, self._queue, key=lambda item: item[:3])
@@ -407,25 +417,27 @@ def applied_by(state: State, rules: Sequence[Rule]) -> list[Applied]:
     proofs: dict[str, Proof] = {rule.name: reported_proof(rule) for rule in rules}
     path, steps = state.path(), list[Applied]()
     for before, after in pairwise(path):
-        assert after.move is not None
+        assert after.replacement is not None
         delta = after.graph.seconds - before.graph.seconds
-        match = after.move.match
+        match = after.replacement.match
         rule = rules[match.rule]
-        place = tables.places[before.graph.nodes[node_of(match.roots[0])].place]
+        place = tables.places[before.graph.nodes[node_of(match.roots[0])].origin]
         steps.append(Applied(rule.name, place, proofs[rule.name], delta, floats_of(rule)))
     return steps
 
 
 def _rejected(found: FoundGraph, tables: Tables, settings: SubstitutionSettings) -> list[Rejected]:
-    """The moves not taken from the best program, smallest loss first, then the refused ones."""
+    """Replacements of the best program that lose, smallest loss first, then the refused ones."""
     graph = found.best.graph
-    moves = [m for m in found.best.moves if m.change is not None]
-    moves = nsmallest(settings.rejected, moves, key=_delta)
+    replacements = [m for m in found.best.replacements if m.change is not None]
+    replacements = nsmallest(settings.rejected, replacements, key=_delta)
     entries = list[Rejected]()
-    for move in moves:
-        place = graph.nodes[node_of(move.match.roots[0])].place
-        reason = f"it would change the cost by {_delta(move):+.3g} s"
-        entries.append(Rejected(settings.rules[move.match.rule].name, tables.places[place], reason))
+    for replacement in replacements:
+        origin = graph.nodes[node_of(replacement.match.roots[0])].origin
+        reason = f"it would change the cost by {_delta(replacement):+.3g} s"
+        entries.append(
+            Rejected(settings.rules[replacement.match.rule].name, tables.places[origin], reason)
+        )
     return entries + (_by_reason(list(found.refused)) if settings.rejected else [])
 
 
@@ -444,5 +456,5 @@ def _others(count: int) -> str:
     return f"; so it is with {count} other rules" if count else ""
 
 
-def _delta(move: Replacement) -> float:
-    return move.change.delta if move.change is not None else 0.0
+def _delta(replacement: Replacement) -> float:
+    return replacement.change.delta if replacement.change is not None else 0.0

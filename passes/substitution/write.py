@@ -34,7 +34,7 @@ def write(graph: Graph, block: Block) -> None:
         if head.op == ARGUMENT:
             continue
         operands = [values[v] for v in entry.operands]
-        op = old[entry.place] if not entry.made_by else _made(graph, number, operands, old)
+        op = old[entry.origin] if not entry.made_by else _made(graph, number, operands, old)
         if not entry.made_by:
             kept.add(op)
             _rewire(op, operands, head)
@@ -51,7 +51,7 @@ def _order(graph: Graph) -> list[int]:
     """The nodes in topological order, otherwise as in the program."""
     live = set(graph.order)
     needs = {n: len({node_of(v) for v in graph.nodes[n].operands}) for n in graph.order}
-    ready = [(graph.nodes[n].place, n) for n in graph.order if not needs[n]]
+    ready = [(graph.nodes[n].origin, n) for n in graph.order if not needs[n]]
     heapify(ready)
     found = list[int]()
     while ready:
@@ -61,17 +61,17 @@ def _order(graph: Graph) -> list[int]:
             if user in live:
                 needs[user] -= 1
                 if not needs[user]:
-                    heappush(ready, (graph.nodes[user].place, user))
+                    heappush(ready, (graph.nodes[user].origin, user))
     return found
 
 
 def _made(graph: Graph, number: int, operands: list[SSAValue], old: list[Operation]) -> Operation:
     """The op for a node that rules made."""
     entry, tables = graph.nodes[number], graph.tables
-    stood = old[entry.place]
+    stood = old[entry.origin]
     op = tables.ops.make(tables.heads[entry.head], operands, [tables.types[t] for t in entry.types])
     assert op is not None, "a change was worked out for it"
-    add_provenance(op, (*tables.made_before[entry.place], *entry.made_by))
+    add_provenance(op, (*tables.made_before[entry.origin], *entry.made_by))
     op.location = stood.location
     hints = [r.name_hint for r in stood.results if r.name_hint is not None]
     if hints:

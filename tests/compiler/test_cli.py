@@ -201,9 +201,9 @@ def test_wrong_files_exit_1(net: Path, tmp_path: Path, capsys: Captured) -> None
         (("optimize", net, "--target", "h100", "--report", f"{nowhere}.json"), "cannot write"),
         (("optimize", net, "-o", "x.txt"), "FILE.mlir or FILE.onnx"),
         (("optimize", net, "--strategy", "derives"), "did you mean 'derive'"),
-        (("optimize", net, "--cost-file", text), "no cost file"),
-        (("explain", text), "no report"),
-        (("explain", broken), "no JSON"),
+        (("optimize", net, "--cost-file", text), "not a cost file"),
+        (("explain", text), "not a report"),
+        (("explain", broken), "not JSON"),
         (("zoo", "-o", "x.mlir"), "which model"),
         (("bench", net, "--against", "onnxruntme"), "did you mean 'onnxruntime'"),
     ):

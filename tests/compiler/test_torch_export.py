@@ -122,7 +122,7 @@ class Moves(nn.Module):
         (of(lambda self, x: x + torch.rand(64)), "it is random"),
         (of(lambda self, x: nn.functional.dropout(x, 0.5)), "it is random"),
         (of(lambda self, x: x.add_(1) * 2), "forward changes its input 'x' in place"),
-        (of(lambda self, x: (x, "text")), "a result is no tensor but str"),
+        (of(lambda self, x: (x, "text")), "a result is not a tensor but str"),
     ],
 )
 def test_state_randomness_and_writes_are_errors(module: Any, words: str) -> None:
@@ -182,7 +182,7 @@ def test_every_tensor_given_is_an_input() -> None:
 
 def test_an_argument_that_is_no_tensor_is_an_error() -> None:
     for value in (2, 2.5, True, "text"):
-        with pytest.raises(UserError, match="argument 'k' is no tensor but"):
+        with pytest.raises(UserError, match="argument 'k' is not a tensor but"):
             called(lambda x, k: x, (X, value))
     with pytest.raises(UserError, match="missing a required argument: 'y'"):
         called(lambda x, y: x, (X,))

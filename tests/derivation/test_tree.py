@@ -23,7 +23,7 @@ def walked(searcher: Searcher, state: DerivationState, depth: int, most_flops: f
     if depth == 0:
         return 1
     count = 1
-    for rule, applied, roots in searcher.moves(state):
+    for rule, applied, roots in searcher.applications(state):
         if flops_of(roots) <= most_flops:
             used = uses_after(state, rule, applied)
             count += walked(searcher, DerivationState(roots, used=used), depth - 1, most_flops)

@@ -108,7 +108,7 @@ CASES = [
     # shapes
     ("reshape", [MATRIX], {"shape": [-1]}, "extents are at least 0: found [-1]"),
     ("reshape", [MATRIX], {"shape": [5]}, "the element counts differ"),
-    ("transpose", [MATRIX], {"perm": [0, 0]}, "'perm' is no permutation of the dims"),
+    ("transpose", [MATRIX], {"perm": [0, 0]}, "'perm' is not a permutation of the dims"),
     ("broadcast", [MATRIX], {"shape": [2, 3], "dims": [1, 0]}, "'dims' needs one increasing entry"),
     ("broadcast", [MATRIX], {"shape": [4, 3], "dims": [0, 1]}, "operand dim 0 does not broadcast"),
     ("broadcast", [ROW], {"shape": [4], "dims": [1]}, "operand dim 0 does not broadcast to [4]"),

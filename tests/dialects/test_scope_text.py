@@ -73,7 +73,7 @@ def test_other_spellings_print_in_one_way(body: str, shown: str, parse, round_tr
 
 BAD = [
     ("(a: 4) %x[a] : tensor<4xf32>", "a tensor of rank 2 is read at 1 indices"),
-    ("(a: 4) %x[a, k] : tensor<4xf32>", "'k' is no iterator of this scope"),
+    ("(a: 4) %x[a, k] : tensor<4xf32>", "'k' is not an iterator of this scope"),
     ("(a: 4) %x[a, a * a] : tensor<4xf32>", "an index may not multiply iterators"),
     ("(a: 4) %x[a, a floordiv 0] : tensor<4xf32>", "division of an index by zero"),
     ("(a: 4) %z[a, a] : tensor<4xf32>", "value %z is used before it is defined"),

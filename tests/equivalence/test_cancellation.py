@@ -140,7 +140,8 @@ def test_what_cancels_inside_one_scope_is_not_forgotten(body: str) -> None:
     assert compare(plain, other).kind == BODIES[body]
 
 
-# --- literals that are no numbers, or no ordinary ones --------------------------------------------
+# --- literals that are not numbers, or no ordinary ones
+# --------------------------------------------
 
 INF, HUGE = float("inf"), 1e30
 

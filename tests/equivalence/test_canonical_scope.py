@@ -260,7 +260,7 @@ DIFFERENT = {
         form((4,), Operand(W).at([i + 1, 0], 0.0)),
         form((4,), Operand(W).at([i + 1, 0], 1.0)),
     ),
-    "an infinite literal is no number": (
+    "an infinite literal is not a number": (
         form((4,), (Operand(W)[i, 0] + float("inf")) - float("inf")),
         form((4,), Operand(W)[i, 0]),
     ),
@@ -280,7 +280,7 @@ def test_forms_are_two(law: str) -> None:
 
 
 def test_a_guard_that_pins_a_sum_is_substituted() -> None:
-    """sum over j of [j == i + 1] W[j, 0] is W[i + 1, 0], and 0 where i + 1 is no position of j."""
+    """sum over j of [j == i + 1] W[j, 0] is W[i + 1, 0], and 0 where j does not reach i + 1."""
     one = Block(arg_types=[tensor((1,), f32)]).args[0]
     given = {**GIVEN, one: scope((1,), f32, constant(1))}
     op = ScopeOp(tensor((4,), f32), Operand(W)[j, 0] * Operand(one)[j - i - 1], [4])

@@ -284,7 +284,7 @@ def test_constants_folded_elsewhere_are_recognised_by_their_values() -> None:
     ],
 )
 def test_constants_of_other_values_are_not_recognised(factor: float, kind: str) -> None:
-    """512 units of the last place are no rounding; what 16 explain is still no equality."""
+    """512 units of the last place are not rounding; what 16 explain is still no equality."""
     a = program("block")
     verdict = compare(a, anonymous(folded(a), factor))
     assert verdict.kind == kind, verdict.text()

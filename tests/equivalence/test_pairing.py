@@ -122,7 +122,7 @@ def test_a_gather_at_known_positions_is_a_slice(positions: list[int], same: bool
 
 @pytest.mark.parametrize(("wanted", "found"), [((6,), (1,)), ((2, 3), (3,)), ((0,), (0,))])
 def test_as_many_elements_and_at_least_one(wanted: tuple[int, ...], found: tuple[int, ...]) -> None:
-    """Ones that broadcast to the others are no layout of them."""
+    """Ones that broadcast to the others are not a layout of them."""
     assert layout(np.ones(wanted), np.ones(found), 1e-12) is None
 
 

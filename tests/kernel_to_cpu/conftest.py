@@ -69,8 +69,8 @@ def add_residual() -> Callable[[tuple[int, ...]], Epilogue]:
     def make(strides: tuple[int, ...]) -> Epilogue:
         def emit(b, acc, index, channel, mask, extras):
             terms = zip(index.coordinates, (*strides, 1), strict=True)
-            place = b.linear(*terms)
-            return b.add(acc, b.load(F32.vector(index.lanes), extras[0], place, mask=mask))
+            offset = b.linear(*terms)
+            return b.add(acc, b.load(F32.vector(index.lanes), extras[0], offset, mask=mask))
 
         return Epilogue(1, emit)
 

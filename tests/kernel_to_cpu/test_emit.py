@@ -183,8 +183,8 @@ def test_gather_and_scatter_follow_indices(isa, run_body):
     out = np.zeros(40, np.float32)
 
     def body(b, pointers, low, high):
-        places = b.mul(b.iota(I64, 8), 5)
-        b.scatter(b.gather(F32.vector(8), pointers[0], places), pointers[1], b.iota(I64, 8))
+        offsets = b.mul(b.iota(I64, 8), 5)
+        b.scatter(b.gather(F32.vector(8), pointers[0], offsets), pointers[1], b.iota(I64, 8))
 
     run_body(isa, body, x, out)
     np.testing.assert_array_equal(out[:8], x[::5])

@@ -22,7 +22,7 @@ def weight(b: GraphBuilder, name: str, *shape: int) -> SSAValue:
 
 
 def conv(b: GraphBuilder, x: SSAValue, name: str, features: int, **properties) -> SSAValue:
-    """A 3-tap convolution that keeps the places, groups as told."""
+    """A 3-tap convolution that keeps the positions, groups as told."""
     rank = len(shape_of(x)) - 2
     groups = properties.get("groups", 1)
     w = weight(b, name, features, shape_of(x)[1] // groups, *([3] * rank))
@@ -49,7 +49,7 @@ def per_image_scale(b: GraphBuilder) -> SSAValue:
 
 
 def places_matter(b: GraphBuilder) -> SSAValue:
-    """The epilogue reads a value that depends on the place alone, mirrored."""
+    """The epilogue reads a value that depends on the position alone, mirrored."""
     x, m = b.input("x", (2, 3, 5, 6)), b.input("m", (5, 6))
     y = conv(b, x, "w", 4)
     mirrored = b.slice(m, starts=[4, 5], sizes=[5, 6], steps=[-1, -1])
@@ -77,7 +77,7 @@ def three_dims(b: GraphBuilder) -> SSAValue:
 
 
 def transposed_without_taps(b: GraphBuilder) -> SSAValue:
-    """Stride 3, one tap: two places of three get the epilogue alone."""
+    """Stride 3, one tap: two positions of three get the epilogue alone."""
     x, r = b.input("x", (2, 3, 4)), b.input("r", (2, 5, 12))
     w = weight(b, "w", 3, 5, 1)
     y = b.conv_transpose(x, w, strides=[3], pads=[0, 0], dilations=[1], output_padding=[2])

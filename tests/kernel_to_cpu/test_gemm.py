@@ -268,7 +268,7 @@ SHARED = {
         "(n: 3, f: 5, p: 21) sum (c: 7) %a[n, c, p] * %b[f, c]",
         ((3, 7, 21), (5, 7), (3, 5, 21)),
     ),
-    "every other place of every other row": (
+    "every other position of every other row": (
         "(f: 5, h: 6, w: 9) sum (c: 7) %a[c, 2 * h, 2 * w] * %b[f, c]",
         ((7, 12, 18), (5, 7), (5, 6, 9)),
     ),

@@ -44,7 +44,7 @@ def test_odd_scopes_compute_what_they_mean(isa: Isa, scope: str, threads: int) -
 def test_what_moves_a_convolutions_dims_of_one_position_is_no_epilogue(
     isa: Isa, shape: tuple[int, ...]
 ) -> None:
-    """The reshape keeps the convolution's order, but its places lie in other dims."""
+    """The reshape keeps the convolution's order, but its positions lie in other dims."""
     b = GraphBuilder()
     weights = np.random.default_rng(0).normal(size=(4, 4, 3, 3)).astype(np.float32)
     geometry = {"strides": [1, 1], "dilations": [1, 1], "groups": 1}

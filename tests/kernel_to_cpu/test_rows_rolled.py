@@ -14,9 +14,9 @@ from isoform.lowering.onnx_to_graph.resizing import interpolation, positions, wi
 
 def resized(b: GraphBuilder, x, sizes: tuple[int, int], scale: float, kind: str, how: str):
     for axis, size in zip((2, 3), sizes, strict=True):
-        places = positions(how, size, int(size * scale), scale, None)
-        matrix = interpolation(places, size, kind, {})
-        found = window(places, matrix)
+        at = positions(how, size, int(size * scale), scale, None)
+        matrix = interpolation(at, size, kind, {})
+        found = window(at, matrix)
         assert found is not None
         weights = b.constant(found.weights(matrix).astype(np.float32))
         geometry = {"step": found.step, "shift": found.shift, "per": found.per}

@@ -280,7 +280,7 @@ def test_sequences_are_resolved_at_import(name: str) -> None:
         ("s = SequenceConstruct(x) y = SequenceAt(s, k)", "position 'k' must be a constant"),
         ("s = SequenceConstruct(x) y = SequenceAt(s, two)", "position is outside the sequence"),
         ("s = SequenceConstruct(x) y = Neg(s)", "is a sequence, a tensor is needed"),
-        ("y = SequenceLength(x)", "operand 0 is no sequence"),
+        ("y = SequenceLength(x)", "operand 0 is not a sequence"),
     ],
 )
 def test_sequences_that_data_decide_are_refused(nodes: str, message: str) -> None:

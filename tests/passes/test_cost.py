@@ -228,8 +228,8 @@ def test_files_of_one_target_are_merged() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "no JSON"),
-        ("[]", "no cost file"),
+        ("{", "not JSON"),
+        ("[]", "not a cost file"),
         ('{"target": "cpu", "ops": {}}', "another version"),
         ('{"schema": 1, "target": "cpu", "ops": []}', "'ops' is an object"),
         ('{"schema": 1, "target": "cpu", "ops": {"a": 1}}', "needs 'us'"),

@@ -179,7 +179,7 @@ def test_the_database_is_shared_and_a_broken_one_is_one_warning(
 def test_a_broken_cost_file_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "costs.json"
     file.write_text("{")
-    with pytest.raises(UserError, match="no JSON"):
+    with pytest.raises(UserError, match="not JSON"):
         Tune(cost_file=str(file)).apply(Context(), program().module)
     assert file.read_text() == "{"
 

@@ -59,13 +59,13 @@ def test_sizes_attributes_and_conditions_are_read_as_a_rule_file_has_them() -> N
     ("text", "message"),
     [
         ("(rewrite (relu x)", "egglog does not read this"),
-        ("(relation r (i64))", "this is no rule"),
+        ("(relation r (i64))", "this is not a rule"),
         ("(rewrite (relu x) (relu y))", "does not bind 'y'"),
         ("(rule ((= e (relu x))) ((relation-of e)))", "no action"),
         ("(rule ((= e (relu x)) (= f (relu y))) ((union e x)))", "about 'f'"),
         ("(rule ((= e (relu e))) ((union e e)))", "part of itself"),
         ("(rewrite (split x :axis) x)", "read :name value"),
-        ("(rewrite (relu x) x :when ((bitand x 1)))", "no condition"),
+        ("(rewrite (relu x) x :when ((bitand x 1)))", "not a condition"),
         ("(rule ((= (dim x 0) 2)) ())", "joins nothing"),
     ],
 )

@@ -104,7 +104,7 @@ def test_a_merge_of_products_that_feed_each_other_makes_no_cycle_in_the_result()
 
 
 def test_a_constant_of_a_rule_is_computed_from_small_literals() -> None:
-    """Merging groups masks a kernel: 147,456 zeros and ones are no literal, `eye(2)` is."""
+    """Merging groups masks a kernel: 147,456 zeros and ones are not a literal, `eye(2)` is."""
     b = GraphBuilder()
     x, w = b.input("x", (1, 512, 4, 4)), b.weight("w", np.ones((512, 16, 3, 3), np.float32))
     y = b.conv(x, w, strides=[1, 1], pads=[1, 1, 1, 1], dilations=[1, 1], groups=32)

@@ -52,7 +52,7 @@ def test_attribute_values_of_every_kind() -> None:
         ("rule x\n  relu(?a), relu(?b) => relu(?a)\n", "2 outputs left and 1 right"),
         ("rule x\n  proof prooved-by-z3\n  relu(?a) => ?a\n", "did you mean 'proved-by-z3'"),
         ("rule x\n  relu(?a => ?a\n", "f:1: rule x"),
-        ("rule x\n  where a.shape[\n  relu(?a) => ?a\n", "no condition or size"),
+        ("rule x\n  where a.shape[\n  relu(?a) => ?a\n", "not a condition or size"),
         ("rule x\n  relu(?a) => ?a\nrule x\n  relu(?a) => ?a\n", "stands twice"),
         ("relu(?a) => ?a\n", "starts with 'rule NAME'"),
     ],

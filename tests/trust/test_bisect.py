@@ -13,7 +13,7 @@ from isoform.compiler.targets.levels import weight_context
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 5])
-def test_the_wrong_rewrite_is_named_by_pass_number_rule_and_position(
+def test_the_wrong_rewrite_is_named_by_pass_number_rule_and_place(
     relus: Path, planted: Path, isoform: Command, number: int
 ) -> None:
     passes = f"cse,relu-to-clip{{wrong={number}}},canonicalize"

@@ -123,11 +123,11 @@ def test_what_is_no_certificate_is_refused_in_one_line(
     del document["body"]["verdict"]
     broken = tmp_path / "broken.json"
     for text, fault in (
-        ("{", "this is no JSON"),
-        ("[]", "this is no certificate: it is no object"),
-        (json.dumps(document), "this is no certificate: body.verdict is missing"),
-        (certified.read_text()[:-40], "this is no JSON"),
-        ('{"cost": {}, "rewrites": []}', "this is no certificate: body is missing"),
+        ("{", "this is not JSON"),
+        ("[]", "this is not a certificate: it is not an object"),
+        (json.dumps(document), "this is not a certificate: body.verdict is missing"),
+        (certified.read_text()[:-40], "this is not JSON"),
+        ('{"cost": {}, "rewrites": []}', "this is not a certificate: body is missing"),
     ):
         broken.write_text(text)
         status, out, err = isoform("verify", broken)

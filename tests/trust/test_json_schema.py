@@ -30,19 +30,19 @@ SCHEMA: dict[str, Any] = {
     ("value", "fault"),
     [
         ({"name": "x", "count": 1, "ratio": None, "kind": "plain", "version": 1, "rows": []}, None),
-        ([], "it is no object"),
+        ([], "it is not an object"),
         ({}, "name is missing"),
-        ({"name": 1}, "name is no string"),
+        ({"name": 1}, "name is not a string"),
         ({"name": "x1"}, "name does not match ^[a-z]+$"),
         ({"name": "x", "count": 0}, "count is below 1"),
-        ({"name": "x", "count": True}, "count is no integer"),
-        ({"name": "x", "count": 1.0}, "count is no integer"),
-        ({"name": "x", "ratio": "1"}, "ratio is no number or null"),
-        ({"name": "x", "ratio": float("nan")}, "ratio is no number or null"),
+        ({"name": "x", "count": True}, "count is not an integer"),
+        ({"name": "x", "count": 1.0}, "count is not an integer"),
+        ({"name": "x", "ratio": "1"}, "ratio is not a number or null"),
+        ({"name": "x", "ratio": float("nan")}, "ratio is not a number or null"),
         ({"name": "x", "kind": "rare"}, "kind is none of plain, other"),
         ({"name": "x", "version": 2}, "version is not 1"),
-        ({"name": "x", "rows": [{}, 1]}, "rows[1] is no object"),
-        ({"name": "x", "rows": [{"a b": 1}]}, "rows[0]['a b'] is no boolean"),
+        ({"name": "x", "rows": [{}, 1]}, "rows[1] is not an object"),
+        ({"name": "x", "rows": [{"a b": 1}]}, "rows[0]['a b'] is not a boolean"),
         ({"name": "x", "rows": [{}, {}, {}]}, "rows: [{}, {}, {}] is too long"),
         ({"name": "x", "more": "x" * 1000}, "more is not a field"),
     ],
@@ -55,11 +55,14 @@ def test_a_value_nested_too_deeply_is_a_fault() -> None:
     value: Any = []
     for _ in range(100_000):
         value = [value]
-    assert first_fault(value, {"type": "object"}) in ("it is nested too deeply", "it is no object")
+    assert first_fault(value, {"type": "object"}) in (
+        "it is nested too deeply",
+        "it is not an object",
+    )
 
 
 def test_a_broken_report_is_named_by_its_field() -> None:
     report = {"source": "m", "target": "cpu", "strategy": "all", "stop_reason": "finished"}
     assert first_fault(report, REPORT) == "elapsed_s is missing"
     report |= {"elapsed_s": 1.0, "cost": {"before": "1", "after": 1.0, "kind": "measured"}}
-    assert first_fault(report, REPORT) == "cost.before is no number"
+    assert first_fault(report, REPORT) == "cost.before is not a number"

@@ -247,12 +247,12 @@ def _read_scalar(b: Emitter, access: Access, point: Point) -> Value:
     if access.pointer is None:
         one = constant(target, 1)
         return one if condition is None else b.select(condition, one, constant(target, 0))
-    place = emit_index(b, access.flat, point)
+    offset = emit_index(b, access.flat, point)
     if condition is not None:  # an address that is not valid is replaced before the load
-        place = b.select(condition, b.value(place, I64), constant(I64, 0))
+        offset = b.select(condition, b.value(offset, I64), constant(I64, 0))
     value = to_compute(
         b,
-        b.load(memory_type(access.element), access.pointer, place, pure=access.fixed),
+        b.load(memory_type(access.element), access.pointer, offset, pure=access.fixed),
         access.element,
     )
     return (
@@ -278,13 +278,13 @@ def _read_vector(b: Emitter, access: Access, point: Point, vector: Vector) -> Va
     mask = guard if real is None else real if guard is None else b.logic("and", guard, real)
     dtype = memory_type(access.element).vector(lanes)
     if shared is not None and own is None and real is None and access.can_be_cleared(vector):
-        place = b.select(shared, b.value(emit_index(b, access.flat, point), I64), constant(I64, 0))
-        value = cleared(b, b.load(dtype, access.pointer, place, pure=access.fixed), shared)
+        offset = b.select(shared, b.value(emit_index(b, access.flat, point), I64), constant(I64, 0))
+        value = cleared(b, b.load(dtype, access.pointer, offset, pure=access.fixed), shared)
     elif access.is_contiguous(vector.iterator):
-        place = emit_index(b, access.flat, point)
+        offset = emit_index(b, access.flat, point)
         if shared is not None:  # no lane is read, but far outside even that is slow
-            place = b.select(shared, b.value(place, I64), constant(I64, 0))
-        value = b.load(dtype, access.pointer, place, mask=mask, pure=access.fixed)
+            offset = b.select(shared, b.value(offset, I64), constant(I64, 0))
+        value = b.load(dtype, access.pointer, offset, mask=mask, pure=access.fixed)
     elif guard is None and (picks := _picks(access, vector, point)) is not None:
         first = b.add(emit_index(b, access.flat, point), min(picks))
         moved = [k - min(picks) for k in picks]
@@ -367,11 +367,11 @@ def store(b: Emitter, value: Value, access: Access, point: Point, *, nontemporal
     if vector is None:
         b.store(value, access.pointer, emit_index(b, access.flat, point))
     elif access.is_contiguous(vector.iterator):
-        place = emit_index(b, access.flat, point)
-        b.store(value, access.pointer, place, mask=vector.mask, nontemporal=nontemporal)
+        offset = emit_index(b, access.flat, point)
+        b.store(value, access.pointer, offset, mask=vector.mask, nontemporal=nontemporal)
     else:
-        places = _lane_index(b, access.flat, point)
-        b.scatter(value, access.pointer, places, mask=b.mask(vector.mask, vector.lanes))
+        offsets = _lane_index(b, access.flat, point)
+        b.scatter(value, access.pointer, offsets, mask=b.mask(vector.mask, vector.lanes))
 
 
 def to_compute(b: Emitter, value: Value, element: Attribute) -> Value:

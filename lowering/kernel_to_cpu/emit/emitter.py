@@ -50,12 +50,12 @@ class Emitter(ArithmeticEmitter):
 
         A `pure` load is of what nothing writes, and shared within its block.
         """
-        place = self.address(dtype, pointer, index)
+        address = self.address(dtype, pointer, index)
         align = align or dtype.bytes
         lanes = self.mask(mask, dtype.lanes)
         if lanes is None:
-            return self.op(dtype, f"load {dtype}, {place}, align {align}", pure=pure)
-        args = [place, constant(I32, align), lanes, constant(dtype, 0)]
+            return self.op(dtype, f"load {dtype}, {address}, align {align}", pure=pure)
+        args = [address, constant(I32, align), lanes, constant(dtype, 0)]
         return self._masked("load", dtype, dtype, args)
 
     def store(
@@ -74,7 +74,7 @@ class Emitter(ArithmeticEmitter):
         aligned, it goes to memory, if the lanes to store are as many bytes or a multiple. Parts
         less than half a vector are slower than a plain store.
         """
-        place = self.address(value.type, pointer, index)
+        address = self.address(value.type, pointer, index)
         align = align or value.type.bytes
         lanes = self.mask(mask, value.type.lanes)
         real = value.type.lanes if lanes is None else mask
@@ -85,24 +85,24 @@ class Emitter(ArithmeticEmitter):
             and isinstance(real, int)
             and real * value.type.bytes % piece == 0
         ):
-            self._stream(value, place, real, piece)
+            self._stream(value, address, real, piece)
             return
         if lanes is not None and lanes.text.startswith(FIRST) and lanes.text.count("true") == 1:
             # LLVM 22 makes a scalar store of such a masked one, for narrowed values one too wide.
             value, lanes = self.extract(value, 0), None
         if lanes is None:
-            self.do(f"store {value}, {place}, align {align}")
+            self.do(f"store {value}, {address}, align {align}")
             return
-        self._masked("store", value.type, None, [value, place, constant(I32, align), lanes])
+        self._masked("store", value.type, None, [value, address, constant(I32, align), lanes])
 
-    def _stream(self, value: Value, place: Value, lanes: int, align: int) -> None:
+    def _stream(self, value: Value, address: Value, lanes: int, align: int) -> None:
         """Store the first lanes past the caches, in powers of two."""
         hint, done = self.module.nontemporal(), 0
         while done < lanes:
             size = 1 << ((lanes - done).bit_length() - 1)
             part = range(done, done + size)
             piece = value if size == value.type.lanes else self.shuffle(value, part)
-            to = self.address(value.type, place, done)
+            to = self.address(value.type, address, done)
             self.do(f"store {piece}, {to}, align {align}{hint}")
             done += size
 
@@ -120,9 +120,9 @@ class Emitter(ArithmeticEmitter):
         self, dtype: Type, pointer: Value, indices: Value, *, mask: Value | None = None
     ) -> Value:
         """Load each lane from its own element index (a vector of i64)."""
-        places = self._places(dtype, pointer, indices)
+        addresses = self._addresses(dtype, pointer, indices)
         lanes = mask or constant(I1.vector(dtype.lanes), 1)
-        args = [places, constant(I32, dtype.bytes), lanes, constant(dtype, 0)]
+        args = [addresses, constant(I32, dtype.bytes), lanes, constant(dtype, 0)]
         name = f"llvm.masked.gather.{dtype.suffix}.v{dtype.lanes}p0"
         return self.call(name, dtype, args, declare=True)
 
@@ -130,15 +130,15 @@ class Emitter(ArithmeticEmitter):
         self, value: Value, pointer: Value, indices: Value, *, mask: Value | None = None
     ) -> None:
         """Store each lane to its own element index (a vector of i64)."""
-        places = self._places(value.type, pointer, indices)
+        addresses = self._addresses(value.type, pointer, indices)
         lanes = mask or constant(I1.vector(value.type.lanes), 1)
-        args = [value, places, constant(I32, value.type.bytes), lanes]
+        args = [value, addresses, constant(I32, value.type.bytes), lanes]
         name = f"llvm.masked.scatter.{value.type.suffix}.v{value.type.lanes}p0"
         self.call(name, None, args, declare=True)
 
-    def _places(self, dtype: Type, pointer: Value, indices: Value) -> Value:
-        places = PTR.vector(dtype.lanes)
-        return self.op(places, f"getelementptr {dtype.element}, {pointer}, {indices}")
+    def _addresses(self, dtype: Type, pointer: Value, indices: Value) -> Value:
+        addresses = PTR.vector(dtype.lanes)
+        return self.op(addresses, f"getelementptr {dtype.element}, {pointer}, {indices}")
 
     def reserve(self, dtype: Type, count: int, align: int = 64) -> Value:
         """Set aside `count` elements on the stack for as long as the function runs."""

@@ -95,7 +95,7 @@ def emit_attention(op: AttentionOp, isa: Isa) -> KernelCode:
     """Emit one kernel. Arguments: the operands in order, then the result."""
     found = match_attention(op.scopes, lambda value: _strides(op, value))
     if found is None:
-        raise UserError("these scopes are no attention", where=where(op))
+        raise UserError("these scopes are not attention", where=where(op))
     return _Attention(op, found, isa).emit()
 
 
@@ -236,9 +236,9 @@ class _Attention:
 
         b.call(self.module.once(key, define), None, arguments)
 
-    def _start(self, b: Emitter, frame: Frame, matrix: Matrix, place: dict[int, Index]) -> Value:
-        """Point to an operand's element at the frame's loops and `place`."""
-        point = Point(self.extents, {**frame.loops, **place})
+    def _start(self, b: Emitter, frame: Frame, matrix: Matrix, at: dict[int, Index]) -> Value:
+        """Point to an operand's element at the frame's loops and `at`."""
+        point = Point(self.extents, {**frame.loops, **at})
         return b.address(F32, frame.outer[matrix.source], emit_index(b, matrix.flat, point))
 
     # --- the first product ---
@@ -267,8 +267,8 @@ class _Attention:
         )
 
         def emit(inner: Emitter, inside: Frame, given: list[Value]) -> None:
-            place = {self.key: inner.add(inside.loops[self.key], given[0]), self.depth: 0}
-            source = self._start(inner, inside, right, place)
+            at = {self.key: inner.add(inside.loops[self.key], given[0]), self.depth: 0}
+            source = self._start(inner, inside, right, at)
             scores = accumulate(inner, tile, Reads(source, _Local(*inside.local).queries))
             self.code.on_scores(inner, inside, kind, given[0], scores)
 
@@ -367,21 +367,21 @@ class _Attention:
                 if block.last:
                     self._result(inner, inside, cell, value)
                 else:
-                    place, sums_at = self._sum_place(inner, inside, cell)
-                    inner.store(value, sums_at, place, mask=cell.mask)
+                    offset, sums_at = self._sum_offset(inner, inside, cell)
+                    inner.store(value, sums_at, offset, mask=cell.mask)
 
         name = f"context {block.name} {panel.vectors} {panel.channels} {size}"
         self._call(b, frame, name, at, emit)
 
-    def _sum_place(self, b: Emitter, frame: Frame, cell: _Cell) -> tuple[Index, Value]:
-        place = b.add(b.mul(cell.row, self.extents[self.width]), cell.column)
-        return place, _Local(*frame.local).sums
+    def _sum_offset(self, b: Emitter, frame: Frame, cell: _Cell) -> tuple[Index, Value]:
+        offset = b.add(b.mul(cell.row, self.extents[self.width]), cell.column)
+        return offset, _Local(*frame.local).sums
 
     def _before(self, b: Emitter, frame: Frame, cell: _Cell) -> Value:
         """A result over the earlier keys, scaled to the greatest score so far."""
-        place, sums = self._sum_place(b, frame, cell)
+        offset, sums = self._sum_offset(b, frame, cell)
         factor = b.load(F32, _Local(*frame.local).factor, cell.row)
-        before = b.load(F32.vector(self.lanes), sums, place, mask=cell.mask)
+        before = b.load(F32.vector(self.lanes), sums, offset, mask=cell.mask)
         return b.mul(before, b.broadcast(factor, self.lanes))
 
     def _result(self, b: Emitter, frame: Frame, cell: _Cell, value: Value) -> None:
@@ -401,5 +401,5 @@ class _Attention:
         for placed in self.found.behind:
             last = placed.scope.result
             values[last] = self.code.emit(b, frame, last, values, point)
-        place = emit_index(b, self.found.out, point)
-        b.store(values[last], frame.result, place, mask=cell.mask)
+        offset = emit_index(b, self.found.out, point)
+        b.store(values[last], frame.result, offset, mask=cell.mask)

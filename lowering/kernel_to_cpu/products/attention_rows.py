@@ -33,7 +33,7 @@ Totals = dict[tuple[SSAValue, int], Value]
 
 @dataclass(frozen=True)
 class Frame:
-    """The state at a place of the code: pointers to buffers, and the values of the loops.
+    """The state at a position of the code: pointers to buffers, and the values of the loops.
 
     `rows` are the buffers of values for each key, `stats` those of values for each query, `local`
     the block's other stack buffers. The loop of the keys is at the first of a block of keys.
@@ -132,8 +132,8 @@ class RowCode:
         totals: Totals = {}
         for at, score in enumerate(scores):
             i, v = divmod(at, kind.vectors)
-            place = (v, b.add(key, i))
-            self._steps(b, frame, run, kind, place, {self.found.scores.result: score}, totals)
+            position = (v, b.add(key, i))
+            self._steps(b, frame, run, kind, position, {self.found.scores.result: score}, totals)
         for (value, v), total in totals.items():
             before = self.stat(b, frame, value, v * self.lanes)
             self.keep(b, frame, value, v, combine(b, self._reduction(value), before, total))
@@ -144,12 +144,12 @@ class RowCode:
         frame: Frame,
         run: RowPass,
         kind: Panel,
-        place: tuple[int, Index],
+        position: tuple[int, Index],
         values: dict[SSAValue, Value],
         totals: Totals,
     ) -> None:
         """A pass at one vector and key: new values, stored if needed again, and new totals."""
-        v, key = place
+        v, key = position
         point = self._point(b, frame, kind, v, key)
         for placed in run.steps:
             result = placed.scope.result
@@ -163,7 +163,7 @@ class RowCode:
         for result in run.stores:
             value = to_memory(b, values[result], element_of(result))
             buffer = frame.rows[self.plan.slot[result]]
-            b.store(value, buffer, self._place(b, kind, v, key))
+            b.store(value, buffer, self._offset(b, kind, v, key))
 
     def finish(self, b: Emitter, frame: Frame, kind: Panel, run: RowPass) -> None:
         """The values of each query that are complete after a pass."""
@@ -198,7 +198,7 @@ class RowCode:
         mask = None if valid >= self.lanes else valid
         return Point(self.extents, {**frame.loops, **here}, Vector(query, self.lanes, mask))
 
-    def _place(self, b: Emitter, kind: Panel, v: int, key: Index) -> Index:
+    def _offset(self, b: Emitter, kind: Panel, v: int, key: Index) -> Index:
         return b.add(b.mul(key, kind.vectors * self.lanes), v * self.lanes)
 
     def _row(
@@ -207,7 +207,7 @@ class RowCode:
         """A vector of queries of a value for each key."""
         dtype = memory_type(element_of(value)).vector(self.lanes)
         buffer = frame.rows[self.plan.slot[value]]
-        loaded = b.load(dtype, buffer, self._place(b, kind, v, key))
+        loaded = b.load(dtype, buffer, self._offset(b, kind, v, key))
         return to_compute(b, loaded, element_of(value))
 
     def _type(self, value: SSAValue) -> Type:

@@ -210,8 +210,8 @@ NOTHING = (-1,)
 class _Part:
     """One dense convolution: the whole of a plain one, one residue class of a transposed one.
 
-    Per spatial dim: output places `first + step * q`; the taps it uses, in the order of increasing
-    input place; the input place `start + stride * q + dilation * t` of tap t.
+    Per spatial dim: output positions `first + step * q`; the taps it uses, in the order of
+    increasing input position; the input position `start + stride * q + dilation * t` of tap t.
     """
 
     first: tuple[int, ...]
@@ -243,10 +243,10 @@ def _parts(found: ConvParameters) -> list[_Part]:
 def _residues(
     found: ConvParameters, k: int
 ) -> list[tuple[int, int, tuple[int, ...], int, int, int]]:
-    """Residue classes of the output places in one dim of a transposed convolution.
+    """Residue classes of the output positions in one dim of a transposed convolution.
 
-    Place stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is exact:
-    taps in decreasing r read increasing places, so the class is a convolution by itself.
+    Position stride * q + j takes tap r from q + (j + pad - dilation * r) / stride where that is
+    exact: taps in decreasing r read increasing positions, so the class is a convolution by itself.
     """
     stride, dilation, pad = found.strides[k], found.dilations[k], found.pads[k]
     classes: list[tuple[int, int, tuple[int, ...], int, int, int]] = []
@@ -255,9 +255,9 @@ def _residues(
         if not taps:  # no tap reads here: one of weight 0 keeps the epilogue running
             classes.append((j, stride, NOTHING, 0, 0, 1))
             continue
-        places = [(j + pad - dilation * r) // stride for r in taps]
-        spacing = places[1] - places[0] if len(places) > 1 else 1
-        classes.append((j, stride, tuple(taps), places[0], 1, spacing))
+        positions = [(j + pad - dilation * r) // stride for r in taps]
+        spacing = positions[1] - positions[0] if len(positions) > 1 else 1
+        classes.append((j, stride, tuple(taps), positions[0], 1, spacing))
     return classes
 
 
@@ -311,7 +311,7 @@ def _conv_spec(op: ConvOp, found: ConvParameters, part: _Part) -> conv.ConvSpec:
     out_strides, _, _ = _in_order(op.result, found.out_order)
     size = found.sizes
     out = tuple(-(-(size[k] - part.first[k]) // part.step[k]) for k in range(len(size)))
-    # A dim without taps reads one place only: its element stride is 0.
+    # A dim without taps reads one position only: its element stride is 0.
     moves = [1 if s else 0 for s in part.stride]
     return conv.ConvSpec(
         batch=found.images,
@@ -348,11 +348,11 @@ def _conv_coordinates(op: ConvOp, found: ConvParameters, part: _Part) -> Coordin
         values: dict[int, Index] = {}
         if images in numbers:
             values[numbers[images]] = index.batch[0]
-        for dim, place, step, first in zip(
+        for dim, position, step, first in zip(
             spatial, index.spatial, part.step, part.first, strict=True
         ):
             if dim in numbers:
-                values[numbers[dim]] = b.add(b.mul(place, step), first)
+                values[numbers[dim]] = b.add(b.mul(position, step), first)
         return values
 
     return coordinates

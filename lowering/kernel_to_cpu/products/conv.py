@@ -175,7 +175,7 @@ def emit_conv(
 
 
 @dataclass(frozen=True)
-class _Place:
+class _BlockArguments:
     """The state of one item: its pointers, and the coordinates of its first output.
 
     Units: `turn` counts the blocks before these that read the same panel, one after another.
@@ -209,37 +209,41 @@ def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
         vectors = sum(kind.count * kind.vectors for kind in conv.panels)
         size = vectors * conv.lanes * conv.weight_steps
         weights = b.address(F32, weights, b.mul(group, size))
-    place = _Place(source, weights, extras, target, batch, b.mul(group, spec.group_out), turn)
+    args = _BlockArguments(
+        source, weights, extras, target, batch, b.mul(group, spec.group_out), turn
+    )
 
     def work(kind: Panel) -> None:
-        _pixels(b, conv, kind, _panel_place(b, conv, kind, place, panel), pixels)
+        _pixels(b, conv, kind, _panel_arguments(b, conv, kind, args, panel), pixels)
 
     each_kind(b, conv.panels, panel, work)
 
 
-def _panel_place(b: Emitter, conv: _Conv, kind: Panel, place: _Place, panel: Index) -> _Place:
+def _panel_arguments(
+    b: Emitter, conv: _Conv, kind: Panel, args: _BlockArguments, panel: Index
+) -> _BlockArguments:
     """Move to the weights and channels of one panel of a known kind."""
     number = b.sub(panel, kind.first)
     size = conv.lanes * conv.weight_steps
     offset = b.add(b.mul(number, kind.vectors * size), kind.vector * size)
     channel = b.add(b.mul(number, kind.channels), kind.channel)
-    source = place.source
+    source = args.source
     if conv.shared:
         groups = b.mul(panel, conv.panels[0].groups)
         source = b.address(F32, source, b.mul(groups, conv.spec.group_in))
-    channel = b.add(place.channel, channel)
-    return _Place(
+    channel = b.add(args.channel, channel)
+    return _BlockArguments(
         source,
-        b.address(F32, place.weights, offset),
-        place.extras,
-        b.address(F32, place.target, channel),
-        place.batch,
+        b.address(F32, args.weights, offset),
+        args.extras,
+        b.address(F32, args.target, channel),
+        args.batch,
         channel,
-        place.turn,
+        args.turn,
     )
 
 
-def _pixels(b: Emitter, conv: _Conv, kind: Panel, place: _Place, pixels: Index) -> None:
+def _pixels(b: Emitter, conv: _Conv, kind: Panel, args: _BlockArguments, pixels: Index) -> None:
     """Emit the blocks of one row group, or of one piece of a row."""
     plan, width = conv.plan, conv.spec.out_spatial[2]
     rows, chunk = b.split(pixels, conv.chunks)
@@ -252,13 +256,13 @@ def _pixels(b: Emitter, conv: _Conv, kind: Panel, place: _Place, pixels: Index) 
             pixels_of = (divmod(start + i, width) for i in range(size))
             deltas = tuple((h - top, w - left) for h, w in pixels_of)
             corner = (depth, b.add(height, top), left)
-            _block(b, conv, kind, place, corner, deltas, b.add(place.turn, number))
+            _block(b, conv, kind, args, corner, deltas, b.add(args.turn, number))
         return
 
     def work(block: Index, size: int, left: Index) -> None:
         deltas = tuple((0, i) for i in range(size))
-        number = b.add(place.turn, b.sub(block, b.mul(chunk, plan.chunk)))
-        _block(b, conv, kind, place, (depth, height, left), deltas, number)
+        number = b.add(args.turn, b.sub(block, b.mul(chunk, plan.chunk)))
+        _block(b, conv, kind, args, (depth, height, left), deltas, number)
 
     block_loops(b, plan.sizes, (chunk, plan.chunk) if conv.chunks > 1 else None, work)
 
@@ -267,7 +271,7 @@ def _block(
     b: Emitter,
     conv: _Conv,
     kind: Panel,
-    place: _Place,
+    args: _BlockArguments,
     corner: tuple[Index, Index, Index],
     deltas: tuple[tuple[int, int], ...],
     number: Index,
@@ -282,13 +286,13 @@ def _block(
     )
     inputs = b.linear(*zip(corner, conv.in_steps, strict=True))
     outputs = b.linear(*zip(corner, conv.out_steps, strict=True))
-    pointers = [b.address(F32, place.source, inputs), place.weights]
-    target = b.address(F32, place.target, outputs)
+    pointers = [b.address(F32, args.source, inputs), args.weights]
+    target = b.address(F32, args.target, outputs)
     steps = conv.weight_steps
     panel = kind.vectors * conv.lanes * steps
     ahead = 0 if conv.shared else conv.fetch(kind).ahead(b, panel, number, steps)
-    numbers = [b.value(n, I64) for n in (place.batch, *corner, place.channel, ahead)]
-    b.call(name, None, [*pointers, *place.extras, target, *numbers])
+    numbers = [b.value(n, I64) for n in (args.batch, *corner, args.channel, ahead)]
+    b.call(name, None, [*pointers, *args.extras, target, *numbers])
 
 
 def _block_function(

@@ -62,8 +62,8 @@ def _copy_vectors(
     with b.loop(0, depth, unroll=1) as k:
         for v in range(panel.vectors):
             start = v * lanes
-            place = b.add(b.mul(k, stride), start)
-            row = b.load(F32.vector(lanes), source, place, mask=panel.channels - start)
+            offset = b.add(b.mul(k, stride), start)
+            row = b.load(F32.vector(lanes), source, offset, mask=panel.channels - start)
             b.store(row, target, b.add(b.mul(k, panel.vectors * lanes), start))
 
 
@@ -124,5 +124,5 @@ def _copy_elements(
         for column in range(panel.channels, width):
             b.store(b.value(0.0, F32), target, b.add(b.mul(k, width), column))
         with b.loop(0, panel.channels, unroll=1) as column:
-            place = b.linear((k, strides[0]), (column, strides[1]))
-            b.store(b.load(F32, source, place), target, b.add(b.mul(k, width), column))
+            offset = b.linear((k, strides[0]), (column, strides[1]))
+            b.store(b.load(F32, source, offset), target, b.add(b.mul(k, width), column))

@@ -85,7 +85,7 @@ def emit_depthwise(
 
 
 @dataclass(frozen=True)
-class _Place:
+class _BlockArguments:
     """The state of an item: everything but the column of its blocks."""
 
     pointers: list[Value]
@@ -103,11 +103,11 @@ def _item(b: Emitter, plan: _Depthwise, pointers: list[Value], item: Index) -> N
     last: Index = b.add(first, plan.vector_chunk)
     if plan.vectors % plan.vector_chunk:
         last = b.minimum(last, plan.vectors)
-    place = _Place(pointers, batch, depth, (first, last))
+    args = _BlockArguments(pointers, batch, depth, (first, last))
 
     def rows(_: Index, tall: int, top: Index) -> None:
         def pixels(_: Index, wide: int, left: Index) -> None:
-            _block(b, plan, place, (tall, wide), (top, left))
+            _block(b, plan, args, (tall, wide), (top, left))
 
         pieces = (columns, plan.width_chunk) if plan.width_chunks > 1 else None
         block_loops(b, plan.widths, pieces, pixels)
@@ -118,20 +118,20 @@ def _item(b: Emitter, plan: _Depthwise, pointers: list[Value], item: Index) -> N
 def _block(
     b: Emitter,
     plan: _Depthwise,
-    place: _Place,
+    args: _BlockArguments,
     size: tuple[int, int],
     corner: tuple[Index, Index],
 ) -> None:
     """Call the function that computes a block of `size` (rows, columns) for some channels."""
     spec = plan.spec
     name = plan.module.once(f"block {size}", lambda name: _block_function(plan, size, name))
-    spatial = (place.depth, *corner)
+    spatial = (args.depth, *corner)
     steps = [s * step for s, step in zip(spec.in_strides[1:], spec.strides, strict=True)]
-    source, weights, *extras, target = place.pointers
-    inputs = b.linear((place.batch, spec.in_strides[0]), *zip(spatial, steps, strict=True))
-    outputs = b.linear(*zip((place.batch, *spatial), spec.out_strides, strict=True))
+    source, weights, *extras, target = args.pointers
+    inputs = b.linear((args.batch, spec.in_strides[0]), *zip(spatial, steps, strict=True))
+    outputs = b.linear(*zip((args.batch, *spatial), spec.out_strides, strict=True))
     pointers = [b.address(F32, source, inputs), weights, *extras, b.address(F32, target, outputs)]
-    numbers = [b.value(n, I64) for n in (place.batch, *spatial, *place.vectors)]
+    numbers = [b.value(n, I64) for n in (args.batch, *spatial, *args.vectors)]
     b.call(name, None, [*pointers, *numbers])
 
 
@@ -160,8 +160,8 @@ def _vector(b: Emitter, plan: _Depthwise, size: tuple[int, int], vector: Index, 
         spatial = (depth, b.add(top, down), b.add(left, right))[3 - plan.rank :]
         index = OutIndex((batch,), spatial, channel, plan.lanes)
         steps = plan.spec.out_strides
-        place = b.add(channel, down * steps[2] + right * steps[3])
-        finish(b, plan.epilogue, value, index, valid, extras, (target, place))
+        offset = b.add(channel, down * steps[2] + right * steps[3])
+        finish(b, plan.epilogue, value, index, valid, extras, (target, offset))
 
 
 def _sums(

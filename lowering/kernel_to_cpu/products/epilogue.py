@@ -51,13 +51,13 @@ def finish(
     index: OutIndex,
     valid: int,
     extras: Sequence[Value],
-    place: tuple[Value, Index],
+    target: tuple[Value, Index],
     *,
     nontemporal: bool = False,
 ) -> None:
-    """Apply the epilogue to one accumulator and store its `valid` first lanes at `place`."""
+    """Apply the epilogue to one accumulator and store its `valid` first lanes at `target`."""
     mask = b.mask(valid, index.lanes)
     if epilogue is not None:
         accumulator = epilogue.emit(b, accumulator, index, index.channel, mask, extras)
         assert accumulator.type == F32.vector(index.lanes)
-    b.store(accumulator, place[0], place[1], mask=mask, nontemporal=LINE if nontemporal else 0)
+    b.store(accumulator, target[0], target[1], mask=mask, nontemporal=LINE if nontemporal else 0)

@@ -247,7 +247,7 @@ def _panel(
     panel: tuple[Index, Index],
     block: tuple[Index, Index],
 ) -> None:
-    """Emit all row blocks of a panel (its number and place in the item) for one block of k."""
+    """Emit all row blocks of a panel (its number and position in the item) for one block of k."""
     number, slot = panel
     start, depth = block
     schedule, spec = gemm.schedule, gemm.spec
@@ -267,13 +267,13 @@ def _panel(
     def work(index: Index, size: int, row: Index) -> None:
         away = b.sub(row, item.first_row) if schedule.copy_a else row
         source = b.address(F32, left, b.mul(away, row_stride))
-        place = b.add(b.mul(row, spec.c_strides[-2]), column)
+        offset = b.add(b.mul(row, spec.c_strides[-2]), column)
         tile_index = b.sub(index, b.mul(item.chunk, schedule.row_blocks))
         tile_number = b.add(tile_index, b.mul(slot, schedule.row_blocks))
         sums = item.stacked[2]
         if gemm.deep:
             sums = b.address(F32, sums, b.mul(tile_number, gemm.tile_floats))
-        pointers = [source, weights, sums, *item.extras, b.address(F32, item.c, place)]
+        pointers = [source, weights, sums, *item.extras, b.address(F32, item.c, offset)]
         ahead: Index = 0
         if gemm.fetches:  # the panels of an item, block of k by block of k, lie in order of use
             here = b.mul(depth, kind.vectors * gemm.lanes)
@@ -289,7 +289,7 @@ def _panel(
 def _packed(
     b: Emitter, gemm: _Gemm, item: _Item, panel: tuple[Index, Index], block: tuple[Index, Index]
 ) -> Value:
-    """Point to one block of k of a packed panel (its number and place in the item)."""
+    """Point to one block of k of a packed panel (its number and position in the item)."""
     (number, slot), (start, depth) = panel, block
     vectors = gemm.kinds[0].vectors
     before = b.mul(b.sub(number, slot), vectors)
@@ -326,18 +326,18 @@ def _block_function(gemm: _Gemm, kind: Panel, size: int, name: str) -> None:
             sums = accumulate(b, tile, reads)
             _finish(b, gemm, kind, sums, (tuple(batch), row, column), extras, target)
             return
-        places = [i * gemm.lanes for i in range(tile.size)]
+        offsets = [i * gemm.lanes for i in range(tile.size)]
         before = b.if_else(
             b.compare("eq", start, 0),
             lambda: [constant(tile.vector, 0.0)] * tile.size,
-            lambda: [b.load(tile.vector, partial, place) for place in places],
+            lambda: [b.load(tile.vector, partial, offset) for offset in offsets],
         )
         sums = accumulate(b, replace(tile, depth=depth), reads, before)
         done = b.compare("ge", b.add(start, depth), spec.k)
 
         def rest() -> list[Value]:
-            for value, place in zip(sums, places, strict=True):
-                b.store(value, partial, place)
+            for value, offset in zip(sums, offsets, strict=True):
+                b.store(value, partial, offset)
             return []
 
         def finished() -> list[Value]:
@@ -373,12 +373,12 @@ def _finish(
     gemm: _Gemm,
     kind: Panel,
     sums: Sequence[Value],
-    place: tuple[tuple[Index, ...], Index, Index],
+    position: tuple[tuple[Index, ...], Index, Index],
     extras: Sequence[Value],
     target: Value,
 ) -> None:
     """Apply the epilogue to every accumulator and store it."""
-    batch, row, column = place
+    batch, row, column = position
     for at, value in enumerate(sums):
         down, v = divmod(at, kind.vectors)
         start = v * gemm.lanes

@@ -1,10 +1,10 @@
 """Generate `kernel.tiled_product`: transform, product and inverse for a block of tiles at a time.
 
     for each block of tiles (an item):
-        transform the tiles:    v[place][tile][channel], on the stack
+        transform the tiles:    v[position][tile][channel], on the stack
         for each block of features:
-            for each place of a tile:
-                for each panel of the block: m[place][tile][feature] = v u, in registers
+            for each position of a tile:
+                for each panel of the block: m[position][tile][feature] = v u, in registers
             transform back, with what follows, and store
 
 V and the block of M stay in the second-level cache. Weights are read once for each block of tiles,
@@ -54,7 +54,7 @@ FEATURES = 64
 BLOCK_TILES = 14
 # Blocks wanted, so that a few threads share them evenly.
 LEAST_ITEMS = 8
-# Padding between the places of a buffer, in elements: else all fall into one cache set.
+# Padding between the positions of a buffer, in elements: else all fall into one cache set.
 GAP = 16
 
 
@@ -62,8 +62,8 @@ GAP = 16
 class Stages:
     """The scopes of a tiled product, by stage; `data` and `weights` are its operands.
 
-    out[n, f, tile.., place..] = sum over c of data[n, c, block.., tile.., place..] *
-    weights[f, block.., c, place..], and over the blocks that a window of many taps is cut into.
+    out[n, f, tile.., position..] = sum over c of data[n, c, block.., tile.., position..] *
+    weights[f, block.., c, position..], and over the blocks that a window of many taps is cut into.
     """
 
     before: tuple[ScopeOp, ...]
@@ -92,12 +92,12 @@ def _factors(scope: ScopeOp, made: set[SSAValue]) -> tuple[Read, Read] | None:
     if scope.reduction.data != "sum" or tensor_type(scope.result).element_type != f32:
         return None
     n, f, *its = iterators(len(scope.extents))
-    places, (*blocks, c) = its[: 2 * rank], its[2 * rank :]
-    left, right = (n, c, *blocks, *places), (f, *blocks, c, *places[rank:])
+    positions, (*blocks, c) = its[: 2 * rank], its[2 * rank :]
+    left, right = (n, c, *blocks, *positions), (f, *blocks, c, *positions[rank:])
     for data, weights in (reads, reads[::-1]):
-        places = (_plain(data.index, scope), _plain(weights.index, scope))
+        positions = (_plain(data.index, scope), _plain(weights.index, scope))
         wanted = (_plain(left, scope), _plain(right, scope))
-        if data.source in made and weights.source not in made and places == wanted:
+        if data.source in made and weights.source not in made and positions == wanted:
             return data, weights
     return None
 
@@ -108,9 +108,9 @@ def _plain(index: Sequence[Affine], scope: ScopeOp) -> tuple[Affine, ...]:
     return tuple(e.substitute(images) for e in index)
 
 
-def block_tiles(tiles: int, places: int, channels: int, features: int) -> int:
+def block_tiles(tiles: int, positions: int, channels: int, features: int) -> int:
     """Choose the number of tiles in a block; 0 if blocks do not fit, or are too few to share."""
-    size = 4 * places * (channels + min(features, FEATURES)) * BLOCK_TILES
+    size = 4 * positions * (channels + min(features, FEATURES)) * BLOCK_TILES
     return BLOCK_TILES if size <= BLOCK_BYTES and tiles >= LEAST_ITEMS * BLOCK_TILES else 0
 
 
@@ -120,7 +120,7 @@ def lower_tiled_product(
     """The one call that computes it."""
     stages = match_stages(op)
     if stages is None:
-        raise UserError("these scopes are no product of tiles", where=where(op))
+        raise UserError("these scopes are not a product of tiles", where=where(op))
     made = _TiledProduct(op, stages, isa)
     number = list(op.body.block.args).index(stages.weights.source)  # pyright: ignore
     weights = constants.get(op.inputs[number])
@@ -142,7 +142,7 @@ class _TiledProduct:
         self.grid, self.side = sides[: len(sides) // 2], sides[len(sides) // 2 :]
         *self.blocks, self.channels = stages.product.summation
         self.depth = math.prod(stages.product.summation)
-        self.tiles, self.places = n * math.prod(self.grid), math.prod(self.side)
+        self.tiles, self.positions = n * math.prod(self.grid), math.prod(self.side)
         self.sizes = balanced(self.tiles, self._block())
         most = self.sizes[0]
         schedule = self._schedule(most)
@@ -152,10 +152,10 @@ class _TiledProduct:
         self.vectors = sum(kind.count * kind.vectors for kind in self.panels)
         self.together = max(1, min(self.panel_count, FEATURES // (vectors * self.lanes)))
         self.width = min(self.together * vectors, self.vectors) * self.lanes
-        # Elements from one place of a tile to the next, of V and of M.
-        self.v_place = most * self.depth + GAP
-        self.m_place = most * self.width + GAP
-        if 4 * self.places * (self.v_place + self.m_place) > MOST_BYTES:
+        # Elements from one position of a tile to the next, of V and of M.
+        self.v_step = most * self.depth + GAP
+        self.m_step = most * self.width + GAP
+        if 4 * self.positions * (self.v_step + self.m_step) > MOST_BYTES:
             raise UserError("a block of tiles is too large", where=where(op), hint="fewer `tiles`")
         self.data = self._transform()
         self.inverse = self._inverse()
@@ -172,7 +172,7 @@ class _TiledProduct:
         return best.rows, best.vectors
 
     def _transform(self) -> Tiles:
-        image, lane, *strides = _strides(self.side, self.grid, self.v_place, self.depth)
+        image, lane, *strides = _strides(self.side, self.grid, self.v_step, self.depth)
         steps = (self.channels * n for n in row_major_strides([*self.blocks, 1])[:-1])
         tile = (1, 1, *self.blocks, *(1 for _ in self.grid), *self.side)
         target = StageTarget(f32, (image, lane, *steps, *strides))
@@ -182,34 +182,36 @@ class _TiledProduct:
         tile = tile_of(self.op)
         if tile is None:
             raise UserError("a tiled product needs a `tile`", where=where(self.op))
-        self.m_strides = _strides(self.side, self.grid, self.m_place, self.width)
+        self.m_strides = _strides(self.side, self.grid, self.m_step, self.width)
         target = StageTarget.of(self.op, self.isa)
         return Tiles(Tiling(self.stages.after, tile), target, literals_of(self.op), self.isa)
 
     def pack(self, weights: Array) -> Array:
         """Reorder weights into panels in the order of use, padded with zeros to whole vectors.
 
-        Shapes: (f, block.., c, place..) to one flat array laid out as
-        [block of features][place][panel][block.., c][lanes of the panel].
+        Shapes: (f, block.., c, position..) to one flat array laid out as
+        [block of features][position][panel][block.., c][lanes of the panel].
         """
-        places_last = weights.reshape(self.features, self.depth, self.places)
-        matrices = places_last.transpose(2, 1, 0)
+        positions_last = weights.reshape(self.features, self.depth, self.positions)
+        matrices = positions_last.transpose(2, 1, 0)
         gap = self.vectors * self.lanes - self.features
         padded = np.pad(matrices, ((0, 0), (0, 0), (0, gap)))
         packed: list[Array] = []
         for low in range(0, self.vectors * self.lanes, self.width):
             block = padded[:, :, low : low + self.width]
             step = self.panels[0].vectors * self.lanes
-            for place in block:
-                packed += [place[:, k : k + step].ravel() for k in range(0, place.shape[1], step)]
+            for position in block:
+                packed += [
+                    position[:, k : k + step].ravel() for k in range(0, position.shape[1], step)
+                ]
         return np.concatenate(packed).astype(np.float32, copy=False)
 
     def emit(self) -> KernelCode:
         """Emit the kernel. Arguments: the operands in order, weights packed, then the result."""
 
         def body(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
-            v = b.reserve(F32, self.places * self.v_place)
-            m = b.reserve(F32, self.places * self.m_place)
+            v = b.reserve(F32, self.positions * self.v_step)
+            m = b.reserve(F32, self.positions * self.m_step)
             with b.loop(low, high, unroll=1) as item:
                 self._item(b, pointers, (v, m), item)
 
@@ -228,21 +230,21 @@ class _TiledProduct:
             count = b.select(b.compare("lt", item, larger), b.value(size + 1, I64), size)
         arguments = list(self.op.body.block.args)
         types = {arg: tensor_type(x) for arg, x in zip(arguments, self.op.inputs, strict=True)}
-        places: dict[SSAValue, Value] = dict(zip(arguments, pointers[:-1], strict=True))
+        addresses: dict[SSAValue, Value] = dict(zip(arguments, pointers[:-1], strict=True))
         behind = b.add(first, count)
         # Stages number tiles through the image: their buffers start before the block's by this
         # much.
         start = b.address(F32, v, b.sub(0, b.mul(first, self.depth)))
-        operands = Buffers(places, types)  # pyright: ignore
+        operands = Buffers(addresses, types)  # pyright: ignore
         self.data.emit(b, operands, start, first, behind)
-        weights = places[self.stages.weights.source]
+        weights = addresses[self.stages.weights.source]
         blocks = -(-self.panel_count // self.together)
         with b.loop(0, blocks, unroll=1) as block:
             last = b.compare("eq", block, blocks - 1)
 
-            def fetch(place: Index, last: Value = last) -> None:
+            def fetch(position: Index, last: Value = last) -> None:
                 with b.when(last):
-                    self._fetch(b, operands, behind, count, place)
+                    self._fetch(b, operands, behind, count, position)
 
             self._products(b, (v, weights, m), block, count, fetch)
             low = b.mul(block, self.width)
@@ -250,27 +252,27 @@ class _TiledProduct:
             back = b.add(b.mul(first, self.width), low)
             product = self.stages.product.result
             inner = Buffers(
-                {**places, product: b.address(F32, m, b.sub(0, back))},
+                {**addresses, product: b.address(F32, m, b.sub(0, back))},
                 types,  # pyright: ignore
                 local={product: self.m_strides},
             )
             self.inverse.emit(b, inner, pointers[-1], first, behind, (low, high))
 
     def _fetch(
-        self, b: Emitter, operands: Buffers, first: Index, count: Index, place: Index
+        self, b: Emitter, operands: Buffers, first: Index, count: Index, position: Index
     ) -> None:
-        """Prefetch the next block's tiles at a place, while this block's is multiplied.
+        """Prefetch the next block's tiles at a position, while this block's is multiplied.
 
         Columns that a tile shares with the next one are left to that one.
         """
         tile = tile_of(self.op)
         assert tile is not None
-        wide = [dim for dim, places in enumerate(self.side) if places > 1]
+        wide = [dim for dim, positions in enumerate(self.side) if positions > 1]
         at: list[Index] = []
         for dim in reversed(wide[1:]):
-            place, rest = b.split(place, self.side[dim])
+            position, rest = b.split(position, self.side[dim])
             at.insert(0, rest)
-        at.insert(0, place)
+        at.insert(0, position)
         with (
             b.when(b.compare("lt", at[-1], tile[2 + wide[-1]])),
             b.loop(first, b.add(first, count), unroll=1) as number,
@@ -285,7 +287,7 @@ class _TiledProduct:
         count: Index,
         fetch: Callable[[Index], None],
     ) -> None:
-        """All places of a block of tiles by a block of features; `fetch` runs once for each."""
+        """All positions of a block of tiles by a block of features; `fetch` runs once for each."""
         v, weights, m = pointers
         whole = self.panels[0].vectors
         first = b.mul(block, self.together)
@@ -293,11 +295,11 @@ class _TiledProduct:
         panels = b.minimum(b.sub(self.panel_count, first), self.together)
         vectors = b.minimum(b.sub(self.vectors, before), self.together * whole)
         step = self.depth * self.lanes
-        with b.loop(0, self.places, unroll=1) as place:
-            fetch(place)
-            source = b.address(F32, v, b.mul(place, self.v_place))
-            target = b.address(F32, m, b.mul(place, self.m_place))
-            behind = b.add(b.mul(before, self.places), b.mul(place, vectors))
+        with b.loop(0, self.positions, unroll=1) as position:
+            fetch(position)
+            source = b.address(F32, v, b.mul(position, self.v_step))
+            target = b.address(F32, m, b.mul(position, self.m_step))
+            behind = b.add(b.mul(before, self.positions), b.mul(position, vectors))
             with b.loop(0, panels, unroll=1) as panel:
                 offset = b.mul(panel, whole)
                 here = b.address(F32, weights, b.mul(b.add(behind, offset), step))
@@ -361,7 +363,7 @@ class _TiledProduct:
                 b.store(value, target, row * self.width + vector * self.lanes)
 
 
-def _strides(side: Sequence[int], grid: Sequence[int], place: int, tile: int) -> tuple[int, ...]:
-    """Strides of [n, c, tile.., place..] with the tiles of a place adjacent, channels last."""
+def _strides(side: Sequence[int], grid: Sequence[int], position: int, tile: int) -> tuple[int, ...]:
+    """Strides of [n, c, tile.., at..] with adjacent tiles, channels last."""
     image, *tiles = (tile * n for n in row_major_strides([1, *grid]))
-    return (image, 1, *tiles, *(place * n for n in row_major_strides(side)))
+    return (image, 1, *tiles, *(position * n for n in row_major_strides(side)))

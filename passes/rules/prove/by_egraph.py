@@ -2,7 +2,7 @@
 
 Shapes and attributes are terms of a second sort, `N`, so a proof is for all of them: `dim` and
 `rank` of tensors, sums, literals. An equation that a rule assumes, or a fact says, is a union.
-Conditions that are no equation are checked only where the rule itself says them. Bounded: a few
+Conditions that are not equations are checked only where the rule itself says them. Bounded: a few
 iterations, and none on a large graph.
 """
 

@@ -61,7 +61,7 @@ class TermEncoder(ABC):
 
     @abstractmethod
     def value(self, value: Any) -> Any:
-        """An attribute that is no list, or a part of one."""
+        """An attribute that is not a list, or a part of one."""
 
     @abstractmethod
     def listed(self, parts: Sequence[Any]) -> Any:

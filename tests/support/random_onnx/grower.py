@@ -205,7 +205,7 @@ class Grower:
     def _valid(self, nodes: Sequence[onnx.NodeProto]) -> bool:
         """Whether the specification has them at this opset: onnxruntime is more lenient.
 
-        What reads values from outside is no node by itself, and is old in every opset drawn.
+        What reads values from outside is not a node by itself, and is old in every opset drawn.
         """
         context = onnx.checker.C.CheckerContext()
         context.ir_version, context.opset_imports = 10, {"": self.opset}

@@ -1,8 +1,8 @@
 """Merges whose result can be merged again: of three ops and more that fit, one.
 
 Merging two products of one operand gives a product of that operand, so a third can be merged with
-it by the same rule. A round of matches sees pairs alone; a fold takes the steps after one another,
-each an instance of the rule on what the step before it made, so nothing new has to be trusted.
+it by the same rule. A round of matches sees pairs alone; here the steps are taken one by one, each
+an instance of the rule on what the step before it made, so nothing new has to be trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .left_sides import LeftPatterns
 
 
 @dataclass(frozen=True)
-class Again:
+class RepeatedMerge:
     """Where the right side of a merge of two is what the merge begins from.
 
     Attributes:
@@ -27,7 +27,7 @@ class Again:
     terms: Mapping[str, Term]
 
 
-def again(left: LeftPatterns) -> Again | None:
+def repeated_merge_of(left: LeftPatterns) -> RepeatedMerge | None:
     """How a rule applies to its own result; None where it does not."""
     if not is_symmetric(left):
         return None
@@ -36,7 +36,7 @@ def again(left: LeftPatterns) -> Again | None:
         bound = dict[str, Term]()
         within = all(term in parts for parts in results)
         if within and _fits(left.patterns[0].term, term, left.names[0], bound):
-            return Again(term, bound)
+            return RepeatedMerge(term, bound)
     return None
 
 
