@@ -26,9 +26,9 @@ MOST_SPATIAL = 3
 class ConvolutionDims:
     """The roles of the dims of operands and result, and parameters per spatial dim."""
 
-    data: Roles
-    filters: Roles
-    result: Roles
+    data: Roles  # role of each dim
+    filters: Roles  # likewise
+    result: Roles  # likewise
     strides: Extents
     dilations: Extents
     pads: Extents

@@ -66,7 +66,7 @@ class Index:
     """
 
     constant: int
-    terms: tuple[tuple[Atom, int], ...] = ()
+    terms: tuple[tuple[Atom, int], ...] = ()  # atom and coefficient
 
     def __new__(cls, constant: int, terms: tuple[tuple[Atom, int], ...] = ()) -> Index:
         key = (constant, terms)

@@ -85,8 +85,8 @@ class Steps:
     """The scopes of a graph op, in no block; call `drop` when done."""
 
     op: GraphOp
-    ops: Sequence[Operation]
-    results: Sequence[SSAValue]
+    ops: Sequence[Operation]  # its scopes
+    results: Sequence[SSAValue]  # values of these that are its results
     ready: dict[tuple[Operation, Arithmetic], ScopeEvaluator] = field(
         default_factory=dict[tuple[Operation, Arithmetic], "ScopeEvaluator"]
     )

@@ -29,8 +29,8 @@ class Function:
     """One scalar function; `float_op`/`int_op` build the op from operands, None where undefined."""
 
     name: str
-    arity: int
-    numpy: Callable[..., Any]
+    arity: int  # number of operands
+    numpy: Callable[..., Any]  # its meaning
     float_op: OpClass | None = None
     int_op: OpClass | None = None
     returns_bool: bool = False

@@ -27,7 +27,7 @@ class Target:
     text: str
     peak: Mapping[str, float]
     """Peak rate per arithmetic class: `f32`, and `tf32`, `f16` (tensor cores) if it has them."""
-    bandwidth: float
+    bandwidth: float  # of the memory
     caches: tuple[int, ...]
     """Sizes of the caches all units share or own, from the nearest on."""
     cache_bandwidth: float
@@ -40,8 +40,8 @@ class Target:
     """Whether units share the tiles of a product; a cpu core is used fully by any loop."""
     convolutions: tuple[str, ...] = ("implicit-gemm", "winograd", "fft")
     """Algorithms that its kernels or libraries have."""
-    libraries: tuple[str, ...] = ()
-    runs_here: bool = False
+    libraries: tuple[str, ...] = ()  # that it may call
+    runs_here: bool = False  # whether programs for it can be run by this process
 
     def rate(self, class_: str) -> float:
         """Peak rate of a class; that of f32 if the machine has no faster one for it."""

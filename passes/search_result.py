@@ -49,9 +49,9 @@ class Applied:
     """One rewrite of the result: the rule, the op it made or replaced, seconds saved (< 0)."""
 
     rule: str
-    place: str
-    proof: Proof
-    delta: float
+    place: str  # the op
+    proof: Proof  # how the rule is known to hold
+    delta: float  # seconds, modelled
     floats: Floats
 
     def entry(self) -> dict[str, Any]:

@@ -27,9 +27,9 @@ Observer = Callable[[int, PatternRewriter], None]
 class Budget:
     """The limit of rewrites, and how many were done."""
 
-    limit: int
-    used: int = 0
-    observer: Observer | None = None
+    limit: int  # most rewrites
+    used: int = 0  # rewrites done
+    observer: Observer | None = None  # called as each begins
 
     def spend(self, rewriter: PatternRewriter) -> None:
         """Count one rewrite.

@@ -40,8 +40,8 @@ class OpRow:
     """One op type: how many nodes became what, and the graph ops they use."""
 
     op: str
-    count: int
-    kinds: dict[str, int]
+    count: int  # of nodes
+    kinds: dict[str, int]  # number of nodes by kind
     graph_ops: tuple[str, ...]
 
 
@@ -49,9 +49,9 @@ class OpRow:
 class Blocker:
     """A node that no optimisation crosses, or that cannot be converted."""
 
-    node: str
-    op: str
-    kind: str
+    node: str  # its name
+    op: str  # its type
+    kind: str  # "opaque" or "unsupported"
     reason: str
 
 
@@ -67,16 +67,16 @@ class DynamicInput:
 class Check:
     """The answer of `isoform check`; where a run was `tried`, with the error it ended in."""
 
-    model: str
-    opsets: dict[str, int]
+    model: str  # its name
+    opsets: dict[str, int]  # version by domain
     ops: tuple[OpRow, ...]
-    dtypes: dict[str, int]
+    dtypes: dict[str, int]  # number of values by element type
     dynamic: tuple[DynamicInput, ...] = ()
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()  # of `--shape`, that would bind the dims
     blockers: tuple[Blocker, ...] = ()
-    problems: tuple[str, ...] = field(default=())
-    tried: bool = False
-    failure: str | None = None
+    problems: tuple[str, ...] = field(default=())  # other reasons why it cannot be run
+    tried: bool = False  # whether it was run
+    failure: str | None = None  # the error it ended in
 
     @property
     def totals(self) -> dict[str, int]:

@@ -58,8 +58,8 @@ FINISHED, NO_GAIN = "finished", "no gain found"
 class Optimized(Program):
     """A program and how it was made."""
 
-    report: dict[str, Any] = field(default_factory=dict[str, Any])
-    original: Program | None = None
+    report: dict[str, Any] = field(default_factory=dict[str, Any])  # see docs/commands.md
+    original: Program | None = None  # the program it was made from
 
     @cached_property
     def certificate(self) -> dict[str, Any]:
@@ -103,10 +103,10 @@ class Comparison:
     """
 
     before: float
-    after: float
-    tuned_input: float
-    kind: str
-    note: str = ""
+    after: float  # the result
+    tuned_input: float  # the input, as well tuned
+    kind: str  # "measured" or "modelled"
+    note: str = ""  # why not measured
     algorithms: tuple[dict[str, Any], ...] = ()
     compiling: float = 0.0
     missed: StopReason | None = None

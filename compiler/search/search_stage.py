@@ -64,8 +64,8 @@ class Searched:
 
     program: Program
     rewrites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    rejected: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    searches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    rejected: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # likewise
+    searches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # likewise
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @property

@@ -46,10 +46,10 @@ class ZooModel:
 
     name: str
     builder: Callable[..., Program]
-    parameters: int | None
-    macs: float | None
-    source: str
-    input: tuple[int, ...]
+    parameters: int | None  # published
+    macs: float | None  # published: multiply-accumulates
+    source: str  # of these numbers
+    input: tuple[int, ...]  # its shape
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -122,8 +122,8 @@ class ZooRow:
     """One line of the table: what is counted in the graph against what is published."""
 
     model: ZooModel
-    parameters: int
-    macs: int
+    parameters: int  # counted
+    macs: int  # counted
 
     def as_json(self) -> dict[str, Any]:
         return {

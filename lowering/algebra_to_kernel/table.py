@@ -40,11 +40,11 @@ from .match import takes_conv, takes_gemm
 class WindowRule:
     """Pairs that move along one index of the first operand: an output iterator and another."""
 
-    outer: str
-    inner: str
-    least: int
-    most: int
-    unit_stride: bool = False
+    outer: str  # role of the output iterator
+    inner: str  # role of the other
+    least: int  # fewest such pairs
+    most: int  # most such pairs
+    unit_stride: bool = False  # whether strides have to be 1
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,10 @@ Write: TypeAlias = "Callable[[NodeWriter, list[str]], None]"
 class Whole:
     """One node for several ops: its position, the other ops, its writer, the opset it needs."""
 
-    root: Operation
-    inside: tuple[Operation, ...]
-    write: Write
-    opset: int = 1
+    root: Operation  # the op it stands at
+    inside: tuple[Operation, ...]  # the other ops
+    write: Write  # writes the node
+    opset: int = 1  # the least that has it
 
 
 def find_wholes(ops: Sequence[Operation], opset: int) -> dict[Operation, Whole]:

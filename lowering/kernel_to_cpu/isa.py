@@ -21,8 +21,8 @@ class Isa:
     """
 
     name: str
-    cpu: str
-    features: str
+    cpu: str  # LLVM's name
+    features: str  # LLVM's list
     vector_bytes: int
     registers: int
 

@@ -42,8 +42,8 @@ class Cubin:
 
     kernel: CudaKernel
     architecture: int
-    image: bytes
-    registers: int
+    image: bytes  # the machine code
+    registers: int  # per thread
     spill_bytes: int
     stack_bytes: int
     shared_bytes: int

@@ -37,16 +37,16 @@ class TileFetch:
     """One operand's tile: `group` iterators across its lines, `deep` ones along the depth."""
 
     writer: CudaWriter
-    over: Iterators
+    over: Iterators  # iterators of the kernel
     tiling: TileSizes
     tile: SharedTile
     side: Side
     group: tuple[int, ...]
     deep: tuple[int, ...]
-    pointer: str
+    pointer: str  # of the operand
     first: str
     """The variable with the first position of the block's tile in the group."""
-    thread: str
+    thread: str  # number of the thread in its block
     element: Attribute
     _flats: dict[tuple[int, ...], str] = field(default_factory=dict[tuple[int, ...], str])
 

@@ -16,7 +16,7 @@ class ProductNames:
 
     writer: CudaWriter
     tiling: TileSizes
-    ctype: str
+    ctype: str  # of the sums
     a: SharedTile
     b: SharedTile
     thread_row: str

@@ -58,10 +58,10 @@ class StagedRow:
 class Scene:
     """The values that a body can read: operands, finished scalars, rows, recomputed scopes."""
 
-    over: Iterators
-    pointers: Mapping[SSAValue, str]
+    over: Iterators  # iterators of the kernel
+    pointers: Mapping[SSAValue, str]  # names of the operands
     types: Mapping[SSAValue, Tensor]
-    values: dict[SSAValue, Text] = field(default_factory=dict[SSAValue, Text])
+    values: dict[SSAValue, Text] = field(default_factory=dict[SSAValue, Text])  # finished scalars
     rows: dict[SSAValue, StagedRow] = field(default_factory=dict[SSAValue, StagedRow])
     inlined: dict[SSAValue, ScopePlan] = field(default_factory=dict[SSAValue, ScopePlan])
 

@@ -128,7 +128,7 @@ class Estimate:
     algorithm: str
     extra_bytes: float = 0.0
     product: Product | None = None
-    setup: float = 0.0
+    setup: float = 0.0  # steps of k that starting a product costs
     kernels: int = 1
     bandwidth: float = 1.0
 
@@ -137,9 +137,9 @@ class Estimate:
 class ConvolutionProblem:
     """Everything that the cost of a convolution depends on."""
 
-    images: int
-    filters: int
-    pixels: tuple[int, ...]
+    images: int  # the batch
+    filters: int  # of one group
+    pixels: tuple[int, ...]  # of the result, per spatial dim
     channels: int
     """The product of one group."""
     kernel: tuple[int, ...]

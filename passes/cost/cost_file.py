@@ -24,13 +24,13 @@ class Measured:
     `tune` also stores the direct algorithm's time, and the relative error of the chosen one.
     """
 
-    signature: str
+    signature: str  # of the op (signature.py)
     us: float
     p10: float
     p90: float
     algorithm: str = ""
-    direct_us: float | None = None
-    error: float | None = None
+    direct_us: float | None = None  # the direct algorithm
+    error: float | None = None  # relative
 
     def as_json(self) -> dict[str, Any]:
         """The entry as the file stores it."""

@@ -38,8 +38,8 @@ Link: TypeAlias = "Read | Guard"
 class SumOfProducts:
     """One sum of products; iterators are the traversals, then the sums."""
 
-    shape: Extents
-    sums: Extents
+    shape: Extents  # extents of the traversals
+    sums: Extents  # extents of the sums
     coefficient: Fraction
     factors: tuple[Link, ...]
     element: Attribute

@@ -75,8 +75,8 @@ class ConstantFactors:
 class Group:
     """One product of data, with its coefficients on both sides, over [outer, its sums]."""
 
-    tokens: list[str]
-    extents: Extents
+    tokens: list[str]  # of the factors that are no constants
+    extents: Extents  # of outer, then sums
     sums: Extents
     parts: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
     whence: tuple[list[ConstantFactors], list[ConstantFactors]] = field(

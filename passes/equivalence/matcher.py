@@ -55,15 +55,15 @@ class Matcher:
     prover: Prover
     sampler: Sampler
     first: dict[str, Source] = field(default_factory=dict[str, Source])
-    origin: dict[str, Operation] = field(default_factory=dict[str, Operation])
-    order: dict[str, int] = field(default_factory=dict[str, int])
+    origin: dict[str, Operation] = field(default_factory=dict[str, Operation])  # the op of each
+    order: dict[str, int] = field(default_factory=dict[str, int])  # their number, operands first
     matched: dict[str, Proof] = field(default_factory=dict[str, Proof])
-    proofs: list[Proof] = field(default_factory=list[Proof])
+    proofs: list[Proof] = field(default_factory=list[Proof])  # in order
     unmatched: dict[str, Operation] = field(default_factory=dict[str, Operation])
     stuck: dict[str, int] = field(default_factory=dict[str, int])
     leaves: dict[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     by_size: dict[object, list[Scope]] = field(default_factory=dict[object, list[Scope]])
-    needed: Dependencies = field(default_factory=Dependencies)
+    needed: Dependencies = field(default_factory=Dependencies)  # what values depend on
     functions: bool = False
     constants: Data | None = None
     apart: float = 0.0

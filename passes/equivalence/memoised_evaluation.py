@@ -37,7 +37,7 @@ class MemoisedEvaluator:
     )
     seen: dict[int, tuple[Array, Array]] = field(default_factory=dict[int, "tuple[Array, Array]"])
     contents: dict[object, Array] = field(default_factory=dict[object, Array])
-    elements: int = 0
+    elements: int = 0  # of all memoised results
 
     def __call__(
         self,

@@ -46,9 +46,9 @@ class Sampler:
     calls: dict[str, tuple[Operation, int]] = field(
         default_factory=dict[str, tuple[Operation, int]]
     )
-    kept: int = 0
+    kept: int = 0  # elements of all kept values
     evaluator: Evaluator = field(init=False)
-    unknown: set[str] = field(default_factory=set[str])
+    unknown: set[str] = field(default_factory=set[str])  # tokens of values beyond the limits
 
     def __post_init__(self) -> None:
         self.evaluator = Evaluator(DrawnFloats((2,), self.seed), check=self.check)

@@ -52,11 +52,11 @@ _MOST_KEPT = 8
 class FoundDifference:
     """A difference of one output on the inputs of `inputs_of(program, seed, scale, steps)`."""
 
-    output: int
-    position: tuple[int, ...]
+    output: int  # its number
+    position: tuple[int, ...]  # of the first difference
     values: tuple[float, float]
-    positions: int
-    elements: int
+    positions: int  # that differ
+    elements: int  # of the output
     scale: float
     seed: int
     steps: Steps = ()
@@ -245,7 +245,7 @@ class PairRun:
 
     program_pair: ProgramPair
     seed: int
-    scale: float
+    scale: float  # of the inputs
     steps: Steps = ()
     arithmetic: Arithmetic = Arithmetic.REAL
     noise: dict[tuple[int, str], list[Array]] = field(

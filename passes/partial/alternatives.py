@@ -113,10 +113,10 @@ class Mutation:
 class DerivedProgram:
     """A program that rules derive from one contraction."""
 
-    searcher: Searcher
+    searcher: Searcher  # that found it
     found: FoundProgram
-    proof: Proof
-    reorders: bool = False
+    proof: Proof  # that it is equal
+    reorders: bool = False  # whether only the order of dims changes
 
     @property
     def rule(self) -> str:

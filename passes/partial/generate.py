@@ -120,10 +120,10 @@ class Mutant:
 class Count:
     """Counters of a generation."""
 
-    values: int = 0
-    products: int = 0
-    kept: int = 0
-    stopped: StopReason = "finished"
+    values: int = 0  # factors evaluated
+    products: int = 0  # of two values
+    kept: int = 0  # mutants
+    stopped: StopReason = "finished"  # why it ended
 
 
 class Generator:

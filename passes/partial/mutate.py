@@ -111,10 +111,10 @@ class Explored:
     Units: seconds are modelled.
     """
 
-    alone: Program
+    alone: Program  # the separate program
     names: tuple[str, ...]
-    before: float
-    states: list[MutationState]
+    before: float  # seconds of the given scopes
+    states: list[MutationState]  # the candidates
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class Conv(ProductOperator):
     stride: int
     dilation: int
     groups: int
-    same: bool
+    same: bool  # padding so that stride 1 keeps the size; else none
 
     def __str__(self) -> str:
         padded = "same" if self.same else "valid"

@@ -63,9 +63,9 @@ Derive = Callable[[ModuleOp, str], Sequence[ScopeAlternative]]
 class ScopeRewrite:
     """Scopes by name, their replacement, and the passes that repeat it."""
 
-    names: tuple[str, ...]
-    alternative: ScopeAlternative
-    pipeline: str
+    names: tuple[str, ...]  # of the scopes
+    alternative: ScopeAlternative  # that replaces them
+    pipeline: str  # passes that repeat it
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,10 @@ class Candidate:
     Units: seconds are modelled.
     """
 
-    mutant: Mutant
-    corrections: tuple[Correction, ...]
-    methods: tuple[str, ...]
-    seconds: float
+    mutant: Mutant  # the product
+    corrections: tuple[Correction, ...]  # where it is wrong
+    methods: tuple[str, ...]  # of the proofs
+    seconds: float  # of all of it
 
     @property
     def results(self) -> tuple[Scope, ...]:

@@ -71,9 +71,9 @@ class Entry(NamedTuple):
         made_by: the rules that made it, in order.
     """
 
-    head: int
+    head: int  # number of op and attributes
     operands: tuple[Value, ...]
-    types: tuple[int, ...]
+    types: tuple[int, ...]  # numbers of the results' types
     weights: bool
     origin: int
     made_by: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ class Change(NamedTuple):
     redirected: tuple[tuple[Value, Value], ...]
     dead: tuple[int, ...]
     delta: float
-    mark: int
+    mark: int  # what it adds to the graph's mark
     reads: frozenset[int]
 
 
@@ -266,10 +266,10 @@ class Graph:
         mark: a sum over the nodes that tells graphs apart, up to the order of their rewrites.
     """
 
-    tables: Tables
-    nodes: dict[int, Entry]
+    tables: Tables  # shared by all graphs of a search
+    nodes: dict[int, Entry]  # by number
     users: dict[Value, tuple[int, ...]]
-    seconds: float
+    seconds: float  # modelled
     mark: int
 
     def after(self, change: Change) -> Graph:

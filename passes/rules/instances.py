@@ -67,9 +67,9 @@ _MOST_TURNED = 6
 class Outcome:
     """The result of a rule on one instance."""
 
-    left: tuple[Shape, ...] | None
-    right: tuple[Shape, ...] | None
-    equal: bool
+    left: tuple[Shape, ...] | None  # shapes of the results; None where an op refuses
+    right: tuple[Shape, ...] | None  # likewise
+    equal: bool  # whether the values are
 
     @property
     def applies(self) -> bool:

@@ -133,7 +133,7 @@ class GraphMatcher:
     rules: Sequence[Rule]
     tick: Callable[[], None] = lambda: None
     lefts: dict[str, list[tuple[LeftSide, int]]] = field(init=False)
-    reach: int = field(init=False)
+    reach: int = field(init=False)  # most ops from a root to a leaf
     _fits: dict[tuple[Node, int], Any] = field(default_factory=dict[tuple[Node, int], Any])
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ class Decoder:
     encoded: Encoded
     table: OpTable
     problem: Problem
-    choice: Choice
+    choice: Choice  # an e-node of each class
     values: dict[int, tuple[SSAValue, ...]] = field(default_factory=dict[int, tuple[SSAValue, ...]])
     made: list[tuple[Operation, ENode]] = field(default_factory=list[tuple[Operation, ENode]])
     _members: dict[int, list[ENode]] = field(default_factory=dict[int, list[ENode]])

@@ -31,9 +31,9 @@ class ENode:
         origin: the op of the program that it is, or in whose place the rule made it.
     """
 
-    head: Head
-    operands: tuple[int, ...]
-    klass: int
+    head: Head  # op and attributes
+    operands: tuple[int, ...]  # classes
+    klass: int  # its class
     made_by: str = ""
     origin: Operation | None = None
 

@@ -30,9 +30,9 @@ class Encoded:
     """A block as an e-graph, and how to get back."""
 
     block: Block
-    graph: EGraph
-    classes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
-    anchors: list[Operation] = field(default_factory=list[Operation])
+    graph: EGraph  # of the ops
+    classes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])  # of the values
+    anchors: list[Operation] = field(default_factory=list[Operation])  # ops that stay as they are
     _known: dict[tuple[Head, tuple[int, ...]], int] = field(
         default_factory=dict[tuple[Head, tuple[int, ...]], int]
     )

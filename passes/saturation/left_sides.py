@@ -103,8 +103,8 @@ class RuleBody:
         checks: columns whose attribute is to be compared with a value that holds variables.
     """
 
-    facts: list[str]
-    root: str
+    facts: list[str]  # that must hold
+    root: str  # variable of the whole
     wholes: dict[str, str]
     checks: list[tuple[str, AttrValue]]
 

@@ -35,8 +35,8 @@ class PatternMatch:
         question: types and attributes, by their numbers.
     """
 
-    roots: tuple[int, ...]
-    tensors: tuple[int, ...]
+    roots: tuple[int, ...]  # classes of the outputs
+    tensors: tuple[int, ...]  # classes of the variables
     question: Row
 
 

@@ -125,12 +125,12 @@ class RuleProgram:
     """
 
     rules: tuple[Rule, ...]
-    table: OpTable
-    prefix: str
-    encoding: Encoding
+    table: OpTable  # how rules name ops
+    prefix: str  # of the ops a rule names
+    encoding: Encoding  # of types, attributes and e-nodes
     guarded: bool = True
     tables: list[MatchTable] = field(default_factory=list[MatchTable])
-    members: list[RuleOnTable] = field(default_factory=list[RuleOnTable])
+    members: list[RuleOnTable] = field(default_factory=list[RuleOnTable])  # the rules, by number
     of_table: dict[int, list[RuleOnTable]] = field(default_factory=dict[int, "list[RuleOnTable]"])
     commands: list[str] = field(default_factory=list[str])
     _ask: list[str] = field(default_factory=list[str])

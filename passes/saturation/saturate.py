@@ -61,9 +61,9 @@ class SaturationRun:
     encoded: Encoded
     engine: Engine
     watch: Watch
-    applied: dict[str, int] = field(default_factory=dict[str, int])
+    applied: dict[str, int] = field(default_factory=dict[str, int])  # matches done, by rule
     aside: dict[str, float] = field(default_factory=dict[str, float])
-    sizes: list[int] = field(default_factory=list[int])
+    sizes: list[int] = field(default_factory=list[int])  # e-nodes after each round
     _rounds_begun: int = 0
     _fresh: dict[int, int] = field(default_factory=dict[int, int])
     _merged_groups: dict[int, list[set[int]]] = field(default_factory=dict[int, list[set[int]]])

@@ -58,8 +58,8 @@ class SaturationSettings:
 
     rules: tuple[Rule, ...] = ()
     caps: Caps = field(default_factory=Caps)
-    cycles: Cycles = "guarded"
-    method: Method = "ilp"
+    cycles: Cycles = "guarded"  # how they are kept out
+    method: Method = "ilp"  # of extraction
     dialect: str = "graph"
     check: bool = False
     added: tuple[Rule, ...] = ()
@@ -84,7 +84,7 @@ class BlockOutcome:
     changed: bool
     saturation: Saturation
     extracted: Extracted
-    before: float
+    before: float  # seconds, modelled
     after: float
     made: list[tuple[Operation, ENode]]
     skipped: list[tuple[str, str]]

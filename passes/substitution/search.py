@@ -149,7 +149,7 @@ class Search:
     settings: SubstitutionSettings
     limits: Limits
     refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
-    worked_out: int = 0
+    worked_out: int = 0  # replacements computed
     _queue: list[Queued] = field(default_factory=list[Queued])
     _seen: set[int] = field(default_factory=set[int])
     _count: int = 0

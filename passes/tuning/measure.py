@@ -47,7 +47,7 @@ class Measurement:
 
     alternative: Alternative
     seconds: float
-    low: float
+    low: float  # the quartiles
     high: float
     error: float
 

@@ -30,14 +30,14 @@ class RegisterTile:
     additions in a small block. `fetch` is how many cache lines of later weights a step prefetches.
     """
 
-    rows: tuple[int, ...]
-    vectors: int
-    lanes: int
-    depth: Index
-    weight_stride: int
-    depth_stride: int = 1
+    rows: tuple[int, ...]  # input offset of each row
+    vectors: int  # of a row
+    lanes: int  # of a vector
+    depth: Index  # steps of the innermost loop
+    weight_stride: int  # from one step to the next
+    depth_stride: int = 1  # of the input, likewise
     taps: tuple[tuple[int, int], ...] = ()
-    unroll: int = 1
+    unroll: int = 1  # steps per loop iteration
     chains: int = 1
     valid: int | None = None
     fetch: int = 0

@@ -74,9 +74,9 @@ class Alarm:
 
     step: int
     row: int
-    indices: View
-    size: int
-    where: str
+    indices: View  # the operand
+    size: int  # of the dim
+    where: str  # the op, for the error
 
 
 Step = KernelTable | Callable[[], None]

@@ -34,9 +34,9 @@ KERNELS = ("identity_kernel", "pool_kernel", "pair_mask")
 class RuleCandidate:
     """Two terms of equal value at the world's shapes, with attributes as numbers."""
 
-    left: tuple[Term, ...]
-    right: tuple[Term, ...]
-    shapes: tuple[tuple[str, Shape], ...]
+    left: tuple[Term, ...]  # a term for each output
+    right: tuple[Term, ...]  # likewise
+    shapes: tuple[tuple[str, Shape], ...]  # of the variables
 
     @property
     def rule(self) -> Rule:
@@ -47,20 +47,20 @@ class RuleCandidate:
 class Counts:
     """The number of candidates after each step. largest.py counts those of the size limit."""
 
-    terms: int = 0
-    classes: int = 0
-    pairs: int = 0
-    congruence: int = 0
-    roles: int = 0
-    renaming: int = 0
-    common: int = 0
-    instance: int = 0
-    consequence: int = 0
-    general: int = 0
-    limit_pairs: int = 0
-    limit_roles: int = 0
-    limit_parts: int = 0
-    limit_laws: int = 0
+    terms: int = 0  # enumerated
+    classes: int = 0  # of terms of equal value
+    pairs: int = 0  # of terms in one class
+    congruence: int = 0  # pairs that differ at the root, not in one operand alone
+    roles: int = 0  # pairs that use no variable both as image and as kernel
+    renaming: int = 0  # pairs that differ in more than names
+    common: int = 0  # pairs without a common part around the difference
+    instance: int = 0  # no instance of another candidate
+    consequence: int = 0  # do not follow from smaller ones
+    general: int = 0  # no artifact of the world
+    limit_pairs: int = 0  # at the size limit: pairs
+    limit_roles: int = 0  # of these, as `roles`
+    limit_parts: int = 0  # pairs of parts that smaller laws leave of a class
+    limit_laws: int = 0  # laws found
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(**{k: getattr(self, k) + getattr(other, k) for k in vars(self)})

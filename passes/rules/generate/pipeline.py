@@ -49,14 +49,14 @@ SEED = 1
 class Generated:
     """Rules with their verdicts, and the outcome of every candidate."""
 
-    size: int
+    size: int  # most operators of a graph
     rules: list[Rule] = field(default_factory=list[Rule])
-    counts: list[tuple[str, Counts]] = field(default_factory=list[tuple[str, Counts]])
-    laws: int = 0
-    directed: int = 0
-    failures: list[Failure] = field(default_factory=list[Failure])
-    general: int = 0
-    kept: int = 0
+    counts: list[tuple[str, Counts]] = field(default_factory=list[tuple[str, Counts]])  # by world
+    laws: int = 0  # over all worlds
+    directed: int = 0  # laws read in one direction
+    failures: list[Failure] = field(default_factory=list[Failure])  # laws that became no rule
+    general: int = 0  # rules, special cases included
+    kept: int = 0  # rules without special cases
     refuted: list[Rule] = field(default_factory=list[Rule])
 
 
