@@ -1,14 +1,14 @@
 """Climb to an input that shows a fault in weights, where no drawn input shows it.
 
-What a wrong number does may be cut off on nearly all inputs: a relu behind it is 0 whatever it is.
-No output changes then, and nothing says which way to go. So the fault is made larger: in place of
+A wrong number may change no output on nearly all inputs: a relu after it may give 0 anyway. Then
+nothing shows the direction to search in. So the fault is made larger: in place of
 `other`, what the other program has, the weight is `other + k (own - other)`. The smallest k that
 changes an output is how far an input is from showing the fault; at k = 1 it shows it.
 
 Inputs are sums of normal draws. Each generation adds draws to the best input and takes them away,
-weighs them by how much more of a fault of 2 k shows (an evolution strategy with mirrored samples:
-Wierstra et al., "Natural evolution strategies", 2014), and goes that way, in steps of several
-lengths. It needs no derivative, whatever the ops are.
+weighs them by how much a fault of 2 k changes the outputs (an evolution strategy with mirrored
+samples: Wierstra et al., "Natural evolution strategies", 2014), and goes that way, in steps of
+several lengths. It needs no derivative, whatever the ops are.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from ...dialects.types import Array, is_float
 from .roundings import Nearness
 from .witness import FoundDifference, ProgramPair, Steps, differing, inputs_of, with_weights
 
-# Draws of one generation, lengths of its steps and how far aside it looks, in parts of the input;
-# and how many generations at most.
+# Draws of one generation; lengths of its steps and distance of mirrored samples, relative to the
+# input; most generations.
 _DRAWN, _LENGTHS, _ASIDE, _GENERATIONS = 10, (0.15, 0.3, 0.6, 1.2), 0.25, 20
-# Powers of two between which k lies; finer than the last is not asked for.
+# Least and largest exponent of k, and the precision of the bisection.
 _LEAST, _MOST, _FINE = -8.0, 24.0, 0.125
-# Seconds, and the part of what is left until the deadline.
+# Most seconds, and the largest share of the time left to the deadline.
 _SECONDS, _PART = 60.0, 0.8
-# The part of a weight's numbers up to which these are few.
+# Few: at most this share of a weight's numbers.
 _FEW = 0.05
-# A number further off than this part of it was not rounded.
+# Relative differences above this are not rounding.
 _COARSE = 2.0**-10
-# Past the norm of so many draws values leave the range in which floats are trusted.
+# The largest norm of an input, in draws: beyond it rounding and overflow hide the fault.
 _FARTHEST = 200.0
 
 Confirm: TypeAlias = "Callable[[Steps, float], FoundDifference | None]"
@@ -51,11 +51,11 @@ Confirm: TypeAlias = "Callable[[Steps, float], FoundDifference | None]"
 
 @dataclass(frozen=True)
 class Fault:
-    """Numbers of weights of one program that are not those of the other.
+    """Weights of one program that differ from the other's.
 
     Attributes:
         side: "a" or "b".
-        numbers: by weight, what the other program has in its place, and its own.
+        numbers: by weight, the other program's array and its own.
     """
 
     side: str
@@ -68,9 +68,9 @@ class Fault:
 
     @property
     def coarse(self) -> Fault:
-        """Only the numbers that no rounding of constants explains; all where there are none.
+        """Only numbers that differ by more than rounding; all if there are none.
 
-        Rounding made larger would be what shows first.
+        Otherwise amplified rounding would show first.
         """
         numbers: dict[str, tuple[Array, Array]] = {}
         for name, (other, own) in self.numbers.items():
@@ -82,10 +82,10 @@ class Fault:
 
 
 def few_apart(a: Program, b: Program, mine: Sequence[str], theirs: Sequence[str]) -> Fault | None:
-    """The numbers of the second program's weights that are not a weight's of the first, if few.
+    """The weights of the second program that differ in few numbers from one of the first.
 
     Args:
-        mine, theirs: the weights that the other program has not.
+        mine, theirs: the weights that have no equal in the other program.
     """
     numbers: dict[str, tuple[Array, Array]] = {}
     for name in theirs:
@@ -104,10 +104,10 @@ class Climber:
     """The search from one seed, over inputs that are sums of draws.
 
     Attributes:
-        seed: of the first draw; the others have the next ones.
+        seed: of the first draw; later draws use the next seeds.
         confirm: the difference that an input shows, if it counts as one.
         deadline: on the monotonic clock.
-        excused: whether the fault shows, and is no more than rounding.
+        excused: whether the fault showed, but only as rounding.
     """
 
     program_pair: ProgramPair
@@ -116,8 +116,8 @@ class Climber:
     seed: int
     confirm: Confirm
     deadline: float
-    best: float = math.inf
-    sign: float = 1.0
+    best: float = math.inf  # the least log2 k
+    sign: float = 1.0  # of that k
     center: dict[int, float] = field(default_factory=dict[int, float])
     found: FoundDifference | None = None
     excused: bool = False
@@ -137,23 +137,23 @@ class Climber:
         return self.found
 
     def _generation(self, seeds: Sequence[int]) -> None:
-        """Draws at first; then one step from the best input, which may be over before its end."""
+        """Try draws at first, later steps from the best input, until the search is over."""
         if not self.center:
             for seed in seeds:
                 self._try({seed: 1.0})
                 if self._is_over():
                     return
             return
-        way = self._way(seeds)
+        direction = self._direction(seeds)
         start, size = dict(self.center), _norm(self.center)
-        for length in _LENGTHS if way else ():
-            steps = _sum(start, way, length * size)
+        for length in _LENGTHS if direction else ():
+            steps = _sum(start, direction, length * size)
             if self._is_over() or _norm(steps) > _FARTHEST:
                 return
             self._try(steps)
 
-    def _way(self, seeds: Sequence[int]) -> dict[int, float]:
-        """The sum of draws, as long as one draw, on which the fault shows most.
+    def _direction(self, seeds: Sequence[int]) -> dict[int, float]:
+        """The direction, as long as one draw, in which the fault shows most.
 
         Each draw is added and taken away, with the fault twice as large as it must be to show.
         """

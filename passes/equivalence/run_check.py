@@ -28,11 +28,11 @@ from . import witness
 from .roundings import Roundings, numbers, unit
 from .verdict import Difference
 
-# Scales of the inputs of runs, the least number of runs, and seconds after which none is started.
+# Scales of the drawn inputs, the least number of runs, and seconds after which none is started.
 SCALES = witness.SCALES[:4]
 LEAST = 2
 SECONDS = 5.0
-# Allowed difference of runs as computed, as a part of an output's largest value, by narrowest type.
+# Allowed difference of outputs, relative to the largest value, by the narrowest float type.
 HALF, SINGLE, DOUBLE = 2.0**-4, 2.0**-10, 2.0**-24
 # Beyond this, or below its reciprocal, products of literals soon leave the range of float32.
 _HUGE = 2.0**64
@@ -63,8 +63,8 @@ def agree(
     """Run both programs, exactly and as computed, on several drawn inputs.
 
     Args:
-        folded: what rounding may do, where only rounded constants tell the programs apart. What
-            differs by more than that is no difference of functions, but nothing is claimed.
+        folded: what rounding may do, where the programs differ in rounded constants alone. A
+            larger difference is not one of functions; then nothing is claimed.
     """
     limits = witness.EXACT if folded is None else folded.limits
     started, runs, fault = time.monotonic(), 0, "no input was found that both can be run on"
@@ -90,7 +90,7 @@ def agree(
 
 
 def _by_folding(found: Difference) -> RunEvidence:
-    """Equal but for constants that are near what they stand for: their rounding is what shows."""
+    """The outcome where only the rounding of constants differs."""
     x, y = found.values
     return RunEvidence(
         reason=f"equal but for the rounding of constants, which changes output '{found.output}' at "
@@ -100,7 +100,7 @@ def _by_folding(found: Difference) -> RunEvidence:
 
 
 def _as_computed(program_pair: witness.ProgramPair, seed: int, scale: float) -> str:
-    """Where both, run as computed, differ by more than rounding; empty if nowhere."""
+    """The first difference beyond rounding of runs as computed; empty if there is none."""
     pair = witness.PairRun(program_pair, seed, scale, arithmetic=Arithmetic.COMPUTED)
     first, second = pair.values()
     allowed = _allowed((program_pair.a, program_pair.b))
@@ -140,7 +140,8 @@ def _float_types(programs: Sequence[Program]) -> set[Attribute]:
     }
 
 
-# --- literals that no law of real numbers knows ---------------------------------------------------
+# --- literals that real arithmetic does not describe
+# -----------------------------------------------
 
 
 def is_special(program: Program, weights: bool) -> bool:

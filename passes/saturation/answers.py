@@ -1,8 +1,8 @@
 """Answers to egglog's questions: whether a rule applies to types and attributes, and what it makes.
 
 A question is a table's number with the numbers of types and attributes. Conditions, the attributes
-that hold variables and the ops' own inference decide it, once for each rule of the table; where the
-rule applies the answer is a row of numbers, else there is none, and nothing is ever built.
+that hold variables and the ops' own inference decide it, once for each rule of the table. Where the
+rule applies the answer is a row of numbers; else there is none, and nothing is built.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Answers:
     """All questions of one run, answered once.
 
     Attributes:
-        next_class: the number for the next class that is made here: a constant's.
+        next_class: the number of the next class that is made here (for constants).
         instances: those that rules apply to, in order.
-        refused: of each rule whose right side is not a program the reason first met, and how often.
+        refused: how often a right side was not a program, by rule and first reason.
     """
 
     program: RuleProgram
@@ -122,7 +122,7 @@ class Answers:
     def _attributes(
         self, member: RuleOnTable, numbers: Row, shapes: Mapping[str, Any]
     ) -> dict[str, Any] | None:
-        """The values of attribute variables; None where an attribute is not what it has to be."""
+        """The values of attribute variables; None where an attribute differs from the pattern's."""
         start = len(member.table.types)
         values = [value_of(self.program.encoding.attributes[n]) for n in numbers[start:]]
         bound: dict[str, Any] = dict(zip(member.attributes, values, strict=False))
@@ -137,7 +137,7 @@ class Answers:
         return bound
 
     def _constant(self, made: Sequence[Made], rule: int) -> int:
-        """The class of a constant, whose e-nodes become rows as those of a program."""
+        """The class of a constant; its e-nodes become rows, like those of the program."""
         classes = list[int]()
         for head, operands, types in made:
             classes.append(self.new_class())

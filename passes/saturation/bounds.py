@@ -4,7 +4,7 @@
                     of c with t's op of the product over their operands
     bound(p)        the largest sum of most(t, c) over all classes, of the terms t of pattern p
 
-What a pattern asks besides (equal variables, attributes, shapes) only takes matches away. A join
+Other conditions of a pattern (equal variables, attributes, shapes) only remove matches. A join
 also makes partial matches, of some of a term's operands and not the others: a product counts each
 operand as 1 at least, so these are bounded as well. The sums are one numpy pass a term.
 """

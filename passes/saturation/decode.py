@@ -1,7 +1,7 @@
 """From a choice back to IR: the block's ops are replaced by those of the chosen e-nodes.
 
-Ops of the program that were chosen are cloned with everything they carry; ops that rules made get
-the rule's name as provenance and the location of the op in whose place they stand. Chains of binary
+Chosen ops of the program are cloned with their attributes; ops that rules made get the rule's name
+as provenance and the location of the op they replace. Chains of binary
 concatenations whose links have one user become one op.
 """
 
@@ -27,7 +27,7 @@ class Decoder:
     """Writes the chosen program into the block.
 
     Attributes:
-        made: the new ops with the e-nodes they are, those of rules only.
+        made: the new ops that rules made, with their e-nodes.
     """
 
     encoded: Encoded
@@ -41,7 +41,7 @@ class Decoder:
     _chains: dict[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
 
     def run(self) -> bool:
-        """Rewrite the block; False (and nothing done) where the choice cannot be ordered."""
+        """Rewrite the block; False, with no change, where the choice has no valid order."""
         order = self.problem.order(self.choice)
         if order is None or not self._fits(order):
             return False
@@ -76,7 +76,7 @@ class Decoder:
                     inner.operands[k] = self._value(klass, block, anchor)
 
     def _fits(self, order: Sequence[int]) -> bool:
-        """Whether every leaf that an anchor's operands take stands before that anchor."""
+        """Whether all leaves that an anchor's operands need come before that anchor."""
         known = set[int]()
         ready = {self.encoded.classes[a] for a in self.encoded.block.args}
         leaves = {c for c in order if self._node(c).head.op == LEAF}
@@ -113,7 +113,7 @@ class Decoder:
         return operands
 
     def _part(self, klass: int) -> int | None:
-        """Which part of the split that is its operand a chosen split goes on from."""
+        """Which part of another split a chosen split divides further."""
         node, taken = self._node(klass), self.problem.operands[klass][self.choice[klass]]
         if node.head.op != SplitOp.name:
             return None
@@ -127,7 +127,7 @@ class Decoder:
         return index.data
 
     def _flatten(self, order: Sequence[int]) -> None:
-        """Join chains: a link that only its chain reads is taken into it."""
+        """Join chains: a link with no other reader becomes part of the chain."""
         users = dict.fromkeys(order, 0)
         for klass in order:
             for c in self._operands(klass):
@@ -145,7 +145,7 @@ class Decoder:
             self._chains[klass] = tuple(flat)
 
     def _stand_in(self, order: Sequence[int]) -> None:
-        """In whose place each class stands: its own op of the program, or that of what reads it."""
+        """The op that gives each class its location: its own in the program, or its reader's."""
         for klass in reversed(order):
             ops = (n.origin for n in self._members[klass] if n.origin is not None)
             origin = next(ops, None) or self._origins.get(klass)
@@ -202,7 +202,7 @@ class Decoder:
         return made
 
     def _is_program(self, origin: Operation, node: ENode, operands: list[SSAValue]) -> bool:
-        """Whether an e-node is the op of the program itself, no rule's and no link of its chain."""
+        """Whether an e-node is the program's op itself, not a rule's nor a link of its chain."""
         whole = not node.made_by and len(origin.operands) == len(operands)
         return whole and self.table.head(origin) == node.head
 

@@ -1,4 +1,4 @@
-"""From IR to the e-graph: every op of a block becomes one e-node, nothing is lost.
+"""From IR to the e-graph: every op of a block becomes one e-node.
 
 An op that is more than operands and attributes (regions, effects) stays as it is: an anchor, whose
 results are leaves and whose operands are roots. A concatenation of more than two shares a class
@@ -47,7 +47,7 @@ class Encoded:
         weights: bool | None = None,
         origin: Operation | None = None,
     ) -> int:
-        """The class of an e-node, which is made where there is none."""
+        """The class of an e-node; makes both where they are new."""
         graph, key = self.graph, (head, tuple(operands))
         klass = self._known.setdefault(key, len(graph.types))
         if klass < len(graph.types):
@@ -77,7 +77,7 @@ def encode(block: Block, table: OpTable) -> Encoded:
 
 
 def is_program(node: ENode, origin: Operation, table: OpTable) -> bool:
-    """Whether an e-node is the op of the program itself: no rule's, no other form of it."""
+    """Whether an e-node is the program's op itself, not a rule's nor another form."""
     whole = not node.made_by and len(origin.operands) == len(node.operands)
     return whole and (node.head.op == PROJECT or table.head(origin) == node.head)
 
@@ -127,7 +127,7 @@ def _op(encoded: Encoded, op: Operation, head: Head, table: OpTable) -> None:
 def _chain(
     encoded: Encoded, op: Operation, operands: list[int], table: OpTable, level: int
 ) -> None:
-    """Say that the op is also its chain of binary ones."""
+    """Make the op equal to its chain of binary ones."""
     graph, so_far = encoded.graph, operands[0]
     head = table.head(op)
     assert head is not None
@@ -143,7 +143,7 @@ def _chain(
 def _untransposed(
     encoded: Encoded, op: MatmulOp, operands: list[int], table: OpTable, level: int
 ) -> None:
-    """Say that a product with a transposed weight is one with the weight's transpose."""
+    """Make a product with a transposed weight equal to one with the weight's transpose."""
     graph, weight = encoded.graph, op.operands[1]
     is_matrix = isinstance(weight.type, TensorType) and len(weight.type.get_shape()) == 2
     if not op.value("transpose_b") or not is_matrix or not graph.weights[operands[1]]:

@@ -4,8 +4,8 @@
     s.t.  sum of x_n over a class = y_c         y_c = 1 for roots
           sum of x_n over the e-nodes of a class with operand d  <=  y_d       (0 <= y <= 1)
 
-x is 0 or 1. One row for all e-nodes of a class that share an operand is tighter than one a node.
-With cycles filtered beforehand there is nothing more. Else cycles are forbidden in each strongly
+x is 0 or 1. One constraint for all e-nodes of a class that share an operand is tighter than one for
+each. Nothing more is needed if cycles were filtered. Else they are forbidden in each strongly
 connected component by itself: one row a cycle where they are few, else by TENSAT's ordering
 variables t: t_c >= t_d + 1 - M (1 - x_n), M being the component's size. The cost of what comes back
 is always recomputed.
@@ -37,11 +37,11 @@ class Solution:
     """The best choice known.
 
     Attributes:
-        gap: how far the proven bound lies below, relative to the cost; 0 for an optimum.
+        gap: (cost - proven bound) / cost; 0 for an optimum.
         optimal: whether the solver proved it.
     """
 
-    choice: Choice
+    choice: Choice  # an e-node of each class
     cost: float
     gap: float
     optimal: bool
@@ -85,7 +85,7 @@ class CyclicComponent:
     """Classes that reach each other.
 
     Attributes:
-        cycles: all cycles among them; None where they are too many for a row each.
+        cycles: all cycles among them; None where they are too many for a constraint each.
     """
 
     classes: tuple[int, ...]
@@ -164,7 +164,7 @@ class _Model:
                     self.rows.append((-np.inf, size, entries, [1.0, -1.0, size + 1.0]))
 
     def program(self, start: Choice) -> IntegerProgram:
-        """The whole of it as arrays."""
+        """The program as arrays."""
         return IntegerProgram(
             cost=np.array(self.cost),
             lower=np.array(self.lower),
@@ -191,7 +191,7 @@ class _Model:
         return values
 
     def choice(self, values: Array, start: Choice) -> Choice:
-        """The choice of a solution; where it takes no e-node of a class, that of the start."""
+        """The choice of a solution; classes it does not decide keep the start's choice."""
         choice = dict(start)
         for klass, nodes in self.problem.nodes.items():
             positions = range(len(nodes))
@@ -202,7 +202,7 @@ class _Model:
 
 
 def loops_of(problem: Problem) -> list[CyclicComponent]:
-    """The sets of classes that reach each other; those of one class left out."""
+    """The strongly connected components of more than one class."""
     import networkx as nx
 
     edges = ((c, d) for c, nodes in problem.operands.items() for o in nodes for d in o)

@@ -1,4 +1,4 @@
-"""What saturation may spend, and the watch that every loop of it asks."""
+"""Limits of saturation, and the watch that every loop asks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True)
 class Caps:
-    """What saturation may spend.
+    """Limits of saturation.
 
     Attributes:
         nodes: e-nodes; iterations: rounds over all rules; k_multi: rounds in which rules with
@@ -43,10 +43,10 @@ class LimitReached(Exception):
 
 @dataclass
 class Watch:
-    """Says when a limit is reached. Each loop whose length no limit bounds asks it at every turn.
+    """Raises where a limit is reached. Every loop without a bound of its own asks it each time.
 
     Attributes:
-        begun: what the clock read when the search began.
+        begun: the clock when the search began.
     """
 
     caps: Caps
@@ -54,28 +54,28 @@ class Watch:
     _memory: float = field(default_factory=lambda: resident_mebibytes())
 
     def check(self) -> None:
-        """Look now. Raises Stop."""
+        """Check seconds and memory. Raises LimitReached."""
         self.foretold(0.0, 0.0)
 
     def room(self, nodes: int) -> None:
-        """Ask how many e-nodes there may be. Raises Stop where these are too many."""
+        """Check a number of e-nodes. Raises LimitReached where there are too many."""
         if nodes > self.caps.nodes:
             raise LimitReached("nodes")
 
     def foretold(self, seconds: float, mebibytes: float) -> None:
-        """Ask before a step that nothing can stop. Raises Stop where it would not fit."""
+        """Check an estimate before a step that cannot be stopped. Raises LimitReached."""
         if time.perf_counter() + seconds > self.begun + self.caps.seconds * SHARE:
             raise LimitReached("time")
         if self.gained() + mebibytes > self.caps.mebibytes * SHARE:
             raise LimitReached("memory")
 
     def gained(self) -> float:
-        """Mebibytes held more than at the start."""
+        """Mebibytes held in addition to those at the start."""
         return resident_mebibytes() - self._memory
 
 
 def resident_mebibytes() -> float:
-    """Memory this process holds now; where the system does not say, the most it ever held."""
+    """Resident memory of this process; its peak where the system does not tell."""
     try:
         with open("/proc/self/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -4,11 +4,11 @@
     %b = graph.add %c_, %d_
     %y_ = equivalence.class %a, %b {min_cost_index = 1}
 
-A class is an `equivalence.class` of its e-nodes' results; result i of an op with several belongs to
-the class that our projection i stands for. `min_cost_index` is what was extracted, and the first of
-a class that was not needed: xDSL's `eqsat-extract` then gives the extracted program where every op
-has one result. An e-graph has cycles, so a value may be used above the op that makes it; only the
-generic form reads back then.
+A class is an `equivalence.class` of its e-nodes' results; result i of several belongs to the class
+of projection i. `min_cost_index` is the extracted e-node, or the first where the class was not
+needed: xDSL's `eqsat-extract` then gives the extracted program where every op has one result. An
+e-graph has cycles, so a value may be used above the op that makes it; only the generic form reads
+back then.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class _Printer:
     """Writes one block.
 
     Attributes:
-        placeholders: what stands for a class until its op is there.
+        placeholders: the value of a class until its op is written.
         members: the e-nodes of each class.
-        ops: by the id of an e-node, leaves and projections apart.
-        leaves: the value of a class that is one.
+        ops: by the id of an e-node, without leaves and projections.
+        leaves: values of classes that are leaves.
     """
 
     encoded: Encoded
@@ -107,7 +107,7 @@ class _Printer:
         return made
 
     def _members(self, klass: int, node: ENode) -> Iterator[tuple[ENode, SSAValue]]:
-        """The results that an e-node gives its class; of a projection, of all it may project."""
+        """The results by which an e-node is a member of its class."""
         if node.head.op == LEAF:
             yield node, self.leaves[klass]
         elif node.head.op == PROJECT:

@@ -1,8 +1,8 @@
-"""Right sides: the e-nodes that a rule makes, and what they are under an instance's types.
+"""Right sides: the e-nodes that a rule makes, and their types in one instance.
 
-Which ops stand on a right side, and on what, the rule says alone: that becomes egglog's action,
-once for each rule. Their attributes and types depend on the types and attribute values of an
-instance: they are worked out here by the ops' own inference, once for each of these.
+The rule alone decides the ops and their operands: that becomes an egglog action, once for each
+rule. Attributes and types depend on the instance: the ops' own inference computes them here, once
+for each combination of types and attribute values.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Step:
 
     Attributes:
         operands: their slots; tensor variables have the first slots, steps the others.
-        shape: of an op; None for one result of several, and for a constant.
+        shape: the kind of e-node; None for one result of several, and for a constant.
     """
 
     term: Node | Out
@@ -65,7 +65,7 @@ class RightSide:
 
 
 def right_side_of(rule: Rule, tensors: Sequence[str], table: OpTable, prefix: str) -> RightSide:
-    """Take a right side apart.
+    """Split a right side into steps.
 
     Args:
         tensors: the rule's tensor variables in the order of their slots.
@@ -98,11 +98,11 @@ def right_side_of(rule: Rule, tensors: Sequence[str], table: OpTable, prefix: st
 
 @dataclass
 class Inference:
-    """What the e-nodes of one right side are under the types and attributes of an instance.
+    """Types and attributes of the e-nodes of one right side in one instance.
 
     Attributes:
         types: of the tensor variables.
-        heads: of each step; of a constant the e-nodes that compute it, the last the whole of it.
+        heads: of each step; a constant has those of all e-nodes that compute it, itself last.
     """
 
     side: RightSide
@@ -164,7 +164,7 @@ class Inference:
         return head, tuple(r.type for r in sample.results)
 
     def _constant(self, term: Node, values: Mapping[str, Any]) -> tuple[Made, ...]:
-        """A rule's constant, as ops that compute it: so every literal is exact, and small."""
+        """A rule's constant, as ops that compute it: so its literals are exact and small."""
         if not is_writable(term.op, values, MOST_CONSTANT):
             raise RightSideRefused("the constant would be too large, or there is none")
         made = list[Made]()
@@ -200,7 +200,7 @@ class Inference:
 
 
 def shapes_in(types: Mapping[str, Types]) -> dict[str, Any]:
-    """The shapes of variables; those of no single tensor have none."""
+    """The shapes of variables that are single tensors."""
     return {
         name: found[0].get_shape()
         for name, found in types.items()

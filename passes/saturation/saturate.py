@@ -38,9 +38,9 @@ class Saturation:
     """What the loop did.
 
     Attributes:
-        instances: what rules were applied to, once for equal types and attributes.
-        applied: matches that were done, by rule; those met again after a join of classes count.
-        refused: of each rule whose right side is not a program the reason first met, and how often.
+        instances: the types and attributes that rules were applied to, each once.
+        applied: matches that were done, by rule; matches found again after a union count again.
+        refused: how often a right side was not a program, by rule and first reason.
         aside: rules left out of a round, with the largest bound of their matches.
     """
 

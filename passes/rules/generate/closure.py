@@ -1,11 +1,11 @@
 """Which equalities of a table's largest terms follow from smaller laws: e-matching over its arrays.
 
-The operands of the largest terms are each the first of their class, so two of them are one by
-congruence only if they are the same term: what a law makes equal, it makes equal at the root. A law
-is matched there, its other side is looked up in the table, and the two terms join one part of their
-class. Inner operators of a law match every member of an operand's class.
+Operands of the largest terms are representatives (the first terms) of their classes, so congruence
+makes no two such terms equal: a law has to match at the root. Its other side is looked up in the
+table, and the two terms join one part of their class. Inner operators of a law match every member
+of an operand's class.
 
-What is left is a class in several parts: no law known says that they are equal (largest.py).
+A class that stays in several parts needs a new law (largest.py).
 
 Source: Nandi et al., Ruler (OOPSLA 2021), for minimising a rule set by what it derives; Willsey et
 al., egg (POPL 2021), for e-matching; here on arrays, as the terms number millions.
@@ -25,7 +25,7 @@ from .table import NONE, Ids, Table
 Mask: TypeAlias = "np.ndarray[Any, np.dtype[np.bool_]]"
 Keys: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 
-_BITS = 19  # of a term that is an operand: a larger one is not looked up, and stays a law
+_BITS = 19  # of an operand's number; laws with larger ones are kept without a look-up
 _OPERATOR_BITS = 5
 _CHUNK = 1 << 16  # roots matched at once
 
@@ -34,8 +34,8 @@ _CHUNK = 1 << 16  # roots matched at once
 class TermPattern:
     """An operator on patterns, variables (by name) and constants (by term)."""
 
-    which: int
-    result: int
+    which: int  # number of the operator in its world
+    result: int  # number of the result, of several
     operands: tuple[TermPattern | str | int, ...]
 
 
@@ -43,9 +43,9 @@ class Closure:
     """The classes of a table, and which of their terms are known to be equal.
 
     Attributes:
-        first: of each term, the first of its class.
+        first: of each term, the representative of its class.
         part: of each term, the least term that laws have made equal to it.
-        large: terms of the size limit whose operands are each the first of their class.
+        large: terms of the size limit whose operands are representatives.
     """
 
     def __init__(self, table: Table) -> None:
@@ -101,7 +101,7 @@ class Closure:
         for k, ids in enumerate(operands):
             columns[:, k] = ids
         found = self._find(self._keys(which, result, columns))
-        if len(operands) == 2:  # of operators that commute the table has one order
+        if len(operands) == 2:  # the table has one order of commuting operands
             swapped = self._find(self._keys(which, result, columns[:, [1, 0, 2]]))
             other = (found < 0) & (which in self.table.commuting)
             found = np.where(other, swapped, found)
@@ -115,7 +115,7 @@ class Closure:
     # --- applying laws ---
 
     def pattern(self, term: Term) -> TermPattern | str | int:
-        """A law's side in the numbers of the table; attributes that shapes fix are not looked at.
+        """Encode one side of a law by the table's numbers, without attributes that shapes fix.
 
         Raises:
             KeyError: an operator that the world does not have.
@@ -147,7 +147,7 @@ class Closure:
     def _edges(
         self, left: TermPattern | str | int, right: TermPattern | str | int
     ) -> Iterator[Ids]:
-        """Pairs of large terms and what they are by a law: [2, n]."""
+        """Pairs of large terms that a law makes equal: [2, n]."""
         if not isinstance(left, TermPattern):
             return
         every = self.roots[left.which, left.result]
@@ -162,7 +162,7 @@ class Closure:
             yield np.stack([roots[good], other[good]])
 
     def _matches(self, pattern: TermPattern, roots: Ids) -> tuple[Ids, dict[str, Ids]]:
-        """The terms that the pattern is at, and its variables there."""
+        """The terms that match the pattern, and the variables of each."""
         columns: dict[str, Ids] = {"": roots}
         todo: list[tuple[TermPattern, str]] = [(pattern, "")]
 
@@ -202,7 +202,7 @@ class Closure:
     def _made(
         self, term: TermPattern | str | int, bound: dict[str, Ids], count: int, top: bool = True
     ) -> Ids | None:
-        """The terms that a side of a law is; -1 where the table has none, None if it never has."""
+        """The term a law gives; -1 where the table has none, None if it never has."""
         if isinstance(term, str):
             return bound.get(term)
         if isinstance(term, int):
