@@ -10,6 +10,7 @@ Theory. A kernel does F operations and moves B bytes, and the slower of the two 
 - `fill` says that a product with few tiles leaves units of a GPU idle, and that each tile of an
   implicit gemm has to set up its indices. It is 1 on a cpu, and for loops without a product, which
   are bound by memory anyway.
+- B are the bytes that are read and written: of an operand of which only a box is read, the box's.
 - B_w are the weights read: they come from memory every time, since a model is larger than a cache.
   B_a are the other operands and the results: they move at cache speed if they fit in half of the
   last cache. Adding up costs of hot caches would hide the cost of weights.
@@ -37,9 +38,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float64Type
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ...dialects.algebra import OnesOp, ScopeOp
 from ...dialects.contraction_attr import ConvParameters
@@ -47,8 +49,10 @@ from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
 from ...dialects.graph.base import discard
 from ...dialects.graph.shaping import SliceOp
+from ...dialects.index import Index, range_of
+from ...dialects.kernel import KernelOp
 from ...dialects.program import Program
-from ...dialects.types import byte_size, element_of, tensor, tensor_type
+from ...dialects.types import byte_size, element_of, shape_of, tensor, tensor_type
 from ...dialects.weights_only import is_source, weights_only
 from ...lowering.algebra_to_kernel.match import match_conv
 from ...lowering.targets import Target
@@ -73,6 +77,7 @@ EFFICIENCY = {
     "other": 0.3,
 }
 """Share of the peak reached: docs/cpu.md's tiles for gemm and conv; the others are estimates."""
+Box: TypeAlias = "tuple[tuple[int, int], ...]"
 FREE = (
     *("graph.reshape", "graph.broadcast", "graph.split"),
     *("kernel.view", "kernel.join", "kernel.yield", "func.return"),
@@ -153,8 +158,9 @@ class Costs:
 
     def algorithms(self, op: Operation, fresh: Sequence[bool]) -> list[tuple[float, str]]:
         """Modelled seconds and name of each algorithm that applies."""
-        weights = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, True))
-        moved = sum(byte_size(tensor_type(v)) for v in _distinct(op, fresh, False))
+        read = bytes_read(op)
+        weights = sum(read[v] for v in _distinct(op, fresh, True))
+        moved = sum(read[v] for v in _distinct(op, fresh, False))
         moved += sum(byte_size(tensor_type(v)) for v in op.results)
         element = element_of(op.operands[0] if op.operands else op.results[0])
         return [
@@ -224,6 +230,50 @@ def _identity(op: Operation) -> tuple[object, ...]:
     same = tuple(list(op.operands).index(v) for v in op.operands)
     types = tuple(v.type for v in (*op.operands, *op.results))
     return (op.name, types, same, tuple(sorted(op.properties.items(), key=lambda item: item[0])))
+
+
+def bytes_read(op: Operation) -> dict[SSAValue, int]:
+    """Bytes of each operand that an op reads: of a part, not of what it is a part of."""
+    whole = {value: byte_size(tensor_type(value)) for value in op.operands}
+    if isinstance(op, SliceOp):
+        return {op.x: byte_size(tensor_type(op.result))}
+    if isinstance(op, GraphOp):
+        return whole
+    boxes: dict[SSAValue, set[Box]] = {value: set() for value in whole}
+    for scope in scopes_of(op)[0]:
+        for read in scope.reads():
+            value = _outside(op, read.source)
+            if value in boxes:
+                boxes[value].add(box_of(read.index, shape_of(read.source), scope.extents))
+    return {
+        value: min(size, places_in(boxes[value]) * _width(element_of(value)))
+        if boxes[value]
+        else size
+        for value, size in whole.items()
+    }
+
+
+def box_of(index: Sequence[Index], shape: Sequence[int], extents: tuple[int, ...]) -> Box:
+    """The least box around the places of a tensor that are read: first and end of each dim."""
+    ranges = (range_of(e, extents) for e in index)
+    pairs = zip(ranges, shape, strict=True)
+    return tuple((max(low, 0), min(high + 1, size)) for (low, high), size in pairs)
+
+
+def places_in(boxes: Iterable[Box]) -> int:
+    """The places in boxes, as if they did not overlap."""
+    return sum(math.prod(max(end - first, 0) for first, end in box) for box in boxes)
+
+
+def _outside(op: Operation, source: SSAValue) -> SSAValue:
+    """The operand that a scope of an op reads; a value made inside is itself."""
+    if (
+        isinstance(op, KernelOp)
+        and isinstance(source, BlockArgument)
+        and source in op.body.block.args
+    ):
+        return op.inputs[source.index]
+    return source
 
 
 def _distinct(op: Operation, fresh: Sequence[bool], wanted: bool) -> list[SSAValue]:

@@ -23,7 +23,7 @@ from ...lowering.algebra_to_kernel.table import (
 )
 from ...lowering.targets import TARGETS, Target
 from ..convolution.conv_algorithms import ConvolutionProblem, Estimate, Product, conv_algorithms
-from ..cost.costs import Costs
+from ..cost.costs import Box, Costs, box_of, places_in
 from .body import body_of
 from .replace import scopes_of
 
@@ -158,14 +158,21 @@ class ScopePrices:
         if is_view(scope):
             return 0.0
         flops = 0
-        sources: dict[Source, None] = {}
+        boxes: dict[Source, set[Box]] = {}
         for term in scope.expr.terms:
             reads = [f for f in term.factors if isinstance(f, Read)]
-            sources.update(dict.fromkeys(f.source for f in reads))
-            points = math.prod(scope.shape + term.sums)
+            extents = scope.shape + term.sums
+            for read in reads:
+                box = box_of(read.index, read.source.shape, extents)
+                boxes.setdefault(read.source, set()).add(box)
+            points = math.prod(extents)
             flops += points * (len(reads) if term.sums or len(scope.expr.terms) > 1 else 0)
-        weights = sum(self.bytes_of(s) for s in sources if self.constant(s))
-        moved = self.bytes_of(scope) + sum(map(self.bytes_of, sources)) - weights
+        read_bytes = {
+            source: min(self.bytes_of(source), places_in(found) * _width(source))
+            for source, found in boxes.items()
+        }
+        weights = sum(size for source, size in read_bytes.items() if self.constant(source))
+        moved = self.bytes_of(scope) + sum(read_bytes.values()) - weights
         product = contraction_of(scope) is not None and any(t.sums for t in scope.expr.terms)
         if product and flops > self.threshold * (moved + weights):
             return INFINITE

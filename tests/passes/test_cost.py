@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import f16, f32, f64
 from xdsl.ir import Operation, SSAValue
 
 from isoform.compiler import zoo
-from isoform.compiler.targets.levels import run_passes
+from isoform.compiler.targets.levels import priced, run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
@@ -113,6 +113,23 @@ def test_shapes_under_another_name_are_free() -> None:
     b = GraphBuilder()
     program, _ = finished(b, b.reshape(b.input("x", (8, 8)), shape=[64]))
     assert Costs(TARGETS["h100"]).program(program).seconds == 0
+
+
+def test_parts_are_free_and_their_readers_read_no_more() -> None:
+    b = GraphBuilder()
+    x = b.input("x", (4096, 4096))
+    left, right = b.split(x, axis=1, sizes=[2048, 2048])
+    every = b.slice(x, starts=[0, 0], sizes=[2048, 4096], steps=[2, 1])
+    for name, value in {"left": left, "right": right, "every": every}.items():
+        b.output(name, b.relu(value))
+    b.output("whole", b.relu(x))
+    costs = Costs(TARGETS["h100"])
+    program = b.build()
+    kernels = costs.breakdown(priced(program, "h100"))
+    *halves, whole = [cost.seconds - TARGETS["h100"].launch for _, cost in kernels]
+    assert halves[:2] == [pytest.approx(whole / 2)] * 2
+    graph = [op.name for op, _ in costs.breakdown(program)]
+    assert graph == ["graph.slice", *["graph.relu"] * 4], "a slice with steps is a copy"
 
 
 def test_weights_are_read_from_memory_and_activations_may_be_in_cache() -> None:
