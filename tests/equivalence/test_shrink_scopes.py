@@ -27,7 +27,7 @@ from isoform.dialects.index import Index
 from isoform.passes.equivalence.evaluator import schedule
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.equivalence.residues import draw_primes
-from isoform.passes.equivalence.shrink import shrink
+from isoform.passes.equivalence.shrink import Node, _Classes, shrink
 
 N = 9
 PRIMES = draw_primes(3, 0)
@@ -184,3 +184,20 @@ def test_thousands_of_scopes_one_after_the_other_are_walked() -> None:
     end = scope((), f32, bind(read(last, (N,), 0), (), (N,)))
     first, _, _ = shrink(end.expr, end.expr, ())
     assert {n for t in first.terms for n in t.sums} == {2}
+
+
+def test_classes_are_joined_and_their_root_is_found_in_as_many_steps_as_joins() -> None:
+    class Parents(dict[Node, Node]):
+        left = 200
+
+        def __getitem__(self, key: Node) -> Node:
+            self.left -= 1
+            assert self.left, "read without end"
+            return super().__getitem__(key)
+
+    classes = _Classes(parent=Parents())
+    nodes = [("s", k) for k in range(8)]
+    for k in range(4):
+        classes.join(nodes[k], nodes[k + 1])
+    assert len({classes.root(n) for n in nodes[:5]}) == 1
+    assert len({classes.root(n) for n in nodes}) == 4

@@ -131,3 +131,21 @@ def test_a_beginning_takes_the_known_e_nodes_and_the_cheapest_of_other_classes()
     problem = problem_on(operands, {0: [0.0], 1: [1.0, 5.0], 2: [4.0, 3.0]})
     assert extract_module._known(problem, [problem.nodes[1][1]]) == {0: 0, 1: 1, 2: 1}
     assert extract_module._known(problem, []) == {0: 0, 1: 0, 2: 1}
+
+
+class Counted(dict[int, list[tuple[int, ...]]]):
+    """Operands by class that may be read so many times."""
+
+    left = 1000
+
+    def __getitem__(self, key: int) -> list[tuple[int, ...]]:
+        self.left -= 1
+        assert self.left, "read without end"
+        return super().__getitem__(key)
+
+
+def test_an_order_looks_at_a_class_a_few_times_for_each_of_its_operands() -> None:
+    operands = Counted({k: [tuple(range(k + 1, 12))] for k in range(12)})
+    problem = problem_on(operands, {k: [1.0] for k in range(12)})
+    operands.left = 1000
+    assert problem.order(dict.fromkeys(range(12), 0)) == [*range(11, -1, -1)]
