@@ -2,7 +2,18 @@
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import TensorType, bf16, f16, f32, f64, i8, i32, i64
+from xdsl.dialects.builtin import (
+    IntegerType,
+    Signedness,
+    TensorType,
+    bf16,
+    f16,
+    f32,
+    f64,
+    i8,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, Block
 from xdsl.utils.exceptions import VerifyException
 
@@ -10,7 +21,7 @@ from isoform.dialects.arithmetic import Arithmetic
 from isoform.dialects.index import iterators
 from isoform.dialects.layout import LayoutAttr, verify_layout
 from isoform.dialects.scalars import Read, call
-from isoform.dialects.types import tensor
+from isoform.dialects.types import from_numpy, integer_range, tensor, to_numpy
 
 EXACT, REAL, COMPUTED = Arithmetic.EXACT, Arithmetic.REAL, Arithmetic.COMPUTED
 THIRD = np.array([1 / 3])
@@ -99,3 +110,39 @@ def test_a_layout_of_another_rank_is_a_fault() -> None:
     for rank in (1, 3):
         with pytest.raises(VerifyException, match=r"here: the layout of .* has another rank"):
             verify_layout("here", value(rank))
+
+
+@pytest.mark.parametrize(
+    ("parts", "fault"),
+    [
+        (([0, 0],), "is no order of dims"),
+        (([1, 2],), "is no order of dims"),
+        (([0, 1], [0], [0, 0]), "one halo width per dim is needed"),
+        (([0, 1], [0, 0], [0]), "one halo width per dim is needed"),
+        (([0, 1], [0, 0], [0, 0], [0, 0, 0], [0, 0]), "one width of room per dim is needed"),
+        (([0, 1], [0, 0], [0, 0], [0, 0], []), "one width of room per dim is needed"),
+        (([0, 1], [0, -1], [0, 0]), "widths are at least 0"),
+        (([0, 1], [0, 0], [0, 0], [0, 0], [-1, 0]), "widths are at least 0"),
+    ],
+)
+def test_a_layout_that_is_none_is_a_fault(parts: tuple, fault: str) -> None:
+    with pytest.raises(VerifyException, match=fault):
+        LayoutAttr.of(*parts)
+
+
+def test_a_layout_is_its_parts() -> None:
+    made = LayoutAttr.of([1, 0], [1, 2], [3, 4], [5, 6], [7, 8])
+    assert (made.dims, made.halo, made.room) == ((1, 0), ((1, 3), (2, 4)), ((5, 7), (6, 8)))
+    assert LayoutAttr.of([1, 0]).halo == LayoutAttr.of([1, 0]).room == ((0, 0), (0, 0))
+
+
+@pytest.mark.parametrize(
+    "name", [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
+def test_an_integer_type_has_the_width_and_sign_of_its_dtype(name: str) -> None:
+    element, info = from_numpy(name), np.iinfo(name)
+    assert isinstance(element, IntegerType)
+    assert element.width.data == info.bits
+    assert (element.signedness.data == Signedness.UNSIGNED) == (info.min == 0)
+    assert to_numpy(element) == np.dtype(name)
+    assert integer_range(element) == (info.min, info.max)

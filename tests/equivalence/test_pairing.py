@@ -4,10 +4,21 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.expressions import output
 
+from isoform.compiler.targets.levels import lower_to
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.canonical_scope import (
+    Guard,
+    add,
+    apply,
+    constant,
+    factor,
+    leaf,
+    multiply,
+    scope,
+)
 from isoform.dialects.canonical_scope import Read as CanonicalRead
-from isoform.dialects.canonical_scope import add, apply, constant, factor, leaf, scope
 from isoform.dialects.canonical_scope import numbers as literals
 from isoform.dialects.index import iterators
 from isoform.dialects.program import Program
@@ -146,3 +157,27 @@ def test_literals_and_what_is_never_read_are_no_dependencies() -> None:
         (4,), f32, apply("exp", [factor(CanonicalRead(middle, tuple(i), 0.0), (4,))], (4,))
     )
     assert Dependencies(frozenset({middle.token})).of(root) == {middle.token}
+
+
+@pytest.mark.parametrize(("first", "depends"), [(-4, False), (-3, True), (0, True), (3, False)])
+def test_what_a_guard_leaves_out_everywhere_is_no_dependency(first: int, depends: bool) -> None:
+    """A guard of 3 positions, at i + first for i below 4."""
+    (i,) = iterators(1)
+    y = factor(CanonicalRead(leaf("y", (9,), f32), (i,), 0.0), (4,))
+    guarded = multiply(factor(Guard(i + first, 3), (4,)), y, (4,))
+    found = Dependencies()._expression(guarded, ((0, 3),))
+    assert bool([*found]) == depends
+
+
+def test_a_reshape_back_is_the_value_itself() -> None:
+    def reshaped(*shapes: list[int]) -> Program:
+        b = GraphBuilder()
+        y = b.exp(b.input("x", (4, 6)))
+        for shape in shapes:
+            y = b.reshape(y, shape=shape)
+        b.output("y", y)
+        return lower_to(b.build(), "kernel")
+
+    plain, back = (output(p) for p in (reshaped(), reshaped([24], [4, 6])))
+    assert back is plain
+    assert output(reshaped([24])) is not plain

@@ -9,6 +9,7 @@ import pytest
 import isoform.passes.saturation.extract as extract_module
 from isoform.passes.rules.op_table import Head
 from isoform.passes.saturation import ilp
+from isoform.passes.saturation.cycles import acyclic
 from isoform.passes.saturation.egraph import ENode
 from isoform.passes.saturation.extract import METHODS, extract
 from isoform.passes.saturation.greedy import LocalSearch, greedy_dag, greedy_tree
@@ -106,8 +107,8 @@ def test_a_move_that_gains_nothing_is_taken_back() -> None:
     # 0 needs 1, which costs 2, or 2 on 2 (costs 0 or 5), or 1 on 3, which is a cycle with 1.
     operands = {0: [(1,)], 1: [(), (2,), (3,)], 2: [()], 3: [(1,)]}
     costs = {0: [0.0], 1: [2.0, 2.0, 1.0], 2: [0.0], 3: [0.0]}
-    for acyclic, place in ((True, 1), (False, 1), (False, 2)):
-        search = LocalSearch(problem_on(operands, costs), {0: 0, 1: 0, 2: 0, 3: 0}, acyclic)
+    for certain, place in ((True, 1), (False, 1), (False, 2)):
+        search = LocalSearch(problem_on(operands, costs), {0: 0, 1: 0, 2: 0, 3: 0}, certain)
         search._count()
         uses = dict(search.uses)
         assert not search._try([(1, place)])
@@ -149,3 +150,14 @@ def test_an_order_looks_at_a_class_a_few_times_for_each_of_its_operands() -> Non
     problem = problem_on(operands, {k: [1.0] for k in range(12)})
     operands.left = 1000
     assert problem.order(dict.fromkeys(range(12), 0)) == [*range(11, -1, -1)]
+
+
+def test_the_last_e_node_of_a_cycle_that_is_not_kept_is_dropped_and_no_other() -> None:
+    # 1 reaches 2 by an e-node that is not kept, and 2 reaches 1: by itself, and by 3.
+    nodes = {0: [(1, 2)], 1: [(), (2,)], 2: [(1,), (3,)], 3: [(), (1,)]}
+    kept = dict.fromkeys(nodes, 0)
+    assert acyclic(nodes, [0], kept) == {1: {1}}
+    assert acyclic(nodes, [2], kept) == {1: {1}}
+    # The kept e-nodes alone, and a class that reads itself twice.
+    assert acyclic({0: [(1,)], 1: [()]}, [0], {0: 0, 1: 0}) == {}
+    assert acyclic({0: [(), (0, 1), (0,)], 1: [()]}, [0], {0: 0, 1: 0}) == {0: {1, 2}}

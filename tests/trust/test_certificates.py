@@ -7,7 +7,7 @@ import pytest
 from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
-from isoform.compiler.reports.certificate import body_hash, check_certificate
+from isoform.compiler.reports.certificate import _intact, body_hash, check_certificate
 from isoform.compiler.reports.certificate_schema import SCHEMA
 from isoform.compiler.reports.json_schema import first_fault
 from isoform.dialects.errors import UserError
@@ -98,7 +98,10 @@ def test_any_change_of_the_body_is_refused(certified: Path, isoform: Command) ->
         assert (status, out) == (1, "")
         assert err.endswith("c.json: the certificate was changed after it was written\n")
     certified.write_text(text)
-    assert isoform("verify", certified)[0] == 0
+    status, out, _ = isoform("verify", certified, "--json")
+    left = json.loads(out)["not_checked"]["verdict"]
+    assert status == 0
+    assert left.keys() == document["body"]["verdict"].keys() - {"kind", "assumptions", "folded"}
 
 
 def test_a_forged_claim_is_found_by_comparing_again(
@@ -221,3 +224,9 @@ def test_a_certificate_of_memory_names_its_check(tmp_path: Path, isoform: Comman
     status, _, err = isoform("verify", path)
     assert status == 1
     assert "programs in memory (isoform.check_certificate(certificate, source, result)" in err
+
+
+@pytest.mark.parametrize("document", [{}, {"body": {}}, {"body_sha256": ""}])
+def test_a_document_without_the_parts_of_a_certificate_is_none(document: dict) -> None:
+    with pytest.raises(UserError, match="this is no certificate: "):
+        _intact(document, "here")
