@@ -125,6 +125,7 @@ def description(rule: DerivationRule) -> str:
 _PLACEHOLDERS: Mapping[OptionKind, str] = {
     "sums": "NAME,..",
     "sum": "NAME",
+    "traversals": "NAME,..",
     "traversal": "NAME",
     "indices": '"EXPRESSION",..',
     "number": "N",
@@ -161,6 +162,7 @@ class AlgebraApplyRule(ModulePass):
     at: str = ""
     sums: tuple[str, ...] = ()
     sum: str = ""
+    traversals: tuple[str, ...] = ()
     traversal: str = ""
     along: str = ""
     phi: tuple[str, ...] = ()
@@ -288,7 +290,7 @@ def _step(
 def _has(op: ScopeOp, option: RuleOption, value: Any) -> bool:
     """Whether a scope has the iterators that an option names."""
     match option.kind:
-        case "sums":
+        case "sums" | "traversals":
             return all(name in op.names for name in value)
         case "sum" | "traversal":
             return value in op.names
@@ -304,6 +306,8 @@ def _value(op: ScopeOp, option: RuleOption, value: Any) -> Any:
     match option.kind:
         case "sums":
             return [_number(op, name, summed=True) for name in value]
+        case "traversals":
+            return [_number(op, name, summed=False) for name in value]
         case "sum" | "traversal":
             return _number(op, value, summed=option.kind == "sum")
         case "indices":

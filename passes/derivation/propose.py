@@ -30,10 +30,12 @@ from .bound import least_of_program, least_of_scope
 from .by_hand import find_scope
 from .derive import Done, apply_found, apply_rules, stands
 from .isolate import isolate_all
+from .rows import ROWS
 from .rules import named
 from .search import DerivationSettings, FoundProgram, Searcher, Stop
 from .side_by_side import BATCH, SHARED
 from .step import ProposalOptions
+from .together import search_together
 
 # A block of rows is a matrix that fills the register tiles many times over.
 BLOCK = 128
@@ -71,9 +73,7 @@ def settings_of(sub: Subprogram, settings: DerivationSettings) -> DerivationSett
         return settings
     states = settings.states if settings.states < SETTINGS.states else PAIR.states
     pair = replace(PAIR, states=states, budget=settings.budget)
-    if len(sub.roots) == 2:
-        return pair
-    return replace(pair, depth=len(sub.roots) - 1, rules=())
+    return pair
 
 
 class DerivationProposer(Proposer):
@@ -114,7 +114,8 @@ class DerivationProposer(Proposer):
         settings = settings_of(sub, self.settings)
         settings = replace(settings, budget=min(settings.budget, seconds))
         searcher = Searcher(self.search.prices.scopes(sub.known), settings)
-        result = searcher.search(sub.roots)
+        alone = len(sub.roots) == 1
+        result = searcher.search(sub.roots) if alone else search_together(searcher, sub.roots)
         best = result.best if len(sub.roots) == 1 else merged(result.best)[:PAIR_KEEP]
         if self.search.prices.measure is not None and len(sub.roots) == 1:
             op = find_scope(self.search.work.module, sub.occurrences[0][0])
@@ -165,7 +166,7 @@ class DerivationProposer(Proposer):
 
 def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:
     """The programs in which two contractions have become one."""
-    return [f for f in found if {SHARED, BATCH} & set(f.state.rules())]
+    return [f for f in found if {SHARED, BATCH, ROWS} & set(f.state.rules())]
 
 
 def proof_of(done: Done) -> Proof:

@@ -12,6 +12,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.floats import BITS, DISTRIBUTED, DROPPED, GUARDED, ROUNDING
 from .lift import family
 from .merges import copies_read_through, every_traversal_merge, expression_fuse, merge_into_reader
+from .rows import every_flatten, flatten, merge_rows
 from .side_by_side import merge_batch, merge_shared
 from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, at_once, nothing
 from .sums import (
@@ -45,6 +46,7 @@ EINNET = "EinNet (OSDI 2023), Table 1"
 SUMS = RuleOption("sums", "sums", "summation iterators")
 SUM = RuleOption("sum", "sum", "a summation iterator")
 TRAVERSAL = RuleOption("traversal", "traversal", "a traversal iterator")
+TRAVERSALS = RuleOption("traversals", "traversals", "traversal iterators, the outermost first")
 ALONG = RuleOption("along", "traversal", "a traversal that moves along an index with it")
 PHI = RuleOption("phi", "indices", "the new coordinates, as expressions in the traversals")
 BY = RuleOption("by", "number", "how many values the inner digit has")
@@ -183,6 +185,23 @@ BY_HAND: tuple[DerivationRule, ...] = (
         "EinNet, section 5: expressions with different inputs batched; PET's batched products",
         ROUNDING,
         OnPair(merge_batch, (FIRST, SECOND)),
+    ),
+    DerivationRule(
+        "merge-rows",
+        nothing,
+        "the shared operand's indices agree: its traversals in the second are integer combinations "
+        "of the first's, its windows move by one step; the own operands have guards elsewhere",
+        f"{EINNET}: expression merging; section 2, Figure 3",
+        GUARDED,
+        OnPair(merge_rows, (FIRST, SECOND)),
+    ),
+    DerivationRule(
+        "flatten",
+        every_flatten,
+        "the places of a box are numbered: a bijection",
+        f"{EINNET}: variable substitution",
+        GUARDED,
+        OnBody(flatten, (TRAVERSALS,)),
     ),
     DerivationRule(
         "merge-copies",

@@ -23,6 +23,7 @@ from .body import body_of
 from .merges import merge_copies
 from .price import Priced, ScopePrices
 from .replace import Replacer, Roots, scopes_of
+from .rows import merge_rows
 from .rules import EAGER, RULES
 from .side_by_side import MERGES, Merger
 from .step import DerivationRule, DerivationStep, ProposalOptions
@@ -238,18 +239,21 @@ class Searcher:
     def _merged(
         self, roots: Roots, one: Scope, other: Scope
     ) -> Iterator[tuple[None, tuple[RuleApplication, ...], Roots]]:
-        for made in self._mergers(one, other):
+        for made in self.mergers(one, other):
             new = self.replacer.replace(roots, one, made.first)
             new = self.replacer.replace(new, other, made.second)
             new, eager = self.normalised(new)
             yield None, (RuleApplication(one, made.first, (other, made.second)), *eager), new
 
-    def _mergers(self, one: Scope, other: Scope) -> list[Merger]:
+    def mergers(self, one: Scope, other: Scope) -> list[Merger]:
+        """The ways to compute two contractions as one."""
         if (one, other) not in self._merges:
             first, second = body_of(one), body_of(other)
             assert first is not None and second is not None
             made = [merge(first, second) for merge in MERGES]
-            self._merges[one, other] = [found for found in made if found is not None]
+            found = [one for one in made if one is not None]
+            rows = None if found else merge_rows(first, second)
+            self._merges[one, other] = found if rows is None else [rows]
         return self._merges[one, other]
 
     def normalised(self, roots: Roots) -> tuple[Roots, tuple[RuleApplication, ...]]:

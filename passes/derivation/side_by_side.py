@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 from ...dialects.canonical_scope import add, collect, factor, normal
@@ -121,13 +122,14 @@ def _forms(
 ) -> Iterator[tuple[SumOfProducts, SumOfProducts]]:
     """The two scopes, and their private reads without the dims that a constant indexes."""
     yield first, second
-    common = {r.source for r in first.reads} & {r.source for r in second.reads}
+    common = frozenset(r.source for r in first.reads) & {r.source for r in second.reads}
     forms = tuple(_squeezed(body, common) for body in (first, second))
     if forms != (first, second):
         yield forms[0], forms[1]
 
 
-def _squeezed(body: SumOfProducts, common: set[Source]) -> SumOfProducts:
+@lru_cache(maxsize=4096)
+def _squeezed(body: SumOfProducts, common: frozenset[Source]) -> SumOfProducts:
     factors = [
         _squeezed_read(f) if isinstance(f, Read) and f.source not in common else f
         for f in body.factors

@@ -75,7 +75,9 @@ def at_once(make: Callable[[SumOfProducts], DerivationStep | None]) -> Propose:
 
 # --- by hand ------------------------------------------------------------------------------------
 
-OptionKind: TypeAlias = Literal["sums", "sum", "traversal", "indices", "number", "scope", "kernel"]
+OptionKind: TypeAlias = Literal[
+    "sums", "sum", "traversals", "traversal", "indices", "number", "scope", "kernel"
+]
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,8 @@ RULE_FILES = (
     "traversals",
     "merges",
     "side_by_side",
+    "rows",
+    "together",
     "replace",
     "search",
 )
