@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ...dialects.canonical_scope import add, collect, normal
-from ...dialects.canonical_types import ONE, Expr, Guard, Read, Scope, scope
+from ...dialects.canonical_types import ONE, Expr, Guard, Read, Scope, Source, scope
 from ...dialects.index import Index, iterators, range_of
 from .basis import is_plain
 from .body import Link, SumOfProducts, build, renaming, substituted, used_by
@@ -187,6 +187,27 @@ def _owns(body: SumOfProducts) -> tuple[_Own, ...]:
         if guarded and summed and not any(e.has_floor for e in shared.index):
             found.append(_Own(body, shared, own, tuple(body.guards)))
     return tuple(found)
+
+
+@lru_cache(maxsize=4096)
+def _steps(body: SumOfProducts) -> dict[Source, list[tuple[int, ...]]]:
+    """For each operand that may be shared, by which steps sums move along its dims."""
+    return {
+        one.shared.source: [tuple(c for _, c in _apart(e, body.rank)[1]) for e in one.shared.index]
+        for one in _owns(body)
+    }
+
+
+def may_be_rows(first: SumOfProducts, second: SumOfProducts) -> bool:
+    """Whether sums move along the dims of a shared operand alike: a quick test before a merger."""
+    one, other = _steps(first), _steps(second)
+    return any(
+        all(
+            max(len(a), len(b)) <= 1 and (not a or not b or a == b)
+            for a, b in zip(one[source], other[source], strict=True)
+        )
+        for source in one.keys() & other.keys()
+    )
 
 
 # --- the coordinates of one in those of the other -----------------------------------------------

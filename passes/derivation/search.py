@@ -23,9 +23,9 @@ from .body import body_of
 from .merges import merge_copies
 from .price import Priced, ScopePrices
 from .replace import Replacer, Roots, scopes_of
-from .rows import merge_rows
+from .rows import may_be_rows, merge_rows
 from .rules import EAGER, RULES
-from .side_by_side import MERGES, Merger
+from .side_by_side import MERGES, Merger, may_be_alike
 from .step import DerivationRule, DerivationStep, ProposalOptions
 
 MERGE_COPIES = "merge-copies"
@@ -250,11 +250,19 @@ class Searcher:
         if (one, other) not in self._merges:
             first, second = body_of(one), body_of(other)
             assert first is not None and second is not None
-            made = [merge(first, second) for merge in MERGES]
+            alike = may_be_alike(first, second)
+            made = [merge(first, second) for merge in MERGES] if alike else []
             found = [one for one in made if one is not None]
-            rows = None if found else merge_rows(first, second)
-            self._merges[one, other] = found if rows is None else [rows]
+            if not found and may_be_rows(first, second):
+                found = [one for one in [merge_rows(first, second)] if one is not None]
+            self._merges[one, other] = found
         return self._merges[one, other]
+
+    def may_merge(self, one: Scope, other: Scope) -> bool:
+        """Whether trying to merge two contractions is worth the time."""
+        first, second = body_of(one), body_of(other)
+        assert first is not None and second is not None
+        return may_be_alike(first, second) or may_be_rows(first, second)
 
     def normalised(self, roots: Roots) -> tuple[Roots, tuple[RuleApplication, ...]]:
         """Apply the eager rules until none applies."""

@@ -6,6 +6,7 @@ except for the operands' names and, where operands are stacked, one extent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -115,6 +116,14 @@ MERGES: tuple[Merge, ...] = (merge_shared, merge_batch)
 
 
 # --- whether two are alike ----------------------------------------------------------------------
+
+
+def may_be_alike(first: SumOfProducts, second: SumOfProducts) -> bool:
+    """Whether all extents but one are the same, up to their order: a quick test before a merger."""
+    if first.rank != second.rank or len(first.extents) != len(second.extents):
+        return False
+    apart = Counter(first.extents) - Counter(second.extents)
+    return apart.total() <= 1
 
 
 def _forms(

@@ -37,8 +37,8 @@ ALONE = 2
 # more than the cheapest they may take: measured, the order may be another.
 BEAM = 4
 SPREAD = 1.25
-# Pairs of forms that are tried, those of the lowest bounds first.
-TRIES = 1000
+# Pairs of forms that are tried, those likely to be fast first.
+TRIES = 2000
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,19 @@ class _Meeting:
         """The cheapest programs in which the first roots and the next one are one product."""
         best: list[_Form] = []
         apart = sum(min((f.seconds for f in one), default=math.inf) for one in (made, forms))
-        pairs = [(self._least(a, b), a, b) for a, b in itertools.product(made, forms)]
-        for tries, (least, a, b) in enumerate(sorted(pairs, key=lambda pair: pair[0])):
+        pairs, tries = list(itertools.product(made, forms)), 0
+        for a, b in sorted(pairs, key=lambda pair: _about(*pair)):
             most = SPREAD * min([apart, *(form.seconds for form in best)])
-            if least >= most or (len(best) == BEAM and least >= best[-1].seconds):
-                break
+            if len(best) == BEAM:
+                most = min(most, best[-1].seconds)
+            if self._least(a, b) >= most:
+                continue
+            if not self.searcher.may_merge(a.contraction, b.contraction):
+                continue
             if tries == TRIES:
                 self.stop = Stop.STATES
                 break
+            tries += 1
             if time.process_time() - self.started > self.searcher.settings.budget:
                 self.stop = Stop.TIME
                 break
@@ -150,16 +155,22 @@ class _Meeting:
     def _least(self, a: _Form, b: _Form) -> float:
         """A bound for the seconds of two forms whose contractions have become one.
 
-        The other scopes stay, and the product has the rows of both: it takes at least what either
-        takes alone, and the operations and the results of both at the machine's peaks.
+        The other scopes stay, and the product has the rows of both: it takes the operations and the
+        results of both at the machine's peaks, and half of what either takes alone. Half: where
+        more rows begin a second tile, the model charges for tiles that are half as full.
         """
         costs = self.prices.costs
-        target, scale = costs.target, min(1.0, *costs.file.class_scale.values(), 1.0)
+        target, scale = costs.target, min([1.0, *costs.file.class_scale.values()])
         written = self.prices.bytes_of(a.contraction) + self.prices.bytes_of(b.contraction)
         arithmetic = (a.operations + b.operations) / target.rate("f32")
         moving = written / max(target.cache_bandwidth, target.bandwidth)
-        product = scale * (max(arithmetic, moving) + target.launch)
-        return a.others + b.others + max(product, a.product, b.product)
+        half = (max(a.product, b.product) - scale * target.launch) / 2
+        return (
+            a.others
+            + b.others
+            + scale * target.launch
+            + max(scale * arithmetic, scale * moving, half)
+        )
 
     def _joined(self, a: _Form, b: _Form, number: int) -> list[_Form]:
         """The programs in which the contractions of two forms are one."""
@@ -193,3 +204,8 @@ class _Meeting:
             used = uses_after(state, rules.get(one.applied[0].step.rule), one.applied)
             state = DerivationState(roots, state.depth + 1, state, one.applied, used)
         return state
+
+
+def _about(a: _Form, b: _Form) -> float:
+    """The seconds to expect of two forms whose contractions have become one."""
+    return a.others + b.others + max(a.product, b.product)

@@ -357,14 +357,14 @@ def only_together(programs: Sequence[Program], seconds: float) -> list[float]:
 
 
 def test_lines_that_share_an_input_become_one_product() -> None:
-    """GCN's pair: two derivations and a merger, searched, applied and proved in the program."""
+    """GCN's pair: derived and merged, searched, applied and proved in the program."""
     program = pair_of_lines()
     (pair,) = groups(prepared(program).module, ScopePrices)
     assert len(pair.roots) == 2
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(propose, "SETTINGS", replace(LONG, keep=3))
         result = searched(program, only_together)
-    merged = {"merge-shared-operand", "merge-batch"} & set(rules_of(result))
+    merged = {"merge-shared-operand", "merge-batch", "merge-rows"} & set(rules_of(result))
     assert merged, rules_of(result)
     assert {a.proof for a in result.applied} == {"exact"}
     assert compare(program, result.program).is_equal
@@ -401,7 +401,7 @@ def test_a_pair_that_saves_less_than_its_members_alone_is_not_taken() -> None:
 
     result = searched(pair_of_lines(), alone)
     assert result.applied
-    assert not {"merge-shared-operand", "merge-batch"} & set(rules_of(result))
+    assert not {"merge-shared-operand", "merge-batch", "merge-rows"} & set(rules_of(result))
 
 
 # --- bounds -------------------------------------------------------------------------------------
