@@ -46,12 +46,12 @@ Proves = Callable[[Source, Source, frozenset[str]], bool]
 
 
 def needs_cancelling(a: Source, b: Source, cut: frozenset[str], proves: Proves) -> bool:
-    """Whether an equality proved over a cut is lost if nothing may cancel.
+    """Whether a proved equality of two sources no longer holds if nothing may cancel.
 
     Args:
         proves: whether two sources are equal over a cut.
     """
-    cut = cut - {a.token, b.token}  # both are opened, also where the other reads it
+    cut = cut - {a.token, b.token}  # both are expanded, even where one reads the other
     if not any(_subtracts(source, cut) for source in (a, b)):
         return False
     first, second = (_Unsigned(cut).source(source) for source in (a, b))

@@ -61,8 +61,8 @@ def compare(a: Program, b: Program, *, seed: int = 0, budget: float = 60.0) -> V
     (outputs by position if their names differ and were not given by the user).
 
     Args:
-        seed: chooses primes, random values and witnesses, together with the text of both programs:
-            so no program can be written for the draws that it will meet.
+        seed: together with both programs' texts it chooses primes, random values and witnesses, so
+            that nobody can write a program for known draws.
         budget: seconds; after them, everything unproved is unknown.
 
     Raises:
@@ -141,7 +141,7 @@ class _Comparison:
     foreign: Sequence[Sequence[str]] = ()
 
     def run(self) -> Verdict:
-        """The verdict; nothing of the comparison is left on the programs."""
+        """The verdict; memoised data are dropped afterwards."""
         self.program_pair = witness.ProgramPair(self.a, self.b, self.order)
         self.roundings = Roundings.of(self.a, self.b)
         try:
@@ -171,7 +171,7 @@ class _Comparison:
         return found[0] if different is None else different
 
     def _agreed(self, verdict: Verdict) -> Verdict:
-        """The verdict, after the runs that it needs where exact arithmetic is not enough."""
+        """The verdict, after runs where exact arithmetic alone does not justify it."""
         if not verdict.is_equal or not self._needs_runs(verdict):
             return verdict
         assumed = {a.name for a in verdict.assumptions}
@@ -247,7 +247,7 @@ class _Comparison:
         return translator
 
     def _of_constants(self, program: Program) -> Translator:
-        """The proof for values that do not depend on inputs: nothing is matched for them."""
+        """The proof of outputs that do not depend on inputs; they need no matching."""
         return Translator(
             weight=lambda op: self.weights.stated(op, program),
             data=lambda op: program.weights.get(op.key),
@@ -379,7 +379,7 @@ class _Comparison:
         return None if found is None else self._differing(found, matcher, pairs, proofs)
 
     def _by_a_little(self) -> Verdict | None:
-        """The same for a small difference that rounded literals and constants do not explain.
+        """As `_different`, for a small difference that rounding of constants does not explain.
 
         Literals need no more doubt: rounded ones were tried and are not the only difference. Those
         of half floats have too few digits for that.
@@ -402,7 +402,7 @@ class _Comparison:
         return self._differing(found, matcher, pairs, proofs, tied.begins)
 
     def _tied(self) -> Tied:
-        """Both programs without the differences that rounding explains."""
+        """Both programs with rounded constants set equal."""
         tier = ConstantAligner(
             self.prover, self.sampler, functions=True, constants=self.weights.data
         )
@@ -423,7 +423,7 @@ class _Comparison:
         return Tied(tied, tier.left(mine, theirs), tier.begins, faults)
 
     def _decidable(self, pairs: Pairs, proofs: Sequence[Proof]) -> list[bool]:
-        """The outputs that may be shown to differ: none that depend on unknown weights."""
+        """The outputs that may be shown to differ: those that depend on no unknown weight."""
         unknown = frozenset(f"weight name {key}" for key in self.weights.alone)
         return [
             not proof.equal and not any(depends_on(source, unknown) for source in pair)

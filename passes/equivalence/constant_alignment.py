@@ -1,8 +1,8 @@
 """Remove the effect of rounded constants from two programs, so that small differences show.
 
 Where constants were folded by another tool, a fault may be smaller than the effect of rounding
-them. So the values of both programs are matched once more, without proofs: near values count as the
-same, and their constants are compared. A weight within `most_ulps` of the other program's value
+them. So the values of both programs are matched once more, without proofs: near values count as
+equal, and their constants are compared. A weight within `most_ulps` of the other program's value
 there is replaced by it, in float64. Programs whose constants were only rounded then agree to the
 last places of float64; the remaining difference is the fault.
 """
@@ -32,7 +32,7 @@ from .recognised_weights import ConstantValues
 from .roundings import doubt, most_ulps
 from .witness import Foreign, ProgramPair
 
-# Values this near, relative to the largest, count as the same: a fault changes later values.
+# Values this near, relative to the largest, count as equal: a fault changes later values.
 _NEAR = 2.0**-7
 # A weight is replaced if it differs by at most this many times what counts as rounding.
 _MOST_TIMES = 8.0
@@ -66,7 +66,7 @@ class ConstantAligner(Matcher):
     beyond: bool = False
 
     def merge(self, source: Source, op: Operation) -> Source:
-        """Match as a matcher does; record the first number that rounding does not explain."""
+        """As `Matcher.merge`; also record the first number that rounding does not explain."""
         self.beyond = False
         found = super().merge(source, op)
         if self.beyond and not self.begins:
@@ -74,7 +74,7 @@ class ConstantAligner(Matcher):
         return found
 
     def lies(self, wanted: Array, found: Array) -> Digits | None:
-        """As a matcher does; for half floats also if most elements are near: a fault moves some."""
+        """As `Matcher.lies`, of half floats also if most elements are near: a fault moves some."""
         digits = super().lies(wanted, found)
         if digits is not None or not self.half or wanted.size != found.size or not wanted.size:
             return digits
@@ -114,7 +114,7 @@ class ConstantAligner(Matcher):
         return Fault(side, numbers) if numbers else None
 
     def compare(self, a: Source, b: Source) -> Proof:
-        """Treat two values as equal if they are identical, or near and of one form."""
+        """Treat two values as equal if they are identical, or near and of the same structure."""
         cut = self._common(a, b, frozenset(self.matched))
         return self._prove(a, b, cut)
 
@@ -158,7 +158,7 @@ class ConstantAligner(Matcher):
             return
 
     def _are_near(self, group: Group) -> bool:
-        """Whether most coefficients of both sides are; else the values are near by chance."""
+        """Whether most coefficients of both sides are near; else the values are by chance."""
         one, other = (sum(side[1:], start=side[0]) for side in group.parts)
         if not self.half or max(one.size, other.size) < _FEW:
             return True

@@ -1,8 +1,8 @@
 """The leaves and cut values that a source depends on, without unread parts.
 
-A product with two weights side by side, split again, depends on both of them, and each half of it
-on one. So a source is followed with the ranges in which it is read: a term whose guards or reads
-are outside everywhere in these ranges adds nothing. The answer may contain more than is needed
+A product with two concatenated weights depends on both, each half of its result on one. So a source
+is followed with the ranges in which it is read: a term whose guards or reads are out of bounds
+everywhere in these ranges adds nothing. The answer may contain more than is needed
 (ranges are boxes), never less.
 """
 
@@ -15,10 +15,10 @@ from typing import TypeAlias
 from ...dialects.canonical_scope import Apply, Expr, Guard, Leaf, Read, Reduce, Scope, Source
 from ...dialects.index import Index, range_of
 
-# For each dim the first and the last place that is read.
+# For each dim the first and the last position that is read.
 Box: TypeAlias = "tuple[tuple[int, int], ...]"
 
-# Beyond this nesting of scopes, everything they read counts.
+# Scopes nested deeper than this depend on everything they read.
 MOST_NESTED = 24
 
 
@@ -33,7 +33,7 @@ class Dependencies:
     nested: int = 0
 
     def of(self, source: Source) -> frozenset[str]:
-        """The dependencies of a whole source, which itself does not count as cut."""
+        """The dependencies of a whole source, even if it is cut itself."""
         if not isinstance(source, Scope):
             return self._within(source, _whole(source))
         return self._opened(source, _whole(source))

@@ -70,7 +70,7 @@ def by_climbing(
     foreign: witness.Foreign,
     given: witness.ProgramPair,
 ) -> Difference | None:
-    """A difference on an input that is searched for, where numbers of weights are at fault.
+    """A difference on an input found by search, where few numbers of weights differ.
 
     Args:
         limits, foreign, given: see `witness.find`.
@@ -212,7 +212,7 @@ def narrower(a: Program, b: Program) -> str:
 
 
 def first_lost(matcher: Matcher, pairs: Pairs, proofs: Sequence[Proof]) -> str:
-    """The first op of the second program, on the way to a wrong output, without a counterpart."""
+    """The first op without a counterpart that an output of the second program depends on."""
     wrong = [b for (_, b), p in zip(pairs, proofs, strict=True) if not p.equal]
     cut = frozenset(matcher.matched)
     below = {n.token for source in wrong for n in schedule(source, cut - {source.token})}

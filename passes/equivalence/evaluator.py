@@ -82,7 +82,7 @@ class Evaluator:
         return table[:, positions]
 
     def everywhere(self, expr: Expr, extents: Extents) -> Lanes:
-        """An expression at every point of the extents."""
+        """The values of an expression at every point of the extents."""
         value, used = self.expr(expr, extents, range(len(extents)))
         shape = [extents[k] if k in used else 1 for k in range(len(extents))]
         full = (self.field.lanes, *extents)

@@ -133,7 +133,7 @@ class Prover:
         shape: Extents,
         given: tuple[Scope, Scope, frozenset[str]] | None = None,
     ) -> Proof:
-        """Whether two expressions over leaves are equal; `given` are the sources they come from."""
+        """Whether two expressions over leaves are equal; `given` are their original sources."""
         if a.token == b.token:
             return Proof(True, SYMBOLIC)
         self.check()

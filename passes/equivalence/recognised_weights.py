@@ -1,10 +1,10 @@
 """Weights of one program that the other computes from its own weights and literals.
 
-A tool that folds constants leaves numbers alone, be it of one sum or of half a network. Where they
-are a value of the other program that no input decides, in whatever layout, the weight stands for
-that value. How far apart they are is counted in units: the unit at a position is what changing each
-weight by up to a unit of its last place does there, or the last place of the number itself if that
-is more. Beyond `most_ulps` of these, or beyond a part of the largest value, it is another constant.
+A tool that folds constants leaves only numbers, of one sum or of half a network. Where they equal a
+value of the other program that depends on no input, in any layout, the weight stands for it.
+Distances are counted in units: the unit at a position is the effect of changing each weight by up
+to an ulp, or the number's own ulp if that is more. Beyond `most_ulps` of these, or beyond a part of
+the largest value, it is another constant.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ConstantValues:
 
     @cached_property
     def moved(self) -> list[WeightsOnlyValues]:
-        """The values with each weight changed by up to a unit in its last place."""
+        """The values with each weight changed by up to an ulp."""
         return [self._values(_Moved(self.program.weights, draw)) for draw in range(_DRAWS)]
 
     def _values(self, weights: Mapping[str, Array]) -> WeightsOnlyValues:
@@ -149,7 +149,7 @@ class ConstantValues:
 
 
 class _Moved(dict[str, Array]):
-    """Weights whose floats are changed by up to a unit in their last place."""
+    """Weights whose floats are changed by up to an ulp."""
 
     def __init__(self, weights: Mapping[str, Array], draw: int):
         super().__init__()

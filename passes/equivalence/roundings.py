@@ -1,9 +1,9 @@
 """What rounding explains: of constants, of literals, by the float type that holds them.
 
-A constant that was computed and kept in a float type is up to `most_ulps` units of its last place
-from what it stands for. Such changes are independent of each other: on the way from the inputs
-through `n` of them their squares add up. Where both programs hold constants in half floats, exact
-values apart by that much may be one function; float32 has room to spare.
+A constant that was computed and stored in a float type is up to `most_ulps` ulp from its exact
+value. Such errors are independent: along a path through `n` of them their squares add up. Where
+both programs store constants in half floats, exact values that differ by that much may be the same
+function; float32 leaves a wide margin.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ TOLERANCE = 1e-7
 # Below this it may be that of literals in float32, or of constants of unknown origin. In half
 # floats it may be more; past the last nothing is the same.
 _LOOSE, _LOOSEST = 1e-4, 0.25
-# Drawn values nearer than this may be one but for such constants.
+# Drawn values nearer than this may be equal except for such constants.
 _NEAR = 1e-5
 # A part of itself by which each number is changed, to see what rounding does at a position.
 _CHANGED = 2.0**-20
 # Constants of unknown origin may have been rounded on the way: by so many units of their last
-# position. The effect counts more than once (`PairRun.beyond_folding`), so of half floats by one.
+# place. The effect counts more than once (`PairRun.beyond_folding`), so of half floats by one.
 _MOST_UNITS, _MOST_HALF_UNITS = 16.0, 1.0
-# Random numbers drawn for one array: a prime, so that rows are not alike.
+# Random numbers drawn for one array: a prime, so that its rows differ.
 _MOST_DRAWN = 65521
 
 # Changes an array, told a number that belongs to its content, and what `Foreign` says of it.
@@ -52,7 +52,7 @@ Foreign: TypeAlias = "Mapping[str, Array | None]"
 
 @dataclass(frozen=True)
 class Nearness:
-    """Up to where two exact values may be one.
+    """Limits up to which two exact values may be equal.
 
     Attributes:
         part: of the output's largest value.
@@ -71,8 +71,8 @@ class Roundings:
     """What rounding may do to two programs.
 
     Attributes:
-        limits: of what constants or literals that were rounded explain.
-        one: what one constant that was rounded may do, relative to what it is multiplied with.
+        limits: of differences that rounded constants or literals explain.
+        one: the effect of one rounded constant, relative to what it multiplies.
         near: how near drawn values may be, relative to the largest, where constants were rounded.
         half: whether both programs compute in one half type.
         literals: whether half floats hold literals of full length that only one program has.
@@ -99,12 +99,12 @@ class Roundings:
 
 
 def unit(element: Attribute) -> float:
-    """How large a part of a number a unit of its last place is at most."""
+    """The largest ulp of a number, relative to it."""
     return float(ml_dtypes.finfo(to_numpy(element)).eps)
 
 
 def most_ulps(dtype: np.dtype[Any]) -> float:
-    """Units of the last place by which a constant may be off what it was made from."""
+    """The ulps by which a constant may differ from what it was computed from."""
     return MOST_HALF_ULPS if _is_short(dtype) else MOST_ULPS
 
 
@@ -123,7 +123,7 @@ def _halves(program: Program) -> frozenset[Attribute]:
 
 
 def _met(program: Program) -> int:
-    """The most ops with float constants that are met on a way from the inputs to an output."""
+    """The most ops with float constants on a path from an input to an output."""
     ops = list(program.main.body.block.ops)
     known = weights_only(ops)
     met: dict[SSAValue, int] = {}
@@ -137,7 +137,7 @@ def _met(program: Program) -> int:
 
 
 def _long_literals(program: Program, element: Attribute) -> frozenset[float]:
-    """Its literals that fill all but two digits of a half float: such were rounded."""
+    """Its literals that use all but two bits of a half float: these were rounded."""
     digits = ml_dtypes.finfo(to_numpy(element)).nmant - 1
     return frozenset(
         value
@@ -188,10 +188,10 @@ def moved(array: Array, number: int, _: Array | None, seed: tuple[int, ...], noi
 
 
 def rounded(array: Array, number: int, parts: Array | None, seed: tuple[int, ...]) -> Array:
-    """Floats moved by a few units of their last place.
+    """Floats changed by a few ulps.
 
     Args:
-        parts: by how large a part of itself each number.
+        parts: the relative change of each number.
     """
     if array.dtype.kind in "iub":
         return array
@@ -202,13 +202,13 @@ def rounded(array: Array, number: int, parts: Array | None, seed: tuple[int, ...
 
 
 def doubt(array: Array) -> float:
-    """By how large a part of itself a number of unknown origin may have been changed."""
+    """The relative error that a number of unknown origin may have."""
     units = _MOST_HALF_UNITS if _is_short(array.dtype) else _MOST_UNITS
     return units * float(ml_dtypes.finfo(array.dtype).eps)
 
 
 def _drawn(array: Array, seed: tuple[int, ...]) -> Array:
-    """Numbers between -1 and 1; large arrays hold some thousands of them again and again."""
+    """Numbers between -1 and 1; large arrays repeat some thousands of them."""
     some = np.random.default_rng(seed).uniform(-1.0, 1.0, min(array.size, _MOST_DRAWN))
     return np.resize(some, array.shape)
 

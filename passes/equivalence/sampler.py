@@ -1,7 +1,7 @@
 """Values of canonical scopes in float64 on drawn inputs, to choose pairs worth a proof.
 
-They prove nothing. Two equal programs agree on every input except for rounding, so a pair of values
-that differ here is not tried. A pair that agrees may be equal, and a proof is tried. Infinite
+They prove nothing. Equal values agree on every input except for rounding, so no proof is tried for
+a pair that differs here. Infinite
 literals are a large number here: they are compared, never added.
 """
 

@@ -243,7 +243,7 @@ class _Needs:
 def shrink(
     a: Expr, b: Expr, shape: Extents, above: int = 0, cut: frozenset[str] = frozenset()
 ) -> tuple[Expr, Expr, Extents]:
-    """Both expressions and the shape, at the smallest sizes that decide their equality.
+    """Both expressions and the shape at the smallest sizes that decide equality.
 
     Args:
         above: extents up to this are kept.

@@ -142,7 +142,7 @@ class Variables:
         return a.token == b.token or compare(a, b, extents, self) is True
 
     def _equal_sets(self, known: _Call, arg: Expr) -> bool:
-        """Whether two reductions range over the same multiset of single reads, at every point."""
+        """Whether two reductions run over the same multiset of single reads at every point."""
         lists: list[Integers] = []
         for expr in (known.args[0], arg):
             only = expr.terms[0] if len(expr.terms) == 1 else None
@@ -157,7 +157,7 @@ class Variables:
 
 
 def _abstract(f: Apply | Reduce, used: Sequence[int], extents: Extents) -> _Call:
-    """The call over its iterators, numbered from 0."""
+    """The call with its iterators numbered from 0."""
     own = tuple(extents[k] for k in used)
     images = [Index(0)] * len(extents)
     for position, k in enumerate(used):

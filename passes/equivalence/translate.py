@@ -104,7 +104,7 @@ class Translator:
         literal_expression: gives the source of a literal that keeps its expression.
         discrete: gives the source of a discrete constant, which is as computed.
         merge: called with each scope and its op; returns the source that replaces it.
-        side: distinguishes the programs where nothing else may (random nodes).
+        side: tells the programs apart where ops must not match (random nodes).
         data: gives the numbers of a weight, if available.
         called: called with each result of an op that no scope expresses, and its number.
     """
@@ -326,7 +326,7 @@ def numeral(array: Array, element: Attribute) -> Source:
 
 
 def known_numbers(array: Array, element: Attribute) -> Source | None:
-    """Data as the tensor of its numbers; None if large, or if some but not all are infinite."""
+    """Data as a tensor of known numbers; None if large, or if only some are infinite."""
     if array.size and (array == array.flat[0]).all():
         number = array.flat[0]
         value = float(number) if is_float(element) else int(number)

@@ -38,7 +38,7 @@ from .translate import (
 )
 from .verdict import FoldedConstant
 
-# A small weight with this few distinct numbers is a mask, a scale or a table: its numbers count.
+# A small weight with this few distinct numbers is a mask, a scale or a table: its values are used.
 _FEW_NUMBERS = 16
 
 
@@ -49,13 +49,13 @@ class WeightIdentities:
     Attributes:
         absent: names of the weights that a program uses without having their data.
         by_name: those of them that both programs use with one type: taken as one tensor.
-        alone: the others: nothing is known about their data.
+        alone: the others, which only one program has.
         folded: constants that were replaced by their expression, by name.
         wrong: constants that differ from the value of their expression.
         data: by token of their source, the weights and literals without expression.
         values: by id of a program, its values that do not depend on inputs; a weight of the other
             may be recognised as one of them, if they are given.
-        recognised: the weights that were, by name.
+        recognised: the recognised weights, by name.
     """
 
     a: Program
@@ -171,7 +171,7 @@ class WeightIdentities:
     def _content(
         self, op: WeightOp, program: Program, made: Source, other: AbstractSet[str]
     ) -> Source:
-        """The expression of a weight that the other program lacks, as far as its numbers show."""
+        """The expression of a weight that the other program lacks, if its numbers reveal it."""
         array, element = program.weights[op.key], op.type.element_type
         if array.size != 1 and self.identity(op, program) in other:
             return made

@@ -110,9 +110,9 @@ def draw(name: str, type_: Tensor, seed: int, scale: float) -> Array:
 
 
 def _blocks(name: str, type_: Tensor, seed: int) -> Array:
-    """A normal draw that is one number over blocks of its last two dims; their size is the seed's.
+    """A normal draw, constant over blocks of its last two dims; the seed chooses their size.
 
-    Few numbers decide it, and pools and strides leave them as they are.
+    Pools and strides keep such values.
     """
     shape, block = type_.get_shape(), _BLOCKS[seed % len(_BLOCKS)]
     if len(shape) < 3 or block == 1:
@@ -140,7 +140,7 @@ def _ends(info: np.iinfo[Any]) -> Array:
 
 @dataclass
 class ProgramPair:
-    """Two programs that are run together, several times.
+    """Two programs that are run on the same inputs, several times.
 
     Attributes:
         order: the output of `b` for each output of `a`.
@@ -278,7 +278,7 @@ class PairRun:
     def _run(
         self, side: str, change: Change | None = None, only: Foreign | None = None
     ) -> list[Array]:
-        """Run one program, perhaps with changed inputs and weights, or only some weights."""
+        """Run one program, with inputs and weights changed, or some weights only."""
         a, b = self.program_pair.a, self.program_pair.b
         program, other = (a, b) if side == "a" else (b, a)
         inputs = self.inputs
@@ -303,8 +303,8 @@ class PairRun:
         """Where two values of an output differ by more than their data's rounding explains.
 
         The effect at a position of changing every input and weight by a relative 2^-20 bounds the
-        effect of rounding there by far. If the values of an output have very different sizes, its
-        largest one says nothing about the others.
+        effect of rounding there by far. Where the values of an output differ much in size, its
+        largest one gives no bound for the others.
 
         Args:
             among: the positions to check.
