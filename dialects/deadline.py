@@ -26,7 +26,7 @@ def until(end: float) -> Generator[None]:
 
 
 @contextmanager
-def apart() -> Generator[None]:
+def paused() -> Generator[None]:
     """Do not count the time of the work in the block: the deadline moves by as much.
 
     Raises: TimeIsUpError where it has passed.

@@ -54,7 +54,7 @@ def discrete_constants(
         if not is_source(op) and not depends_on_weights_only(op, known):
             continue
         known.update(op.results)
-        if is_source(op) or not jumps(op):
+        if is_source(op) or not is_discontinuous(op):
             continue
         for result in op.results:
             if not _is_rounding(computed[result], exact[result], element_of(result)):
@@ -72,7 +72,7 @@ def _is_rounding(computed: Array, exact: Array, element: Attribute) -> bool:
     return not far.any() and bool(np.array_equal(np.isfinite(computed), np.isfinite(exact)))
 
 
-def jumps(op: Operation) -> bool:
+def is_discontinuous(op: Operation) -> bool:
     """Whether an op's results are not continuous functions of its float operands."""
     floats = any(is_float(element_of(v)) for v in op.operands)
     if not floats:
@@ -111,4 +111,4 @@ class WeightsOnlyValues(dict[SSAValue, Array]):
         return self[value]
 
 
-__all__ = ["WeightsOnlyValues", "discrete_constants", "jumps"]
+__all__ = ["WeightsOnlyValues", "discrete_constants", "is_discontinuous"]

@@ -24,7 +24,7 @@ BUDGET = 10.0
 
 
 @dataclass(frozen=True)
-class Answer:
+class CheckResult:
     """What a check found.
 
     Attributes:
@@ -63,20 +63,20 @@ class EqualityCheck:
         self._last = self._first
         self._values: dict[str, Array] | None = None
 
-    def check(self, module: ModuleOp) -> Answer:
+    def check(self, module: ModuleOp) -> CheckResult:
         """Compare the module with the remembered program.
 
         Raises:
             UserError: neither the engine nor the reference can decide.
         """
         if self._last.is_structurally_equivalent(module):
-            return Answer(None, "unchanged")
+            return CheckResult(None, "unchanged")
         answer = self._by_engine(module)
         if answer.difference is None:
             self._last = module.clone()
         return answer
 
-    def _by_engine(self, module: ModuleOp) -> Answer:
+    def _by_engine(self, module: ModuleOp) -> CheckResult:
         from ...passes.equivalence import compare  # only where something changed
         from ...passes.same_interface import check_same_interface
 
@@ -84,26 +84,26 @@ class EqualityCheck:
         try:
             check_same_interface(before, after)
         except UserError as error:
-            return Answer(str(error), "signature")
+            return CheckResult(str(error), "signature")
         try:
             verdict = compare(before, after, seed=self.seed, budget=self.budget)
         except UserError as error:
             return self._by_reference(module, str(error))
         if verdict.is_equal:
-            return Answer(None, verdict.kind)
+            return CheckResult(None, verdict.kind)
         found = verdict.difference
         if found is None:
             return self._by_reference(module, verdict.reason)
         was, now = found.values
         residues = "" if found.witness else " modulo a prime"
         place = f"output '{found.output}' at {list(found.position)}"
-        return Answer(f"{place} was {was:.9g} and is {now:.9g}{residues}", "equivalence")
+        return CheckResult(f"{place} was {was:.9g} and is {now:.9g}{residues}", "equivalence")
 
-    def _by_reference(self, module: ModuleOp, reason: str) -> Answer:
+    def _by_reference(self, module: ModuleOp, reason: str) -> CheckResult:
         if self._values is None:
             self._values = evaluate(self._first, self.seed, self.weights)
         difference = first_difference(self._values, evaluate(module, self.seed, self.weights))
-        return Answer(difference, f"not proved ({reason}), same results on drawn inputs")
+        return CheckResult(difference, f"not proved ({reason}), same results on drawn inputs")
 
 
 def check_after_each_pass(
@@ -129,4 +129,4 @@ def check_after_each_pass(
     return check
 
 
-__all__ = ["Answer", "EqualityCheck", "check_after_each_pass"]
+__all__ = ["CheckResult", "EqualityCheck", "check_after_each_pass"]

@@ -114,7 +114,7 @@ def _check_names(against: Sequence[str]) -> None:
 
 
 @dataclass
-class Opened:
+class OpenedPeers:
     """Peers that are ready to run, names not installed, and why others refuse the model."""
 
     peers: list[Peer] = field(default_factory=list[Peer])
@@ -124,7 +124,7 @@ class Opened:
 
 def open_peers(
     model: PeerModel, names: Sequence[str], threads: int, feeds: Mapping[str, Array]
-) -> Opened:
+) -> OpenedPeers:
     """Load the model in each runtime.
 
     Args:
@@ -133,7 +133,7 @@ def open_peers(
     Raises:
         UserError: a file is missing or is not a model.
     """
-    opened = Opened()
+    opened = OpenedPeers()
     for spec in names:
         name, _, file = spec.partition(":")
         given = model.other(Path(file)) if file else model

@@ -19,7 +19,7 @@ from typing import Any
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
-from ...dialects.deadline import TimeIsUpError, apart, check_time, until
+from ...dialects.deadline import TimeIsUpError, check_time, paused, until
 from ...dialects.errors import UserError
 from ...dialects.floats import Allowed
 from ...dialects.program import Program, add_pipeline, provenance, where
@@ -362,7 +362,7 @@ def measure_pair(
         if after is not before:
             sessions["input"] = opened(before, options)
         started = time.perf_counter()
-        with apart():
+        with paused():
             result = opened(after, options)
         compiling = time.perf_counter() - started
         sessions["input" if after is before else "after"] = result

@@ -39,7 +39,7 @@ class Matrix:
 
 
 @dataclass(frozen=True)
-class Placed:
+class MappedScope:
     """A scope with its iterators mapped to common iterators."""
 
     scope: ScopeOp
@@ -76,9 +76,9 @@ class Attention:
     values: Matrix
     scores: ScopeOp
     rows: SSAValue
-    between: tuple[Placed, ...]
+    between: tuple[MappedScope, ...]
     context: ScopeOp
-    behind: tuple[Placed, ...]
+    behind: tuple[MappedScope, ...]
     out: Index
 
     @property
@@ -193,8 +193,8 @@ class _Matcher:
         pair = None if images is None else self._scores(scores, images)
         if images is None or pair is None:
             return None
-        between: list[Placed] = []
-        last = self._note(Placed(scores, images))
+        between: list[MappedScope] = []
+        last = self._note(MappedScope(scores, images))
         while rest and (placed := self._between(rest[0])) is not None:
             between.append(placed)
             last = self._note(placed)
@@ -225,7 +225,7 @@ class _Matcher:
             out,
         )
 
-    def _note(self, placed: Placed) -> Placed:
+    def _note(self, placed: MappedScope) -> MappedScope:
         self.made[placed.scope.result] = placed.here
         return placed
 
@@ -263,20 +263,20 @@ class _Matcher:
         flat = flatten([e.substitute(images) for e in read.index], steps) + offset
         return Matrix(read.source, normalise(flat, self.extents))
 
-    def _between(self, scope: ScopeOp) -> Placed | None:
+    def _between(self, scope: ScopeOp) -> MappedScope | None:
         images = self._row_images(scope, self.key)
         return self._reads_here(scope, images) if images is not None else None
 
-    def _reads_here(self, scope: ScopeOp, images: tuple[Index, ...]) -> Placed | None:
+    def _reads_here(self, scope: ScopeOp, images: tuple[Index, ...]) -> MappedScope | None:
         """The scope in common iterators, if it reads other results at their own index."""
         for read in scope.reads():
             here = self.made.get(self._source(read))
             index = tuple(normalise(e.substitute(images), self.extents) for e in read.index)
             if here is not None and index != here:
                 return None
-        return Placed(scope, images)
+        return MappedScope(scope, images)
 
-    def _context(self, scope: ScopeOp, rows: Placed) -> tuple[Placed, Matrix] | None:
+    def _context(self, scope: ScopeOp, rows: MappedScope) -> tuple[MappedScope, Matrix] | None:
         """The second product and V, with loops numbered by how it reads the rows."""
         reads = factors(scope.expr()) if _is_product(scope) else None
         if reads is None:
@@ -292,7 +292,7 @@ class _Matcher:
         flat = values.flat
         if flat.has_floor or not flat.coefficient(self.key) or flat.coefficient(self.width) != 1:
             return None
-        return Placed(scope, images), values
+        return MappedScope(scope, images), values
 
     def _column_images(
         self, scope: ScopeOp, rows: Read, here: tuple[Index, ...]
@@ -320,10 +320,10 @@ class _Matcher:
         )
 
     def _behind(
-        self, context: Placed, rest: Sequence[ScopeOp]
-    ) -> tuple[list[Placed], Index | None]:
+        self, context: MappedScope, rest: Sequence[ScopeOp]
+    ) -> tuple[list[MappedScope], Index | None]:
         """The pointwise ops after the products, and the position of the result in its buffer."""
-        behind: list[Placed] = []
+        behind: list[MappedScope] = []
         made = context.scope
         for scope in rest:
             rank, last = len(context.scope.traversal), scope is rest[-1]
@@ -339,7 +339,7 @@ class _Matcher:
         steps, offset = self.strides(made.result)
         return behind, self._stored(flatten(context.here, steps) + offset)
 
-    def _moved(self, copy: ScopeOp, made: ScopeOp, context: Placed) -> Index | None:
+    def _moved(self, copy: ScopeOp, made: ScopeOp, context: MappedScope) -> Index | None:
         """The position of each element after a last scope that only moves elements."""
         read = copy.expr()
         if not isinstance(read, Read) or self._source(read) is not made.result:

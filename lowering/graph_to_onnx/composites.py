@@ -31,14 +31,14 @@ from ..onnx_to_graph.node import OnnxNode
 from ..onnx_to_graph.table import TABLE
 from ..onnx_to_graph.values import OnnxValue
 from .nodes import NodeWriter
-from .operands import reshaped, small, write_small
+from .operands import reshaped, unbroadcast, write_unbroadcast
 from .ops import WRITERS
 
 Write: TypeAlias = "Callable[[NodeWriter, list[str]], None]"
 
 
 @dataclass(frozen=True)
-class Whole:
+class CompositeNode:
     """One node for several ops: its position, the other ops, its writer, the opset it needs."""
 
     root: Operation  # the op it stands at
@@ -47,12 +47,12 @@ class Whole:
     opset: int = 1  # the least that has it
 
 
-def find_wholes(ops: Sequence[Operation], opset: int) -> dict[Operation, Whole]:
+def find_composites(ops: Sequence[Operation], opset: int) -> dict[Operation, CompositeNode]:
     """The groups of a program by the op they replace, with nodes that exist in this opset.
 
     Found from the end of the program, so that no op is in two groups.
     """
-    found: dict[Operation, Whole] = {}
+    found: dict[Operation, CompositeNode] = {}
     taken: set[Operation] = set()
     position = {op: k for k, op in enumerate(ops)}
     for op in reversed(ops):
@@ -66,7 +66,7 @@ def find_wholes(ops: Sequence[Operation], opset: int) -> dict[Operation, Whole]:
     return found
 
 
-def _candidates(op: GraphOp, position: Mapping[Operation, int]) -> Iterator[Whole]:
+def _candidates(op: GraphOp, position: Mapping[Operation, int]) -> Iterator[CompositeNode]:
     if isinstance(op, AddOp):
         yield from _with_bias(op)
     if isinstance(op, ReduceMeanOp):
@@ -80,7 +80,7 @@ def _candidates(op: GraphOp, position: Mapping[Operation, int]) -> Iterator[Whol
 # --- a bias --------------------------------------------------------------------------------------
 
 
-def _with_bias(op: GraphOp) -> Iterator[Whole]:
+def _with_bias(op: GraphOp) -> Iterator[CompositeNode]:
     """A product or convolution plus a value broadcast along all dims but the channels'."""
     for value, bias in (op.operands, op.operands[::-1]):
         before = value.owner
@@ -88,16 +88,16 @@ def _with_bias(op: GraphOp) -> Iterator[Whole]:
             continue
         matrix = len(shape_of(value)) == 2 and is_float(element_of(value))
         if isinstance(before, MatmulOp) and matrix:
-            yield Whole(op, (before,), _gemm(before, bias))
+            yield CompositeNode(op, (before,), _gemm(before, bias))
         if isinstance(before, ConvolutionOp) and before.bias is None and _is_channels(bias):
-            yield Whole(op, (before,), _convolution(before, bias))
+            yield CompositeNode(op, (before,), _convolution(before, bias))
 
 
 def _gemm(product: MatmulOp, bias: SSAValue) -> Write:
     flags = {"transA": product.value("transpose_a"), "transB": product.value("transpose_b")}
 
     def write(e: NodeWriter, outputs: list[str]) -> None:
-        names = [e.name(product.a), e.name(product.b), write_small(e, small(bias))]
+        names = [e.name(product.a), e.name(product.b), write_unbroadcast(e, unbroadcast(bias))]
         with e.at(product):
             e.emit("Gemm", names, outputs, **{name: int(flag) for name, flag in flags.items()})
 
@@ -106,7 +106,7 @@ def _gemm(product: MatmulOp, bias: SSAValue) -> Write:
 
 def _is_channels(bias: SSAValue) -> bool:
     """One number per channel, dim 1."""
-    found = small(bias)
+    found = unbroadcast(bias)
     rank, own = len(shape_of(bias)), shape_of(found.value)
     others = [n for n, d in zip(own, found.dims, strict=True) if d != 1]
     channels = [n for n, d in zip(own, found.dims, strict=True) if d == 1]
@@ -117,8 +117,8 @@ def _convolution(op: ConvolutionOp, bias: SSAValue) -> Write:
     writer = WRITERS[op.name.removeprefix("graph.")]
 
     def write(e: NodeWriter, outputs: list[str]) -> None:
-        name = e.name(small(bias).value)
-        if len(shape_of(small(bias).value)) != 1:
+        name = e.name(unbroadcast(bias).value)
+        if len(shape_of(unbroadcast(bias).value)) != 1:
             name = reshaped(e, name, [shape_of(bias)[1]])
         with e.at(op):
             writer(e, op, [e.name(op.x), e.name(op.w), name], outputs)
@@ -129,7 +129,7 @@ def _convolution(op: ConvolutionOp, bias: SSAValue) -> Write:
 # --- a mean --------------------------------------------------------------------------------------
 
 
-def _global_average(op: ReduceMeanOp) -> Iterator[Whole]:
+def _global_average(op: ReduceMeanOp) -> Iterator[CompositeNode]:
     """A mean over all dims but the first two; one dim alone may be the mean of a layer norm."""
     shape, axes = shape_of(op.operands[0]), op.ints("axes")
     if list(axes) != list(range(2, len(shape))) or len(axes) < 2 or 0 in shape:
@@ -144,13 +144,13 @@ def _global_average(op: ReduceMeanOp) -> Iterator[Whole]:
         mean = e.emit("GlobalAveragePool", [e.name(op.operands[0])])
         e.emit("Flatten", [mean], outputs)
 
-    yield Whole(op, (), write)
+    yield CompositeNode(op, (), write)
 
 
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def _split(op: SliceOp, position: Mapping[Operation, int]) -> Iterator[Whole]:
+def _split(op: SliceOp, position: Mapping[Operation, int]) -> Iterator[CompositeNode]:
     """All parts of a value along one axis, without gaps, written at the first one's position."""
     whole, axis = shape_of(op.x), _axis_of(op)
     if axis is None:
@@ -171,7 +171,7 @@ def _split(op: SliceOp, position: Mapping[Operation, int]) -> Iterator[Whole]:
         names = [e.name(part.result) for part in parts]
         e.emit("Split", [e.name(op.x), e.integers(sizes, "sizes")], names, axis=axis)
 
-    yield Whole(first, tuple(p for p in parts if p is not first), write)
+    yield CompositeNode(first, tuple(p for p in parts if p is not first), write)
 
 
 def _axis_of(op: SliceOp) -> int | None:
@@ -238,7 +238,7 @@ def _patterns(element: Attribute) -> dict[str, list[_Pattern]]:
 _BUILT: list[GraphBuilder] = []
 
 
-def _compositions(op: GraphOp) -> Iterator[Whole]:
+def _compositions(op: GraphOp) -> Iterator[CompositeNode]:
     element = element_of(op.results[0])
     for pattern in _patterns(element).get(op.name, []):
         inputs: dict[SSAValue, SSAValue] = {}
@@ -248,7 +248,7 @@ def _compositions(op: GraphOp) -> Iterator[Whole]:
         if all(u.operation in inside for i in inside[1:] for r in i.results for u in r.uses):
             operands = [inputs[x] for x in pattern.inputs]
             write = _known(pattern.known, operands)
-            yield Whole(op, tuple(inside[1:]), write, pattern.known.opset)
+            yield CompositeNode(op, tuple(inside[1:]), write, pattern.known.opset)
 
 
 def _matches(
@@ -277,7 +277,7 @@ def _matches(
 
 def _literal(value: SSAValue) -> float | None:
     """The number that a broadcast literal has everywhere."""
-    owner = small(value).value.owner
+    owner = unbroadcast(value).value.owner
     if not isinstance(owner, ConstantOp):
         return None
     numbers = {float(v) for v in owner.array().ravel()}
@@ -289,10 +289,10 @@ def _known(known: _Known, operands: Sequence[SSAValue]) -> Write:
 
     def write(e: NodeWriter, outputs: list[str]) -> None:
         first, *others = operands
-        names = [e.name(first), *(write_small(e, small(v)) for v in others)]
+        names = [e.name(first), *(write_unbroadcast(e, unbroadcast(v)) for v in others)]
         e.emit(known.op_type, names, outputs, **dict(known.attributes))
 
     return write
 
 
-__all__ = ["Whole", "find_wholes"]
+__all__ = ["CompositeNode", "find_composites"]

@@ -34,7 +34,7 @@ from ...dialects.types import Array, shape_of, tensor_type
 from ...dialects.weights import Weights
 from ..onnx_to_graph.provenance import write_origin
 from ..onnx_to_graph.tensor_data import number_of_element, to_proto
-from .composites import Whole, find_wholes
+from .composites import CompositeNode, find_composites
 from .nodes import NodeWriter
 from .ops import WRITERS, operands_of
 
@@ -125,7 +125,7 @@ class Exporter(NodeWriter):
     def __init__(self, program: Program):
         self.program = program
         self.ops = list(program.main.body.block.ops)
-        opset, self._wholes = _opset_and_wholes(self.ops)
+        opset, self._wholes = _opset_and_composites(self.ops)
         super().__init__(opset)
         self._inside = {op for whole in self._wholes.values() for op in whole.inside}
         self.domains: dict[str, int] = {"": self.opset}
@@ -332,14 +332,14 @@ def _inner_names(node: NodeProto) -> set[str]:
     return found
 
 
-def _opset_and_wholes(ops: Sequence[Operation]) -> tuple[int, dict[Operation, Whole]]:
+def _opset_and_composites(ops: Sequence[Operation]) -> tuple[int, dict[Operation, CompositeNode]]:
     """The model's opset and the groups that are one node in it.
 
     A model with opaque nodes keeps their opset: in another they may have another meaning.
     """
     opset = max([OPSET, *(_needed_opset(op) for op in ops)])
     fixed = any(isinstance(op, OpaqueOp) for op in ops)
-    wholes = find_wholes(ops, opset if fixed else max(opset, WHOLE_OPSET))
+    wholes = find_composites(ops, opset if fixed else max(opset, WHOLE_OPSET))
     return max([opset, *(whole.opset for whole in wholes.values())]), wholes
 
 

@@ -27,7 +27,7 @@ Shape: TypeAlias = "tuple[int, ...]"
 
 
 @dataclass(frozen=True)
-class Small:
+class Unbroadcast:
     """A value before it is broadcast: dim k of `value` is dim `dims[k]` of the read shape.
 
     `shape` is what numpy's broadcasting needs: aligned at the right, without leading 1s
@@ -39,7 +39,7 @@ class Small:
     shape: Shape
 
 
-def small(value: SSAValue) -> Small:
+def unbroadcast(value: SSAValue) -> Unbroadcast:
     """The value before the broadcasts that made it."""
     rank = len(shape_of(value))
     dims = tuple(range(rank))
@@ -48,13 +48,13 @@ def small(value: SSAValue) -> Small:
         value, dims = owner.x, tuple(dims[d] for d in outer)
     own = shape_of(value)
     if dims == tuple(range(rank - len(own), rank)):
-        return Small(value, dims, own)
+        return Unbroadcast(value, dims, own)
     first = dims[0] if dims else rank
     aligned = [own[dims.index(k)] if k in dims else 1 for k in range(first, rank)]
-    return Small(value, dims, tuple(aligned))
+    return Unbroadcast(value, dims, tuple(aligned))
 
 
-def write_small(e: NodeWriter, found: Small) -> str:
+def write_unbroadcast(e: NodeWriter, found: Unbroadcast) -> str:
     """The name of the value in the shape that broadcasts: itself, or a Reshape of it."""
     name = e.name(found.value)
     return name if shape_of(found.value) == found.shape else reshaped(e, name, found.shape)
@@ -72,15 +72,15 @@ def reshaped(e: NodeWriter, name: str, shape: Sequence[int]) -> str:
 def expand(e: NodeWriter, value: SSAValue, outputs: Sequence[str]) -> None:
     """Write a broadcast as a node."""
     shape = e.integers(shape_of(value), "shape")
-    e.emit("Expand", [write_small(e, small(value)), shape], outputs)
+    e.emit("Expand", [write_unbroadcast(e, unbroadcast(value)), shape], outputs)
 
 
-def together(e: NodeWriter, operands: Sequence[SSAValue], shape: Shape) -> list[str]:
+def broadcastable(e: NodeWriter, operands: Sequence[SSAValue], shape: Shape) -> list[str]:
     """Names that numpy broadcasts to `shape`, unexpanded where that suffices."""
-    found = [small(v) for v in operands]
+    found = [unbroadcast(v) for v in operands]
     whole = _whole_operand([f.value for f in found], [f.shape for f in found], shape)
     return [
-        e.name(v) if k == whole else write_small(e, f)
+        e.name(v) if k == whole else write_unbroadcast(e, f)
         for k, (v, f) in enumerate(zip(operands, found, strict=True))
     ]
 
@@ -97,32 +97,32 @@ def _whole_operand(values: Sequence[SSAValue], shapes: Sequence[Shape], shape: S
 
 def batched(e: NodeWriter, operands: Sequence[SSAValue], flags: Sequence[bool]) -> list[str]:
     """Names of a product's operands; MatMul broadcasts batch dims; flagged ones are transposed."""
-    found = [_small_batch(v) for v in operands]
+    found = [_unbroadcast_batch(v) for v in operands]
     batch = shape_of(operands[0])[:-2]
     whole = _whole_operand([f.value for f in found], [f.shape[:-2] for f in found], batch)
     names: list[str] = []
     for k, (value, flag) in enumerate(zip(operands, flags, strict=True)):
-        one = small_of_itself(value) if k == whole else found[k]
-        names.append(_swapped(e, one) if flag else write_small(e, one))
+        one = with_broadcasts(value) if k == whole else found[k]
+        names.append(_swapped(e, one) if flag else write_unbroadcast(e, one))
     return names
 
 
-def small_of_itself(value: SSAValue) -> Small:
+def with_broadcasts(value: SSAValue) -> Unbroadcast:
     """A value with its broadcasts."""
     shape = shape_of(value)
-    return Small(value, tuple(range(len(shape))), shape)
+    return Unbroadcast(value, tuple(range(len(shape))), shape)
 
 
-def _small_batch(value: SSAValue) -> Small:
-    """As `small`, where the two dims of the matrices themselves are not broadcast."""
-    found, shape = small(value), shape_of(value)
+def _unbroadcast_batch(value: SSAValue) -> Unbroadcast:
+    """As `unbroadcast`, where the two dims of the matrices themselves are not broadcast."""
+    found, shape = unbroadcast(value), shape_of(value)
     rank, own = len(shape), shape_of(found.value)
     if found.dims[-2:] == (rank - 2, rank - 1) and own[-2:] == shape[-2:]:
         return found
-    return small_of_itself(value)
+    return with_broadcasts(value)
 
 
-def _swapped(e: NodeWriter, found: Small) -> str:
+def _swapped(e: NodeWriter, found: Unbroadcast) -> str:
     """Swap the last two dims with one Transpose, merged with one before it."""
     rank = len(found.shape)
     perm = [*range(rank - 2), rank - 1, rank - 2]
@@ -130,4 +130,4 @@ def _swapped(e: NodeWriter, found: Small) -> str:
     if isinstance(owner, TransposeOp) and e.is_waiting(found.value):
         before = owner.ints("perm")
         return e.emit("Transpose", [e.name(owner.x)], perm=[before[k] for k in perm])
-    return e.emit("Transpose", [write_small(e, found)], perm=perm)
+    return e.emit("Transpose", [write_unbroadcast(e, found)], perm=perm)

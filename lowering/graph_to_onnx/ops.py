@@ -8,7 +8,7 @@ from ...dialects.graph import GraphOp
 from ...dialects.types import finite_range, is_float, shape_of
 from ..onnx_to_graph.tensor_data import number_of_element
 from .nodes import NodeWriter, Writer
-from .operands import batched, expand, together
+from .operands import batched, broadcastable, expand
 
 _INT64_MIN = -(1 << 63)
 
@@ -44,7 +44,7 @@ def operands_of(e: NodeWriter, op: GraphOp) -> list[str]:
     """Names of the operands for the op's node."""
     kind = op.name.removeprefix("graph.")
     if kind in _BROADCASTING:
-        return together(e, op.operands, shape_of(op.results[0]))
+        return broadcastable(e, op.operands, shape_of(op.results[0]))
     if kind == "matmul" and not _is_gemm(op):
         flags = [op.value("transpose_a"), op.value("transpose_b")]
         return batched(e, op.operands, flags)

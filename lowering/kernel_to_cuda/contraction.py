@@ -30,7 +30,7 @@ Guards = tuple[tuple[Index, int], ...]
 
 
 @dataclass(frozen=True)
-class Side:
+class ProductOperand:
     """One operand: its region argument, its address, and the guards of its reads."""
 
     source: SSAValue
@@ -50,8 +50,8 @@ class MatrixProduct:
     names: tuple[str, ...]
     extents: tuple[int, ...]
     traversal: tuple[Index, ...]
-    a: Side
-    b: Side
+    a: ProductOperand
+    b: ProductOperand
     batch: tuple[int, ...]
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -185,11 +185,11 @@ class _Matcher:
     def _moved(self, index: Sequence[Index]) -> tuple[Index, ...]:
         return tuple(normalise(e.substitute(self.images), self.extents) for e in index)
 
-    def _side(self, operand: Operand[int]) -> Side:
+    def _side(self, operand: Operand[int]) -> ProductOperand:
         source = self.op.scopes[0].inputs[operand.read]
         index, type_ = self._moved(operand.index), self.types[source]
         guards = guards_of(index, type_.get_shape(), tuple(self.extents), None, 0.0)
-        return Side(source, index, address(index, type_), guards)
+        return ProductOperand(source, index, address(index, type_), guards)
 
     def run(self) -> MatrixProduct | None:
         sides = [self._side(operand) for operand in self.found.operands]
@@ -202,7 +202,7 @@ class _Matcher:
         return None
 
     def _arranged(
-        self, a: Side, b: Side, traversal: tuple[Index, ...], out: Index
+        self, a: ProductOperand, b: ProductOperand, traversal: tuple[Index, ...], out: Index
     ) -> MatrixProduct | None:
         """The contraction with these sides; None unless neighbouring results are columns."""
         for guard in (guard for operand in self.found.operands for guard in operand.guards):
@@ -240,7 +240,7 @@ def _iterators(index: Sequence[Index]) -> frozenset[int]:
     return frozenset[int]().union(*(e.iterators for e in index))
 
 
-def _depth_order(depth: Sequence[int], a: Side, b: Side) -> list[int]:
+def _depth_order(depth: Sequence[int], a: ProductOperand, b: ProductOperand) -> list[int]:
     """Summations, outermost first: last the one along which the first operand is contiguous."""
 
     def key(k: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Attribute
 
 from ...dialects.index import FloorDiv
-from .contraction import Side
+from .contraction import ProductOperand
 from .index_text import Iterators, decode
 from .reads import guard_text
 from .schedule import PAD, TileSizes
@@ -40,7 +40,7 @@ class TileFetch:
     over: Iterators  # iterators of the kernel
     tiling: TileSizes
     tile: SharedTile
-    side: Side
+    side: ProductOperand
     group: tuple[int, ...]
     deep: tuple[int, ...]
     pointer: str  # of the operand

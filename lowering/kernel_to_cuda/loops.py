@@ -73,8 +73,8 @@ def _along_memory(nest: Nest) -> bool:
     """Whether neighbours in a summation are neighbours in memory, as threads need them."""
     for scope in nest.plan.scopes:
         for operand in scope.reads:
-            if operand.source in nest.scene.types:
-                offset = address(operand.index, nest.scene.types[operand.source])
+            if operand.source in nest.env.types:
+                offset = address(operand.index, nest.env.types[operand.source])
                 if any(offset.coefficient(k) == 1 for k in scope.sums):
                     return True
     return False
@@ -88,14 +88,14 @@ def _points(nest: Nest) -> tuple[int, int]:
     threads = threads_of(nest.op, THREADS)
     point_number(writer, over, order, threads)
     for scope in nest.plan.scopes:
-        nest.scene.values[scope.op.result] = _kept(nest, scope)
-    nest.store(nest.scene.values[nest.plan.root.op.result])
+        nest.env.values[scope.op.result] = _kept(nest, scope)
+    nest.store(nest.env.values[nest.plan.root.op.result])
     return max(1, -(-count // threads)), threads
 
 
 def _kept(nest: Nest, scope: ScopePlan) -> Text:
     """The scope's value at the point, under a name if it is used more than once."""
-    value = scope_value(nest.writer, nest.scene, scope)
+    value = scope_value(nest.writer, nest.env, scope)
     if len(list(scope.op.result.uses)) <= 1 or value.text.isidentifier():
         return value
     name = nest.writer.names.fresh("value")

@@ -18,7 +18,7 @@ from ..algebra_to_kernel.loops import shared_loops
 from ..kernel_to_cpu.nests.merging import merge_loops
 from ..kernel_to_cpu.nests.nest import NestPlan, plan_nest
 from .index_text import INT_LIMIT, Iterators, decode
-from .reads import Scene, address, operand_types, without_halo
+from .reads import Environment, address, operand_types, without_halo
 from .reductions import WARP
 from .scalar_text import Text
 from .source import CudaParameter
@@ -36,7 +36,7 @@ class Nest:
     result_type: Tensor
     parameters: tuple[CudaParameter, ...]
     writer: CudaWriter
-    scene: Scene
+    env: Environment
 
     @property
     def target(self) -> Index:
@@ -67,8 +67,8 @@ def plan(op: KernelOp) -> Nest:
     over = Iterators(_merged_names(first, merged, named, names), merged.extents)
     pointers = {a: p.name for a, p in zip(op.body.block.args, parameters, strict=False)}
     writer = CudaWriter(names, _index_type(merged, over, result, types))
-    scene = Scene(over, pointers, types)  # pyright: ignore[reportArgumentType]
-    return Nest(op, merged, over, result, parameters, writer, scene)
+    env = Environment(over, pointers, types)  # pyright: ignore[reportArgumentType]
+    return Nest(op, merged, over, result, parameters, writer, env)
 
 
 def parameters_of(op: KernelOp) -> tuple[CudaParameter, ...]:

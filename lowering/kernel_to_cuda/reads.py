@@ -55,7 +55,7 @@ class StagedRow:
 
 
 @dataclass
-class Scene:
+class Environment:
     """The values that a body can read: operands, finished scalars, rows, recomputed scopes."""
 
     over: Iterators  # iterators of the kernel
@@ -85,25 +85,25 @@ def _bounds(index: Index, size: int, over: Iterators) -> list[str]:
     return [*parts, *([f"{moving} < {size - index.constant}"] if high >= size else [])]
 
 
-def read_text(writer: CudaWriter, scene: Scene, operand: NestOperand) -> Text:
+def read_text(writer: CudaWriter, env: Environment, operand: NestOperand) -> Text:
     """The value of a read, in the compute type."""
     source = operand.source
-    if source in scene.values:
-        return scene.values[source]
-    if source in scene.inlined:
-        return _inline(writer, scene, operand)
+    if source in env.values:
+        return env.values[source]
+    if source in env.inlined:
+        return _inline(writer, env, operand)
     if isinstance(source.owner, OnesOp):
-        return _ones(scene, operand)
-    if source in scene.rows:
-        name, index, guards = _row_offset(scene, operand)
-        value, element = f"{name}[{scene.over.text(index)}]", element_of(source)
+        return _ones(env, operand)
+    if source in env.rows:
+        name, index, guards = _row_offset(env, operand)
+        value, element = f"{name}[{env.over.text(index)}]", element_of(source)
     else:
-        type_ = scene.types[source]
-        guards = _guards(operand, type_, scene.over)
-        offset = scene.over.text(address(operand.index, type_))
+        type_ = env.types[source]
+        guards = _guards(operand, type_, env.over)
+        offset = env.over.text(address(operand.index, type_))
         element = type_.element_type
-        value = loaded(f"{scene.pointers[source]}[{offset}]", element)
-    return _guarded(writer, Text(value), guards, operand, element, scene.over)
+        value = loaded(f"{env.pointers[source]}[{offset}]", element)
+    return _guarded(writer, Text(value), guards, operand, element, env.over)
 
 
 def _guards(operand: NestOperand, type_: Tensor, over: Iterators) -> Guards:
@@ -131,10 +131,10 @@ def _guarded(
     return Text(name)
 
 
-def _ones(scene: Scene, operand: NestOperand) -> Text:
+def _ones(env: Environment, operand: NestOperand) -> Text:
     type_ = tensor_type(operand.source)
-    guards = guards_of(operand.index, type_.get_shape(), scene.over.extents, None, 1.0)
-    condition = guard_text(guards, scene.over)
+    guards = guards_of(operand.index, type_.get_shape(), env.over.extents, None, 1.0)
+    condition = guard_text(guards, env.over)
     element = type_.element_type
     if not condition:
         return Text(literal(1, element))
@@ -143,46 +143,46 @@ def _ones(scene: Scene, operand: NestOperand) -> Text:
     return Text(f"{condition} ? {literal(1, element)} : {literal(0, element)}", CHOICE)
 
 
-def _row_offset(scene: Scene, operand: NestOperand) -> tuple[str, Index, Guards]:
+def _row_offset(env: Environment, operand: NestOperand) -> tuple[str, Index, Guards]:
     """A read of a row: only its own loops address it."""
-    row = scene.rows[operand.source]
+    row = env.rows[operand.source]
     shape = shape_of(operand.source)
     own = [d for d, e in enumerate(row.scope.here) if e.iterators & set(row.scope.own)]
     offset = Index(0)
     for d, stride in zip(own, row_major_strides([shape[d] for d in own]), strict=True):
         offset += operand.index[d] * stride
     index, sizes = [operand.index[d] for d in own], [shape[d] for d in own]
-    return row.name, offset, guards_of(index, sizes, scene.over.extents, None, operand.outside)
+    return row.name, offset, guards_of(index, sizes, env.over.extents, None, operand.outside)
 
 
-def _inline(writer: CudaWriter, scene: Scene, operand: NestOperand) -> Text:
+def _inline(writer: CudaWriter, env: Environment, operand: NestOperand) -> Text:
     """Compute an intermediate value again, where it is read."""
-    made = scene.inlined[operand.source]
-    images = [Index.iterator(k) for k in range(len(scene.over.extents))]
+    made = env.inlined[operand.source]
+    images = [Index.iterator(k) for k in range(len(env.over.extents))]
     for d, e in enumerate(made.here):
         for k in e.iterators & set(made.own):
             images[k] = operand.index[d]
     moved = tuple(
         replace(r, index=tuple(e.substitute(images) for e in r.index)) for r in made.reads
     )
-    return finished(writer, made, body_value(writer, scene, replace(made, reads=moved)))
+    return finished(writer, made, body_value(writer, env, replace(made, reads=moved)))
 
 
-def body_value(writer: CudaWriter, scene: Scene, scope: ScopePlan) -> Text:
+def body_value(writer: CudaWriter, env: Environment, scope: ScopePlan) -> Text:
     """The scope's body at a point of all its iterators."""
-    arguments = [read_text(writer, scene, operand) for operand in scope.reads]
+    arguments = [read_text(writer, env, operand) for operand in scope.reads]
     body = Body()
     value = print_body(scope.op.body.block, arguments, body, writer.names.fresh)
     writer.add(body)
     return value
 
 
-def scope_value(writer: CudaWriter, scene: Scene, scope: ScopePlan) -> Text:
+def scope_value(writer: CudaWriter, env: Environment, scope: ScopePlan) -> Text:
     """The scope's value at a point of its traversal: one thread does all summations."""
     if not scope.sums:
-        return finished(writer, scope, body_value(writer, scene, scope))
+        return finished(writer, scope, body_value(writer, env, scope))
     total = start_total(writer, scope)
-    sum_loops(writer, scene, scope, total, list(scope.sums))
+    sum_loops(writer, env, scope, total, list(scope.sums))
     return finished(writer, scope, Text(total))
 
 
@@ -206,23 +206,23 @@ def start_total(writer: CudaWriter, scope: ScopePlan) -> str:
 
 
 def sum_loops(
-    writer: CudaWriter, scene: Scene, scope: ScopePlan, total: str, sums: Sequence[int]
+    writer: CudaWriter, env: Environment, scope: ScopePlan, total: str, sums: Sequence[int]
 ) -> None:
     """Loops over the summations, innermost last, and the accumulation in them."""
     if not sums:
-        take(writer, scene, scope, total)
+        take(writer, env, scope, total)
         return
-    extents = scene.over.extents
+    extents = env.over.extents
     count = 1
     for k in sums:
         count *= extents[k]
-    with writer.loop(scene.over.names[sums[0]], extents[sums[0]], unroll=count <= UNROLLED):
-        sum_loops(writer, scene, scope, total, sums[1:])
+    with writer.loop(env.over.names[sums[0]], extents[sums[0]], unroll=count <= UNROLLED):
+        sum_loops(writer, env, scope, total, sums[1:])
 
 
-def take(writer: CudaWriter, scene: Scene, scope: ScopePlan, total: str) -> None:
+def take(writer: CudaWriter, env: Environment, scope: ScopePlan, total: str) -> None:
     """Accumulate the body's value at one point."""
-    value = body_value(writer, scene, scope)
+    value = body_value(writer, env, scope)
     body = Body()
     line = accumulate(scope.reduction, total, value, element_of(scope.op.result), body)
     writer.add(body)

@@ -67,7 +67,7 @@ class _Rows:
         """Print all scopes."""
         self._reserve()
         for scope in self.nest.plan.scopes:
-            if scope.op.result in self.nest.scene.inlined:
+            if scope.op.result in self.nest.env.inlined:
                 continue
             if scope.own:
                 self._row(scope)
@@ -102,10 +102,10 @@ class _Rows:
                     where=where(nest.op),
                     found=f"{size} bytes",
                 )
-            nest.scene.inlined[scope.op.result] = scope
+            nest.env.inlined[scope.op.result] = scope
             return 0
         name = writer.names.fresh("row")
-        nest.scene.rows[scope.op.result] = StagedRow(name, scope)
+        nest.env.rows[scope.op.result] = StagedRow(name, scope)
         if self.threads == 1:
             writer.line(f"{ctype} {name}[{count}];")
             return 0
@@ -117,12 +117,12 @@ class _Rows:
         nest, writer = self.nest, self.nest.writer
         last = scope is nest.plan.root
         with self._spread(nest.ordered(scope.own) if last else scope.own):
-            value = scope_value(writer, nest.scene, scope)
+            value = scope_value(writer, nest.env, scope)
             if last:
                 nest.store(value)
             else:
                 offset = nest.over.text(_offset(scope.own, nest.plan.extents))
-                writer.line(f"{nest.scene.rows[scope.op.result].name}[{offset}] = {value.text};")
+                writer.line(f"{nest.env.rows[scope.op.result].name}[{offset}] = {value.text};")
         if self.threads > 1 and not last:
             writer.line("__syncthreads();")
 
@@ -132,7 +132,7 @@ class _Rows:
         if scope.sums and self.threads > 1:
             value = self._reduced(scope)
         else:
-            value = scope_value(writer, nest.scene, scope)
+            value = scope_value(writer, nest.env, scope)
             if (
                 len(value.text) > 1
                 and not value.text.isidentifier()
@@ -141,7 +141,7 @@ class _Rows:
                 name = writer.names.fresh("value")
                 writer.line(f"const {intermediate_type(scope.op.result)[0]} {name} = {value.text};")
                 value = Text(name)
-        nest.scene.values[scope.op.result] = value
+        nest.env.values[scope.op.result] = value
         if scope is not nest.plan.root:
             return
         alone = writer.block("if (threadIdx.x == 0)") if self.threads > 1 else nullcontext()
@@ -153,7 +153,7 @@ class _Rows:
         nest, writer = self.nest, self.nest.writer
         total = start_total(writer, scope)
         with self._spread(scope.sums):
-            take(writer, nest.scene, scope, total)
+            take(writer, nest.env, scope, total)
         reducer = f"block_{scope.reduction}"
         writer.helpers.add(reducer)
         scratch = self.scratch[intermediate_type(scope.op.result)[0]]

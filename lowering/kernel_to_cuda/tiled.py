@@ -17,12 +17,12 @@ from ...dialects.index import Index, row_major_strides
 from ...dialects.kernel import ConvOp, KernelOp
 from ...dialects.types import element_of
 from ..kernel_to_cpu.nests.nest import ScopePlan, plan_nest
-from .contraction import MatrixProduct, Side, match_contraction
+from .contraction import MatrixProduct, ProductOperand, match_contraction
 from .fetch import SharedTile, TileFetch
 from .index_text import INT_LIMIT, Iterators, decode
 from .nest import parameter
 from .product import ProductNames, linear
-from .reads import Scene, operand_types, scope_value
+from .reads import Environment, operand_types, scope_value
 from .scalar_text import Body, Text, rounded
 from .schedule import Level4, tile_text, tiling_of
 from .source import CudaKernel, CudaParameter
@@ -116,7 +116,9 @@ class _Tiled:
     def _outer(self, argument: SSAValue) -> SSAValue:
         return self.op.inputs[list(self.op.body.block.args).index(argument)]  # pyright: ignore
 
-    def _side(self, name: str, side: Side, group: tuple[int, ...]) -> tuple[CudaParameter, Side]:
+    def _side(
+        self, name: str, side: ProductOperand, group: tuple[int, ...]
+    ) -> tuple[CudaParameter, ProductOperand]:
         """A parameter for one operand; a constant is packed in the order of its fetches."""
         value = self._outer(side.source)
         if value not in self.constants or side.guards:
@@ -314,15 +316,15 @@ class _Tiled:
         """The ops after the contraction, on one sum, and the store."""
         types = operand_types(self.op)
         extras = zip(self.extras, self.parameters[2:-1], strict=True)
-        scene = Scene(self.over, {arg: p.name for arg, p in extras}, types)  # pyright: ignore
+        env = Environment(self.over, {arg: p.name for arg, p in extras}, types)  # pyright: ignore
         epilogue = self._epilogue()
         body, value = Body(), Text(total)
         if epilogue:  # else the sum is the result, and rounded when stored
             value = rounded(value, element_of(self.op.scopes[0].result), body)
         self.writer.add(body)
-        scene.values[self.op.scopes[0].result] = value
+        env.values[self.op.scopes[0].result] = value
         for scope in epilogue:
-            value = scene.values[scope.op.result] = scope_value(self.writer, scene, scope)
+            value = env.values[scope.op.result] = scope_value(self.writer, env, scope)
         offset = self.over.text(self.found.out)
         self.writer.line(f"y[{offset}] = {stored(value.text, self.element)};")
 

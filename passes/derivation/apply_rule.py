@@ -34,7 +34,7 @@ from .step import (
     OptionKind,
     ProposalOptions,
     RuleOption,
-    nothing,
+    propose_nothing,
 )
 
 
@@ -85,7 +85,7 @@ NUMBER = RuleOption("number", "number", "which of its matches; -1 for the cheape
 FORMS: tuple[DerivationRule, ...] = (
     DerivationRule(
         "normalise",
-        nothing,
+        propose_nothing,
         "none: the canonical form is the same scope",
         EINNET,
         DROPPED,
@@ -93,7 +93,7 @@ FORMS: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "match",
-        nothing,
+        propose_nothing,
         "the kernel computes the scope, its operands laid out as it takes them",
         "EinNet (OSDI 2023), section 5: operator matching",
         GUARDED,

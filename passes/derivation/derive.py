@@ -24,7 +24,7 @@ from ..cost.flops import scope_work
 from .lift import Lift, family, name_apart, scope_names, scope_ops
 from .price import ScopePrices
 from .replace import Roots
-from .replay import Lost, Replay
+from .replay import Replay, StaleResultError
 from .search import (
     DerivationResult,
     DerivationSettings,
@@ -160,7 +160,7 @@ def _rewrite(
 
 
 @dataclass(frozen=True)
-class Done:
+class FoundDerivation:
     """A derivation of some ops: its retraced form, and the passes that repeat it."""
 
     names: tuple[str, ...]
@@ -175,7 +175,7 @@ class Done:
 
 def apply_found(
     module: ModuleOp, ops: Sequence[ScopeOp], searcher: Searcher, chosen: FoundProgram
-) -> Done | None:
+) -> FoundDerivation | None:
     """Apply the derivation found for equal ops; None if it cannot be retraced."""
     return apply_rules(module, ops, searcher, chosen.state.trail(), chosen.priced.seconds)
 
@@ -186,7 +186,7 @@ def apply_rules(
     searcher: Searcher,
     trail: Sequence[TrailStep],
     seconds: float,
-) -> Done | None:
+) -> FoundDerivation | None:
     """Apply the program that these rules give at that price; None if they give none.
 
     The ops must have unique names (`name_apart`, or `algebra-name-scopes`).
@@ -212,9 +212,9 @@ def apply_rules(
         replay.finish()
         for scope, match in traced.priced.choices:
             replay.match(scope, match)
-    except Lost:
+    except StaleResultError:
         return None
-    done = Done(names, roots, traced, replay.passes)
+    done = FoundDerivation(names, roots, traced, replay.passes)
     for other, name in scope_names(module).items():
         if other in replay.made and name in names:
             other.attributes[DERIVATION] = StringAttr(done.pipeline)
@@ -236,7 +236,7 @@ def native_seconds(op: ScopeOp, prices: ScopePrices) -> float:
     return min(prices.costs.seconds(algorithm, element, weights, moved) for algorithm in algorithms)
 
 
-def stands(found: FoundProgram, op: ScopeOp) -> bool:
+def is_unchanged(found: FoundProgram, op: ScopeOp) -> bool:
     """Whether a program is the convolution that the op already is: no rule, nothing moved."""
     if found.state.parent is not None or match_conv(op) is None:
         return False
@@ -247,10 +247,10 @@ __all__ = [
     "DERIVATION",
     "AlgebraDerive",
     "Derivation",
-    "Done",
+    "FoundDerivation",
     "apply_found",
     "apply_rules",
     "derive",
+    "is_unchanged",
     "native_seconds",
-    "stands",
 ]

@@ -28,7 +28,7 @@ from ..subprograms.proposals import (
 )
 from .bound import least_of_program, least_of_scope
 from .by_hand import find_scope
-from .derive import Done, apply_found, apply_rules, stands
+from .derive import FoundDerivation, apply_found, apply_rules, is_unchanged
 from .isolate import isolate_all
 from .rows import ROWS
 from .rules import named
@@ -119,7 +119,7 @@ class DerivationProposer(Proposer):
         best = result.best if len(sub.roots) == 1 else merged(result.best)[:PAIR_KEEP]
         if self.search.prices.measure is not None and len(sub.roots) == 1:
             op = find_scope(self.search.work.module, sub.occurrences[0][0])
-            best = [found for found in best if not stands(found, op)]
+            best = [found for found in best if not is_unchanged(found, op)]
         return Proposals(
             sub.native,
             [self._proposal(sub, searcher, found) for found in best],
@@ -169,7 +169,7 @@ def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:
     return [f for f in found if {SHARED, BATCH, ROWS} & set(f.state.rules())]
 
 
-def proof_of(done: Done) -> Proof:
+def proof_of(done: FoundDerivation) -> Proof:
     """How the derived scopes are known to equal the given ones.
 
     Raises:

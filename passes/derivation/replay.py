@@ -19,7 +19,7 @@ from .side_by_side import Merger
 from .step import DerivationStep, Parameters, pass_text
 
 
-class Lost(Exception):
+class StaleResultError(Exception):
     """The program no longer contains the result's scopes in that form: it was rewritten since."""
 
 
@@ -54,7 +54,7 @@ class Replay:
 
         Raises:
             UserError: two scopes are to become one, and no position in the program suits both.
-            Lost: there is no such scope.
+            StaleResultError: there is no such scope.
         """
         step = applied.step
         if applied.other is not None:
@@ -86,7 +86,7 @@ class Replay:
         standing = (o for o in self.made if o.parent is not None)
         op = next((o for o in standing if lift.source(o.result) is scope), None)
         if op is None:
-            raise Lost
+            raise StaleResultError
         raw, body = body_of_op(op, lift), body_of(scope)
         plain = op.names == (*_names(op.traversal, "i"), *_names(op.summation, "k"))
         if plain and raw is not None and body is not None and _same(raw, body):

@@ -14,7 +14,7 @@ from .lift import family
 from .merges import copies_read_through, every_traversal_merge, expression_fuse, merge_into_reader
 from .rows import every_flatten, flatten, merge_rows
 from .side_by_side import merge_batch, merge_shared
-from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, at_once, nothing
+from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, at_once, propose_nothing
 from .sums import (
     delta_elim,
     delta_intro,
@@ -171,7 +171,7 @@ EAGER: tuple[DerivationRule, ...] = (
 BY_HAND: tuple[DerivationRule, ...] = (
     DerivationRule(
         "merge-shared-operand",
-        nothing,
+        propose_nothing,
         "a bijection of their iterators makes the indices the same, and the extents but the "
         "stacked one, whose iterator indexes one dim of their own operands alone",
         f"{EINNET}: expression merging; TASO's concat",
@@ -180,7 +180,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "merge-batch",
-        nothing,
+        propose_nothing,
         "a bijection of their iterators makes the indices the same, and all extents agree",
         "EinNet, section 5: expressions with different inputs batched; PET's batched products",
         ROUNDING,
@@ -205,7 +205,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "merge-copies",
-        nothing,
+        propose_nothing,
         "what is read is one read of something else; guards keep the read inside it",
         f"{EINNET}: traversal merging",
         GUARDED,
@@ -230,7 +230,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "expression-fuse",
-        nothing,
+        propose_nothing,
         "the two pieces are what expression-split makes of the whole",
         f"{EINNET}: expression fusion",
         BITS,
@@ -238,7 +238,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "restrict",
-        nothing,
+        propose_nothing,
         "no reader reads the positions left out",
         "EinNet, section 4: boundary tightening",
         BITS,

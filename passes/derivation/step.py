@@ -54,7 +54,7 @@ class ProposalOptions:
 Propose: TypeAlias = Callable[[SumOfProducts, ProposalOptions], Iterable[DerivationStep]]
 
 
-def nothing(body: SumOfProducts, options: ProposalOptions) -> Iterable[DerivationStep]:
+def propose_nothing(body: SumOfProducts, options: ProposalOptions) -> Iterable[DerivationStep]:
     """Propose no step."""
     return ()
 

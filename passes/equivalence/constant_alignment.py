@@ -24,7 +24,7 @@ from ...dialects.types import Array, to_numpy
 from ...dialects.weights import Weights as Store
 from .climbing import Fault
 from .evaluator import sources_of
-from .folded_constants import ConstantFactors, Data, Group, coefficients, distances
+from .folded_constants import ConstantFactors, ConstantGroup, Data, coefficients, distances
 from .layout_search import Digits
 from .matcher import Matcher
 from .prove import Proof
@@ -133,7 +133,7 @@ class ConstantAligner(Matcher):
             self._tie(group, to_numpy(a.element), self.constants)
         return Proof(True, "near")
 
-    def _tie(self, group: Group, dtype: np.dtype[Any], data: Data) -> None:
+    def _tie(self, group: ConstantGroup, dtype: np.dtype[Any], data: Data) -> None:
         """Record the constants of a group, if one side's constants are a single weight."""
         for mine, other in ((0, 1), (1, 0)):
             only = group.whence[mine][0] if len(group.whence[mine]) == 1 else None
@@ -157,7 +157,7 @@ class ConstantAligner(Matcher):
             }
             return
 
-    def _are_near(self, group: Group) -> bool:
+    def _are_near(self, group: ConstantGroup) -> bool:
         """Whether most coefficients of both sides are near; else the values are by chance."""
         one, other = (sum(side[1:], start=side[0]) for side in group.parts)
         if not self.half or max(one.size, other.size) < _FEW:

@@ -72,7 +72,7 @@ class ConstantFactors:
 
 
 @dataclass
-class Group:
+class ConstantGroup:
     """One product of data, with its coefficients on both sides, over [outer, its sums]."""
 
     tokens: list[str]  # of the factors that are no constants
@@ -113,7 +113,7 @@ def prove_up_to_constants(
 
 def coefficients(
     prover: Prover, a: Source, b: Source, cut: Iterable[str], data: Data
-) -> list[tuple[Group, float]] | None:
+) -> list[tuple[ConstantGroup, float]] | None:
     """The products of data of two scopes, and the distance of their coefficients.
 
     None if it cannot be computed.
@@ -122,7 +122,7 @@ def coefficients(
         return None
     try:
         inliner = Inliner(frozenset(cut) - {a.token, b.token}, prover.check)
-        groups, numbers = list[Group](), _Numbers(data)
+        groups, numbers = list[ConstantGroup](), _Numbers(data)
         for side, expr in enumerate((inliner.inline_scope(a), inliner.inline_scope(b))):
             for term in expr.terms:
                 _add(groups, side, term, a.shape, numbers)
@@ -132,7 +132,9 @@ def coefficients(
         return None
 
 
-def _add(groups: list[Group], side: int, term: Term, shape: Extents, numbers: _Numbers) -> None:
+def _add(
+    groups: list[ConstantGroup], side: int, term: Term, shape: Extents, numbers: _Numbers
+) -> None:
     """Add a term to the group of its product of data."""
     ours = [f for f in term.factors if _is_constant(f, numbers.data)]
     rest = [f for f in term.factors if f not in ours]
@@ -146,7 +148,7 @@ def _add(groups: list[Group], side: int, term: Term, shape: Extents, numbers: _N
                 group.add(side, term, ours, order, numbers)
                 return
     sums = tuple(wide[k] for k in live)
-    made = Group(_tokens(rest, first, live, len(wide)), shape, sums)
+    made = ConstantGroup(_tokens(rest, first, live, len(wide)), shape, sums)
     made.add(side, term, ours, live, numbers)
     groups.append(made)
 
@@ -230,13 +232,13 @@ def _measured(size: Array) -> Array:
     return np.maximum(size, np.minimum(_MOST_TIMES * size, np.median(size)))
 
 
-def largest_distance(group: Group, dtype: np.dtype[Any]) -> float:
+def largest_distance(group: ConstantGroup, dtype: np.dtype[Any]) -> float:
     """The distance of the coefficients of both sides, in ulps of their parts."""
     apart = distances(group, dtype)
     return float(apart.max()) if np.isfinite(apart).all() else float("inf")
 
 
-def distances(group: Group, dtype: np.dtype[Any]) -> Array:
+def distances(group: ConstantGroup, dtype: np.dtype[Any]) -> Array:
     """The distance of each coefficient from the other side's; NaN where one overflows."""
     shape = np.broadcast_shapes(*(p.shape for side in group.parts for p in side))
     if math.prod(shape) > _MOST_ELEMENTS:

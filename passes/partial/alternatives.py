@@ -22,7 +22,7 @@ from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
 from ..cost.costs import Costs
 from ..derivation.by_hand import find_scope
-from ..derivation.derive import apply_found, stands
+from ..derivation.derive import apply_found, is_unchanged
 from ..derivation.lift import Lift, family, scope_ops
 from ..derivation.price import ScopePrices
 from ..derivation.search import DerivationSettings, FoundProgram, Searcher
@@ -182,7 +182,7 @@ class Deriver:
 
 def _is_given(found: FoundProgram, op: ScopeOp) -> bool:
     """Whether a program is the op as it already runs."""
-    return stands(found, op) or (found.state.parent is None and not found.priced.choices)
+    return is_unchanged(found, op) or (found.state.parent is None and not found.priced.choices)
 
 
 def renumbered(mutant: str) -> str:

@@ -117,7 +117,7 @@ class Mutant:
 
 
 @dataclass
-class Count:
+class GenerationCounts:
     """Counters of a generation."""
 
     values: int = 0  # factors evaluated
@@ -147,7 +147,7 @@ class Generator:
         self.field = Residues(draw_primes(2, options.seed), options.seed)
         self.evaluator = Evaluator(self.field, check=self._check)
         self.work = sum(work_of(root) for root in self.roots)
-        self.count = Count()
+        self.count = GenerationCounts()
         self.bytes = 0
         self.deadline = math.inf
 

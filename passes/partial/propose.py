@@ -47,7 +47,7 @@ from .alternatives import Deriver, Mutation, renumbered
 from .apply import RULE, as_given, lifted
 from .bound import is_plain, is_regular, least_modelled
 from .chains import neighbours
-from .generate import Count, Kinds, Options
+from .generate import GenerationCounts, Kinds, Options
 from .mutate import modelled, tried
 from .rounds import EACH, FINISH, MutationState, Rounds, ScopeRewrite, cancels_first
 from .search import Candidate, FoundCandidates, groupable, named_mutant, search_mutants
@@ -396,4 +396,4 @@ class MutationProposer(Proposer):
 
 def no_mutants(ops: Sequence[ScopeOp], roots: Sequence[Scope]) -> FoundCandidates:
     """Look at none."""
-    return FoundCandidates((), Count(), 0)
+    return FoundCandidates((), GenerationCounts(), 0)

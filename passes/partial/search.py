@@ -20,7 +20,7 @@ from ..equivalence.shrink import shrink
 from ..search_result import Proof
 from .correct import Correction, Form, restricted
 from .correction_forms import Corrected, corrected_forms
-from .generate import Count, Generator, Mutant, Options, work_of
+from .generate import GenerationCounts, Generator, Mutant, Options, work_of
 from .operators import gathered, side_by_side_scope
 from .region import Mask
 
@@ -81,7 +81,7 @@ class FoundCandidates:
     """
 
     candidates: tuple[Candidate, ...]
-    count: Count
+    count: GenerationCounts
     unproved: int
     priced: int = 0
 

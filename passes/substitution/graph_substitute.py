@@ -24,7 +24,7 @@ from ..rules.rule import Rule
 from ..rules.rule_set import rules_named
 from ..search_result import Limits
 from .apply import Applier, RefusedError
-from .layouts import fold, unfold
+from .layouts import fold_transposes, unfold_transposes
 from .search import SubstitutionSettings, both_ways, search_block
 from .write import write
 
@@ -71,11 +71,11 @@ class GraphSubstitute(ModulePass):
         rules, _ = allowed_rules(rules_named(self.rules), Allowed(self.fast_math))
         settings = SubstitutionSettings(both_ways(rules), self.alpha, self.programs)
         for block in _bodies(op):
-            unfold(block)
+            unfold_transposes(block)
             found, _, _ = search_block(block, costs, Limits(self.budget), settings, ctx)
             if found.best.parent is not None:
                 write(found.best.graph, block)
-            fold(block)
+            fold_transposes(block)
 
 
 @dataclass(frozen=True)

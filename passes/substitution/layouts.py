@@ -1,9 +1,10 @@
 """Layouts of matrix products, searched jointly with substitutions: one form, at no cost.
 
 A library's product reads either operand row by row or column by column; which, is the op's
-`transpose_a` and `transpose_b`. `unfold` writes these flags as transposes, so that a rule about
-`matmul` and `transpose` sees every product; the search charges a transpose of the last two dims
-only where something else than a product reads it (graph_form.py); `fold` makes flags of them again.
+`transpose_a` and `transpose_b`. `unfold_transposes` writes these flags as transposes, so that a
+rule about `matmul` and `transpose` sees every product; the search charges a transpose of the last
+two dims only where something else than a product reads it (graph_form.py); `fold_transposes` makes
+flags of them again.
 
 Before:
 
@@ -42,7 +43,7 @@ def swapped(value: SSAValue) -> SSAValue | None:
     return op.x if rank >= 2 and tuple(op.ints("perm")) == swap(rank) else None
 
 
-def unfold(block: Block) -> None:
+def unfold_transposes(block: Block) -> None:
     """Write the flags of a block's products as transpose ops."""
     made = dict[SSAValue, SSAValue]()
     for op in list(block.ops):
@@ -57,7 +58,7 @@ def unfold(block: Block) -> None:
     _drop_unused(block)
 
 
-def fold(block: Block) -> None:
+def fold_transposes(block: Block) -> None:
     """Fold transposes of the last two dims into the products of a block."""
     for op in list(block.ops):
         if not isinstance(op, MatmulOp):
@@ -91,7 +92,7 @@ def _drop_unused(block: Block) -> None:
 # --- rules --------------------------------------------------------------------------------------
 
 
-def unfolded(rule: Rule) -> tuple[Rule, ...]:
+def with_unfolded_transposes(rule: Rule) -> tuple[Rule, ...]:
     """The rule for unfolded programs: one for each rank, if its left side has flags."""
     nodes = [term for term in subterms(rule.left) if isinstance(term, Node)]
     if not any(node.attribute(flag) is True for node in nodes for flag in FLAGS):

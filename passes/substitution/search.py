@@ -36,7 +36,7 @@ from ..rules.rule_set import reported_proof, rules_named
 from ..rules.terms import attribute_names, sizes_in, without_names
 from ..search_result import Applied, Limits, Proof, Rejected, SearchResult, StopReason
 from .apply import Applier, RefusedError
-from .layouts import fold, unfold, unfolded
+from .layouts import fold_transposes, unfold_transposes, with_unfolded_transposes
 from .write import write
 
 MOST_QUEUED = 200_000
@@ -329,7 +329,7 @@ def search_block(
     usable = list[Rule]()
     given = settings.rules
     if settings.layouts:
-        given = tuple(variant for rule in given for variant in unfolded(rule))
+        given = tuple(variant for rule in given for variant in with_unfolded_transposes(rule))
     for rule in given:
         reason = unusable(rule, tables)
         if reason:
@@ -363,7 +363,7 @@ def search(
     settled = replace(given, rules=both_ways(chosen))
     start = program.clone()
     if given.layouts:
-        unfold(start.main.body.block)
+        unfold_transposes(start.main.body.block)
     found, usable, rejected = search_block(start.main.body.block, costs, limits, settled, context)
     rejected += refused
     before = costs.program(program).seconds
@@ -407,7 +407,7 @@ def _written(start: Program, state: State, settings: SubstitutionSettings) -> Pr
     if state.parent is not None:
         write(state.graph, better.main.body.block)
     if settings.layouts:
-        fold(better.main.body.block)
+        fold_transposes(better.main.body.block)
     return better
 
 

@@ -18,7 +18,7 @@ from isoform.compiler.search.optimizer import Optimized
 from isoform.compiler.search.strategies import Measure, Strategy
 from isoform.compiler.targets import cpu
 from isoform.dialects.builder import GraphBuilder
-from isoform.dialects.deadline import TimeIsUpError, apart, check_time, until
+from isoform.dialects.deadline import TimeIsUpError, check_time, paused, until
 from isoform.dialects.floats import BITS
 from isoform.dialects.program import Program
 from isoform.passes.cost.costs import Costs
@@ -219,7 +219,7 @@ def test_the_second_interrupt_ends_everything(
 
 def test_work_apart_puts_the_end_off(clock: Clock) -> None:
     with until(10.0):
-        with apart():
+        with paused():
             clock.pass_by(100.0)
             check_time()
         check_time()

@@ -27,12 +27,12 @@ from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation import propose
 from isoform.passes.derivation.body import build
 from isoform.passes.derivation.bound import least_of_scope
-from isoform.passes.derivation.derive import Done
+from isoform.passes.derivation.derive import FoundDerivation
 from isoform.passes.derivation.isolate import isolate
 from isoform.passes.derivation.lift import Lift, scope_ops
 from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.propose import search
-from isoform.passes.derivation.replay import Lost, Replay
+from isoform.passes.derivation.replay import Replay, StaleResultError
 from isoform.passes.derivation.search import FoundProgram, Searcher
 from isoform.passes.equivalence import compare
 from isoform.passes.margins import ACCEPT, PRUNE
@@ -146,7 +146,7 @@ def test_what_does_not_fit_the_whole_program_is_left_out(monkeypatch: pytest.Mon
 
     def lost(self: Replay, scope: Scope, found: Match) -> None:
         if len(main_of(self.module).body.block.args) > 1:
-            raise Lost
+            raise StaleResultError
         match(self, scope, found)
 
     monkeypatch.setattr(Replay, "match", lost)
@@ -283,7 +283,9 @@ def test_a_wrong_derivation_is_a_bug() -> None:
     (inner,) = [s for s in result.states if s.depth == 1][:1]
     wrong = build(sub.root.shape, (), [Read(inner.roots[0], (Index(0),) * 4)], sub.root.element)
     state = replace(inner, roots=(wrong,))
-    done = Done(("y",), (sub.root,), FoundProgram(state, ScopePrices().program((wrong,))), [])
+    done = FoundDerivation(
+        ("y",), (sub.root,), FoundProgram(state, ScopePrices().program((wrong,))), []
+    )
     with pytest.raises(UserError, match="a derivation is wrong"):
         propose.proof_of(done)
 

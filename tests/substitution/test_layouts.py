@@ -15,7 +15,11 @@ from isoform.passes.rules.graph_form import Tables, encode
 from isoform.passes.rules.op_table import OpTable
 from isoform.passes.rules.rule_text import parse_rules, term_text
 from isoform.passes.search_result import Limits
-from isoform.passes.substitution.layouts import fold, unfold, unfolded
+from isoform.passes.substitution.layouts import (
+    fold_transposes,
+    unfold_transposes,
+    with_unfolded_transposes,
+)
 from isoform.passes.substitution.search import FOLDED, SubstitutionSettings, search
 
 COSTS = Costs(target_named("h100"))
@@ -40,13 +44,13 @@ def test_unfolding_is_undone_and_changes_no_value(
 ) -> None:
     program = flagged(*flags, batch)
     other = program.clone()
-    unfold(block_of(other))
+    unfold_transposes(block_of(other))
     assert str(other.module).count("graph.transpose") == sum(flags)
     rng = np.random.default_rng(0)
     given = {name: rng.random(type_.get_shape()) for name, type_ in program.inputs.items()}
     before, after = (reference.run(p, given)["y"] for p in (program, other))
     assert np.allclose(before, after)
-    fold(block_of(other))
+    fold_transposes(block_of(other))
     assert other.module.is_structurally_equivalent(program.module)
 
 
@@ -61,7 +65,7 @@ def test_a_transpose_costs_what_reads_it_beside_products(shared: bool) -> None:
     program = build.build()
     graph = encode(block_of(program), Tables(OpTable(), COSTS))
     folded = program.clone()
-    fold(block_of(folded))
+    fold_transposes(block_of(folded))
     assert graph.seconds == pytest.approx(COSTS.program(folded).seconds)
     assert ("graph.transpose" in str(folded.module)) == shared
 
@@ -85,11 +89,11 @@ def test_a_rule_written_with_flags_matches_unfolded_programs() -> None:
     (rule,) = parse_rules(
         "rule x\n  matmul(?a, ?b, transpose_b=true) => matmul(?a, transpose(?b, perm=[1, 0]))\n"
     )
-    texts = [term_text(variant.left[0]) for variant in unfolded(rule)]
+    texts = [term_text(variant.left[0]) for variant in with_unfolded_transposes(rule)]
     assert texts[0] == "matmul(?a, transpose(?b, perm=[1, 0]))"
     assert texts[1] == "matmul(?a, transpose(?b, perm=[0, 2, 1]))"
     (plain,) = parse_rules("rule x\n  matmul(?a, ?b) => matmul(?a, ?b)\n")
-    assert unfolded(plain) == (plain,)
+    assert with_unfolded_transposes(plain) == (plain,)
 
 
 def test_an_imported_model_keeps_its_flags_where_nothing_is_gained() -> None:

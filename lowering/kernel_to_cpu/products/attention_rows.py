@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 from ....dialects.index import normalise
 from ....dialects.kernel import KernelOp
 from ....dialects.types import Tensor, element_of, tensor_type
-from ...algebra_to_kernel.attention import Attention, Placed
+from ...algebra_to_kernel.attention import Attention, MappedScope
 from ..emit.access import Point, Vector, compute_type, memory_type, to_compute, to_memory
 from ..emit.emitter import Emitter
 from ..emit.scalar_code import combine, identity
@@ -78,7 +78,7 @@ class RowCode:
         self.scopes: dict[SSAValue, ScopePlan] = {p.scope.result: self._scope(p) for p in placed}
         self.stats = [p.scope.result for p in found.between if not p.moves(self.key)]
 
-    def _scope(self, placed: Placed) -> ScopePlan:
+    def _scope(self, placed: MappedScope) -> ScopePlan:
         """A scope's body in the common iterators; the passes do its reductions."""
         reads = tuple(
             NestOperand(
@@ -217,7 +217,7 @@ class RowCode:
         return self.scopes[value].reduction
 
     def _known(
-        self, b: Emitter, frame: Frame, readers: Sequence[Placed], v: int
+        self, b: Emitter, frame: Frame, readers: Sequence[MappedScope], v: int
     ) -> dict[SSAValue, Value]:
         """Vectors of the finished values for each query that scopes read."""
         own = {p.scope.result for p in readers}

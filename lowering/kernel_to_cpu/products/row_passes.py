@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from ....dialects.types import byte_width, element_of
-from ...algebra_to_kernel.attention import Attention, Placed
+from ...algebra_to_kernel.attention import Attention, MappedScope
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class RowPass:
     """
 
     loads: tuple[SSAValue, ...]
-    steps: tuple[Placed, ...]
-    after: tuple[Placed, ...]
+    steps: tuple[MappedScope, ...]
+    after: tuple[MappedScope, ...]
     stores: tuple[SSAValue, ...]
 
 
