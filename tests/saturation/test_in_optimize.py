@@ -59,7 +59,7 @@ def test_where_no_rule_matches_nothing_is_saturated(monkeypatch: pytest.MonkeyPa
     assert result.program.module.is_structurally_equivalent(program.module)
 
 
-def test_that_nothing_gains_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_without_gain_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     program = products(1)
     first = search(program, COSTS, LIMITS)
     assert (first.applied, first.stop_reason) == ([], "finished")

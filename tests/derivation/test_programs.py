@@ -85,12 +85,12 @@ def searched(program: Program, measure: Measure | None) -> SearchResult:
     return search(program, COSTS, Limits(60.0), measure)
 
 
-def test_equal_subprograms_are_one() -> None:
+def test_equal_subprograms_are_searched_once() -> None:
     (found,) = split(prepared(network(3)).module, ScopePrices)
     assert len(found.names) == 3
 
 
-def test_a_decision_is_of_the_scopes_which_are_weights_and_the_costs() -> None:
+def test_a_decision_depends_on_scopes_weights_and_costs() -> None:
     (found,) = split(prepared(network()).module, ScopePrices)
     scaled = CostFile("cpu", class_scale={"conv": 2.0})
     questions = (
@@ -104,7 +104,7 @@ def test_a_decision_is_of_the_scopes_which_are_weights_and_the_costs() -> None:
     assert subprogram_key(found, COSTS) == subprogram_key(found, Costs(COSTS.target))
 
 
-def test_what_is_measured_fastest_is_taken_everywhere() -> None:
+def test_the_fastest_measured_form_is_applied_everywhere() -> None:
     program = network(2)
     before = str(program.module)
     result = searched(program, times(2.0, 1.0))
@@ -121,7 +121,7 @@ def test_what_is_measured_fastest_is_taken_everywhere() -> None:
     assert "algebra.scope" in ops_of(result.program)
 
 
-def test_the_pipeline_gives_the_same_program_again() -> None:
+def test_the_recorded_pipeline_reproduces_the_program() -> None:
     program = network(2)
     result = searched(program, times(2.0, 1.0))
     pipeline = pipeline_of(result.program.module)
@@ -141,7 +141,9 @@ def plain(program: Program) -> str:
     return str(copy.module)
 
 
-def test_what_does_not_fit_the_whole_program_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rewrite_that_does_not_fit_the_program_is_rejected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     match = Replay.match
 
     def lost(self: Replay, scope: Scope, found: Match) -> None:
@@ -197,14 +199,14 @@ def test_a_decision_is_remembered() -> None:
     assert again.applied == first.applied
 
 
-def test_other_bounds_are_another_decision(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_search_limits_need_a_new_decision(monkeypatch: pytest.MonkeyPatch) -> None:
     searched(network(), times(1.0, 2.0))
     monkeypatch.setattr(propose, "SETTINGS", replace(propose.SETTINGS, states=61))
     with pytest.raises(AssertionError, match="measured again"):
         searched(network(), never)
 
 
-def test_another_way_to_compile_is_another_decision() -> None:
+def test_other_compile_options_need_a_new_decision() -> None:
     """What is measured is compiled so: an algorithm too inexact now may have won then."""
     first, other = (Limits(60.0, compiled=f"effort {effort}") for effort in ("quick", "max"))
     search(network(), COSTS, first, times(1.0, 2.0))
@@ -241,7 +243,7 @@ def test_of_several_proposers_the_best_program_is_taken(
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"trail": 3}', '{"trail": null, "x": 1}'])
-def test_a_broken_memory_counts_as_none(text: str, tmp_path: Path) -> None:
+def test_a_broken_decision_file_is_ignored(text: str, tmp_path: Path) -> None:
     memory = DecisionRecord(CacheFolder(tmp_path))
     decision = Decision((("sum-split", "a1"),), 1.0, 2.0, 1.0, "measured", "steps", "3 programs")
     memory.save(("a",), decision)
@@ -257,7 +259,7 @@ def test_without_time_nothing_is_searched() -> None:
     assert [r.reason for r in result.rejected] == ["the time was spent"]
 
 
-def test_what_was_cut_short_is_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_search_is_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(propose, "PRUNE", replace(PRUNE, seconds=0.0))
         cut = searched(network(), times(1.0, 2.0))
@@ -266,7 +268,7 @@ def test_what_was_cut_short_is_searched_again(monkeypatch: pytest.MonkeyPatch) -
     assert searched(network(), times(2.0, 1.0)).applied
 
 
-def test_ctrl_c_keeps_what_was_decided() -> None:
+def test_ctrl_c_keeps_earlier_decisions() -> None:
     def interrupted(programs: Sequence[Program], seconds: float) -> list[float]:
         raise KeyboardInterrupt
 
@@ -275,7 +277,7 @@ def test_ctrl_c_keeps_what_was_decided() -> None:
     assert result.applied == []
 
 
-def test_a_wrong_derivation_is_a_bug() -> None:
+def test_a_wrong_derivation_raises() -> None:
     module = prepared(network()).module
     (sub,) = split(module, ScopePrices)
     searcher = Searcher(ScopePrices(sub.known), replace(propose.SETTINGS, depth=1))
@@ -290,7 +292,7 @@ def test_a_wrong_derivation_is_a_bug() -> None:
         propose.proof_of(done)
 
 
-def test_one_scope_alone_computes_the_same() -> None:
+def test_an_isolated_scope_computes_the_same() -> None:
     module = prepared(network()).module
     known = weights_only(main_of(module).body.block.ops)
     op = next(o for o in scope_ops(module) if o.summation)
@@ -384,7 +386,7 @@ def test_products_of_one_input_are_stacked_and_others_batched() -> None:
         assert compare(program, result.program).is_equal
 
 
-def test_a_product_and_what_reads_it_are_no_group() -> None:
+def test_a_product_and_its_reader_are_not_grouped() -> None:
     module = prepared(products(shared=False)).module
     block = [op.result.name_hint for op in scope_ops(module)]
     names = [op.result.name_hint for op in scope_ops(module) if op.summation]

@@ -92,7 +92,7 @@ def test_the_result_is_the_same_program(mutated: tuple[Program, Program]) -> Non
     assert np.abs(found - expected).max() < 1e-4 * np.abs(expected).max()
 
 
-def test_the_pipeline_in_the_result_makes_it_again(mutated: tuple[Program, Program]) -> None:
+def test_the_recorded_pipeline_reproduces_the_program(mutated: tuple[Program, Program]) -> None:
     program, better = mutated
     pipeline = pipeline_of(better.module)
     assert pipeline.count('mutant="input') == 2
@@ -109,7 +109,7 @@ def plain(program: Program) -> str:
     return str(copy.module)
 
 
-def test_what_does_not_gain_is_declined_with_the_reason() -> None:
+def test_a_mutant_without_gain_is_declined_with_a_reason() -> None:
     program = dilated(size=6, channels=4, count=1)
     result = search(program, Costs(target_named("v100")))
     assert result.applied == []
@@ -118,7 +118,7 @@ def test_what_does_not_gain_is_declined_with_the_reason() -> None:
     assert result.rejected
 
 
-def test_time_that_is_spent_is_said() -> None:
+def test_a_spent_budget_is_reported() -> None:
     result = propose.search(dilated(), Costs(target_named("v100")), Limits(0.0))
     assert (result.stop_reason, result.applied) == ("time", [])
 
@@ -262,7 +262,7 @@ def test_a_name_of_a_mutant_does_not_depend_on_the_order_of_operands() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_too_small_alone_goes_with_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_small_contraction_is_mutated_with_its_neighbour(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside one that is mutated alike its views cost nothing: cheaper, so it comes first."""
     monkeypatch.setattr(propose, "PRUNE_MUTATION", replace(PRUNE_MUTATION, share=0.4))
     rng = np.random.default_rng(7)
