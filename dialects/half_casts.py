@@ -1,9 +1,9 @@
 """Which ops of a program round only numbers that come from their own half type.
 
 A product of half floats is computed in float32 and rounded once: arithmetic inside a type, which
-real arithmetic takes as exact. A cast of float32 data to a half float is another thing, a function.
-Which of the two a cast is follows from what its operand was computed from, as for canonical
-expressions (canonical_casts.py).
+real arithmetic takes as exact. A cast of float32 data to a half float is a function instead. Which
+of the two a cast is depends on what its operand was computed from, as for canonical expressions
+(canonical_casts.py).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _of(value: SSAValue, origins: Mapping[SSAValue, Origins]) -> Origins:
 
 
 def _result(op: Operation, result: SSAValue, made: Origins) -> Origins:
-    """What a result is computed from: of a half float its type, whatever was rounded to it."""
+    """What a result is computed from; a half float counts as its own type."""
     element = element_of(result)
     return frozenset([element]) if is_half(element) or isinstance(op, WeightOp) else made
 

@@ -97,7 +97,7 @@ def _pipeline(level: str, target: str) -> str:
 
 
 def priced(program: Program, target: str) -> Program:
-    """The kernels that a target runs for a program: what its cost is the cost of."""
+    """The kernels that a target runs for a program; its cost is theirs."""
     from ..pipelines import BUFFERS
 
     lowered = lower_to(program, "kernel", target)

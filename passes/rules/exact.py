@@ -1,9 +1,9 @@
 """Exact values of graph ops, many at once: residues modulo a prime, by the ops' own scopes.
 
 An op of the dialect needs nothing here to take part: the reference evaluates its scopes, as it does
-for floats, in an arithmetic of residues over a whole batch of draws. What no field has is
-replaced by something that keeps the laws and nothing else: `max` and `min` go by a random total
-order of the residues (so relu is an arbitrary retraction), every other function is a random one.
+for floats, in an arithmetic of residues over a whole batch of draws. Functions
+that no field has are replaced by ones that keep only their laws: `max` and `min` use a random total
+order of the residues (so relu is an arbitrary retraction), every other function is random.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Attributes: TypeAlias = "tuple[tuple[str, Any], ...]"
 
 PRIME = 4194301  # below 2^22: 2^11 products of two residues add up exactly in a float64
 FIELD = Residues((PRIME,), 0)
-_LOWEST = float(PRIME)  # -inf: no residue, below all in every order
+_LOWEST = float(PRIME)  # stands for -inf: below every residue
 _MOST_CONSTANT = 1 << 20
 
 
@@ -63,7 +63,7 @@ class Plan:
 
 @lru_cache(maxsize=1024)  # shapes are inferred, and values asked for soon after
 def op_on(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> GraphOp | None:
-    """The op on stand-ins of these shapes; None where its inference refuses them or its attributes.
+    """The op on placeholders of these shapes; None where inference refuses shapes or attributes.
 
     Raises:
         UserError: there is no such op.

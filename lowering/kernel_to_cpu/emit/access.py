@@ -78,7 +78,7 @@ class Vector:
 
 @dataclass
 class Point:
-    """Where emission stands: values of iterators, their extents, and the vector, if any."""
+    """A point in generated loops: values of iterators, their extents, and the vector, if any."""
 
     extents: tuple[int, ...]
     values: dict[int, Index] = field(default_factory=dict[int, Index])

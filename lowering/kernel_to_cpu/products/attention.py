@@ -1,7 +1,7 @@
 """Generate `kernel.attention`: a block of queries at a time, from Q and K to the result.
 
     for each block of queries (an item):
-        copy Q together, queries in the lanes: q[d][query]
+        pack Q, queries in the lanes: q[d][query]
         for each block of keys:
             s[key][query] = K q, a tile of keys at a time, and the first pass on it
             further passes over the keys: exponentials, sums, ...

@@ -33,7 +33,7 @@ Totals = dict[tuple[SSAValue, int], Value]
 
 @dataclass(frozen=True)
 class Frame:
-    """The state at a position of the code: pointers to buffers, and the values of the loops.
+    """The environment inside the loops: pointers to buffers, and the values of the loops.
 
     `rows` are the buffers of values for each key, `stats` those of values for each query, `local`
     the block's other stack buffers. The loop of the keys is at the first of a block of keys.
@@ -52,7 +52,7 @@ class Frame:
         return [*self.outer.values(), self.result, *self.rows, *self.stats.values(), *self.local]
 
     def inside(self, b: Emitter) -> Frame:
-        """The same state inside a function that takes the pointers and loop values first."""
+        """The same inside a function that takes the pointers and loop values first."""
         given = iter(b.parameters)
         return Frame(
             {value: next(given) for value in self.outer},

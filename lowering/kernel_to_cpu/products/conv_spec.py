@@ -97,7 +97,7 @@ class ConvSchedule:
 
 
 def groups_together(spec: ConvSpec, isa: Isa) -> int:
-    """Count the groups that share one vector; 1 if a group is better off with its own."""
+    """Count the groups that share one vector; 1 if each group should have its own."""
     lanes = isa.lanes(F32)
     return max(1, min(spec.groups, lanes // max(spec.group_out, spec.group_in)))
 

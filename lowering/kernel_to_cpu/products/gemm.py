@@ -3,9 +3,9 @@
 An item computes some blocks of rows times some panels of columns, for one batch entry:
 
     for each block of k:
-        [copy the item's rows of A together]
+        [pack the item's rows of A]
         for each panel:
-            [copy the panel of B]
+            [pack the panel of B]
             for each block of rows: accumulate in registers
 
 Between blocks of k partial sums are on the stack, so C is written once, after the epilogue.
@@ -89,7 +89,7 @@ class _Gemm:
         self.row_items = -(-len(self.sizes) // schedule.row_blocks)
         self.deep = schedule.depth < spec.k  # several blocks of k
         self.item_rows = self.sizes[0] * schedule.row_blocks
-        # Rows copied together are a whole number of cache lines and one more apart.
+        # Packed rows are a whole number of cache lines, plus one, apart.
         self.copied_stride = -(-schedule.depth // 16) * 16 + 16
         self.tile_floats = self.sizes[0] * schedule.vectors * self.lanes
 
@@ -228,7 +228,7 @@ def _depth_blocks(b: Emitter, gemm: _Gemm, item: _Item, panels: Index) -> None:
 
 
 def _copy_a(b: Emitter, gemm: _Gemm, item: _Item, start: Index, depth: Index) -> None:
-    """Copy the item's rows of one block of k together."""
+    """Pack the item's rows of one block of k."""
     after = b.mul(b.add(item.chunk, 1), gemm.schedule.row_blocks)
     blocks = len(gemm.sizes)
     if gemm.row_items * gemm.schedule.row_blocks != blocks:

@@ -56,8 +56,8 @@ class GemmSchedule:
     """Choose a register block (`rows` times `vectors`), cache blocks and the size of an item.
 
     Units: `depth` is the part of k done before the next block; an item does `row_blocks`
-    register blocks of rows times `panels` panels of columns. `copy_a` copies an item's rows of A
-    together first, for strides at which they would evict each other. `nontemporal` means that C is
+    register blocks of rows times `panels` panels of columns. `copy_a` packs an item's rows of A
+    first, where their strides would make them evict each other. `nontemporal` means that C is
     large and its rows aligned: it is written with non-temporal stores.
     """
 

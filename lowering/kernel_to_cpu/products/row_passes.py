@@ -1,4 +1,4 @@
-"""Plan what stands between the two products of attention: how often rows of scores are walked."""
+"""Plan the ops between the two products of attention: in how many passes over the scores."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class RowPass:
 
 @dataclass(frozen=True)
 class RowPlan:
-    """The passes, and the buffer in which each stored value stands (`slots` of them)."""
+    """The passes, and the buffer of each stored value (`slots` of them)."""
 
     passes: tuple[RowPass, ...]
     slot: dict[SSAValue, int]
@@ -39,7 +39,7 @@ class RowPlan:
 
 
 def plan_rows(found: Attention) -> RowPlan:
-    """Put every scope into the first pass that has what it reads."""
+    """Put every scope into the first pass in which its operands are known."""
     key = found.loops
     number: dict[SSAValue, int] = {found.scores.result: 0}
     rows = {found.scores.result}
@@ -49,7 +49,7 @@ def plan_rows(found: Attention) -> RowPlan:
         made = [v for v in placed.scope.inputs if v in number]
         per_key = placed.moves(key)
         walks = per_key or placed.reduces(key)
-        # A reduction is known when its pass is over: within that pass to nothing that walks.
+        # A reduction is known when its pass is over; nothing inside that pass may read it.
         needed = [number[v] + (1 if walks and v not in rows else 0) for v in made]
         number[value] = max(needed, default=0)
         rows |= {value} if per_key else set()
@@ -78,7 +78,7 @@ def _pass(
 def _slots(
     kept: Sequence[SSAValue], number: dict[SSAValue, int], last: dict[SSAValue, int]
 ) -> tuple[dict[SSAValue, int], tuple[int, ...]]:
-    """Buffers: a value takes one whose value is loaded for the last time in its own pass."""
+    """Assign buffers: a value reuses one whose last load is in the same pass."""
     slot: dict[SSAValue, int] = {}
     free_from: list[int] = []
     sizes: list[int] = []
