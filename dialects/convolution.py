@@ -267,12 +267,10 @@ def _filter_role(
     return "_" if size == 1 and range_of(index, extents) == (0, 0) else None
 
 
-def _guards_fit(
-    found: Contraction[Any], positions: Sequence[_SpatialRead], loops: Sequence[int]
-) -> bool:
+def _guards_fit(found: Contraction[Any], at: Sequence[_SpatialRead], loops: Sequence[int]) -> bool:
     """Check that guards require exact division by the stride in each strided dim, and no more."""
     wanted: list[Index] = []
-    for p, position in zip(loops, positions, strict=True):
+    for p, position in zip(loops, at, strict=True):
         if not position.transposed or position.stride == 1:
             continue
         reach = Index(position.pad)

@@ -254,9 +254,8 @@ class ScopeEvaluator:
             points = grid(extents, used)
             if extents:
                 points[0] = points[0] + start
-            positions = GatherPositions(
-                read.index, array.shape[array.ndim - len(read.index) :], points
-            )
+            shape = array.shape[array.ndim - len(read.index) :]
+            positions = GatherPositions(read.index, shape, points)
             if tuple(extents) == self.extents:
                 self._positions[key] = positions
         return positions.of(array, self.outside[read])

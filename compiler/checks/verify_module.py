@@ -94,8 +94,7 @@ def verify_module(
 ) -> None:
     """Check the whole module, or the operations not in `verified`.
 
-    Raises: UserError naming the first operation at fault and, if `location_of` knows it, its
-    location.
+    Raises: UserError naming the first operation at fault, at its location if that is known.
     """
     verified = VerifiedOps() if verified is None else verified
     verify_dominance(module, location_of)
@@ -145,9 +144,8 @@ def verify_dominance(root: Operation, location_of: LocationOf = no_location) -> 
                 continue
             if (fault := _fault(operand, op, order, dominators)) is not None:
                 name = f" %{operand.name_hint}" if operand.name_hint else ""
-                raise UserError(
-                    f"'{op.name}': operand #{index}{name} {fault}", where=location_of(op)
-                )
+                message = f"'{op.name}': operand #{index}{name} {fault}"
+                raise UserError(message, where=location_of(op))
 
 
 def _fault(

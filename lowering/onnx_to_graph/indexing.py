@@ -84,9 +84,8 @@ def gather_nd(node: OnnxNode) -> list[SSAValue]:
     shape, positions, batch = shape_of(x), shape_of(indices), node.int("batch_dims", 0)
     depth = positions[-1] if positions else 0
     if not positions or batch + depth > len(shape) or not 0 <= batch < len(positions):
-        raise UserError(
-            "indices do not fit the operand", found=f"{list(shape)} at {list(positions)}"
-        )
+        found = f"{list(shape)} at {list(positions)}"
+        raise UserError("indices do not fit the operand", found=found)
     if shape[:batch] != positions[:batch]:
         raise UserError("the batch dims differ", expected=shape[:batch], found=positions[:batch])
     dims = shape[batch : batch + depth]

@@ -135,12 +135,8 @@ def slice_(node: OnnxNode) -> list[SSAValue]:
         if step == 0:
             raise UserError("a step is 0")
         k = node.axis(axis, rank)
-        positions = slice_positions(start, end, step, shape[k])
-        starts[k], sizes[k], steps[k] = (
-            (positions[0] if len(positions) else 0),
-            len(positions),
-            step,
-        )
+        kept = slice_positions(start, end, step, shape[k])
+        starts[k], sizes[k], steps[k] = (kept[0] if len(kept) else 0), len(kept), step
     return [sliced(node, node[0], starts, sizes, steps)]
 
 
@@ -264,9 +260,8 @@ def taken(node: OnnxNode, x: SSAValue, axis: int, positions: np.ndarray) -> SSAV
         return repeated(node, x, axis, times)
     runs = _runs([int(p) for p in positions])
     if not runs or len(runs) > 64:
-        return node.build.gather(
-            x, node.data(positions.astype(np.int64), f"positions{axis}"), axis=axis
-        )
+        indices = node.data(positions.astype(np.int64), f"positions{axis}")
+        return node.build.gather(x, indices, axis=axis)
     shape = list(shape_of(x))
     parts = [
         sliced(

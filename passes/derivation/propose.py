@@ -142,13 +142,13 @@ class DerivationProposer(Proposer):
             least = self.search.baselines.least_seconds(operations)
         return Proposal(found.state.trail(), found.priced.seconds, write, least)
 
-    def apply(self, module: ModuleOp, occurrence: ChosenOccurrence) -> AppliedRewrite:
+    def apply(self, module: ModuleOp, choice: ChosenOccurrence) -> AppliedRewrite:
         """Apply the rules again; each is named separately, the library's forms together."""
-        decision = occurrence.decision
+        decision = choice.decision
         assert decision.trail is not None
-        ops = [find_scope(module, name) for name in occurrence.names]
-        settings = settings_of(occurrence.sub, self.settings)
-        searcher = Searcher(self.search.prices.scopes(occurrence.sub.known), settings)
+        ops = [find_scope(module, name) for name in choice.names]
+        settings = settings_of(choice.sub, self.settings)
+        searcher = Searcher(self.search.prices.scopes(choice.sub.known), settings)
         done = apply_rules(module, ops, searcher, decision.trail, decision.modelled)
         if done is None:
             reason = "what it reads was rewritten: the derivation does not fit any more"
@@ -156,12 +156,10 @@ class DerivationProposer(Proposer):
         rules = [(f"derive {rule}", named(rule).floats) for rule in done.found.state.rules()]
         return AppliedRewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
 
-    def variants(
-        self, occurrences: Sequence[ChosenOccurrence]
-    ) -> Sequence[Sequence[ChosenOccurrence]]:
+    def variants(self, choices: Sequence[ChosenOccurrence]) -> Sequence[Sequence[ChosenOccurrence]]:
         """Only large gains: a small gain by itself may cost its neighbours more."""
-        strong = [p for p in occurrences if p.decision.after < ACCEPT.strong * p.decision.before]
-        return [strong] if 0 < len(strong) < len(occurrences) else []
+        strong = [p for p in choices if p.decision.after < ACCEPT.strong * p.decision.before]
+        return [strong] if 0 < len(strong) < len(choices) else []
 
 
 def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:

@@ -281,14 +281,12 @@ class MutationProposer(Proposer):
 
     # --- the program ---
 
-    def apply(self, module: ModuleOp, occurrence: ChosenOccurrence) -> AppliedRewrite:
+    def apply(self, module: ModuleOp, choice: ChosenOccurrence) -> AppliedRewrite:
         """Apply the state's rewrites at the occurrence."""
-        found = self._explored(occurrence)
+        found = self._explored(choice)
         program = Program(module, self.search.work.weights)
         try:
-            steps = rounds.replayed(
-                found.alone, found.names, program, occurrence.names, found.state
-            )
+            steps = rounds.replayed(found.alone, found.names, program, choice.names, found.state)
         except UserError as error:
             raise DoesNotFitError(str(error)) from error
         proofs: list[Proof] = [step.alternative.proof for step in steps]
@@ -296,20 +294,20 @@ class MutationProposer(Proposer):
         rule = ", ".join(step.alternative.rule for step in steps)
         return AppliedRewrite(",".join(step.pipeline for step in steps), [(rule, GUARDED)], proof)
 
-    def _explored(self, occurrence: ChosenOccurrence) -> ExploredSubprogram:
+    def _explored(self, choice: ChosenOccurrence) -> ExploredSubprogram:
         """The state of a trail; if another process found it, it is searched again by its name.
 
         Raises DoesNotFitError.
         """
-        trail = occurrence.decision.trail
+        trail = choice.decision.trail
         assert trail is not None
-        if (occurrence.sub.key, trail) not in self.explored:
+        if (choice.sub.key, trail) not in self.explored:
             form, _, mutant = trail[0][1].partition(": ")
-            made = self._named(occurrence.sub, mutant, form, self.settings.seconds)
+            made = self._named(choice.sub, mutant, form, self.settings.seconds)
             if made is None:
                 raise DoesNotFitError(f"there is no mutant '{mutant}' any more")
-            self.explored[occurrence.sub.key, trail] = made
-        return self.explored[occurrence.sub.key, trail]
+            self.explored[choice.sub.key, trail] = made
+        return self.explored[choice.sub.key, trail]
 
     def _named(
         self, sub: Subprogram, mutant: str, form: str, seconds: float, also: str = ""
@@ -329,25 +327,19 @@ class MutationProposer(Proposer):
         )
         return ExploredSubprogram(alone, names, state)
 
-    def variants(
-        self, occurrences: Sequence[ChosenOccurrence]
-    ) -> Sequence[Sequence[ChosenOccurrence]]:
+    def variants(self, choices: Sequence[ChosenOccurrence]) -> Sequence[Sequence[ChosenOccurrence]]:
         """Neighbouring contractions turned into the same mutants."""
-        longer = list(self._beside(occurrences))
-        return [[*occurrences, *longer]] if longer else []
+        longer = list(self._beside(choices))
+        return [[*choices, *longer]] if longer else []
 
-    def _beside(self, occurrences: Sequence[ChosenOccurrence]) -> Iterator[ChosenOccurrence]:
+    def _beside(self, choices: Sequence[ChosenOccurrence]) -> Iterator[ChosenOccurrence]:
         beside = neighbours(self.search.work.module)
         of = {name: sub for sub in self.search.singles for name in sub.names}
-        done = {
-            part
-            for occurrence in occurrences
-            for part in self.search.contractions(occurrence.names)
-        }
+        done = {part for choice in choices for part in self.search.contractions(choice.names)}
         queue = [
-            (occurrence.names[0], alternative)
-            for occurrence in occurrences
-            if (alternative := self._one_mutant(occurrence))
+            (choice.names[0], alternative)
+            for choice in choices
+            if (alternative := self._one_mutant(choice))
         ]
         known: dict[tuple[int, str], Decision | None] = {}
         for name, candidate in queue:
@@ -363,14 +355,14 @@ class MutationProposer(Proposer):
                     queue.append((other, candidate))
                     yield ChosenOccurrence(sub, decision, (other,))
 
-    def _one_mutant(self, occurrence: ChosenOccurrence) -> Candidate | None:
+    def _one_mutant(self, choice: ChosenOccurrence) -> Candidate | None:
         """The mutant that one scope becomes, if that is its only rewrite."""
         try:
-            state = self._explored(occurrence).state
+            state = self._explored(choice).state
         except DoesNotFitError:
             return None
         alternative = state.steps[0].alternative
-        one = len(occurrence.names) == len(state.steps) == 1 and isinstance(alternative, Mutation)
+        one = len(choice.names) == len(state.steps) == 1 and isinstance(alternative, Mutation)
         return alternative.candidate if one and isinstance(alternative, Mutation) else None
 
     def _alike(self, sub: Subprogram, candidate: Candidate) -> Decision | None:

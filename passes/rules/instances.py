@@ -304,11 +304,7 @@ class InstanceSampler:
 
     def _scaled_together(self, base: Bindings) -> list[tuple[Position, ...]]:
         """Minimal sets of numbers whose common scaling keeps the left side well-formed."""
-        found = [
-            positions
-            for positions in self._columns(base)
-            if self._fits(_scaled(base, positions, 2))
-        ]
+        found = [tied for tied in self._columns(base) if self._fits(_scaled(base, tied, 2))]
         single = set[Position]()
         numbers = self._numbers(base)
         for many in (1, 2, 3, 4):
@@ -324,9 +320,7 @@ class InstanceSampler:
         # Groups must divide what both sides have: with them, all that is free grows as well.
         free = tuple(sorted(single))
         given = [position for position in numbers if position[0] in self.attributes]
-        extents = [
-            position for position in numbers if position not in given and position not in single
-        ]
+        extents = [p for p in numbers if p not in given and p not in single]
         joint = [(a, b, *free) for a in given for b in extents]
         return found + [t for t in joint if self._fits(_scaled(base, t, 2))]
 

@@ -61,15 +61,13 @@ def shared(member: RuleOnTable, part: int, match: PatternMatch) -> tuple[Row, Ro
     return tuple(c for _, c in classes), tuple(v for _, v in attributes)
 
 
-def groups(
-    member: RuleOnTable, matches: Iterable[PatternMatch], guards: CycleGuards
-) -> list[Group]:
+def groups(member: RuleOnTable, found: Iterable[PatternMatch], guards: CycleGuards) -> list[Group]:
     """Matches of a symmetric rule's first output that may all be merged."""
-    found = dict[object, Group]()
-    for match in matches:
+    by_key = dict[object, Group]()
+    for match in found:
         key = (shared(member, 0, match), guards.level(member, 0, match))
-        found.setdefault(key, {}).setdefault(match.roots[0], match)
-    return list(found.values())
+        by_key.setdefault(key, {}).setdefault(match.roots[0], match)
+    return list(by_key.values())
 
 
 def count_combinations(

@@ -188,12 +188,7 @@ class SubprogramSearch(SearchState):
         if not self.pruning.gain:
             return None
         done = {sub.roots: decision for sub, decision in self.decided}
-        names = {
-            name
-            for sub in left
-            for occurrence in sub.occurrences
-            for name in self.contractions(occurrence)
-        }
+        names = {n for sub in left for at in sub.occurrences for n in self.contractions(at)}
         total = gained = conceivable = 0.0
         for sub in self.singles:
             decision = done.get(sub.roots)
@@ -227,25 +222,25 @@ class SubprogramSearch(SearchState):
 
     # --- the program ---
 
-    def _rewritten(self, occurrences: Sequence[ChosenOccurrence]) -> SearchResult:
+    def _rewritten(self, choices: Sequence[ChosenOccurrence]) -> SearchResult:
         """A copy of the program with these subprograms replaced, each recorded."""
-        added = any(name in self.parts for occurrence in occurrences for name in occurrence.names)
+        added = any(name in self.parts for choice in choices for name in choice.names)
         made = (self.work if added else self.plain).clone()
         result = SearchResult(made, "finished")
         pipelines: list[str] = []
-        for occurrence in occurrences:
-            proposer = next(p for p in self.proposers if p.rule == occurrence.decision.proposer)
+        for choice in choices:
+            proposer = next(p for p in self.proposers if p.rule == choice.decision.proposer)
             trial = made.clone()
             try:
-                done = proposer.apply(trial.module, occurrence)
+                done = proposer.apply(trial.module, choice)
             except DoesNotFitError as error:
-                rejected = Rejected(proposer.rule, self._place(occurrence.names), str(error))
+                rejected = Rejected(proposer.rule, self._place(choice.names), str(error))
                 result.rejected.append(rejected)
                 continue
             made = trial
             pipelines.append(done.pipeline)
-            delta = (occurrence.decision.after - occurrence.decision.before) / len(done.rules)
-            at = self._place(occurrence.names)
+            delta = (choice.decision.after - choice.decision.before) / len(done.rules)
+            at = self._place(choice.names)
             result.applied += [
                 Applied(rule, at, done.proof, delta, floats) for rule, floats in done.rules
             ]

@@ -123,7 +123,7 @@ class Proposer(ABC):
         """Find programs, within this many seconds."""
 
     @abstractmethod
-    def apply(self, module: ModuleOp, occurrence: ChosenOccurrence) -> AppliedRewrite:
+    def apply(self, module: ModuleOp, choice: ChosenOccurrence) -> AppliedRewrite:
         """Apply a decision, in place.
 
         Raises:
@@ -131,10 +131,8 @@ class Proposer(ABC):
             UserError: the proposal is wrong, a bug.
         """
 
-    def variants(
-        self, occurrences: Sequence[ChosenOccurrence]
-    ) -> Sequence[Sequence[ChosenOccurrence]]:
-        """Other choices of occurrences; the whole programs decide between them."""
+    def variants(self, choices: Sequence[ChosenOccurrence]) -> Sequence[Sequence[ChosenOccurrence]]:
+        """Other choices; the whole programs decide between them."""
         return ()
 
     def order(self, programs: Sequence[Program]) -> Sequence[int]:

@@ -216,9 +216,8 @@ class Search:
                 self._best, self._best_after = state, time.perf_counter() - started
             assert state.parent is not None and state.replacement is not None
             assert state.replacement.change is not None
-            state.replacements = self._replacements(
-                state.parent, state.replacement.change, state.graph
-            )
+            change = state.replacement.change
+            state.replacements = self._replacements(state.parent, change, state.graph)
             self._push_all(state, self._best.graph.seconds)
 
     def _tick(self) -> None:
@@ -300,10 +299,8 @@ class Search:
             self._count += 1
             cost = state.graph.seconds + replacement.change.delta
             back = any(number in self._input for number, _ in replacement.change.made)
-            heappush(
-                self._queue,
-                Queued(self._bucket(cost), back, -self._count, cost, state, replacement),
-            )
+            bucket = self._bucket(cost)
+            heappush(self._queue, Queued(bucket, back, -self._count, cost, state, replacement))
         if len(self._queue) > MOST_QUEUED:
             self._trimmed = True
             self._queue = nsmallest(MOST_QUEUED // 2, self._queue, key=lambda item: item[:3])
@@ -435,9 +432,8 @@ def _rejected(found: FoundGraph, tables: Tables, settings: SubstitutionSettings)
     for replacement in replacements:
         origin = graph.nodes[node_of(replacement.match.roots[0])].origin
         reason = f"it would change the cost by {_delta(replacement):+.3g} s"
-        entries.append(
-            Rejected(settings.rules[replacement.match.rule].name, tables.places[origin], reason)
-        )
+        rule = settings.rules[replacement.match.rule]
+        entries.append(Rejected(rule.name, tables.places[origin], reason))
     return entries + (_by_reason(list(found.refused)) if settings.rejected else [])
 
 

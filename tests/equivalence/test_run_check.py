@@ -81,7 +81,7 @@ def test_an_overflow_is_no_agreement(name: str, position: int) -> None:
 @pytest.mark.parametrize(("one", "other"), [(9e40, 9.5e40), (np.inf, np.inf), (np.nan, np.nan)])
 def test_a_distance_that_is_no_number_is_beyond_every_bound(one: float, other: float) -> None:
     parts = ([np.array([one, 1.0])], [np.array([other, 1.0])])
-    group = folded_constants.Group([], (2,), (), parts)
+    group = folded_constants.ConstantGroup([], (2,), (), parts)
     with np.errstate(all="ignore"):
         assert folded_constants.largest_distance(group, np.dtype(np.float32)) == np.inf
 

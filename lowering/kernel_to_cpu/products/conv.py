@@ -175,7 +175,7 @@ def emit_conv(
 
 
 @dataclass(frozen=True)
-class _BlockArguments:
+class _BlockArgs:
     """The state of one item: its pointers, and the coordinates of its first output.
 
     Units: `turn` counts the blocks before these that read the same panel, one after another.
@@ -209,19 +209,16 @@ def _item(b: Emitter, conv: _Conv, pointers: list[Value], item: Index) -> None:
         vectors = sum(kind.count * kind.vectors for kind in conv.panels)
         size = vectors * conv.lanes * conv.weight_steps
         weights = b.address(F32, weights, b.mul(group, size))
-    args = _BlockArguments(
-        source, weights, extras, target, batch, b.mul(group, spec.group_out), turn
-    )
+    channel = b.mul(group, spec.group_out)
+    args = _BlockArgs(source, weights, extras, target, batch, channel, turn)
 
     def work(kind: Panel) -> None:
-        _pixels(b, conv, kind, _panel_arguments(b, conv, kind, args, panel), pixels)
+        _pixels(b, conv, kind, _panel_args(b, conv, kind, args, panel), pixels)
 
     each_kind(b, conv.panels, panel, work)
 
 
-def _panel_arguments(
-    b: Emitter, conv: _Conv, kind: Panel, args: _BlockArguments, panel: Index
-) -> _BlockArguments:
+def _panel_args(b: Emitter, conv: _Conv, kind: Panel, args: _BlockArgs, panel: Index) -> _BlockArgs:
     """Move to the weights and channels of one panel of a known kind."""
     number = b.sub(panel, kind.first)
     size = conv.lanes * conv.weight_steps
@@ -232,7 +229,7 @@ def _panel_arguments(
         groups = b.mul(panel, conv.panels[0].groups)
         source = b.address(F32, source, b.mul(groups, conv.spec.group_in))
     channel = b.add(args.channel, channel)
-    return _BlockArguments(
+    return _BlockArgs(
         source,
         b.address(F32, args.weights, offset),
         args.extras,
@@ -243,7 +240,7 @@ def _panel_arguments(
     )
 
 
-def _pixels(b: Emitter, conv: _Conv, kind: Panel, args: _BlockArguments, pixels: Index) -> None:
+def _pixels(b: Emitter, conv: _Conv, kind: Panel, args: _BlockArgs, pixels: Index) -> None:
     """Emit the blocks of one row group, or of one piece of a row."""
     plan, width = conv.plan, conv.spec.out_spatial[2]
     rows, chunk = b.split(pixels, conv.chunks)
@@ -271,7 +268,7 @@ def _block(
     b: Emitter,
     conv: _Conv,
     kind: Panel,
-    args: _BlockArguments,
+    args: _BlockArgs,
     corner: tuple[Index, Index, Index],
     deltas: tuple[tuple[int, int], ...],
     number: Index,

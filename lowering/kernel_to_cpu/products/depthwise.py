@@ -85,7 +85,7 @@ def emit_depthwise(
 
 
 @dataclass(frozen=True)
-class _BlockArguments:
+class _BlockArgs:
     """The state of an item: everything but the column of its blocks."""
 
     pointers: list[Value]
@@ -103,7 +103,7 @@ def _item(b: Emitter, plan: _Depthwise, pointers: list[Value], item: Index) -> N
     last: Index = b.add(first, plan.vector_chunk)
     if plan.vectors % plan.vector_chunk:
         last = b.minimum(last, plan.vectors)
-    args = _BlockArguments(pointers, batch, depth, (first, last))
+    args = _BlockArgs(pointers, batch, depth, (first, last))
 
     def rows(_: Index, tall: int, top: Index) -> None:
         def pixels(_: Index, wide: int, left: Index) -> None:
@@ -118,7 +118,7 @@ def _item(b: Emitter, plan: _Depthwise, pointers: list[Value], item: Index) -> N
 def _block(
     b: Emitter,
     plan: _Depthwise,
-    args: _BlockArguments,
+    args: _BlockArgs,
     size: tuple[int, int],
     corner: tuple[Index, Index],
 ) -> None:
