@@ -188,7 +188,7 @@ BY_HAND: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "merge-rows",
-        nothing,
+        propose_nothing,
         "the shared operand's indices agree: its traversals in the second are integer combinations "
         "of the first's, its windows move by one step; the own operands have guards elsewhere",
         f"{EINNET}: expression merging; section 2, Figure 3",
