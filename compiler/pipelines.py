@@ -9,6 +9,8 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     "dce",
     # After unread copies are gone, which would read all that they copy.
     "algebra-drop-unread",
+    # Before fusion, where a scope of all of a product is its epilogue.
+    "algebra-join-parts",
     # Before matching: kernels of products take float32.
     "widen-half-products",
     "algebra-to-kernel",
