@@ -71,15 +71,15 @@ class Attention:
 
     extents: tuple[int, ...]
     query: int
-    left: Matrix
-    right: Matrix
-    values: Matrix
-    scores: ScopeOp
+    left: Matrix  # Q
+    right: Matrix  # K
+    values: Matrix  # V
+    scores: ScopeOp  # the first product
     rows: SSAValue
-    between: tuple[MappedScope, ...]
-    context: ScopeOp
-    behind: tuple[MappedScope, ...]
-    out: Index
+    between: tuple[MappedScope, ...]  # ops between the products
+    context: ScopeOp  # the second product
+    behind: tuple[MappedScope, ...]  # ops after it
+    out: Index  # offset of a result element
 
     @property
     def loops(self) -> int:
@@ -95,8 +95,8 @@ class Softmax:
     """
 
     attention: Attention
-    top: SSAValue
-    total: SSAValue
+    top: SSAValue  # the maximum
+    total: SSAValue  # the sum
 
 
 def match_softmax(found: Attention) -> Softmax | None:

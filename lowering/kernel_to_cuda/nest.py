@@ -32,11 +32,11 @@ class Nest:
 
     op: KernelOp
     plan: NestPlan
-    over: Iterators
+    over: Iterators  # iterators
     result_type: Tensor
     parameters: tuple[CudaParameter, ...]
     writer: CudaWriter
-    env: Environment
+    env: Environment  # values that bodies read
 
     @property
     def target(self) -> Index:

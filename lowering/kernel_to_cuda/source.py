@@ -39,8 +39,8 @@ class CudaKernel:
 
     name: str
     source: str
-    grid: Dim3
-    block: Dim3
+    grid: Dim3  # blocks
+    block: Dim3  # threads
     shared_bytes: int
     parameters: tuple[CudaParameter, ...]
     preamble: tuple[str, ...] = ()
@@ -61,8 +61,8 @@ class Buffer:
     """
 
     name: str
-    ctype: str
-    elements: int
+    ctype: str  # C type of an element
+    elements: int  # how many
     offset: int
     kind: Kind
 

@@ -32,8 +32,8 @@ class Direction:
     recurrent: SSAValue  # R: [gates * hidden, hidden]
     bias: SSAValue | None  # Rb: [gates * hidden]
     peepholes: SSAValue | None  # P: [3 * hidden]
-    functions: Sequence[Function]
-    hidden: int
+    functions: Sequence[Function]  # of the gates, the cell, the result
+    hidden: int  # size of the state
 
 
 Step = Callable[[OnnxNode, Direction, SSAValue, State], State]

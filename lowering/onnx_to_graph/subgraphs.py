@@ -35,7 +35,7 @@ class NodeOutcome:
     domain: str
     name: str
     kind: str
-    ops: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()  # the graph ops of a composed one
     reason: str = ""
 
 

@@ -39,10 +39,10 @@ POINTS: dict[int, tuple[Fraction, ...]] = {
 class Matrices:
     """A^T [m, a], G [a, taps] without the divisors of its rows, B^T [a, a]; a = m + taps - 1."""
 
-    at: Array
-    g: Array
-    divisors: Array
-    bt: Array
+    at: Array  # A^T
+    g: Array  # G
+    divisors: Array  # of the rows of G
+    bt: Array  # B^T
 
 
 def matrices(m: int, taps: int) -> Matrices:

@@ -84,8 +84,8 @@ class DerivationSettings:
 class RuleApplication:
     """One rule application: the scope and its replacement; for merges also the second scope."""
 
-    old: Scope
-    step: DerivationStep
+    old: Scope  # the scope
+    step: DerivationStep  # its replacement
     other: tuple[Scope, DerivationStep] | None = None
 
 
@@ -93,11 +93,11 @@ class RuleApplication:
 class DerivationState:
     """A program and its derivation; `applied` ends with the eager steps after the rule."""
 
-    roots: Roots
-    depth: int = 0
+    roots: Roots  # the program
+    depth: int = 0  # rule applications
     parent: DerivationState | None = None
     applied: tuple[RuleApplication, ...] = ()
-    used: Uses = ()
+    used: Uses = ()  # uses of limited rules
 
     def path(self) -> list[DerivationState]:
         """The states from the root to this one."""
@@ -140,11 +140,11 @@ class DerivationResult:
 
     root: FoundProgram
     best: list[FoundProgram]
-    states: list[DerivationState]
+    states: list[DerivationState]  # all that were found
     generated: int
-    per_depth: list[int]
+    per_depth: list[int]  # new states per depth
     seconds: float
-    stop: Stop
+    stop: Stop  # why it ended
 
 
 Watch = Callable[[DerivationState], bool]

@@ -129,7 +129,7 @@ class OnScope:
 class OnPair:
     """A rule that computes two sums of products as one."""
 
-    make: Callable[[SumOfProducts, SumOfProducts], Any]
+    make: Callable[[SumOfProducts, SumOfProducts], Any]  # None if it does not apply
     options: tuple[RuleOption, ...]
 
 

@@ -26,11 +26,11 @@ MOST_NESTED = 24
 class Dependencies:
     """Tokens of leaves and cut sources that sources depend on."""
 
-    cut: frozenset[str] = frozenset()
+    cut: frozenset[str] = frozenset()  # tokens taken as given
     known: dict[tuple[str, Box], frozenset[str]] = field(
         default_factory=dict[tuple[str, Box], frozenset[str]]
     )
-    nested: int = 0
+    nested: int = 0  # depth of the scopes now followed
 
     def of(self, source: Source) -> frozenset[str]:
         """The dependencies of a whole source, even if it is cut itself."""

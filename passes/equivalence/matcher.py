@@ -52,7 +52,7 @@ class Matcher:
         near: drawn values nearer than this may be equal, if constants may have been rounded.
     """
 
-    prover: Prover
+    prover: Prover  # settings of the proofs
     sampler: Sampler
     first: dict[str, Source] = field(default_factory=dict[str, Source])
     origin: dict[str, Operation] = field(default_factory=dict[str, Operation])  # the op of each

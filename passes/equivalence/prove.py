@@ -61,8 +61,8 @@ class Proof:
     method: str = ""
     bound: float = 0.0
     reason: str = ""
-    primes: tuple[int, ...] = ()
-    assumptions: tuple[str, ...] = ()
+    primes: tuple[int, ...] = ()  # of the field check
+    assumptions: tuple[str, ...] = ()  # that the proof needs
 
 
 @dataclass

@@ -120,16 +120,16 @@ class Verdict:
 
     kind: Kind
     outputs: tuple[OutputVerdict, ...]
-    error_bound: float
+    error_bound: float  # of a wrong claim of equality
     seconds: float
     seed: int = 0
     methods: tuple[tuple[str, int], ...] = ()
     primes: tuple[int, ...] = ()
     lanes: int = 0
-    difference: Difference | None = None
-    folded: tuple[FoldedConstant, ...] = ()
-    assumptions: tuple[Assumption, ...] = ()
-    reason: str = ""
+    difference: Difference | None = None  # where they differ
+    folded: tuple[FoldedConstant, ...] = ()  # constants replaced by their expressions
+    assumptions: tuple[Assumption, ...] = ()  # identities it depends on
+    reason: str = ""  # why it is unknown
 
     @property
     def is_equal(self) -> bool:

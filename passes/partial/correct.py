@@ -61,7 +61,7 @@ class Cover:
     made: Source
     index: tuple[Index, ...]
     mask: Mask
-    wrong: tuple[Box, ...]
+    wrong: tuple[Box, ...]  # the boxes
     at: tuple[Index, ...]
     shape: Extents
     inside: bool = False

@@ -51,8 +51,8 @@ class ProductOperator(ABC):
 class Conv(ProductOperator):
     """x [n, c, *in] with w [f, c / groups, *taps], padded alike on both sides of each dim."""
 
-    stride: int
-    dilation: int
+    stride: int  # of every spatial dim
+    dilation: int  # likewise
     groups: int
     same: bool  # padding so that stride 1 keeps the size; else none
 

@@ -129,7 +129,7 @@ class GraphMatcher:
         tick: called at every node looked at; what it raises ends the round.
     """
 
-    tables: Tables
+    tables: Tables  # shared by all graphs
     rules: Sequence[Rule]
     tick: Callable[[], None] = lambda: None
     lefts: dict[str, list[tuple[LeftSide, int]]] = field(init=False)

@@ -39,7 +39,7 @@ class CheckCounts:
 
     instances: int
     questions: int
-    failed: tuple[tuple[Instance, str], ...]
+    failed: tuple[tuple[Instance, str], ...]  # with the reason
 
 
 def check_instances(instances: Iterable[Instance], budget: float = 60.0) -> CheckCounts:

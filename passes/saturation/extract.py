@@ -35,7 +35,7 @@ class Extracted:
     choice: Choice
     cost: float
     gap: float | None
-    optimal: bool
+    optimal: bool  # whether that is proved
     candidates: int
     seconds: float
 

@@ -55,7 +55,7 @@ class SolverResult:
 
     values: Array | None
     bound: float
-    optimal: bool
+    optimal: bool  # whether the bound proves it optimal
 
 
 NOTHING = SolverResult(None, 0.0, False)

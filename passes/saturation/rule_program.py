@@ -88,12 +88,12 @@ class RuleOnTable:
         repeated: how the rule applies to its own result.
     """
 
-    number: int
+    number: int  # of the rule
     left: LeftPatterns
     table: MatchTable
     attributes: tuple[str, ...]
     checks: tuple[AttrValue, ...]
-    side: RightSide
+    side: RightSide  # the right side
     joined: frozenset[str]
     repeated: RepeatedMerge | None
 

@@ -45,9 +45,9 @@ class Saturation:
     """
 
     stop_reason: StopReason
-    iterations: int
+    iterations: int  # rounds
     seconds: float
-    nodes: list[int]
+    nodes: list[int]  # e-nodes after each round
     applied: dict[str, int]
     refused: dict[tuple[str, str], int]
     aside: dict[str, float]

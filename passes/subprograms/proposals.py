@@ -77,7 +77,7 @@ class ChosenOccurrence:
 class AppliedRewrite:
     """What was done at an occurrence: equivalent passes, the applied rules, how it is proved."""
 
-    pipeline: str
+    pipeline: str  # the equivalent passes
     rules: Sequence[tuple[str, Floats]]
     proof: Proof
 

@@ -132,7 +132,7 @@ class FoundGraph:
     """
 
     best: State
-    others: list[State]
+    others: list[State]  # next best, best first
     stop_reason: StopReason
     taken: int
     worked_out: int
@@ -145,9 +145,9 @@ class FoundGraph:
 class Search:
     """One search over one graph."""
 
-    tables: Tables
+    tables: Tables  # shared by all graphs
     settings: SubstitutionSettings
-    limits: Limits
+    limits: Limits  # of time and programs
     refused: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
     worked_out: int = 0  # replacements computed
     _queue: list[Queued] = field(default_factory=list[Queued])

@@ -57,8 +57,8 @@ class EmulatedKernel:
     """A kernel compiled for the CPU."""
 
     kernel: CudaKernel
-    function: int
-    touch: int
+    function: int  # its address
+    touch: int  # likewise, of one that marks it as used
     library: ctypes.CDLL
 
     def launch(

@@ -60,9 +60,9 @@ class Agreement:
         total: all output elements.
     """
 
-    exact: dict[str, Array]
+    exact: dict[str, Array]  # outputs in float64
     types: dict[str, Tensor]
-    noisy: Iterator[list[Array]]
+    noisy: Iterator[list[Array]]  # outputs with all data changed a little
     tolerance: dict[str, Array] = field(default_factory=dict)
     compared: int = 0
     total: int = 0

@@ -63,12 +63,12 @@ class GemmSchedule:
 
     rows: int
     vectors: int
-    right: Right
+    right: Right  # how B is read: packed, copied, as it is
     depth: int
     row_blocks: int
     panels: int
     copy_a: bool = False
-    unroll: int = 1
+    unroll: int = 1  # steps of k per iteration
     nontemporal: bool = False
 
 

@@ -66,11 +66,11 @@ class Stages:
     weights[f, block.., c, position..], and over the blocks that a window of many taps is cut into.
     """
 
-    before: tuple[ScopeOp, ...]
+    before: tuple[ScopeOp, ...]  # the transform of the tiles
     product: ScopeOp
     data: Read
     weights: Read
-    after: tuple[ScopeOp, ...]
+    after: tuple[ScopeOp, ...]  # the inverse, and the ops after it
 
 
 def match_stages(op: KernelOp) -> Stages | None:
