@@ -38,6 +38,41 @@ def rank(rows: Sequence[Index]) -> int:
     return len(_eliminate(matrix, len(atoms)))
 
 
+def reduced(rows: Sequence[Index]) -> tuple[Index, ...]:
+    """A basis of the lattice that the rows span, ignoring constants: the Hermite normal form.
+
+    Single atoms where the lattice has them: of `6 * g + f` and `g` it is `g` and `f`.
+    """
+    atoms = atoms_of(rows)
+    left = [[row.coefficient(a) for a in atoms] for row in rows]
+    found: list[list[int]] = []
+    for column in range(len(atoms)):
+        pivot, left = _pivot(left, column)
+        if pivot is None:
+            continue
+        for k, row in enumerate(found):
+            by = row[column] // pivot[column]
+            found[k] = [x - by * y for x, y in zip(row, pivot, strict=True)]
+        found.append(pivot)
+    return tuple(Index.make(0, dict(zip(atoms, row, strict=True))) for row in found)
+
+
+def _pivot(rows: list[list[int]], column: int) -> tuple[list[int] | None, list[list[int]]]:
+    """A row with the gcd of a column, and the others with 0 in it (Euclid's algorithm)."""
+    used, rest = [r for r in rows if r[column]], [r for r in rows if not r[column]]
+    while len(used) > 1:
+        used.sort(key=lambda r: abs(r[column]))
+        least = used[0]
+        for k, row in enumerate(used[1:], 1):
+            by = row[column] // least[column]
+            used[k] = [x - by * y for x, y in zip(row, least, strict=True)]
+        rest += [r for r in used if not r[column] and any(r)]
+        used = [r for r in used if r[column]]
+    if not used:
+        return None, rest
+    return [x if used[0][column] > 0 else -x for x in used[0]], rest
+
+
 def solve(basis: Sequence[Index], target: Index) -> list[int] | None:
     """The integers v with target = sum of v[k] * basis[k], ignoring constants; None if none exist.
 

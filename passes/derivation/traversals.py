@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_scope import add, factor
 from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
-from .basis import is_plain, primitive, rank, solve
+from .basis import is_plain, primitive, rank, reduced, solve
 from .body import SumOfProducts, build, mapped, renaming, substituted, together, used_by
 from .step import DerivationStep, ProposalOptions, applicable
+
+# A box of coordinates with this many times the positions of the smallest, or more, is wide.
+WIDE = 2
 
 Terms = list[tuple[Atom, int]]
 
@@ -115,7 +119,7 @@ def every_reindex(body: SumOfProducts, options: ProposalOptions) -> Iterator[Der
         for row in _generators(index, body.rank):
             if row not in rows and -row not in rows:
                 rows.append(row)
-    choices = [_bases(group) for group in _components(rows)]
+    choices = [_bases(group, body.shape) for group in _components(rows)]
     found = 0
     for choice in itertools.product(*choices):
         phi = [row for group in choice for row in group]
@@ -155,16 +159,30 @@ def _components(rows: Sequence[Index]) -> list[list[Index]]:
     return [members for _, members in groups]
 
 
-def _bases(rows: Sequence[Index]) -> list[tuple[Index, ...]]:
-    """Subsets of the rows of which all are integer combinations."""
+def _bases(rows: Sequence[Index], shape: Sequence[int]) -> list[tuple[Index, ...]]:
+    """Subsets of the rows of which all are integer combinations; if wide, the reduced basis.
+
+    The only such subset of `6 * g + f` and `g` is both, with a box of all `6 * g + f` times all
+    `g`. The reduced basis is `f` and `g`, whose box has no position twice. A narrow relaxed box
+    needs no such alternative: where it helps, so does the scope as it stands.
+    """
     if len(rows) == 1:
         return [(rows[0],)]
     size = rank(rows)
-    return [
+    found = [
         chosen
         for chosen in itertools.combinations(rows, size)
         if all(row in chosen or solve(chosen, row) is not None for row in rows)
     ]
+    least = reduced(rows)
+    wide = WIDE * _box(least, shape)
+    return [*found, least] if all(_box(basis, shape) >= wide for basis in found) else found
+
+
+def _box(basis: Sequence[Index], shape: Sequence[int]) -> int:
+    """The positions of the box that holds a basis' values."""
+    ranges = [range_of(row, shape) for row in basis]
+    return math.prod(high - low + 1 for low, high in ranges)
 
 
 # --- digits -------------------------------------------------------------------------------------
