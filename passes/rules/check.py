@@ -12,10 +12,11 @@ from itertools import chain, islice
 import numpy as np
 
 from .conditions import holds
-from .instances import Bindings, InstanceSampler, first_instances, outcome
-from .rule import Rule
+from .instances import Bindings, InstanceSampler, first_instances, outcome, with_spatial_dims
+from .rule import Rule, variables_of
 
-_BASES = 3
+_BASES, _MOST_BASES, _NEXT = 3, 7, 300
+_FAR = 300_000  # partial instances looked at where the nearest do not fit
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,12 @@ def check_rule(
     """
     rng = np.random.default_rng([seed, len(rule.name)])
     seen = dict[str, None]()
-    samplers = [InstanceSampler(rule, base, rng) for base in islice(first_instances(rule), _BASES)]
+    samplers = [InstanceSampler(rule, base, rng) for base in _bases(rule)]
     for bindings in chain.from_iterable(s.systematic(thorough) for s in samplers):
+        for count_ in (1, 3) if len(seen) % 4 == 0 else ():
+            other = with_spatial_dims(rule, bindings, count_)
+            if other is not None and (wrong := _applied(rule, other, seed, seen)) is not None:
+                return RuleCheck(rule, len(seen), wrong)
         if (wrong := _applied(rule, bindings, seed, seen)) is not None:
             return RuleCheck(rule, len(seen), wrong)
     for sampler in samplers:
@@ -58,6 +63,23 @@ def check_rule(
             if (wrong := _applied(rule, sampler.draw(), seed, seen)) is not None:
                 return RuleCheck(rule, len(seen), wrong)
     return RuleCheck(rule, len(seen), None)
+
+
+def _bases(rule: Rule) -> list[Bindings]:
+    """The first instances, then the first of each other combination of ranks among the next."""
+    found = list(islice(first_instances(rule), _BASES))
+    if not found:
+        return list(islice(first_instances(rule, _FAR), _BASES))
+    seen = {_ranks(rule, base) for base in found}
+    for base in islice(first_instances(rule), _BASES, _NEXT):
+        if len(found) < _MOST_BASES and _ranks(rule, base) not in seen:
+            seen.add(_ranks(rule, base))
+            found.append(base)
+    return found
+
+
+def _ranks(rule: Rule, bindings: Bindings) -> tuple[int, ...]:
+    return tuple(len(bindings[name]) for name in variables_of(rule.left))
 
 
 def _applied(rule: Rule, bindings: Bindings, seed: int, seen: dict[str, None]) -> Bindings | None:

@@ -3,15 +3,27 @@
     expression  or-chain of and-chains of comparisons of sums
     comparison  == != < <= > >=, chainable
     sum         + - * // % and unary minus over atoms
-    atom        number, name (an attribute), name[i], name.rank, name.shape[i], min(..), max(..),
-                not expression, (expression)
+    atom        number, name (an attribute), name[i], name.rank, name.shape, name.shape[i],
+                min(..), max(..), a function of lists, not expression, (expression)
 
 A tensor variable is bound to its shape, an attribute variable to its value. A negative index
-counts from the end. The language has nothing else, so text from a rule file can only compute.
+counts from the end. Sums and products of lists are taken element by element. Functions of lists:
+
+    put(list, i, n)     the list with n at position i
+    take(list, order)   the elements at the positions that `order` lists
+    find(list, n)       the position of n
+    drop(list, i)       the list without position i
+    join(list, list)    one list after the other
+    inverse(order)      the order that undoes another
+    count(n)            0, 1, .., n - 1
+    product(list)       of all elements
+
+ The language has nothing else, so text from a rule file can only compute.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,6 +54,35 @@ _PRODUCT: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _put(given: tuple[Any, ...], position: int, value: Any) -> tuple[Any, ...]:
+    position = range(len(given))[position]
+    return (*given[:position], value, *given[position + 1 :])
+
+
+def _drop(given: tuple[Any, ...], position: int) -> tuple[Any, ...]:
+    position = range(len(given))[position]
+    return (*given[:position], *given[position + 1 :])
+
+
+def _find(given: tuple[Any, ...], value: Any) -> int:
+    if value not in given:
+        raise IndexError(f"{value} is not in {given}")
+    return given.index(value)
+
+
+_FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
+    "put": (3, _put),
+    "drop": (2, _drop),
+    "join": (2, operator.add),
+    "inverse": (1, lambda order: tuple(order.index(k) for k in range(len(order)))),
+    "take": (2, lambda given, order: tuple(given[k] for k in order)),
+    "find": (2, _find),
+    "count": (1, lambda n: tuple(range(n))),
+    "product": (1, math.prod),
+}
+"""Functions of lists, each with the number of its arguments."""
+
+
 class Meaning:
     """The meaning of the operators, here on numbers. A prover substitutes its own terms."""
 
@@ -49,7 +90,13 @@ class Meaning:
         return _COMPARE[sign](a, b)
 
     def calculate(self, sign: str, a: Any, b: Any) -> Any:
+        if isinstance(a, tuple) or isinstance(b, tuple):
+            left, right = _elements(a, b), _elements(b, a)
+            return tuple(_SIGNS[sign](x, y) for x, y in zip(left, right, strict=True))
         return _SIGNS[sign](a, b)
+
+    def apply(self, function: str, arguments: Sequence[Any]) -> Any:
+        return _FUNCTIONS[function][1](*arguments)
 
     def every(self, parts: Iterable[Any]) -> Any:
         return all(parts)
@@ -66,12 +113,21 @@ class Meaning:
     def rank(self, variable: Any) -> Any:
         return len(variable)
 
+    def shape(self, variable: Any) -> Any:
+        return variable
+
     def item(self, variable: Any, index: Any) -> Any:
         return variable[index]
 
 
+def _elements(value: Any, other: Any) -> tuple[Any, ...]:
+    """A list as it is; a number as often as the list beside it is long."""
+    return value if isinstance(value, tuple) else (value,) * len(other)
+
+
 _SIGNS = _SUM | _PRODUCT
-_WORDS = ("and", "or", "not", "min", "max", "true", "false")
+FUNCTIONS = tuple(_FUNCTIONS)
+_WORDS = (*FUNCTIONS, "and", "or", "not", "min", "max", "true", "false")
 
 
 def evaluate(text: str, bindings: Bindings) -> Any:
@@ -84,7 +140,7 @@ def evaluate(text: str, bindings: Bindings) -> Any:
         return compiled(text)(bindings)
     except (KeyError, IndexError) as error:
         raise UserError(f"'{text}' reads what is not there: {error}") from error
-    except (ZeroDivisionError, TypeError) as error:
+    except (ZeroDivisionError, TypeError, ValueError) as error:
         raise UserError(f"'{text}' cannot be computed: {error}") from error
 
 
@@ -92,7 +148,7 @@ def holds(where: tuple[str, ...], bindings: Bindings) -> bool:
     """Whether every condition holds. A condition that reads a missing dim does not hold."""
     try:
         return all(compiled(text)(bindings) for text in where)
-    except (KeyError, IndexError, ZeroDivisionError, TypeError):
+    except (KeyError, IndexError, ZeroDivisionError, TypeError, ValueError):
         return False
 
 
@@ -213,19 +269,34 @@ class _Parser:
             return lambda _: token == "true"
         if token in ("min", "max"):
             return self.least_or_most(token)
+        if token in _FUNCTIONS:
+            return self.function(token)
         if not token.isidentifier() or token in _WORDS:
             self.at -= 1
             raise self.fail()
         return self.variable(token)
 
-    def least_or_most(self, word: str) -> Code:
+    def arguments(self) -> list[Code]:
         self.expect("(")
         parts = [self.chain(_SUM)]
         while self.accept(","):
             parts.append(self.chain(_SUM))
         self.expect(")")
-        extreme = self.meaning.extreme
+        return parts
+
+    def least_or_most(self, word: str) -> Code:
+        parts, extreme = self.arguments(), self.meaning.extreme
         return lambda b: extreme(word, [part(b) for part in parts])
+
+    def function(self, name: str) -> Code:
+        parts, apply = self.arguments(), self.meaning.apply
+        if len(parts) != _FUNCTIONS[name][0]:
+            raise UserError(
+                f"'{self.text}': {name} has other arguments",
+                expected=_FUNCTIONS[name][0],
+                found=len(parts),
+            )
+        return lambda b: apply(name, [part(b) for part in parts])
 
     def variable(self, name: str) -> Code:
         rank, item = self.meaning.rank, self.meaning.item
@@ -233,6 +304,9 @@ class _Parser:
             if self.accept("rank"):
                 return lambda b: rank(b[name])
             self.expect("shape")
+            if self.tokens[self.at : self.at + 1] != ["["]:
+                shape = self.meaning.shape
+                return lambda b: shape(b[name])
         elif self.tokens[self.at : self.at + 1] != ["["]:
             return lambda b: b[name]
         self.expect("[")

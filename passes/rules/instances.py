@@ -40,6 +40,8 @@ _SHAPES: tuple[Shape, ...] = (
     (1, 4, 3, 3),
     (4, 2, 3, 3),
 )
+# For rules with slices: of these there are parts that begin and end elsewhere, in steps.
+_LARGER_SHAPES: tuple[Shape, ...] = ((7, 5), (7,), (3, 5, 4), (4, 6), (1, 2, 5, 4))
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "strides": ((1, 1), (2, 2), (1, 2), (3, 3)),
     "dilations": ((1, 1), (2, 2), (1, 3)),
@@ -47,10 +49,26 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "kernel": ((3, 3), (1, 1), (3, 1), (2, 2)),
     "groups": (1, 2, 3, 4),
     "axis": (1, 0, 2, 3),
-    "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1)),
+    "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1), (0, 1), (2, 0, 1), (3, 1, 0, 2)),
     "sizes": ((2, 2), (1, 1), (1, 3), (3, 1)),
     "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1)),
-    "dims": ((),),
+    "dims": ((), (1,), (0,), (0, 1)),
+    "axes": ((1,), (0,), (2, 3), (2,), (0, 1)),
+    "keep_dims": (True, False),
+    "starts": ((0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (6, 3), (0,), (2,), (1, 0, 1), (0, 1, 0, 1)),
+    "extents": (
+        (2, 2),
+        (1, 1),
+        (3, 2),
+        (2, 3),
+        (7, 2),
+        (7, 5),
+        (4, 1),
+        (3,),
+        (2, 1, 2),
+        (1, 1, 2, 2),
+    ),
+    "steps": ((1, 1), (2, 1), (1, 2), (3, 2), (1,), (2,), (1, 2, 1), (1, 1, 2, 1)),
     "size": (2,),
     "channels": (2,),
     "transpose_a": (False, True),
@@ -58,9 +76,17 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "count_include_pad": (True, False),
     "ceil_mode": (False, True),
 }
-_SCALED = ("groups", "sizes", "shape", "size", "channels")  # whole numbers that follow extents
+_SCALED = (
+    "groups",
+    "sizes",
+    "extents",
+    "shape",
+    "size",
+    "channels",
+)  # whole numbers that follow extents
 _MOST_ELEMENTS = 20_000
 _MOST_TURNED = 6
+_TRIES = 40
 
 
 @dataclass(frozen=True)
@@ -190,7 +216,8 @@ def _shapes_for(
         for node in nodes_of(tuple(terms))
         if left[0] in variables_of((node,)) and set(variables_of((node,))) <= {*known, left[0]}
     ]
-    for shape in _SHAPES:
+    sliced = any(node.op == "slice" for node in nodes_of(tuple(terms)))
+    for shape in (*_LARGER_SHAPES, *_SHAPES) if sliced else _SHAPES:
         next(tried)
         bound = {**known, left[0]: shape}
         if all(shapes_of((_whole(node),), {**given, **bound}) is not None for node in complete):
@@ -219,6 +246,7 @@ class InstanceSampler:
         self.rule, self.rng = rule, rng
         self.names = variables_of(rule.left)
         self.attributes = attribute_names(rule.left)
+        self.parts = [n for n, a in self.attributes.items() if a in ("starts", "extents", "steps")]
         self.bases = [base]
         if lifts:
             self.bases += [b for b in self._lifted(base) if self._fits(b)]
@@ -393,11 +421,25 @@ class InstanceSampler:
         """One instance on which the left side is well-formed."""
         which = int(self.rng.integers(len(self.bases))) if self.rng.random() < 0.5 else 0
         found, ties = self.bases[which], self.ties[which]
+        if self.parts and self.rng.random() < 0.5:
+            found = self._other_parts(found)
         for _ in range(int(self.rng.integers(1, 6))):
             moved = self._move(found, ties)
             if self._is_small(moved) and self._fits(moved):
                 found = moved
         return found
+
+    def _other_parts(self, base: Bindings) -> Bindings:
+        """The base with other parts taken: one change at a time would not fit the rest."""
+        pools = {
+            name: [v for v in _VALUES[self.attributes[name]] if len(v) == len(base[name])]
+            for name in self.parts
+        }
+        for _ in range(_TRIES):
+            drawn = {n: v[int(self.rng.integers(len(v)))] for n, v in pools.items() if v}
+            if self._fits({**base, **drawn}):
+                return {**base, **drawn}
+        return base
 
     def _move(self, found: Bindings, ties: list[Tie]) -> Bindings:
         if self.attributes and (not ties or self.rng.random() < 0.4):
@@ -413,6 +455,33 @@ class InstanceSampler:
             return _changed(found, positions, lambda n: max(1, n + step))
         factor = int(self.rng.integers(2, 4))
         return _scaled(found, positions, factor)
+
+
+_SPATIAL = {"strides": 1, "dilations": 1, "kernel": 1, "pads": 2}
+"""Attributes with an entry for each spatial dim, and how many."""
+
+
+def with_spatial_dims(rule: Rule, bindings: Bindings, count: int) -> Bindings | None:
+    """An instance on images, made one on signals (`count` 1) or volumes (3); None for others.
+
+    The last spatial dim goes, or stands twice: in images, kernels, and the attributes of windows.
+    """
+    attributes = attribute_names(rule.left)
+    if not any(name in _SPATIAL for name in attributes.values()):
+        return None
+    moved = dict(bindings)
+    for name in variables_of(rule.left):
+        shape = bindings[name]
+        if len(shape) == 4:
+            moved[name] = shape[:3] if count == 1 else (*shape, shape[-1])
+    for name, attribute in attributes.items():
+        value = bindings[name]
+        if attribute in _SPATIAL:
+            each = [value[k : k + 2] for k in range(0, 2 * _SPATIAL[attribute], 2)]
+            moved[name] = sum((v[:1] if count == 1 else (*v, v[-1]) for v in each), ())
+        elif isinstance(value, tuple) and attribute in ("shape", "axes"):
+            moved[name] = value[:-1] if count == 1 else (*value, value[-1] + (attribute == "axes"))
+    return moved
 
 
 def _moved(bindings: Bindings, tie: Tie, much: int) -> Bindings:

@@ -17,18 +17,25 @@ from .rule_text import parse_rules
 SUFFIX = ".rules"
 EGGLOG = ".egg"
 PROVED = ("proved-by-z3", "proved-by-e-graph")
+ACCEPTED = {"default": PROVED, "laws": (*PROVED, "checked-only")}
+"""The proofs that searches ask of a shipped set's rules.
+
+A generated rule that no prover knows is a coincidence more often than a law of use, and is left
+out; laws are written by hand, and checked exactly on many shapes where no prover has words.
+"""
 
 
 def rules_named(name_or_path: str) -> tuple[Rule, ...]:
-    """The rules of a set: `default` is what ships and is proved, a path is a user's file.
+    """The rules of a set: `default` (generated) and `laws` (written) ship, a path is a user's file.
 
-    Of a shipped set only proved rules are given; of a user's file all but refuted ones.
+    Of a shipped set those are given whose proof is `ACCEPTED`; of a file all but refuted ones.
 
     Raises:
         UserError: there is no such set, or the file is broken.
     """
     if name_or_path in shipped_names():
-        return tuple(rule for rule in shipped(name_or_path) if rule.proof in PROVED)
+        accepted = ACCEPTED[name_or_path]
+        return tuple(rule for rule in shipped(name_or_path) if rule.proof in accepted)
     if not name_or_path.endswith(SUFFIX) and not Path(name_or_path).exists():
         hint = did_you_mean(name_or_path, shipped_names()) or f"or a FILE{SUFFIX}"
         known = ", ".join(shipped_names())

@@ -12,8 +12,14 @@
 
 `?x` is a variable: of a tensor as an operand, of an attribute after `name=`. Attribute values are
 numbers, true, false, "text", `?s`, sizes over variables (`?b.shape[1]`), and lists of these.
-A rule that needs no more is one line: `rule relu-twice: relu(relu(?x)) => relu(?x)`.
+A rule may be one line, its proof and float label in brackets, `over` and `where` after the law:
+
+    rule relu-twice [proved-by-z3; bits]: relu(relu(?x)) => relu(?x)
+    rule reshape-to-itself: reshape(?x, shape=?s) => ?x where ?s == ?x.shape
+
 `.k` takes one result of an op with several; `(same).k` another result of the op before it.
+A line `over f unary` makes a rule for each elementwise op of one operand without attributes, and
+its law says `f(?x)`; `over f binary` for those of two; `over f relu sigmoid` for these.
 Several `where` lines must all hold. The law may run over several lines, indented.
 """
 
@@ -25,7 +31,9 @@ from dataclasses import dataclass, field
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import Floats, Label
-from .conditions import compiled
+from ...dialects.graph import OPS
+from ...dialects.graph.elementwise import BinaryOp, ElementwiseOp, UnaryOp
+from .conditions import FUNCTIONS, compiled
 from .rule import (
     PROOFS,
     AttrAtom,
@@ -45,8 +53,9 @@ from .terms import attribute_names
 
 _SIGNS = r"=>|==|!=|<=|>=|//|[-+*%<>()\[\],.=?]"
 _TOKEN = re.compile(rf'\s*("[^"]*"|\d+\.\d+|\d+|[A-Za-z_]\w*|{_SIGNS})')
-_NAME = re.compile(r"(?<![.\w])(?!(?:min|max|not|and|or)\b)([A-Za-z_]\w*)")
-_KEYS = ("proof", "floats", "source", "where")
+_WORDS = "|".join(("min", "max", "not", "and", "or", *FUNCTIONS))
+_NAME = re.compile(rf"(?<![.\w])(?!(?:{_WORDS})\b)([A-Za-z_]\w*)")
+_KEYS = ("proof", "floats", "source", "over", "where")
 _WIDTH = 100
 
 
@@ -158,8 +167,37 @@ def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
         if block.name in seen:
             raise UserError(f"rule '{block.name}' stands twice", where=location)
         seen.add(block.name)
-        rules.append(_rule(block, location))
+        rules += [_rule(made, location) for made in _instances(block, location)]
     return tuple(rules)
+
+
+def _instances(block: _Block, location: str) -> list[_Block]:
+    """The rule for each op that its line `over` names; the rule itself where it has none."""
+    over = next((text.split() for key, text in block.fields if key == "over"), None)
+    if over is None:
+        return [block]
+    name, *ops = over
+    ops = [op for word in ops for op in (_FAMILIES[word]() if word in _FAMILIES else [word])]
+    if not ops:
+        raise UserError("'over' names no op", where=location, hint="write: over f relu sigmoid")
+    fields = [(key, text) for key, text in block.fields if key != "over"]
+    call = re.compile(rf"\b{re.escape(name)}\(")
+    return [
+        _Block(f"{block.name}-{op}", block.line, fields, [call.sub(f"{op}(", t) for t in block.law])
+        for op in ops
+    ]
+
+
+def _elementwise(base: type[ElementwiseOp]) -> list[str]:
+    """The elementwise ops of so many operands, of one element type, without attributes."""
+    return [
+        op.name.removeprefix("graph.")
+        for op in OPS
+        if issubclass(op, base) and not op.RETURNS_BOOL and not op.get_irdl_definition().properties
+    ]
+
+
+_FAMILIES = {"unary": lambda: _elementwise(UnaryOp), "binary": lambda: _elementwise(BinaryOp)}
 
 
 def _blocks(text: str, where: str) -> list[_Block]:
@@ -170,13 +208,12 @@ def _blocks(text: str, where: str) -> list[_Block]:
             continue
         location = f"{where}:{number}"
         if line[0] not in " \t":
-            whole = len(words) > 2 and words[1].endswith(":")
-            if words[0] != "rule" or not (whole or len(words) == 2):
+            found = _HEAD.fullmatch(" ".join(words))
+            if found is None:
                 raise UserError(
                     "a rule starts with 'rule NAME'", where=location, found=line.strip()
                 )
-            law = [" ".join(words[2:])] if whole else []
-            blocks.append(_Block(words[1].removesuffix(":"), number, law=law))
+            blocks.append(_block(number, **found.groupdict()))
         elif not blocks:
             raise UserError("a rule starts with 'rule NAME'", where=location, found=line.strip())
         elif not blocks[-1].law and words[0] in _KEYS and "=>" not in words:
@@ -184,6 +221,21 @@ def _blocks(text: str, where: str) -> list[_Block]:
         else:
             blocks[-1].law.append(" ".join(words))
     return blocks
+
+
+_HEAD = re.compile(r"rule (?P<name>[^\s:\[]+)(?: ?\[(?P<facts>[^\]]*)\])?(?:: ?(?P<law>.+))?")
+
+
+def _block(line: int, name: str, facts: str | None, law: str | None) -> _Block:
+    """The first line of a rule: its name, or all of it."""
+    made = _Block(name, line)
+    for key, text in zip(("proof", "floats"), (facts or "").split(";", 1), strict=False):
+        made.fields += [(key, text.strip())] if text.strip() else []
+    if law is not None:
+        head, *rest = re.split(r" (where|over) ", law)
+        made.law.append(head)
+        made.fields += zip(rest[::2], rest[1::2], strict=True)
+    return made
 
 
 def _rule(block: _Block, location: str) -> Rule:

@@ -7,6 +7,8 @@ program has nothing to gain is remembered on disk, unless time or memory stopped
 from __future__ import annotations
 
 import hashlib
+import time
+from dataclasses import dataclass, replace
 
 from ...dialects.program import Program
 from ..cost.costs import Costs
@@ -23,8 +25,40 @@ _REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", 
 
 
 def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
-    """The cheapest program that the proved rules lead to by modelled cost, with proofs."""
-    rules, _ = allowed_rules(rules_named("default"), limits.floats)
+    """The cheapest program by modelled cost that laws lead to, and generated rules from there.
+
+    The laws are few and saturate; the generated rules run into their limits on larger programs, and
+    would keep the laws from what they find.
+    """
+    first = _saturated(program, costs, limits, "laws", limits.seconds / 2)
+    left = limits.seconds - first.seconds
+    second = _saturated(first.result.program, costs, limits, "default", left)
+    result = second.result
+    result.applied = [*first.result.applied, *result.applied]
+    result.looked_at = f"{first.result.looked_at}, then {result.looked_at}"
+    if result.stop_reason == "finished":
+        result.stop_reason = first.result.stop_reason
+    return result
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """The result of one rule set, and the seconds that it took."""
+
+    result: SearchResult
+    seconds: float
+
+
+def _saturated(
+    program: Program, costs: Costs, limits: Limits, named: str, seconds: float
+) -> _Stage:
+    started = time.perf_counter()
+    result = _with_rules(program, costs, replace(limits, seconds=seconds), named)
+    return _Stage(result, time.perf_counter() - started)
+
+
+def _with_rules(program: Program, costs: Costs, limits: Limits, named: str) -> SearchResult:
+    rules, _ = allowed_rules(rules_named(named), limits.floats)
     count = sum(1 for _ in program.main.body.block.ops)
     seen = f"{count} ops, {len(rules)} rules"
     key, memory = _key(program, costs, rules), DecisionRecord()

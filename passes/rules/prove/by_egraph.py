@@ -62,6 +62,12 @@ class _Text(Meaning):
             raise _NoEquationError
         return (sign, number(a), number(b))
 
+    def apply(self, function: str, arguments: Sequence[Any]) -> Any:
+        raise _NoEquationError
+
+    def shape(self, variable: Any) -> Any:
+        raise _NoEquationError
+
     def calculate(self, sign: str, a: Any, b: Any) -> Any:
         if isinstance(a, int) and isinstance(b, int):
             return super().calculate(sign, a, b)

@@ -26,6 +26,9 @@ _OF_CONSTANTS = {
 }
 
 
+_OF_LISTS = ("slice",)
+
+
 @cache
 def attributes_of(op: str) -> tuple[str, ...]:
     """Names of an op's attributes, in a fixed order; a constant's are those that it takes."""
@@ -46,6 +49,10 @@ def signature(key: str, facts: Sequence[str]) -> tuple[str, str, tuple[str, ...]
     op = key.split(".")[0].split("/")[0]
     read = {name for text in facts for name in names_in(text)}
     return op, "abc"[: sum(name in read for name in "abc")], attributes_of(op)
+
+
+class NotEncodedError(Exception):
+    """A rule computes with lists, or has an op whose lists have any length: none proves it."""
 
 
 class TermEncoder(ABC):
@@ -80,6 +87,8 @@ class TermEncoder(ABC):
 
     def _values(self, node: Node) -> list[Any]:
         given = dict(node.attributes)
+        if node.op in _OF_LISTS:
+            raise NotEncodedError(node.op)
         if node.op == "split":
             sizes = given["sizes"]
             whole = isinstance(sizes, AttrVar)

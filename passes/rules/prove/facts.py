@@ -11,9 +11,9 @@ from collections.abc import Mapping
 _SAME = ("out.rank == a.rank", "out.shape[i] == a.shape[i]")
 _BOTH = (*_SAME, "b.rank == a.rank", "b.shape[i] == a.shape[i]")
 _CONV = (
-    "a.rank == 4",
-    "b.rank == 4",
-    "out.rank == 4",
+    "a.rank >= 3",
+    "b.rank == a.rank",
+    "out.rank == a.rank",
     "out.shape[0] == a.shape[0]",
     "out.shape[1] == b.shape[0]",
     "a.shape[1] == b.shape[1] * groups",

@@ -16,7 +16,7 @@ import z3
 from ..conditions import Meaning, compiled_as
 from ..rule import AttrVar, Rule, Size, variables_of
 from ..terms import attribute_names
-from .encoder import TermEncoder, attributes_of
+from .encoder import NotEncodedError, TermEncoder, attributes_of
 
 TENSOR, LIST = z3.DeclareSort("Tensor"), z3.DeclareSort("List")
 INT, BOOL = z3.IntSort(), z3.BoolSort()
@@ -27,7 +27,7 @@ at = z3.Function("at", LIST, INT, INT)
 length = z3.Function("length", LIST, INT)
 
 _INTS = ("axis", "groups", "size", "channels")
-_BOOLS = ("transpose_a", "transpose_b", "ceil_mode", "count_include_pad")
+_BOOLS = ("transpose_a", "transpose_b", "ceil_mode", "count_include_pad", "keep_dims")
 
 
 def sort_of(attribute: str) -> Any:
@@ -75,6 +75,8 @@ class Solver(Meaning):
         return super().compare(sign, a, b)
 
     def calculate(self, sign: str, a: Any, b: Any) -> Any:
+        if any(isinstance(x, tuple) or (z3.is_expr(x) and x.sort() == LIST) for x in (a, b)):
+            raise NotEncodedError("a sum or product of lists")
         match sign:
             case "//":
                 return z3.ToInt(a / b) if z3.is_real(a) else _int(a) / _int(b)
@@ -97,6 +99,12 @@ class Solver(Meaning):
         for part in parts[1:]:
             least = z3.If(least < part if word == "min" else least > part, least, part)
         return least
+
+    def apply(self, function: str, arguments: Sequence[Any]) -> Any:
+        raise NotEncodedError(function)
+
+    def shape(self, variable: Any) -> Any:
+        raise NotEncodedError("a shape as a list")
 
     def rank(self, variable: Any) -> Any:
         return length(variable) if variable.sort() == LIST else rank(variable)

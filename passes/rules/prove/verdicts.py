@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..check import RuleCheck, check_rule
 from ..rule import Rule
+from .encoder import NotEncodedError
 
 INSTANCES = 20
 _AGAIN = 10
@@ -31,10 +32,13 @@ def verify_rule(rule: Rule, count: int = INSTANCES, seed: int = 0) -> VerifiedRu
     checked = check_rule(rule, count, seed)
     if not checked.holds:
         return VerifiedRule(replace(rule, proof="refuted"), checked)
-    if proved_by_z3(rule):
-        return VerifiedRule(replace(rule, proof="proved-by-z3"), checked)
-    if proved_by_egraph(rule):
-        return VerifiedRule(replace(rule, proof="proved-by-e-graph"), checked)
+    try:
+        if proved_by_z3(rule):
+            return VerifiedRule(replace(rule, proof="proved-by-z3"), checked)
+        if proved_by_egraph(rule):
+            return VerifiedRule(replace(rule, proof="proved-by-e-graph"), checked)
+    except NotEncodedError:
+        pass
     again = check_rule(rule, _AGAIN * count, seed + 1, thorough=True)
     if not again.holds:
         return VerifiedRule(replace(rule, proof="refuted"), again)

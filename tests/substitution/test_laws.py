@@ -1,0 +1,149 @@
+"""The laws that ship, written by hand: right on several ranks, and each condition needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import pytest
+
+from isoform.dialects.errors import UserError
+from isoform.passes.rules.check import check_rule
+from isoform.passes.rules.conditions import evaluate
+from isoform.passes.rules.floats import classified
+from isoform.passes.rules.instances import first_instances, outcome, with_spatial_dims
+from isoform.passes.rules.prove.verdicts import verify_rule
+from isoform.passes.rules.rule import Rule
+from isoform.passes.rules.rule_set import rules_named, shipped
+from isoform.passes.rules.rule_text import parse_rules
+from isoform.testing.property_checks import counterexample
+
+LAWS = shipped("laws")
+# Of the rules that a line `over` makes those of two ops stand for all by default.
+STAND_IN = ("exp", "relu", "div", "max")
+
+
+def of_one_op(rule: Rule) -> bool:
+    """Whether a rule is written out, or made for one of `STAND_IN`."""
+    stem = rule.name.rpartition("-")[0]
+    siblings = [r for r in LAWS if r.name.rpartition("-")[0] == stem]
+    return len(siblings) < 10 or rule.name.endswith(STAND_IN)
+
+
+CHOSEN = [rule for rule in LAWS if of_one_op(rule)]
+
+
+@pytest.mark.parametrize("rule", CHOSEN, ids=lambda r: r.name)
+def test_a_law_holds_on_its_first_instances(rule: Rule) -> None:
+    tried = (outcome(rule, bindings) for bindings in islice(first_instances(rule, 300_000), 60))
+    found = list(islice((one for one in tried if one.left == one.right), 4))
+    assert found, "no small shapes fit both sides"
+    assert all(one.equal for one in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", CHOSEN, ids=lambda r: r.name)
+def test_a_law_has_the_verdict_and_the_label_it_claims(rule: Rule) -> None:
+    assert verify_rule(rule, 20, seed=5).rule.proof == rule.proof
+    if rule in STATED:
+        assert classified(replace(rule, floats=None)) == rule.floats
+
+
+# A family shares one label, that of the op that changes most.
+STATED = [rule for rule in CHOSEN if not rule.name.endswith(STAND_IN)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [r for r in CHOSEN if r.where], ids=lambda r: r.name)
+def test_each_condition_of_a_law_is_needed(rule: Rule) -> None:
+    """Without it the law would be applied where it is wrong, or makes no sense."""
+    for condition in rule.where:
+        assert counterexample(rule, condition) is not None, condition
+
+
+WRONG = """
+rule slice-at-half-the-place: slice(slice(?x, starts=?s, sizes=?z, steps=?t), starts=?u, sizes=?y, \
+steps=?v) => slice(?x, starts=?s + ?u, sizes=?y, steps=?t * ?v)
+rule transposes-the-wrong-way-round: transpose(transpose(?x, perm=?p), perm=?q) => \
+transpose(?x, perm=take(?q, ?p))
+rule mean-for-sum: reduce_sum(matmul(?a, ?b), axes=[?k], keep_dims=true) => \
+matmul(?a, reduce_mean(?b, axes=[?k], keep_dims=true)) where ?k == ?a.rank - 1
+rule difference-turned: sub(matmul(?a, ?b), matmul(?a, ?c)) => matmul(?a, sub(?c, ?b))
+rule padded-point: conv(conv(?x, ?w, strides=?s, pads=?p, dilations=?d, groups=1), ?v, strides=?t, \
+pads=?q, dilations=?e, groups=1) => conv(?x, transpose(conv(transpose(?w, perm=put(put(count(\
+?w.rank), 0, 1), 1, 0)), ?v, strides=?d * 0 + 1, pads=?p * 0, dilations=?d * 0 + 1, groups=1), \
+perm=put(put(count(?w.rank), 0, 1), 1, 0)), strides=?s, pads=?p, dilations=?d, groups=1) where \
+product(?v.shape) == ?v.shape[0] * ?v.shape[1]
+rule second-part-from-its-start: slice(concat(?a, ?b, axis=?k), starts=?s, sizes=?z, steps=?t) => \
+slice(?b, starts=put(?s, ?k, 0), sizes=?z, steps=?t) where ?s[?k] >= ?a.shape[?k]
+"""
+
+
+@pytest.mark.parametrize("rule", parse_rules(WRONG), ids=lambda r: r.name)
+def test_a_wrong_law_is_refuted(rule: Rule) -> None:
+    assert check_rule(rule, 300, thorough=True).wrong is not None
+
+
+def test_a_law_of_windows_is_checked_on_signals_and_volumes() -> None:
+    rule = next(r for r in LAWS if r.name == "convs-of-one-image")
+    image = next(first_instances(rule))
+    ranks = [len(image["x"])]
+    for dims in (1, 3):
+        made = with_spatial_dims(rule, image, dims)
+        assert made is not None and outcome(rule, made).equal
+        ranks.append(len(made["x"]))
+    assert ranks == [4, 3, 5]
+
+
+def test_searches_take_laws_that_are_checked_or_proved() -> None:
+    assert set(rules_named("laws")) == set(LAWS)
+    assert {rule.proof for rule in LAWS} <= {"checked-only", "proved-by-z3", "proved-by-e-graph"}
+    assert all(rule.floats is not None for rule in LAWS)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("put(p, 1, 7)", (1, 7, 0)),
+        ("put(p, -1, 7)", (1, 2, 7)),
+        ("take(p, inverse(p))", (0, 1, 2)),
+        ("find(p, 2)", 1),
+        ("drop(p, 0)", (2, 0)),
+        ("join(p, count(2))", (1, 2, 0, 0, 1)),
+        ("product(p + 1)", 6),
+        ("2 * p + p * p", (3, 8, 0)),
+        ("p - p == p * 0", True),
+        ("x.shape == join(p, p)", False),
+    ],
+)
+def test_functions_of_lists(text: str, value: object) -> None:
+    assert evaluate(text, {"p": (1, 2, 0), "x": (3, 4)}) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("put(p, 9, 1)", "reads what is not there"),
+        ("find(p, 9)", "reads what is not there"),
+        ("p + x.shape", "cannot be computed"),
+        ("put(p, 1)", "put has other arguments"),
+    ],
+)
+def test_functions_of_lists_refuse_what_they_cannot_do(text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        evaluate(text, {"p": (1, 2, 0), "x": (3, 4)})
+
+
+def test_a_line_over_ops_makes_a_rule_for_each() -> None:
+    text = "rule twice [checked-only; bits]: f(f(?x)) => f(?x) over f relu abs where ?x.rank == 2"
+    first, second = parse_rules(text)
+    assert [first.name, second.name] == ["twice-relu", "twice-abs"]
+    assert first.where == ("?x.rank == 2",) and first.floats is not None
+    unary = parse_rules("rule twice: f(f(?x)) => f(?x) over f unary")
+    assert {"twice-tanh", "twice-sigmoid"} <= {rule.name for rule in unary}
+    assert "twice-cast" not in {rule.name for rule in unary}, "it has attributes"
+
+
+def test_a_line_over_nothing_is_refused() -> None:
+    with pytest.raises(UserError, match="'over' names no op"):
+        parse_rules("rule twice: f(f(?x)) => f(?x) over f")
