@@ -20,8 +20,8 @@ printer (lowering/nest_to_cuda.py) read the same ops.
 
 A loop's kind says how it runs. The default is serial. `parallel` loops, the outermost ones, are
 items of a thread pool or threads of a grid. The body of an `unrolled` loop is written once for each
-place. The places of a `vector` loop are the lanes of vectors; if `lanes` exceeds the extent, the
-last lanes are left out. The kind does not change the result: the body at each place, in order.
+iteration. The iterations of a `vector` loop are lanes of vectors; if `lanes` exceeds the extent,
+the last lanes are left out. The kind does not change the result: that of the iterations in order.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class NestOp(IRDLOperation):
 
 @irdl_op_definition
 class ForOp(PlacedOp):
-    """Run the body at each place of an iterator, from 0 up to an extent.
+    """Run the body at each value of an iterator, from 0 up to an extent.
 
     With expressions, it starts at the largest `from` and ends below the smallest `below`, as the
     rest of a tile does. `unroll 1` tells LLVM not to unroll a serial loop.
@@ -179,7 +179,7 @@ class ForOp(PlacedOp):
 
     @property
     def size(self) -> int:
-        """The largest number of places."""
+        """The largest number of iterations."""
         return self.extent.value.data
 
     @property
@@ -403,7 +403,7 @@ class TransposeOp(IRDLOperation):
 
 
 def parallel_loops(kernel: NestOp) -> list[ForOp]:
-    """The loops whose places are work items: the outermost parallel ones, nested perfectly."""
+    """The loops whose iterations are work items: the outermost parallel ones, nested perfectly."""
     found: list[ForOp] = []
     block = kernel.body.block
     while (

@@ -95,7 +95,7 @@ def flat_buffer(
 
 
 class PlacedOp(IRDLOperation):
-    """An op with expressions over iterators of loops, its `places`."""
+    """An op with expressions over iterators of loops: the operands `places`."""
 
     places = var_operand_def(IndexType)
     map = prop_def(AffineMapAttr)
