@@ -65,8 +65,7 @@ class Attention:
 
     `rows` are the values that the second product reads: the first one's `scores`, or derived from
     them. `extents` are those of the loops over b and q, then of k, d and e. `query` is the loop
-    whose
-    steps are the rows of a block: neither K nor V depends on it.
+    whose steps are the rows of a block: neither K nor V depends on it.
     """
 
     extents: tuple[int, ...]

@@ -2,8 +2,7 @@
 
 ONNX has them since IR version 4. Before that every initialiser had to be listed as an input, and
 is a constant all the same. An initialiser that shapes or attributes depend on must be known when
-the
-model is imported: it becomes a constant, and a warning says so.
+the model is imported: it becomes a constant, and a warning says so.
 """
 
 from __future__ import annotations

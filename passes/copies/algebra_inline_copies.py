@@ -27,10 +27,9 @@ class AlgebraInlineCopies(ModulePass):
 
     Sound because the reader stays inside the copy's shape, so it reads the copy's own values. A
     read that may leave the shape is kept, unless the copy is its whole source in the same order. An
-    index
-    that would gain a floor is kept too: such copies are reshapes, which are free as views of the
-    same buffer. So is a copy without which its reader would no longer be a library kernel: blocks
-    cut out of a band, read by a matrix product.
+    index that would gain a floor is kept too: such copies are reshapes, which are free as views of
+    the same buffer. So is a copy without which its reader would no longer be a library kernel:
+    blocks cut out of a band, read by a matrix product.
 
     Before:
 

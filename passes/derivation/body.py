@@ -1,9 +1,9 @@
 """The operand of derivation rules: scopes that are one sum of products, opened.
 
     value at x = coefficient * sum over s of the product of factors (reads and guards)
+
 A `SumOfProducts` need not be canonical: its sums keep their order, so that a user can name them.
-`build` gives the canonical scope.
-person can name them. `build` gives the canonical scope back.
+`build` gives the canonical scope back.
 """
 
 from __future__ import annotations

@@ -22,10 +22,9 @@ class AlgebraNameScopes(ModulePass):
     """Name every value by its kind and order: scopes `s0`, `s1`, ..., inputs `x0`, ...
 
     Weights are `w0`, ..., results of other ops `v0`, ...; ones and iterators have none. The
-    original
-    names do not matter: the same program with other names gets the same ones, so a pipeline of
-    derivation passes finds the same scopes wherever it runs again. The old name of a value becomes
-    its op's location, if it has none; inputs and outputs keep theirs.
+    original names do not matter: the same program with other names gets the same ones, so a
+    pipeline of derivation passes finds the same scopes wherever it runs again. The old name of a
+    value becomes its op's location, if it has none; inputs and outputs keep theirs.
 
     Before:
 

@@ -350,8 +350,7 @@ Plan = tuple[tuple[Call, ...], tuple[int, ...]]
 
 def _plan(roots: Sequence[Scope], priced: Priced) -> Plan:
     """The library calls of a program (extents, operands used in place), and the ranks of its
-    generated
-    scopes: a key of how it runs, independent of names and orders."""
+    generated scopes: a key of how it runs, independent of names and orders."""
     calls = [(m.kernel.name, m.contraction.extents, m.direct) for _, m in priced.choices]
     matched = {scope for scope, _ in priced.choices}
     ranks = sorted(len(s.shape) for s in scopes_of(roots) if s not in matched)

@@ -1,8 +1,7 @@
 """Values of canonical scopes in float64 on drawn inputs, to choose pairs worth a proof.
 
 They prove nothing. Equal values agree on every input except for rounding, so no proof is tried for
-a pair that differs here. Infinite
-literals are a large number here: they are compared, never added.
+a pair that differs here. Infinite literals are a large number here: they are compared, never added.
 """
 
 from __future__ import annotations

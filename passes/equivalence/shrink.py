@@ -9,9 +9,8 @@ permutations of the class, and the coefficient of a monomial depends only on the
 that the monomial touches. Let s be the most factors of the class in one monomial, plus one if it is
 an output dim (for arguments of functions, which are compared with each other at two positions: plus
 two). If two expressions differ at size N > s, some monomial has two coefficients; permute the
-values it
-touches into the first s: they differ at size s. Size 1 is never used: there an iterator and 0 are
-the same.
+values it touches into the first s: they differ at size s. Size 1 is never used: there an iterator
+and 0 are the same.
 
 Functions are variables named by their arguments; arguments are compared by the same theorem. A read
 of a scope represents the scope's expression. Its monomials have the factors of all scopes that they

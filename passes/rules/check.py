@@ -24,8 +24,8 @@ class RuleCheck:
     """The result of checking a rule by exact values.
 
     Attributes:
-            instances: the number of distinct instances on which the rule applied and was right.
-            wrong: an instance on which the rule is wrong; None if none was found.
+        instances: the number of distinct instances on which the rule applied and was right.
+        wrong: an instance on which the rule is wrong; None if none was found.
     """
 
     rule: Rule
@@ -43,8 +43,8 @@ def check_rule(
     """Apply a rule to systematic instances, then to random ones until there are `count`.
 
     Args:
-            tries: the largest number of draws for each of `count` instances.
-            thorough: the systematic instances also try every axis with every attribute value.
+        tries: the largest number of draws for each of `count` instances.
+        thorough: the systematic instances also try every axis with every attribute value.
     """
     rng = np.random.default_rng([seed, len(rule.name)])
     seen = dict[str, None]()

@@ -134,7 +134,7 @@ def evaluate(text: str, bindings: Bindings) -> Any:
     """The value of an expression: a truth value or an integer.
 
     Raises:
-            UserError: the text is not an expression, names an unbound variable, or divides by 0.
+        UserError: the text is not an expression, names an unbound variable, or divides by 0.
     """
     try:
         return compiled(text)(bindings)

@@ -8,7 +8,7 @@ pair_mask(shape=[o, i, r, s], groups=g)          1 where an output channel of ea
                                                  meets the second half of i, or of each first the
                                                  first; else 0: two groups' kernels, as one group's
 
-Large ones, and values that no float is, are written as `steps`: a few ops on small literals.
+Large ones, and values that floats cannot hold, are written as `steps`: ops on small literals.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Exact values of graph ops, many at once: residues modulo a prime, by the ops' own scopes.
 
-An op of the dialect needs nothing here to take part: the reference evaluates its scopes, as it does
-for floats, in an arithmetic of residues over a whole batch of draws. Functions
-that no field has are replaced by ones that keep only their laws: `max` and `min` use a random total
-order of the residues (so relu is an arbitrary retraction), every other function is random.
+New ops need no code here: the reference evaluates their scopes, as it does for floats, in an
+arithmetic of residues over a whole batch of draws. Functions that no field has are replaced by ones
+that keep only their laws: `max` and `min` use a random total order of the residues (so relu is an
+arbitrary retraction), every other function is random.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class _Magnitudes(Arithmetic):
     """Numbers without signs, so that neither terms nor factors cancel.
 
     Args:
-            moving: values that depend on variables. Division by such a value is read as a product.
+        moving: values that depend on variables. Division by such a value is read as a product.
     """
 
     def __init__(self, moving: Container[SSAValue]) -> None:

@@ -1,7 +1,7 @@
 """The program representation of the search: numbered nodes, cheap to change, without names.
 
-IR comes in (`encode`, for one block) and goes out (encoding's inverse is write.py). A node is what
-an op is beside its place in memory: a head (op and attributes), operands, result types; heads and
+IR comes in (`encode`, for one block) and goes out (encoding's inverse is write.py). A node is
+an op as a value: a head (op and attributes), operands, result types; heads and
 types are interned, so nodes compare by small numbers. Ops that no rule may touch (effects, regions,
 random ones, results that nobody infers) are nodes that equal only themselves.
 

@@ -237,7 +237,7 @@ class InstanceSampler:
     """Random instances of a left side around a first one.
 
     Args:
-            lifts: also add dims in front of every variable that has two or more, or remove one.
+        lifts: also add dims in front of every variable that has two or more, or remove one.
     """
 
     def __init__(

@@ -159,7 +159,7 @@ def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
         where: the file's name, for messages.
 
     Raises:
-            UserError: with file and line, at the first error.
+        UserError: with file and line, at the first error.
     """
     rules, seen = list[Rule](), set[str]()
     for block in _blocks(text, where):

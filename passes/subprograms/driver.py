@@ -253,7 +253,7 @@ class SubprogramSearch(SearchState):
 
 
 def _first_of(stops: Sequence[StopReason]) -> StopReason:
-    """The reason that is said of several."""
+    """The one stop reason to report of several."""
     known: list[StopReason] = [reason for reason in _STOPS if reason in stops]
     return known[0] if known else "finished"
 

@@ -17,7 +17,7 @@ from ..derivation.name_scopes import AlgebraNameScopes
 
 # Clean-up after rewrites: unread values, layouts that two of them share.
 CLEAN: tuple[ModulePass, ...] = (CommonSubexpressionElimination(), DeadCodeElimination())
-# Copies are read through first, so contractions see their real operands; what nobody reads is not
+# Copies are read through first, so contractions see their real operands; unread scopes are not
 # searched; names are for the trace.
 PREPARE: tuple[ModulePass, ...] = (
     GraphToAlgebra(),

@@ -1,4 +1,4 @@
-"""What programs take: by the model of the costs, or measured."""
+"""The seconds that programs take, modelled or measured."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..search_result import Measure
 
 @dataclass(frozen=True)
 class Prices:
-    """What programs take.
+    """The seconds that programs take.
 
     Attributes:
         measure: median seconds of programs, run in turn; None where the target does not run here,

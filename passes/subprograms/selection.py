@@ -1,4 +1,4 @@
-"""Choose: the best of what is proposed for a subprogram, and where to take what was chosen."""
+"""Choose the best proposal for a subprogram, and the occurrences at which to apply it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def best_of(
 def chosen_occurrences(
     decided: Sequence[tuple[Subprogram, Decision]], parts: Mapping[str, Sequence[str]]
 ) -> list[ChosenOccurrence]:
-    """What to take where: what holds several contractions only where it saves more than they do.
+    """Where to apply decisions: one for several contractions only if it saves more than theirs.
 
     Args:
         parts: for each scope that holds several contractions, those.

@@ -1,4 +1,4 @@
-"""What a search over subprograms knows while it runs: proposers ask it."""
+"""The state of a search over subprograms, which proposers read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class SearchState:
         return [of[name] for name in self.contractions(sub.occurrences[0])]
 
     def idle(self, what: str, sub: Subprogram, before: float, least: float) -> str | None:
-        """Why a subprogram could not save enough, which takes at least so many seconds then."""
+        """Why a subprogram cannot save enough, given the least seconds of its programs."""
         saved = (before - least) * len(sub.occurrences)
         enough = saved >= self.pruning.saved * self.baselines.total(self.singles)
         if enough and least < before * ACCEPT.subprogram:
@@ -63,6 +63,6 @@ class SearchState:
 
 
 def not_faster(what: str, before: float, least: float) -> str:
-    """Why something was not measured: what it would take at least, and what there is takes."""
+    """Why something was not measured: its lower bound against the present seconds."""
     gain = "be faster" if least >= before * ACCEPT.subprogram else "save enough"
     return f"{what} could {gain}: {least * 1e6:.3g} us at the peak, {before * 1e6:.3g} us as it is"

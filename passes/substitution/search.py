@@ -61,7 +61,7 @@ class SubstitutionSettings:
     Attributes:
         alpha: programs that cost up to this much times the best are looked at.
         programs: how many programs are taken out of the queue (TASO's n).
-        rejected: how many of the best alternatives not taken are told.
+        rejected: how many of the best alternatives not taken are reported.
         alternatives: how many of the next best programs are returned.
         layouts: whether the layouts of products are searched as well (layouts.py).
     """

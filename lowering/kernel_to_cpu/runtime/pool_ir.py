@@ -4,8 +4,7 @@ A run works as follows. The caller walks the table. For a row worth sharing it p
 a few chunks for each thread and increments the generation. Caller and workers claim chunks until
 none is left, and the caller waits for chunks claimed by others. It never waits for a worker that
 the system does not schedule. A worker spins on the generation for a while, then yields its core,
-then
-sleeps until the caller wakes it: an idle pool costs no time, and one with more threads than
+then sleeps until the caller wakes it: an idle pool costs no time, and one with more threads than
 cores still makes progress.
 
 On Linux a sleeper excludes its caller's core, and is woken before the first row: the system tends

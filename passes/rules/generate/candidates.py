@@ -2,10 +2,10 @@
 
 Pruning here needs no proof: it drops a pair only if a smaller or a renamed pair implies it.
 
-- roles: no variable is both image and kernel of a convolution, and the constants that are kernels
-  stand for nothing else: what drops out is true, and of no use;
-- congruence: a pair is a term whose operands are each the first of their class, with the first of
-  its own class; every other pair follows from such ones;
+- roles: no variable is both image and kernel of a convolution, and constant kernels are used as
+  kernels only; other pairs are true but useless;
+- congruence: a pair is a term whose operands represent their classes, with the representative of
+  its own class; every other pair follows from these;
 - input renaming: of pairs that differ only in variable names one is kept;
 - instance: a pair that another becomes when terms stand for its variables is dropped;
 - common subgraph: a subterm of both sides becomes a variable where the equality still holds, and
@@ -139,7 +139,7 @@ def doubles(table: Table, classes: Classes, least: int = 0) -> Iterator[tuple[in
     """Both results of a split, if each alone is a smaller term with fewer variables.
 
     Args:
-            least: the least number of operators of the split with everything below it.
+        least: the least number of operators of the split with everything below it.
     """
     sizes = table.sizes
     for block, (which, result, _) in enumerate(table.made_by):

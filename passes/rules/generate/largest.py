@@ -86,7 +86,7 @@ def _outputs(one: RuleCandidate) -> Iterator[tuple[Term, Term]]:
 def _pairs(closure: Closure, traits: Traits) -> tuple[Ids, Ids]:
     """The best term of each part of a class, paired with the best of the class's first part.
 
-    Good are not constants, then each variable once. Pairs of more variables come first.
+    Best: no constants, then each variable once. Pairs of more variables come first.
     """
     every = np.arange(len(closure.first), dtype=np.int32)
     usable = every[traits.apart(every, every)]

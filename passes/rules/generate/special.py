@@ -1,9 +1,9 @@
 """Drop rules that are special cases of others, now that attributes and conditions are known.
 
-A rule is one where terms for the variables of another make that one's sides this one's, and where
-on every instance tried on which this one applies the other applies as well and makes the same
-graph. Laws meet here that were found in different worlds: `concat(a, concat(a, b))` of images is a
-special case of what matrices say of any axis.
+A rule is a special case of another if terms for the other's variables turn its sides into this
+rule's, and if wherever this rule applies, on all instances tried, the other makes the same graph.
+Laws meet here that were found in different worlds: `concat(a, concat(a, b))` of images is a special
+case of what matrices say of any axis.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Traits:
             operands.
         linear: it has each variable once.
         constants: it has some.
-        loose: it has a constant kernel that no convolution has for its kernel.
+        loose: it has a constant kernel that no convolution uses as its kernel.
     """
 
     def __init__(self, table: Table) -> None:
