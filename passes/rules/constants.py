@@ -35,6 +35,9 @@ Steps: TypeAlias = "tuple[Array | ConstantStep, ...]"
 
 MOST_CONSTANT = 1 << 16
 """Elements of the largest literal that a rule may write into a program."""
+_WHOLE_IDENTITY = 32
+"""The largest identity matrix that is a literal; longer ones would be tensors of unknown numbers to
+whoever compares programs."""
 T = TypeVar("T")
 
 
@@ -85,8 +88,6 @@ def is_writable(op: str, attributes: Mapping[str, Any], most: int = MOST_CONSTAN
     if any(n < 1 for n in numbers) or not makes_sense(op, attributes):
         return False
     match op:
-        case "identity_matrix":
-            return attributes["size"] ** 2 <= most
         case "identity_kernel":
             return bool(np.prod(numbers, dtype=np.float64) <= most)
         case _:
@@ -113,8 +114,23 @@ def constant_steps(op: str, attributes: Mapping[str, Any]) -> Steps:
             parts = (groups // 2, 2, outputs // groups, 2, inputs // 2, *kernel)
             whole = ConstantStep("reshape", (1,), (("shape", (outputs, inputs, *kernel)),))
             return (np.eye(2), _broadcast(0, (1, 3), parts), whole)
+        case "identity_matrix" if attributes["size"] > _WHOLE_IDENTITY:
+            return _identity(attributes["size"])
         case _:
             return (constant_array(op, attributes),)
+
+
+def _identity(size: int) -> Steps:
+    """Rows of 1, 0, .., 0 that are one longer than the matrix, read as rows of its own length."""
+    long, square = size * (size + 1), size * size
+    return (
+        np.array([1.0]),
+        ConstantStep("pad", (0,), (("pads", (0, size)),)),
+        _broadcast(1, (1,), (size, size + 1)),
+        ConstantStep("reshape", (2,), (("shape", (long,)),)),
+        ConstantStep("slice", (3,), (("sizes", (square,)), ("starts", (0,)), ("steps", (1,)))),
+        ConstantStep("reshape", (4,), (("shape", (size, size)),)),
+    )
 
 
 def write_constant(
@@ -136,6 +152,7 @@ def write_constant(
 
 _SMALLEST: Mapping[str, Mapping[str, Any]] = {
     "ones": {"shape": (1,)},
+    "identity_matrix": {"size": _WHOLE_IDENTITY + 1},
     "pool_kernel": {"channels": 1, "kernel": (1, 1)},
     "pair_mask": {"shape": (2, 2, 1, 1), "groups": 2},
 }

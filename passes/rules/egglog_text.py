@@ -218,7 +218,9 @@ class _Reader:
                 return f" {_SIGNS[expr.name]} ".join(map(self.size, expr.args))
             case _:
                 expected = ", ".join((*_SIGNS, *_WORDS))
-                raise UserError("no condition", expected=expected, found=getattr(expr, "name", ""))
+                raise UserError(
+                    "this is not a condition", expected=expected, found=getattr(expr, "name", "")
+                )
 
 
 def _literal(expr: Any) -> int | float | bool | str:

@@ -8,7 +8,10 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from isoform import GraphBuilder
+from isoform.compiler.checks.differential import evaluate
 from isoform.dialects.types import Array
+from isoform.passes.rules.constants import write_constant
 from isoform.passes.rules.exact import FIELD, PRIME, constant, plan
 
 WINDOW = {"dilations": (1, 1), "pads": (1, 1, 1, 1), "strides": (2, 1)}
@@ -93,3 +96,17 @@ def test_relu_keeps_its_laws_and_is_not_linear() -> None:
 
 def test_what_inference_refuses_has_no_value() -> None:
     assert plan("add", (), ((2, 2), (3, 3))) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 32, 33, 50])
+def test_an_identity_matrix_is_one_however_it_is_written(size: int) -> None:
+    build = GraphBuilder()
+    made = write_constant(
+        "identity_matrix",
+        {"size": size},
+        lambda array: build.constant(array.astype(np.float32)),
+        lambda op, attributes, operands: getattr(build, op)(*operands, **attributes),
+    )
+    build.output("y", made)
+    (found,) = evaluate(build.build().module).values()
+    assert (found == np.eye(size)).all()
