@@ -147,3 +147,16 @@ def summed(match: Match, values: list) -> np.ndarray:
         at = tuple(np.asarray(Index.of(e).evaluate(grid)) for e in read.index)
         total = total * data[at]
     return total.sum(axis=tuple(range(len(match.order), len(axes))))
+
+
+def test_results_of_kernels_have_the_order_of_their_windows() -> None:
+    """Of a convolution images, features, positions; of band products the outer iterators last."""
+    (match, *_) = found(conv((2, 16, 7, 7), 8, (3, 3)), "conv")
+    assert match.order == (0, 1, 2, 3) and match.in_order
+    h, w, n, f, c, r, s = iterators(7)
+    x, k = tensor("x", 7, 7, 2, 16), tensor("k", 3, 3, 16, 8)
+    last = build(
+        [5, 5, 2, 8], [16, 3, 3], [Read(x, (h + r, w + s, n, c)), Read(k, (r, s, c, f))], f32
+    )
+    (match, *_) = found(last, "conv")
+    assert match.order == (2, 3, 0, 1) and not match.in_order

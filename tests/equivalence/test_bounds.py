@@ -63,6 +63,17 @@ def test_size_one_is_never_shrunk_to() -> None:
     assert min(sizes) >= 2
 
 
+def test_a_diagonal_is_not_made_smaller() -> None:
+    """Two dims of a tensor that one iterator walks: the rest of the tensor is never read."""
+    diagonal, rows = (
+        inlined(output(program([(9, 9)], (), lambda x, i, n=n: x[0][i[0], i[n]], [9] * (n + 1))))
+        for n in (0, 1)
+    )
+    for pair, left in (((diagonal, diagonal), 9), ((rows, rows), 2)):
+        small, other, _ = shrink(*pair, ())
+        assert {n for e in (small, other) for t in e.terms for n in t.sums} == {left}
+
+
 def test_inputs_of_rank_one_would_not_tell_crossed_products_apart() -> None:
     """The trap is real: this is why inputs are drawn elementwise."""
     x = np.outer(*np.random.default_rng(0).normal(size=(2, 5)))

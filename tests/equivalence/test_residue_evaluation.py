@@ -138,3 +138,12 @@ def test_what_is_below_the_cut_is_not_inlined() -> None:
     assert [*inliner.memo] == [top.token]
     (read,) = evaluator.sources_of(made)
     assert read.token != middle.token and read.shape == middle.shape
+
+
+@pytest.mark.parametrize("by", [Fraction(1), Fraction(2), Fraction(-3, 7)])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_a_scaled_value_is_its_product_with_a_rational_in_every_lane(by, shape) -> None:
+    x = FIELD.draw("x", shape)
+    made = FIELD.scale(x, by) * by.denominator - x * by.numerator
+    for lane, prime in enumerate(FIELD.primes):
+        assert not np.mod(made[lane], prime).any()
