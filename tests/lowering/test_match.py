@@ -294,11 +294,12 @@ def test_a_copy_is_stored_by_strides(read: str, x: str, expected: tuple | None) 
     assert scattered(made, made.reads()[0], (3, 1)) == expected
 
 
-def test_a_convolution_whose_images_are_the_third_dim_matches() -> None:
-    """One image: its position is 0, in no index, between the places and the channels."""
+@pytest.mark.parametrize("image", ["n", "0"])
+def test_a_convolution_whose_images_are_the_third_dim_matches(image: str) -> None:
+    """One image: its position is 0, also in no index, after the rows and columns."""
     text = (
         "algebra.scope (h: 5, w: 4, n: 1, f: 3) sum (r: 3, s: 2, c: 6) "
-        "%x[h + r - 1, w + s, n, c] * %w[r, s, c, f] : tensor<5x4x1x3xf32>"
+        f"%x[h + r - 1, w + s, {image}, c] * %w[r, s, c, f] : tensor<5x4x1x3xf32>"
     )
     found = match_conv(scope(text, "5x6x1x6xf32", "3x2x6x3xf32"))
     assert found is not None and found.pads == (1, 0)
