@@ -174,10 +174,15 @@ class FoundDerivation:
 
 
 def apply_found(
-    module: ModuleOp, ops: Sequence[ScopeOp], searcher: Searcher, chosen: FoundProgram
+    module: ModuleOp,
+    ops: Sequence[ScopeOp],
+    searcher: Searcher,
+    chosen: FoundProgram,
+    inside: Sequence[ScopeOp] = (),
 ) -> FoundDerivation | None:
     """Apply the derivation found for equal ops; None if it cannot be retraced."""
-    return apply_rules(module, ops, searcher, chosen.state.trail(), chosen.priced.seconds)
+    trail, seconds = chosen.state.trail(), chosen.priced.seconds
+    return apply_rules(module, ops, searcher, trail, seconds, inside)
 
 
 def apply_rules(
@@ -186,8 +191,11 @@ def apply_rules(
     searcher: Searcher,
     trail: Sequence[TrailStep],
     seconds: float,
+    inside: Sequence[ScopeOp] = (),
 ) -> FoundDerivation | None:
     """Apply the program that these rules give at that price; None if they give none.
+
+    The ops are read with those `inside` opened, which only they read.
 
     The ops must have unique names (`name_apart`, or `algebra-name-scopes`).
     Every step keeps the program's meaning, but after None some steps may remain applied.
@@ -198,14 +206,19 @@ def apply_rules(
     known = weights_only(main_of(module).body.block.ops)
     names = tuple(scope_names(module)[op] for op in ops)
     families = [family(op) for op in ops]
-    named = Lift(module, lambda other: other not in ops and any(f(other) for f in families))
+
+    def opened(other: ScopeOp) -> bool:
+        return other in inside or (other not in ops and any(f(other) for f in families))
+
+    named = Lift(module, opened)
     roots = tuple(named.scope(op) for op in ops)
-    constants = [named.source(v).token for op in ops for v in op.inputs if v in known]
+    read = [v for op in (*ops, *inside) for v in op.inputs]
+    constants = [named.source(v).token for v in read if v in known]
     again = Searcher(ScopePrices(constants, costs=searcher.prices.costs), searcher.settings)
     traced = again.retrace(roots, trail, seconds)
     if traced is None:
         return None
-    replay = Replay(module, *ops)
+    replay = Replay(module, *ops, *inside)
     try:
         for applied in traced.state.steps():
             replay.apply(applied)

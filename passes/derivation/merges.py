@@ -11,6 +11,8 @@ from .replace import rewritten
 from .step import DerivationStep, ProposalOptions, applicable
 from .traversals import expression_split
 
+TRAVERSAL_MERGE = "traversal-merge"
+
 
 def traversal_merge(body: SumOfProducts, number: int) -> DerivationStep | None:
     """Compute what read `number` reads where it is read, instead of in a scope of its own.
@@ -29,7 +31,7 @@ def traversal_merge(body: SumOfProducts, number: int) -> DerivationStep | None:
     factors += [substituted(f, images) for f in inner.factors]
     coefficient = body.coefficient * inner.coefficient
     new = build(body.shape, extents[body.rank :], factors, body.element, coefficient)
-    return DerivationStep("traversal-merge", new, (("read", number),))
+    return DerivationStep(TRAVERSAL_MERGE, new, (("read", number),))
 
 
 def merge_into_reader(body: SumOfProducts) -> DerivationStep | None:

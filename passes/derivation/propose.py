@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from xdsl.dialects.builtin import ModuleOp
 
+from ...dialects.algebra import ScopeOp
 from ...dialects.errors import UserError
 from ...dialects.floats import GUARDED
 from ...dialects.program import Program
@@ -16,7 +17,7 @@ from ..equivalence.prove import Prover
 from ..margins import ACCEPT, PRUNE
 from ..search_result import Limits, Measure, Proof, SearchResult, StopReason
 from ..subprograms.driver import search_subprograms
-from ..subprograms.find import Subprogram, groups
+from ..subprograms.find import Subprogram, chains, groups
 from ..subprograms.prices import Prices
 from ..subprograms.proposals import (
     AppliedRewrite,
@@ -68,12 +69,11 @@ def with_winograd(costs: Costs) -> Costs:
 
 
 def settings_of(sub: Subprogram, settings: DerivationSettings) -> DerivationSettings:
-    """Search limits of a subprogram: pairs go further, larger groups are only merged."""
+    """Search limits of a subprogram."""
     if len(sub.roots) == 1:
-        return settings
+        return replace(settings, regroup=len(sub.occurrences[0]) > 1)
     states = settings.states if settings.states < SETTINGS.states else PAIR.states
-    pair = replace(PAIR, states=states, budget=settings.budget)
-    return pair
+    return replace(PAIR, states=states, budget=settings.budget)
 
 
 class DerivationProposer(Proposer):
@@ -94,8 +94,9 @@ class DerivationProposer(Proposer):
         return f"{self.settings.depth} {self.settings.states} {self.settings.keep}"
 
     def together(self) -> Sequence[Subprogram]:
-        """Pairs and groups of contractions."""
-        return groups(self.search.work.module, self.search.prices.scopes)
+        """Pairs and groups of contractions, and contractions of contractions."""
+        module, prices = self.search.work.module, self.search.prices.scopes
+        return [*groups(module, prices), *chains(module, prices)]
 
     def why_not(self, sub: Subprogram) -> str | None:
         """Whether every possible saving is noise or too small; models have no such limit."""
@@ -132,8 +133,12 @@ class DerivationProposer(Proposer):
         def write() -> Program | None:
             work = self.search.work
             ops = [find_scope(work.module, name) for name in sub.occurrences[0]]
-            program, copies = isolate_all(ops, weights_only(work.main.body.block.ops))
-            done = apply_found(program.module, copies, searcher, found)
+            ops, inside = ops[: len(sub.roots)], ops[len(sub.roots) :]
+            known = weights_only(work.main.body.block.ops)
+            program, copies = isolate_all(ops, known, inside=inside)
+            read = [v.owner for v in copies[0].inputs] if inside else []
+            opened = [owner for owner in read if isinstance(owner, ScopeOp)]
+            done = apply_found(program.module, copies, searcher, found, opened)
             return None if done is None else program
 
         least = 0.0
@@ -149,7 +154,8 @@ class DerivationProposer(Proposer):
         ops = [find_scope(module, name) for name in choice.names]
         settings = settings_of(choice.sub, self.settings)
         searcher = Searcher(self.search.prices.scopes(choice.sub.known), settings)
-        done = apply_rules(module, ops, searcher, decision.trail, decision.modelled)
+        ops, inside = ops[: len(choice.sub.roots)], ops[len(choice.sub.roots) :]
+        done = apply_rules(module, ops, searcher, decision.trail, decision.modelled, inside)
         if done is None:
             reason = "what it reads was rewritten: the derivation does not fit any more"
             raise DoesNotFitError(reason)

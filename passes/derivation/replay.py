@@ -14,6 +14,7 @@ from .body import body_of
 from .by_hand import merge_ops, replace_op
 from .instantiate import instantiate
 from .lift import Lift, body_of_op, scope_names, scope_ops
+from .merges import TRAVERSAL_MERGE
 from .search import MERGE_COPIES, RuleApplication
 from .side_by_side import Merger
 from .step import DerivationStep, Parameters, pass_text
@@ -64,7 +65,20 @@ class Replay:
             self._merge_copies(step)
             return
         op = self._canonical(applied.old)
-        self._replace(op, step, step.rule, step.parameters)
+        parameters = step.parameters
+        if step.rule == TRAVERSAL_MERGE:
+            parameters = (("read", self._read_by(applied)),)
+        self._replace(op, step, step.rule, parameters)
+
+    def _read_by(self, applied: RuleApplication) -> str:
+        """The name of the scope that is merged into its reader."""
+        body, (_, number) = body_of(applied.old), applied.step.parameters[0]
+        assert body is not None and isinstance(number, int)
+        lift, inner = self.lifted(), body.reads[number].source
+        made = next((o for o in self.made if lift.source(o.result) is inner), None)
+        if made is None:
+            raise StaleResultError
+        return scope_names(self.module)[made]
 
     def finish(self) -> None:
         """Rewrite every scope in canonical form, without guards that became redundant."""

@@ -20,13 +20,14 @@ from typing import TypeAlias
 
 from ...dialects.canonical_types import Scope
 from .body import body_of
-from .merges import merge_copies
+from .merges import merge_copies, traversal_merge
 from .price import Priced, ScopePrices
 from .replace import Replacer, Roots, scopes_of
 from .rows import may_be_rows, merge_rows
 from .rules import EAGER, RULES
 from .side_by_side import MERGES, Merger, may_be_alike
 from .step import DerivationRule, DerivationStep, ProposalOptions
+from .sums import every_sum_split
 
 MERGE_COPIES = "merge-copies"
 # Eager rules shrink a program each time; more rounds than this would be a bug.
@@ -66,6 +67,8 @@ class DerivationSettings:
         options: for the rules' proposals.
         rules: the rules to try.
         limits: whether the rules' own limits on their uses apply.
+        regroup: whether contractions that read contractions are multiplied out and summed in
+            another order: products of three factors.
         guards: False omits the guards that make replacing sound (only for tests).
     """
 
@@ -78,6 +81,7 @@ class DerivationSettings:
     rules: tuple[DerivationRule, ...] = RULES
     limits: bool = True
     guards: bool = True
+    regroup: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,31 @@ class Searcher:
                 yield rule, (RuleApplication(scope, step), *eager), roots
         for one, other in itertools.combinations(inner, 2):
             yield from self._merged(state.roots, one, other)
+        if self.settings.regroup:
+            yield from self._regrouped(state.roots, inner)
+
+    def _regrouped(
+        self, roots: Roots, inner: Sequence[Scope]
+    ) -> Iterator[tuple[None, tuple[RuleApplication, ...], Roots]]:
+        """A product of three factors whose last two are multiplied first.
+
+        The reader of a contraction is multiplied out, and other sums are taken inside.
+        """
+        for outer in scopes_of(roots):
+            body = body_of(outer) if is_contraction(outer) else None
+            for number, read in enumerate([] if body is None else body.reads):
+                if body is None or read.source not in inner:
+                    continue
+                merge = traversal_merge(body, number)
+                whole = None if merge is None else body_of(merge.new)
+                if merge is None or whole is None:
+                    continue
+                between = self.replacer.replace(roots, outer, merge)
+                for split in every_sum_split(whole, self.settings.options):
+                    new = self.replacer.replace(between, merge.new, split)
+                    new, eager = self.normalised(new)
+                    steps = RuleApplication(outer, merge), RuleApplication(merge.new, split)
+                    yield None, (*steps, *eager), new
 
     def _steps(self, scope: Scope) -> list[tuple[DerivationRule, DerivationStep]]:
         if scope not in self._known_steps:

@@ -81,7 +81,8 @@ class Baselines:
     def program(self, sub: Subprogram) -> Program:
         """A subprogram as a program of its own."""
         ops = [find_scope(self.work.module, name) for name in sub.occurrences[0]]
-        inside = [part for op in ops for part in summands(op)]
+        ops, chained = ops[: len(sub.roots)], ops[len(sub.roots) :]
+        inside = [*(part for op in ops for part in summands(op)), *chained]
         return isolate_all(ops, weights_only(self.work.main.body.block.ops), inside=inside)[0]
 
     @cached_property

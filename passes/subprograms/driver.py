@@ -66,6 +66,9 @@ class SubprogramSearch(SearchState):
                 found.setdefault(sub.key, sub)
                 self.asked.setdefault(sub.key, []).append(proposer)
         self.subs = list(found.values())
+        if prices.measure is None:
+            # Modelled, several contractions at once gain most and take the least time to search.
+            self.subs.sort(key=lambda sub: len(self.contractions(sub.occurrences[0])) == 1)
         self.decided: list[tuple[Subprogram, Decision]] = []
         self.stops: list[StopReason] = []
         self.seen: Counter[str] = Counter()

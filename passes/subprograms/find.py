@@ -41,6 +41,7 @@ class Subprogram:
     Attributes:
         roots: one for a single contraction.
         known: tokens of the leaves that are weights.
+            Of a chain only its last one is a root.
         native: modelled seconds as it stands.
         occurrences: names of the scopes, for each occurrence in the program.
     """
@@ -91,6 +92,27 @@ def groups(module: ModuleOp, prices: Table) -> list[Subprogram]:
     known = weights_only(main_of(module).body.block.ops)
     ops = _contractions(module, known)
     return _distinct(module, prices, known, _groups(module, ops, known))
+
+
+def chains(module: ModuleOp, prices: Table) -> list[Subprogram]:
+    """Contractions that alone read another one: a root, in which the other is opened.
+
+    An occurrence is the names of both, the root first.
+    """
+    known = weights_only(main_of(module).body.block.ops)
+    ops, names = _contractions(module, known), scope_names(module)
+    found: dict[Key, Subprogram] = {}
+    for op in ops:
+        for inner in dict.fromkeys(v.owner for v in op.inputs):
+            if inner not in ops or any(u.operation is not op for u in inner.results[0].uses):
+                continue
+            lift = Lift(module, lambda o: o is inner, known, positional=True)  # noqa: B023
+            key = (lift.scope(op),), tuple(lift.known())
+            if key not in found:
+                found[key] = Subprogram(*key, prices(key[1]).program(key[0]).seconds)
+            assert isinstance(inner, ScopeOp)
+            found[key].occurrences.append((names[op], names[inner]))
+    return sorted(found.values(), key=lambda s: -weight(s))
 
 
 def _contractions(module: ModuleOp, known: set[SSAValue]) -> list[ScopeOp]:
