@@ -17,6 +17,7 @@ from ..dialects.errors import UserError
 from ..dialects.floats import Allowed
 from ..dialects.program import Program
 from ..dialects.weights import Weights
+from ..passes.rules.rule_set import verified_rules
 from .frontends.models import load
 from .frontends.program_file import check_weights, parse, save_mlir
 from .search.optimizer import Optimized, improve
@@ -70,6 +71,8 @@ def optimize(
     level: str = "kernel",
     fast_math: bool = False,
     strict_nan: bool = False,
+    rules: str | Path | None = None,
+    allow_unproved: bool = False,
 ) -> Optimized:
     """Return a faster program that computes the same, or the input program and the reason.
 
@@ -83,14 +86,18 @@ def optimize(
         effort, tolerance: as in `compile`; the result is measured as it will run.
         level: the lowest level of the result: "graph" skips searches that go below it.
         fast_math, strict_nan: as in `compile`.
+        rules: a file of rewrite rules (docs/laws.md) that searches take beside those that ship.
+        allow_unproved: take those of them that are checked exactly and that no prover proves.
 
     Returns:
         A program with `.report` (docs/commands.md lists its fields).
 
     Raises:
-        UserError: unknown target or strategy, broken cost file.
+        UserError: unknown target or strategy, broken cost file, a rule that does not hold.
     """
-    more = (threads, effort, tolerance, level, Allowed(fast_math, strict_nan))
+    hint = "--allow-unproved takes what the exact check passes"
+    added = () if rules is None else verified_rules(rules, allow_unproved, hint)
+    more = (threads, effort, tolerance, level, Allowed(fast_math, strict_nan), added)
     return _optimize(program, target, strategy, budget, seed, cost_file, *more)
 
 

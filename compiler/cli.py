@@ -271,6 +271,9 @@ def _add_optimize(subparsers: Any, name: str) -> ArgumentParser:
     add("--strategy", default="optimize", help="which system searches (optimize: all there are)")
     add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds in all (60)")
     add("--cost-file", metavar="F.json", help="measured costs (docs/costs.md)")
+    add("--rules", metavar="FILE.rules", help="your rewrite rules, verified first (docs/laws.md)")
+    text = "take those of --rules that are checked exactly but not proved"
+    add("--allow-unproved", action="store_true", help=text)
     add("--report", metavar="R.json", help="write what was done and why")
     add("--certificate", metavar="C.json", help="compare OUT with MODEL and write what that proved")
     add(

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from ..dialects.floats import Allowed, Floats
 from ..dialects.program import Program
+from .rules.rule import Rule
 
 StopReason = Literal["finished", "time", "steps", "nodes", "memory", "interrupted"]
 Proof = Literal["proved-by-z3", "proved-by-e-graph", "exact", "checked"]
@@ -27,6 +28,7 @@ class Limits:
 
     Attributes:
         compiled: how measured programs are compiled, in words: a key of stored decisions.
+        rules: the user's, beside those that ship; searches with rules take them.
 
     Units:
         seconds: of wall-clock time; steps: programs (or states) looked at.
@@ -37,6 +39,7 @@ class Limits:
     seed: int = 0
     floats: Allowed = field(default_factory=Allowed)
     compiled: str = ""
+    rules: tuple[Rule, ...] = ()
 
     @property
     def key(self) -> str:

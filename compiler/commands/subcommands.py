@@ -214,6 +214,8 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
         level=emit,
         fast_math=arguments.fast_math,
         strict_nan=arguments.strict_nan,
+        rules=arguments.rules,
+        allow_unproved=arguments.allow_unproved,
     )
     if arguments.output is not None:
         with seen.writing():

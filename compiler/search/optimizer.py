@@ -26,6 +26,7 @@ from ...dialects.program import Program, add_pipeline, provenance, where
 from ...lowering.targets import Target, target_named
 from ...passes.cost.costs import Costs, load_costs
 from ...passes.margins import MEASURE
+from ...passes.rules.rule import Rule
 from ...passes.search_result import StopReason
 from ..checks.rewrite_recorder import Rewrite, RewriteRecorder, named
 from ..frontends.program_file import without_weights
@@ -158,22 +159,22 @@ def optimize(
     tolerance: float,
     level: str = "kernel",
     floats: Allowed | None = None,
+    rules: tuple[Rule, ...] = (),
 ) -> Optimized:
     """Search, then decide; see `api.optimize`."""
     started = time.perf_counter()
     strategies = chosen(strategy, level)
     options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
     described = target_named(target)
-    costs = load_costs(
-        described.with_units(threads) if described.runs_here else described, cost_file
-    )
+    here = described.with_units(threads) if described.runs_here else described
+    costs = load_costs(here, cost_file)
     better = program.clone()
     steps, rewrites = _rewrite(better, costs, options.floats)
     rejected = _skipped(program, options.floats)
     if not program.module.is_structurally_equivalent(better.module):
         add_pipeline(better.module, ",".join(_applicable(program, options.floats)))
     why = _why_not_measured(program, described)
-    request = ComparisonRequest(described, costs, seed, options, started + budget, why)
+    request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
     searched = run_searches(better, strategies, request)
     better, rewrites = searched.program, rewrites + searched.rewrites

@@ -16,6 +16,7 @@ from ...dialects.types import Array
 from ...lowering.targets import Target
 from ...passes.cost.costs import Costs
 from ...passes.margins import ACCEPT, MEASURE
+from ...passes.rules.rule import Rule
 from ...passes.search_result import Limits, SearchResult
 from ..commands.inputs import draw_inputs
 from ..peers.timing import Run, interleave, median
@@ -34,6 +35,7 @@ class ComparisonRequest:
     Attributes:
         unmeasured: why they are not measured; None where they are.
         end: when the budget is spent, by `time.perf_counter`.
+        rules: the user's, which searches take beside those that ship.
     """
 
     target: Target
@@ -42,11 +44,13 @@ class ComparisonRequest:
     options: CpuOptions
     end: float
     unmeasured: str | None = None
+    rules: tuple[Rule, ...] = ()
 
     def limits(self, seconds: float) -> Limits:
         """Those of a search of so many seconds."""
         compiled = f"{self.options.threads} threads, {self.options.key}"
-        return Limits(seconds, seed=self.seed, floats=self.options.floats, compiled=compiled)
+        floats = self.options.floats
+        return Limits(seconds, seed=self.seed, floats=floats, compiled=compiled, rules=self.rules)
 
     @property
     def left(self) -> float:

@@ -53,6 +53,31 @@ def read_rules(path: str | Path) -> tuple[Rule, ...]:
     return read(text, str(path))
 
 
+def verified_rules(path: str | Path, allow_unproved: bool, flag: str) -> tuple[Rule, ...]:
+    """A user's rules, each with the verdict found now, whatever the file says of its proof.
+
+    Args:
+        allow_unproved: take rules that the exact check passes and no prover proves.
+        flag: what the user has to give to allow them, for messages.
+
+    Raises:
+        UserError: a rule is refuted, or not proved and not allowed, or has a shipped rule's name.
+    """
+    from .prove.verdicts import verify_rule
+
+    taken = {rule.name for name in shipped_names() for rule in shipped(name)}
+    found = tuple(verify_rule(rule).rule for rule in read_rules(path))
+    for rule in found:
+        if rule.name in taken:
+            message = f"a rule that ships is called '{rule.name}', too"
+            raise UserError(message, where=str(path), hint="give yours another name")
+        if rule.proof == "refuted":
+            raise UserError(f"rule '{rule.name}' does not hold", where=str(path))
+        if rule.proof not in PROVED and not allow_unproved:
+            raise UserError(f"rule '{rule.name}' is not proved", where=str(path), hint=flag)
+    return found
+
+
 @cache
 def shipped(name: str) -> tuple[Rule, ...]:
     """Every rule of a set of the package."""

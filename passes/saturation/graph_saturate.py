@@ -20,9 +20,8 @@ from ...lowering.targets import target_named
 from ..cost.costs import load_costs
 from ..rules.floats import allowed_rules
 from ..rules.op_table import OpTable
-from ..rules.prove.verdicts import verify_rule
 from ..rules.rule import Rule
-from ..rules.rule_set import PROVED, read_rules, rules_named
+from ..rules.rule_set import rules_named, verified_rules
 from .cycles import CYCLES, Cycles
 from .extract import METHODS, Method
 from .limits import Caps
@@ -143,13 +142,8 @@ class GraphSaturate(ModulePass):
         """The rules of `egglog_rules`, each with its verdict."""
         if self.egglog_rules is None:
             return ()
-        found = tuple(verify_rule(rule).rule for rule in read_rules(self.egglog_rules))
-        for rule in found:
-            if rule.proof == "refuted":
-                raise UserError(f"rule '{rule.name}' does not hold", where=self.egglog_rules)
-            if rule.proof not in PROVED and not self.allow_unproved:
-                message, hint = f"rule '{rule.name}' is not proved", "allow-unproved=true"
-                raise UserError(message, where=self.egglog_rules, hint=hint)
+        flag = "allow-unproved=true"
+        found = verified_rules(self.egglog_rules, self.allow_unproved, flag)
         return allowed_rules(found, Allowed(self.fast_math))[0]
 
 

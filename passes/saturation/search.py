@@ -17,7 +17,7 @@ from ..rules.constants import steps_taken
 from ..rules.floats import allowed_rules, floats_of
 from ..rules.op_table import RESULTS, OpTable
 from ..rules.rule import CONSTANTS, Node, Rule, Term, Var, subterms
-from ..rules.rule_set import reported_proof, rules_named
+from ..rules.rule_set import PROVED, reported_proof, rules_named
 from ..search_result import Applied, Limits, Rejected, SearchResult
 from .check import require_sound
 from .cycles import Cycles
@@ -249,7 +249,9 @@ def saturate_block(
         lap("saturate")
     if settings.check or settings.added:
         added = set(settings.added)
-        require_sound(i for i in saturation.instances if settings.check or i.rule in added)
+        unproved = {rule for rule in added if rule.proof not in PROVED}
+        checked = (i for i in saturation.instances if settings.check or i.rule in added)
+        require_sound(checked, unproved)
         lap("check")
     graph = encoded.graph = loop.graph()
     lap("read")
@@ -359,7 +361,9 @@ def search(
     rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
     if not outcome.changed or after >= before:
         return SearchResult(program.clone(), stop, [], rejected)
-    return SearchResult(better, stop, _applied(outcome, chosen, after - before), rejected)
+    return SearchResult(
+        better, stop, _applied(outcome, (*chosen, *settled.added), after - before), rejected
+    )
 
 
 def _rejected(outcome: BlockOutcome) -> list[Rejected]:

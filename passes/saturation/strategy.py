@@ -58,7 +58,7 @@ def _saturated(
 
 
 def _with_rules(program: Program, costs: Costs, limits: Limits, named: str) -> SearchResult:
-    rules, _ = allowed_rules(rules_named(named), limits.floats)
+    rules, _ = allowed_rules((*rules_named(named), *limits.rules), limits.floats)
     count = sum(1 for _ in program.main.body.block.ops)
     seen = f"{count} ops, {len(rules)} rules"
     key, memory = _key(program, costs, rules), DecisionRecord()
@@ -70,9 +70,12 @@ def _with_rules(program: Program, costs: Costs, limits: Limits, named: str) -> S
         reason = f"none of {len(rules)} rules matches"
         rejected = [Rejected("saturate", "main", reason)]
         return SearchResult(program.clone(), "finished", [], rejected, looked_at=seen)
+    from .search import SaturationSettings
     from .search import search as saturated
 
-    result = saturated(program, costs, limits, rules=rules)
+    settings = SaturationSettings(added=tuple(r for r in rules if r in limits.rules))
+    shipped = tuple(r for r in rules if r not in limits.rules)
+    result = saturated(program, costs, limits, rules=shipped, settings=settings)
     # Which rules cannot take part, and where one was refused, is no answer to why nothing gained.
     result.rejected, result.looked_at = [], seen
     if not result.applied and result.stop_reason in _REPEATABLE:

@@ -355,7 +355,7 @@ def search(
         settings: everything but the rules.
     """
     chosen = rules_named(rules) if isinstance(rules, str) else tuple(rules)
-    chosen, refused = allowed_rules(chosen, limits.floats)
+    chosen, refused = allowed_rules((*chosen, *limits.rules), limits.floats)
     given = settings or SubstitutionSettings()
     settled = replace(given, rules=both_ways(chosen))
     start = program.clone()
