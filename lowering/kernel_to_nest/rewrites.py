@@ -29,12 +29,18 @@ def linear(places: Sequence[SSAValue], terms: Terms, constant: int = 0) -> Index
 
 def substitute(old: SSAValue, terms: Terms, constant: int = 0) -> None:
     """Put a sum of other iterators in an iterator's place, wherever it stands."""
+    places = list(dict.fromkeys(v for v, _ in terms))
+    substitute_index(old, places, linear(places, terms, constant))
+
+
+def substitute_index(old: SSAValue, over: Sequence[SSAValue], image: Index) -> None:
+    """Put an expression over other iterators in an iterator's place, wherever it stands."""
     for op in dict.fromkeys(use.operation for use in old.uses):
         assert isinstance(op, PlacedOp)
         was = list(op.places)
-        places = list(dict.fromkeys([*(p for p in was if p is not old), *(v for v, _ in terms)]))
-        image = linear(places, terms, constant)
-        images = [image if p is old else Index.iterator(places.index(p)) for p in was]
+        places = list(dict.fromkeys([*(p for p in was if p is not old), *over]))
+        moved = image.substitute([Index.iterator(places.index(v)) for v in over])
+        images = [moved if p is old else Index.iterator(places.index(p)) for p in was]
         indices = [e.substitute(images) for e in op.indices]
         if any(e.has_floor for e in indices):
             extents = [loop_of(p).size for p in places]

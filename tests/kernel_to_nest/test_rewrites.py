@@ -10,7 +10,7 @@ from xdsl.parser import Parser
 from isoform.compiler.registry import make_context
 from isoform.dialects.nest import AccumulateOp, AllocOp, ForOp, LoadOp, NestOp, StoreOp
 from isoform.lowering.kernel_to_nest import rewrites, staging
-from isoform.lowering.kernel_to_nest.guards import specialise
+from isoform.lowering.kernel_to_nest.guards import cut_inside, regions
 from isoform.lowering.kernel_to_nest.reductions import in_turns, take_lanes, vectorise_reduction
 
 Loops = dict[str, ForOp]
@@ -188,7 +188,7 @@ def _distribute(at: Loops) -> None:
 
 
 def _specialise(at: Loops) -> None:
-    parts = specialise(at["j"], 4)
+    parts = [part for region in regions(at["j"]) for part in cut_inside(region, 4)]
     assert [p.size for p in parts] == [4, 4, 4, 12]
     assert not any(op.guards for op in parts[1].block.ops if isinstance(op, LoadOp))
     for part in parts:

@@ -109,8 +109,6 @@ class Access:
     """Whether nothing writes the buffer while the kernel runs."""
     size: int = 0
     """Elements that may be read from the pointer on, where that is known."""
-    absent: bool = False
-    """Whether a guard is known to fail, wherever the access is made."""
 
     @property
     def memory(self) -> Type:
@@ -230,8 +228,6 @@ def _lane_index(b: Emitter, index: Affine, point: Point) -> Value:
 def read(b: Emitter, access: Access, point: Point) -> Value:
     """Load (in the compute type); in a vector if there is one, `outside` where a guard fails."""
     vector = point.vector
-    if access.absent:
-        return constant(compute_type(access.element).vector(point.lanes), access.outside)
     if vector is None or not access.uses(vector.iterator):
         scalar = _read_scalar(b, access, Point(point.extents, point.values))
         return b.broadcast(scalar, point.lanes)

@@ -65,10 +65,8 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     plan = merge_loops(plan, op.type, types)  # pyright: ignore[reportArgumentType]
     lanes = isa.lanes(widest(op))
     vector = vector_iterator(plan, op)
-    if vector is not None and not any(scope.own for scope in plan.scopes):
-        across = across_iterator(op, plan, vector, lanes)
-        if across is not None:
-            return _transposed(op, plan, vector, across, lanes)
+    if vector is not None and not any(scope.own or scope.sums for scope in plan.scopes):
+        return _points(op, plan, vector, lanes)
     body = _body(op, plan, isa, lanes, vector)
     module = Module()
 
@@ -80,12 +78,20 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     return kernel(module, len(op.inputs) + 1, body.items, emit)
 
 
-def _transposed(op: KernelOp, plan: NestPlan, vector: int, across: int, lanes: int) -> KernelCode:
-    """What is transposed runs on a nest. It is imported when there is such a kernel."""
+def _points(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> KernelCode:
+    """Points without sums run on a nest. It is imported when there is such a kernel."""
+    from ...kernel_to_nest.points import points
+    from ...kernel_to_nest.rewrites import drop_single
     from ...kernel_to_nest.transposed import transposed_points
     from ...nest_to_llvm.printer import print_llvm
 
-    return print_llvm(transposed_points(op, plan, vector, across, lanes))
+    across = across_iterator(op, plan, vector, lanes)
+    if across is None:
+        nest = points(op, plan, vector, lanes)
+    else:
+        nest = transposed_points(op, plan, vector, across, lanes)
+    drop_single(nest.body.block)
+    return print_llvm(nest)
 
 
 def _body(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int, vector: int | None) -> Body:

@@ -234,8 +234,6 @@ class Buffers:
     """All bounds that do not depend on the iterator in the lanes hold here (`interior_at`)."""
     inside: bool = False
     """All bounds that depend on the iterator in the lanes hold in every lane (`lanes_inside`)."""
-    known: Mapping[Guard, bool] = field(default_factory=dict[Guard, bool])
-    """Bounds of which it is known whether they hold at the point: `each_region`."""
     optimistic: bool = False
     """Maxima and minima first ignore NaN, by one instruction; what met one is computed again."""
     checks: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
@@ -281,8 +279,7 @@ def access(operand: NestOperand, buffers: Buffers, extents: tuple[int, ...]) -> 
         return _row_access(operand, buffers.rows[source], extents)
     if isinstance(source.owner, OnesOp):
         guards = guards_of(operand.index, logical.get_shape(), extents, None, 1.0)
-        guards, absent = _unknown(buffers, guards)
-        return Access(None, logical.element_type, Affine(0), guards, absent=absent)
+        return Access(None, logical.element_type, Affine(0), guards)
     type_ = buffers.types.get(source, logical)
     strides, offset, _ = physical(type_)
     if source in buffers.local:
@@ -294,21 +291,11 @@ def access(operand: NestOperand, buffers: Buffers, extents: tuple[int, ...]) -> 
         guards = guards_of(operand.index, type_.get_shape(), extents, type_, operand.outside)
     else:
         guards = tuple((operand.index[d], type_.get_shape()[d]) for d in operand.checked)
-    guards, absent = _unknown(buffers, guards)  # first: the interior is that of what is not known
     if buffers.interior or buffers.inside:
         guards = tuple(g for g in guards if g[0].has_floor or not _is_known(buffers, g[0]))
     place, element = buffers.pointers[source], type_.element_type
     size = 0 if source in buffers.local else element_count(type_)
-    return Access(
-        place, element, flat, guards, operand.outside, fixed=True, size=size, absent=absent
-    )
-
-
-def _unknown(buffers: Buffers, guards: Sequence[Guard]) -> tuple[tuple[Guard, ...], bool]:
-    """The bounds that must still be checked, and whether one is known to fail."""
-    if any(not buffers.known.get(guard, True) for guard in guards):
-        return (), True
-    return tuple(guard for guard in guards if guard not in buffers.known), False
+    return Access(place, element, flat, guards, operand.outside, fixed=True, size=size)
 
 
 def _is_known(buffers: Buffers, index: Affine) -> bool:

@@ -12,15 +12,14 @@ from xdsl.ir import SSAValue
 from ....dialects.index import Index as Affine
 from ....dialects.kernel import KernelOp
 from ....dialects.types import byte_size, tensor_type
-from ..emit.access import Access, Point, Vector, emit_index, lane_offsets, store
+from ..emit.access import Access, Point, Vector, store
 from ..emit.emitter import Emitter
 from ..emit.types import I64, Index, Value
 from ..isa import Isa
-from .lanes import SLICES, addresses, power_of_two, result_access, result_address, split_item
+from .lanes import SLICES, power_of_two, result_access, result_address, split_item
 from .nest import Buffers, NestPlan, ScopePlan, interior_at, lanes_inside
-from .nontemporal import LEAST_VECTORS, LINE, is_peeled, row_alignment, streamed, whole_vectors
+from .nontemporal import is_peeled, streamed
 from .reduction import UNROLLED, any_nan, emit_scopes, is_far, start_checks
-from .regions import each_region
 from .row_staging import StagedRows, can_be_staged
 from .windows import window_of
 
@@ -69,7 +68,6 @@ class Points:
         self.tiles = -(-self.extent // self.tile)
         self.streamed = streamed(self.op.type, out, self.vector)
         self.staged = self._is_staged(out)
-        self.peeled = not self.staged and self._is_peeled(out)
         self.items = count * self.tiles
 
     def _is_staged(self, out: Affine) -> bool:
@@ -85,16 +83,6 @@ class Points:
         return is_peeled(self.op.type, out, self.vector, self.extent, self.width) and can_be_staged(
             self.isa, target, self.extent, self.stack
         )
-
-    def _is_peeled(self, out: Affine) -> bool:
-        """Whether vectors start at whole lines of the result, not at multiples of the lanes."""
-        if self.stack > 1 or self.block > 1:
-            return False
-        if not is_peeled(self.op.type, out, self.vector, self.extent, self.width):
-            return False
-        floors = [f for _, f in addresses(self.plan, self.op) if f.has_floor]
-        every = math.gcd(self.width, self.extent, row_alignment(out, self.vector))
-        return all(lane_offsets(f, self.vector, self.width, every) for f in floors)
 
     def _plan_stacks(self) -> None:
         """Stack points whose windows overlap along one of the innermost loops: they share much.
@@ -188,21 +176,6 @@ class Points:
         self, b: Emitter, buffers: Buffers, target: Target, points: Sequence[Point], tile: Index
     ) -> None:
         """One tile of the vector loop, or all of it, at neighbouring points."""
-        if len(points) > 1:
-            self._tile_in(b, buffers, target, points, tile)
-            return
-        each_region(
-            b,
-            self.plan,
-            buffers,
-            points[0],
-            self.vector,
-            lambda here: self._tile_in(b, here, target, points, tile),
-        )
-
-    def _tile_in(
-        self, b: Emitter, buffers: Buffers, target: Target, points: Sequence[Point], tile: Index
-    ) -> None:
         if self.tiles == 1:
             self._guarded(b, buffers, target, points)
             return
@@ -257,12 +230,6 @@ class Points:
 
         Tests between the vectors would keep the processor from reading far ahead.
         """
-        if (
-            isinstance(target, Access)
-            and self.peeled
-            and self._peeled_range(b, buffers, target, points[0], start, count)
-        ):
-            return
         inside = replace(buffers, lanes=self.vector, inside=True)
         at = points[0].at({self.vector: start}, Vector(self.vector, self.width, aligned=True))
         checks = start_checks(self.plan.scopes, inside, at)
@@ -292,47 +259,6 @@ class Points:
                 buffers, checks=self._vectors(b, now, target, points, start, (done, stop))
             )
         return buffers.checks
-
-    def _peeled_range(
-        self, b: Emitter, buffers: Buffers, target: Access, point: Point, start: Index, count: int
-    ) -> bool:
-        """Whole lines past the caches, the ends plainly; False where too little is inside bounds.
-
-        A vector at an end is all there, but only its lanes outside the lines are stored, none of
-        them by a store that reaches into a line: it would read that line from memory again.
-        """
-        width, bounds = self.width, (0, count)
-        inside = replace(buffers, lanes=self.vector, inside=True)
-        if count == self.extent:
-            bounds = lanes_inside(self.plan, buffers, self.vector)
-        else:  # a part of the row, anywhere
-            inside = buffers
-        low, high = bounds
-        if high - low < LEAST_VECTORS * width:
-            return False
-        first = emit_index(b, target.flat, point.at({self.vector: start}))
-        begin, end = whole_vectors(b, first, bounds, width)
-
-        def vector(here: Buffers, place: Index) -> tuple[Value, Point]:
-            lanes = Vector(self.vector, width, aligned=True)
-            at = point.at({self.vector: b.add(start, place)}, lanes)
-            return self._values(b, here, [at])[0], at
-
-        with b.loop(0, begin, width) as place:
-            value, at = vector(buffers, place)
-            mask = Vector(self.vector, width, b.sub(begin, place))
-            store(b, value, target, point.at(at.values, mask))
-        with b.loop(begin, end, width) as place:
-            value, at = vector(inside, place)
-            store(b, value, target, at, nontemporal=LINE)
-        with b.loop(end, count, width) as place:
-            back = b.minimum(place, count - width)
-            value, _ = vector(buffers, back)
-            behind = b.broadcast(b.sub(place, back), width)
-            value = b.compress(value, b.compare("ge", b.iota(I64, width), behind))
-            mask = Vector(self.vector, width, b.sub(count, place))
-            store(b, value, target, point.at({self.vector: b.add(start, place)}, mask))
-        return True
 
     def _inside(self, buffers: Buffers) -> tuple[int, int]:
         """The vectors all lanes of which are inside bounds that lanes decide."""

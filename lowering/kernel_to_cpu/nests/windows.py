@@ -104,7 +104,7 @@ def window_of(scope: ScopePlan, buffers: Buffers, point: Point) -> LaneWindow | 
         return None
     found = access(operand, buffers, point.extents)
     dims = [d for d, e in enumerate(operand.index) if vector in e.iterators]
-    if found.pointer is None or found.absent or found.guards or found.flat.has_floor:
+    if found.pointer is None or found.guards or found.flat.has_floor:
         return None
     if len(dims) != 1:
         return None
