@@ -159,7 +159,7 @@ class Builder:
         places, (flat,) = site.expressed(place.substitute(images))
         load = LoadOp(buffer, places, flat)
         site.add(load)
-        return load.result
+        return _rounded(site, load.result) if made.sums else load.result
 
     def body(self, site: Site, scope: ScopePlan) -> SSAValue:
         """The scope's body at a point of all its iterators."""
@@ -190,19 +190,54 @@ class Builder:
             site.add(copy)
         return values[result]
 
-    def total(self, site: Site, scope: ScopePlan) -> tuple[SSAValue, list[ForOp]]:
-        """Reduce a scope at a point into a local buffer: (it, the loops over its summations)."""
+    def total(
+        self, site: Site, scope: ScopePlan, groups: Sequence[Sequence[int]] = ()
+    ) -> tuple[SSAValue, list[ForOp]]:
+        """Reduce a scope at a point into a local buffer: (it, the loops over its summations).
+
+        Args:
+            groups: summations in groups, the totals of each being what the one before it takes.
+                The loops of the first are given. By default there is one.
+        """
         element = tensor_type(scope.op.result).element_type
         total, start = AllocOp(element, 1), IdentityOp(scope.reduction, element)
         for op in (total, start, StoreOp(start.result, total.result, [], Index(0))):
             site.add(op)
+        now, *rest = groups or [scope.sums]
         inner, loops = site, list[ForOp]()
-        for k in scope.sums:
+        if any(self.plan.extents[k] == 0 for k in scope.sums):
+            return total.result, loops
+        for k in now:
             loop, inner = inner.loop(k, self.plan.extents[k])
             loops.append(loop)
-        value = self.body(inner, scope)
+        if rest:
+            load = LoadOp(self.total(inner, scope, rest)[0], [], Index(0))
+            inner.add(load)
+            value = load.result
+        else:
+            value = self.body(inner, scope)
         inner.add(AccumulateOp(scope.reduction, value, total.result))
         return total.result, loops
+
+    def keep(
+        self, site: Site, scope: ScopePlan, groups: Sequence[Sequence[int]] = ()
+    ) -> list[ForOp]:
+        """Leave what a scope makes at a point in a local buffer; gives the loops of its total."""
+        loops = list[ForOp]()
+        if scope.sums:
+            buffer, loops = self.total(site, scope, groups)
+        else:
+            value = self.body(site, scope)
+            held = AllocOp(tensor_type(scope.op.result).element_type, 1)
+            site.add(held)
+            site.add(StoreOp(value, held.result, [], Index(0)))
+            buffer = held.result
+        self.rows[scope.op.result] = buffer, Index(0)
+        if scope is self.plan.root:
+            load = LoadOp(buffer, [], Index(0))
+            site.add(load)
+            self.store(site, load.result)
+        return loops
 
     def store(self, site: Site, value: SSAValue, nontemporal: int = 0) -> StoreOp:
         """Write the kernel's result."""

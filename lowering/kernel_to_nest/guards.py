@@ -165,6 +165,56 @@ def branch(block: Block, bounds: Bounds, known: Known) -> list[tuple[Block, Know
     return [(made.then.block, inside), (made.otherwise.block, outside)]
 
 
+def interior(loop: ForOp) -> list[ForOp]:
+    """A copy of a loop for where no bound fails, whatever the loops in it, and one for the rest.
+
+    Bounds that the loop itself decides stay.
+    """
+    around = _outer(loop)
+    hulls = dict[Fact, None]()
+    inner = dict[Fact, None]()
+    for op in guarded(loop.block):
+        for k in range(len(op.guards)):
+            fact = _fact(op, k)
+            places, index, _ = fact
+            if loop.iterator in places or index.has_floor:
+                continue
+            kept = tuple(p for p in places if p in around)
+            inner[fact] = None
+            hulls |= dict.fromkeys(_hull(fact, kept))
+    if not inner or any(not places for places, _, _ in hulls):
+        return [loop]
+    block, single = loop.parent_block(), ForOp(1)
+    assert block is not None
+    rewrites.insert_before(loop, single)
+    rewrites.move_ops([loop], single.block)
+    (then, _), (otherwise, _) = branch(single.block, tuple(hulls), {})
+    _assume(then, lambda fact: fact in inner)
+    found = [part.first_op for part in (then, otherwise)]
+    return [part for part in found if isinstance(part, ForOp)]
+
+
+def _outer(loop: ForOp) -> set[SSAValue]:
+    """The iterators of the loops around a loop."""
+    found, op = set[SSAValue](), loop.parent_op()
+    while op is not None:
+        if isinstance(op, ForOp):
+            found.add(op.iterator)
+        op = op.parent_op()
+    return found
+
+
+def _hull(fact: Fact, kept: tuple[SSAValue, ...]) -> list[Fact]:
+    """The least and the largest value of a guard, over some of its iterators."""
+    places, index, size = fact
+    others = [n for n, p in enumerate(places) if p not in kept]
+    images = [Index.iterator(kept.index(p)) if p in kept else Index(0) for p in places]
+    inner = sum((Index.iterator(n) * index.coefficient(n) for n in others), Index(0))
+    low, high = range_of(inner, tuple(loop_of(p).size for p in places))
+    first = index.substitute(images)
+    return [(kept, first + low, size), (kept, first + high, size)]
+
+
 def _assume(block: Block, holds: Callable[[Fact], bool]) -> None:
     """Drop guards that hold."""
     for op in guarded(block):

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from xdsl.ir import SSAValue
-
-from ...dialects.index import Index
 from ...dialects.kernel import KernelOp
-from ...dialects.nest import ForOp, LoadOp, NestOp, StoreOp
-from ...dialects.nest_access import integer
-from ..kernel_to_cpu.emit.access import lane_offsets
+from ...dialects.nest import ForOp, NestOp, StoreOp
+from ...dialects.types import byte_size, tensor_type
+from ..kernel_to_cpu.emit.access import memory_type
+from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.nests.lanes import SLICES, power_of_two, result_address
-from ..kernel_to_cpu.nests.nest import NestPlan
-from ..kernel_to_cpu.nests.nontemporal import LEAST_VECTORS, LINE, is_peeled, streamed
-from ..kernel_to_cpu.nests.points import TILE_VECTORS
+from ..kernel_to_cpu.nests.nest import NestPlan, ScopePlan
+from ..kernel_to_cpu.nests.nontemporal import is_peeled, streamed
+from ..kernel_to_cpu.nests.reduction import UNROLLED
 from . import rewrites
-from .build import Builder, Site, Unsupported, empty_nest
-from .guards import assume_inside, cut_inside, inside_lanes, regions
+from .build import Builder, Site, empty_nest
+from .guards import cut_inside, regions
+from .peeled import peel, store_nontemporal
+from .point_sums import Schedule
+
+# Vectors of one long loop that make up a slice.
+TILE_VECTORS = 16
+# Points with overlapping windows that are computed together.
+STACK = 4
+# Bytes of an operand, more than a second-level cache holds.
+LEAST_BYTES_AHEAD = 2 << 20
+# Limit for the rows of points in the first-level cache, beside their operands.
+MOST_STAGED = 1 << 14
 
 
-def plain_points(op: KernelOp, plan: NestPlan) -> tuple[NestOp, dict[int, ForOp], StoreOp]:
+def plain_points(
+    op: KernelOp, plan: NestPlan, vector: int = -1
+) -> tuple[NestOp, dict[int, ForOp], StoreOp]:
     """The nest without a schedule: (it, the loop of each iterator, the store of the result).
 
-    Raises:
-        Unsupported: a scope sums.
+    Sums along the lanes of `vector` are the outermost ones.
     """
     nest = empty_nest(op)
     builder = Builder(op, plan, nest)
@@ -33,117 +44,156 @@ def plain_points(op: KernelOp, plan: NestPlan) -> tuple[NestOp, dict[int, ForOp]
     for k in range(plan.shared):
         if plan.extents[k] != 1:
             loops[k], site = site.loop(k, plan.extents[k])
+    if any(scope.sums for scope in plan.scopes):
+        for scope in plan.scopes:
+            builder.keep(site, scope, _groups(scope, plan, vector))
+        store = site.block.last_op
+        assert isinstance(store, StoreOp)
+        return nest, loops, store
     for scope in plan.scopes:
-        if scope.sums:
-            raise Unsupported("points with summations")
         site.values[scope.op.result] = builder.body(site, scope)
     return nest, loops, builder.store(site, site.values[plan.root.op.result])
 
 
-def points(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> NestOp:
-    """As many outer loops in parallel as make 64 items, vectors innermost.
+def _groups(scope: ScopePlan, plan: NestPlan, vector: int) -> list[list[int]]:
+    """The summations along a window of the lanes, then the others, those written out one by one."""
+    along = _along_lanes(scope, vector)
+    rest = [k for k in scope.sums if k not in along]
+    long = 0
+    while math.prod(plan.extents[k] for k in rest[long:]) > UNROLLED:
+        long += 1
+    others = [rest[: long + 1], *([k] for k in rest[long + 1 :])]
+    return [group for group in (along, *others) if group]
 
-    Raises:
-        Unsupported: a scope sums.
-    """
+
+def _along_lanes(scope: ScopePlan, vector: int) -> list[int]:
+    """The summations that move a scope's one read along the dim that the lanes do."""
+    dims = [e for read in scope.reads for e in read.index if vector in e.iterators]
+    if len(scope.reads) != 1 or len(dims) != 1:
+        return []
+    others = {k for e in scope.reads[0].index if e is not dims[0] for k in e.iterators}
+    return [k for k in scope.sums if k in dims[0].iterators and k not in others]
+
+
+def points(op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int) -> NestOp:
+    """As many outer loops in parallel as make 64 items, vectors innermost."""
     out = result_address(op, plan)
     width = power_of_two(plan.extents[vector], lanes)
-    nest, loops, store = plain_points(op, plan)
-    order = sorted((k for k in loops if k != vector), key=lambda k: -out.coefficient(k))
-    rewrites.reorder([loops[k] for k in (*order, vector)])
+    others = [k for k in range(plan.shared) if k != vector and plan.extents[k] != 1]
+    order = sorted(others, key=lambda k: -out.coefficient(k))
+    parallel: list[int] = []
     count = 1
     for k in order:
-        if count >= SLICES:
-            break
+        if count < SLICES:
+            parallel.append(k)
+            count *= plan.extents[k]
+    block = isa.registers // 2 if _has_long_sums(plan) else 1
+    along = _stacked(plan, order, parallel, vector, block)
+    if along is not None:
+        shared = _overlapping(plan, along)
+        plan = replace(plan, scopes=[_first(scope, shared) for scope in plan.scopes])
+    nest, loops, store = plain_points(op, plan, vector)
+    rewrites.reorder([loops[k] for k in (*order, vector)])
+    for k in parallel:
         rewrites.mark(loops[k], "parallel")
-        count *= loops[k].size
-    lane = loops[vector]
-    runs = [lane]
-    if count < SLICES and lane.size > width * TILE_VECTORS:
-        share = -(-lane.size * count // SLICES)
-        tile = max(TILE_VECTORS * width, -(-share // width) * width)
-        outer, runs = rewrites.split_branch(lane, tile)
-        rewrites.mark(outer, "parallel")
-    shifted = is_peeled(op.type, out, vector, lane.size, width)
     store_nontemporal(store, streamed(op.type, out, vector))
+    lane = loops[vector]
+    shifted = is_peeled(op.type, out, vector, lane.size, width)
+    runs, tiled = [lane], False
+    last = (loops[order[-1]].iterator, 1) if order else None
+    if along is not None:
+        outer, runs = _stack(loops, order, along)
+        assert last is not None
+        last = (outer.iterator, 1) if along == order[-1] else (last[0], STACK)
+    elif count < SLICES and lane.size > width * TILE_VECTORS:
+        step = width * block  # what is left of a tile goes vector by vector
+        share = max(TILE_VECTORS * width, -(-lane.size * count // (SLICES * step)) * step)
+        outer, runs = rewrites.split_branch(lane, share)
+        rewrites.mark(outer, "parallel")
+        tiled = True
+    if not any(scope.sums for scope in plan.scopes):
+        _plain(runs, width, shifted)
+        return nest
+    staged = shifted and not tiled and _is_staged(op, lane.size, lanes, along is not None)
+    far = any(byte_size(tensor_type(v)) >= LEAST_BYTES_AHEAD for v in op.inputs)
+    ahead = last if far else None
+    for run in runs:
+        Schedule(width, along is not None, block, staged, ahead).run(run)
+    return nest
+
+
+def _plain(runs: Sequence[ForOp], width: int, shifted: bool) -> None:
+    """Vectors of points without sums, in a copy for each region."""
     for run in runs:
         for region in regions(run):
             if not shifted or not peel(region, width):
                 for part in cut_inside(region, width):
                     rewrites.vectorise(part, width)
-    return nest
 
 
-def store_nontemporal(store: StoreOp, piece: int) -> None:
-    """Let a store go past the caches, in vectors aligned to so many bytes; 0: it does not."""
-    store.properties["nontemporal"] = integer(piece)
+def _is_staged(op: KernelOp, size: int, lanes: int, stacked: bool) -> bool:
+    """Whether rows of totals stay on the stack until they are whole.
 
-
-def peel(loop: ForOp, lanes: int) -> bool:
-    """Store whole lines of a row past the caches, its ends plainly.
-
-    False where it is short, or the lanes of a read are not known places apart.
+    Measured: of a pool with strides, where little is stored, it gains nothing.
     """
-    (store,) = (op for op in loop.block.ops if isinstance(op, StoreOp))
-    low, high = inside_lanes(loop)
-    inside = high - low >= LEAST_VECTORS * lanes
-    if not inside:  # a part of a row, say, anywhere in it: guards stay
-        low, high = 0, loop.size
-    places = [p for p in store.places if p is not loop.iterator]
-    images = [Index.iterator(places.index(p)) if p in places else Index(low) for p in store.places]
-    first = store.indices[0].substitute(images)
-    # Counted in common steps, so that floors of reads are seen to go with the lanes.
-    step = math.gcd(lanes, low, first.constant, *(c for _, c in first.terms))
-    if high - low < LEAST_VECTORS * lanes or _is_scattered(loop, lanes, step):
-        return False
-    begin = -(first // step) % (lanes // step) * step + low
-    whole = (high - begin) // lanes
-    end = begin + whole * lanes
-    counts = -(-(low + lanes - 1) // lanes), -(-(loop.size - high + lanes - 1) // lanes)
-    _piece(loop, places, (counts[0], lanes), Index(0), begin)
-    middle = _piece(loop, places, ((high - low) // lanes, lanes), begin, None, whole)
-    if inside:
-        assume_inside(middle)
-    for op in middle.block.ops:
-        if isinstance(op, StoreOp):
-            store_nontemporal(op, LINE)
-    _piece(loop, places, (counts[1], lanes), end, loop.size - end)
-    rewrites.erase(loop)
-    return True
+    row = (size // lanes + 2) * lanes * (STACK if stacked else 1)
+    small = row * memory_type(op.type.element_type).bytes <= MOST_STAGED
+    return small and 2 * byte_size(op.type) >= sum(byte_size(tensor_type(v)) for v in op.inputs)
 
 
-def _is_scattered(loop: ForOp, lanes: int, step: int) -> bool:
-    """Whether lanes of a read are not always as far apart, in vectors at multiples of `step`."""
-    reads = (op for op in loop.block.ops if isinstance(op, LoadOp) and loop.iterator in op.places)
-    return any(
-        lane_offsets(op.indices[0], list(op.places).index(loop.iterator), lanes, step) is None
-        for op in reads
-        if op.indices[0].has_floor
-    )
+def _stacked(
+    plan: NestPlan, order: Sequence[int], parallel: Sequence[int], vector: int, block: int
+) -> int | None:
+    """The loop along which windows overlap, one of the innermost: its points share much.
 
-
-def _piece(
-    loop: ForOp,
-    places: Sequence[SSAValue],
-    sizes: tuple[int, int],
-    start: Index,
-    count: Index | None,
-    whole: Index | None = None,
-) -> ForOp:
-    """A copy of a loop before it, as at most (vectors, lanes) of `sizes`, from a place on.
-
-    Args:
-        places: what `start`, the count of places, and the number of vectors are over.
+    Where no window lies along the lanes, that is the outer one of two: a row of such windows is
+    longer than the first-level cache holds of several, and is then read less often.
     """
-    upper = [] if whole is None else [whole]
-    run, lane = ForOp(sizes[0], upper=upper, places=places if upper else []), loop.clone()
-    rewrites.insert_before(loop, run)
-    run.block.add_op(lane)
-    rewrites.resize(rewrites.mark(lane, "vector", sizes[1]), sizes[1])
-    vector = Index.iterator(len(places)) * sizes[1]
-    over = [*places, run.iterator]
-    image = start + vector + Index.iterator(len(over))
-    rewrites.substitute_index(lane.iterator, [*over, lane.iterator], image)
-    if count is not None:
-        lane.replace_places(over, [count - vector])
-    return lane
+    inner = [k for k in order[-2:] if k == order[-1] or k in parallel]
+    windows = _overlapping(plan, vector)
+    if windows:
+        inner = inner[-1:]
+    found = next((k for k in inner if _overlapping(plan, k)), None)
+    return found if block == 1 or windows else None
+
+
+def _stack(
+    loops: Mapping[int, ForOp], order: Sequence[int], along: int
+) -> tuple[ForOp, list[ForOp]]:
+    """Cut a loop into stacks of neighbours, whose loops go inside of those over lanes.
+
+    Gives the loop over stacks, and those over lanes.
+    """
+    behind = [loops[k] for k in order[order.index(along) + 1 :]]
+    for _ in behind:
+        rewrites.interchange(loops[along])
+    kind = loops[along].kind.data
+    outer, stacks = rewrites.split_branch(loops[along], min(STACK, loops[along].size))
+    rewrites.mark(outer, kind)
+    for loop in reversed(behind):
+        rewrites.interchange(loop)
+    return outer, [rewrites.interchange(rewrites.mark(stack, "serial")) for stack in stacks]
+
+
+def _has_long_sums(plan: NestPlan) -> bool:
+    """Whether a summation is a loop, not written out."""
+    return any(math.prod(plan.extents[k] for k in scope.sums) > UNROLLED for scope in plan.scopes)
+
+
+def _overlapping(plan: NestPlan, iterator: int) -> dict[int, None]:
+    """Summations over windows that neighbours along an iterator have parts of in common."""
+    found: dict[int, None] = {}
+    for scope in plan.scopes:
+        for operand in scope.reads:
+            for e in operand.index:
+                step = e.coefficient(iterator)
+                for k in scope.sums if step else ():
+                    tap = e.coefficient(k)
+                    if tap and step % tap == 0 and 0 < step // tap < plan.extents[k]:
+                        found[k] = None
+    return found
+
+
+def _first(scope: ScopePlan, wanted: Mapping[int, None]) -> ScopePlan:
+    """The scope with these summations outermost."""
+    return replace(scope, sums=tuple(sorted(scope.sums, key=lambda k: k not in wanted)))

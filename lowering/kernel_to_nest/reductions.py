@@ -57,7 +57,8 @@ def vectorise_reduction(loop: ForOp, lanes: int, chains: int) -> Lanes:
             _redirect(mark(last, "vector", lanes), totals, [], masked=True)
         done += _count(last)
         if done == big:
-            last = _joined(last, totals, kinds, lanes, chains)
+            parts = {totals[buffer]: (kind, lanes) for buffer, kind in kinds.items()}
+            last = _joined(last, parts, lanes, chains)
     return Lanes(totals, last)
 
 
@@ -111,25 +112,26 @@ def _redirect(
 
 
 def _joined(
-    last: Operation,
-    totals: Mapping[SSAValue, SSAValue],
-    kinds: Mapping[SSAValue, str],
-    lanes: int,
-    chains: int,
+    last: Operation, totals: Mapping[SSAValue, tuple[str, int]], lanes: int, chains: int
 ) -> Operation:
-    """Combine chains by halves; the last op of that."""
+    """Combine chains by halves; the last op of that.
+
+    Args:
+        totals: by buffer, the kind of reduction, and the elements of one chain.
+    """
     while chains > 1:
         half = chains // 2
-        for buffer, wide in totals.items():
+        for buffer, (kind, count) in totals.items():
+            by = (chains - half) * count
 
-            def make(places: list[SSAValue], at: Index, w: SSAValue = wide, k: str = kinds[buffer]):
-                other = LoadOp(w, places, at + half * lanes)  # noqa: B023 - called at once
+            def make(places: list[SSAValue], at: Index, w: SSAValue = buffer, k: str = kind):
+                other = LoadOp(w, places, at + by)  # noqa: B023 - called at once
                 return [other, AccumulateOp(k, other.result, w, places, at)]
 
-            made = _each_vector(half, lanes, make)
+            made = _each_vector(half * count // lanes, lanes, make)
             insert_after(last, made)
             last = made
-        chains = half
+        chains -= half
     return last
 
 
@@ -175,3 +177,48 @@ def in_turns(deep: ForOp, total: AllocOp, start: ForOp, chains: int) -> None:
     first = AccumulateOp("sum", other.result, wide.result, [lane.iterator], Index.iterator(0))
     lane.block.add_ops([other, first])
     insert_after(parts[-1], chain)
+
+
+def chain(top: ForOp, deep: ForOp, chains: int, lanes: int) -> None:
+    """Take what a loop takes into several totals in turn, which wait for no other.
+
+    They are joined by halves after `top`, the loop itself or one around it. The order of additions
+    changes.
+    """
+    taken = [op for op in deep.walk() if isinstance(op, AccumulateOp)]
+    own = {op.result for op in deep.walk() if isinstance(op, AllocOp)}
+    kinds = {op.buffer: op.reduction.data for op in taken if op.buffer not in own}
+    wide: dict[SSAValue, tuple[str, int]] = {}
+    starts: dict[Operation, list[tuple[StoreOp, int]]] = {}
+    for buffer, kind in kinds.items():
+        assert isinstance(buffer.type, MemRefType) and isinstance(buffer.owner, AllocOp)
+        (count,) = buffer.type.get_shape()
+        made = AllocOp(buffer.type.element_type, count * chains)
+        insert_before(buffer.owner, made)
+        rewrites.erase_into(buffer.owner, made)
+        wide[made.result] = kind, count
+        for store in [use.operation for use in made.result.uses]:
+            if isinstance(store, StoreOp) and isinstance(store.value.owner, IdentityOp):
+                starts.setdefault(_beside(store, top), []).append((store, count))
+    for start, stores in starts.items():
+        each = ForOp(chains, "unrolled")
+        insert_before(start, each)
+        rewrites.move_ops([start], each.block)
+        for store, count in stores:
+            rewrites.shift(store, [(each.iterator, count)])
+    turns = rewrites.cut_at(deep, [deep.size - deep.size % chains])[0]
+    _, turn = rewrites.split(turns, chains)
+    mark(turn, "unrolled")
+    for op in [op for op in turn.walk() if isinstance(op, AccumulateOp) and op.buffer in wide]:
+        rewrites.shift(op, [(turn.iterator, wide[op.buffer][1])])
+    _joined(top, wide, lanes, chains)
+
+
+def _beside(op: Operation, top: ForOp) -> Operation:
+    """The op around another that stands in the same block as a loop."""
+    block = top.parent_block()
+    while op.parent_block() is not block:
+        outer = op.parent_op()
+        assert outer is not None
+        op = outer
+    return op

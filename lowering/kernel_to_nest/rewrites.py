@@ -83,6 +83,12 @@ def insert_after(op: Operation, made: Operation) -> None:
     block.insert_ops_after([made], op)
 
 
+def erase_into(old: AllocOp, made: AllocOp) -> None:
+    """Put one local buffer in another's place."""
+    old.result.replace_all_uses_with(made.result)
+    erase(old)
+
+
 def erase(op: Operation) -> None:
     """Take an op out of its block for good."""
     op.detach()
@@ -285,8 +291,7 @@ def expand(alloc: AllocOp, loop: ForOp) -> None:
     for op in [use.operation for use in alloc.result.uses]:
         if isinstance(op, AccessOp):
             shift(op, [(loop.iterator, count)])
-    alloc.result.replace_all_uses_with(wide.result)
-    erase(alloc)
+    erase_into(alloc, wide)
 
 
 def shift(op: AccessOp, terms: Terms) -> None:

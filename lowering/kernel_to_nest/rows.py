@@ -101,22 +101,10 @@ class _Rows(Builder):
         if scope.own:
             self._own_loops(site, scope)
             return
-        if scope.sums:
-            total, loops = self.total(site, scope)
-            if len(loops) > 1 or not _along_memory(loops[0]):
-                raise Unsupported("sums over several loops, or not along memory")
-            self.sums.append((loops[0], scope))
-        else:
-            value = self.body(site, scope)
-            held = AllocOp(tensor_type(scope.op.result).element_type, 1)
-            site.add(held)
-            site.add(StoreOp(value, held.result, [], Index(0)))
-            total = held.result
-        self.rows[scope.op.result] = total, Index(0)
-        if scope is self.plan.root:
-            load = LoadOp(total, [], Index(0))
-            site.add(load)
-            self.store(site, load.result)
+        loops = self.keep(site, scope)
+        if loops and (len(loops) > 1 or not _along_memory(loops[0])):
+            raise Unsupported("sums over several loops, or not along memory")
+        self.sums += [(loop, scope) for loop in loops]
 
     def _own_loops(self, site: Site, scope: ScopePlan) -> None:
         """A scope with loops of its own; its row is on the stack, a whole number of vectors."""

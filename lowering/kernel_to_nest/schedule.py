@@ -47,4 +47,4 @@ def _scheduled(op: LoopsOp, isa: Isa) -> NestOp:
     across = across_iterator(op, plan, vector, lanes)
     if across is not None:
         return transposed_points(op, plan, vector, across, lanes)
-    return points(op, plan, vector, lanes)
+    return points(op, plan, vector, isa, lanes)

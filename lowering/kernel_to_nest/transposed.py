@@ -17,7 +17,8 @@ from ..kernel_to_cpu.nests.lanes import power_of_two, result_address
 from ..kernel_to_cpu.nests.nest import NestPlan
 from ..kernel_to_cpu.nests.nontemporal import LEAST_BYTES, LINE, is_peeled, streamed
 from . import rewrites, staging
-from .points import plain_points, store_nontemporal
+from .peeled import store_nontemporal
+from .points import plain_points
 from .shifted_rows import put_together
 
 # Vectors of a strip: what is written side by side before the next places across. Results past the

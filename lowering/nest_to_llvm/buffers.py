@@ -50,15 +50,26 @@ def element_of(buffer: SSAValue) -> Attribute:
 def is_held(op: AllocOp) -> bool:
     """Whether a buffer's elements need no memory: each is one value wherever it is read.
 
-    They are accessed in vectors of one size, at places that are known, on one way through the code.
+    They are accessed at places that are known, on one way through the code: in vectors of one size,
+    or stored so and picked out of these in any order.
     """
     home, sizes = _way(op), set[int]()
+    stored, known = set[int](), True
     for use in op.result.uses:
         user = use.operation
         if _way(user) is not home or not isinstance(user, LoadOp | StoreOp | TransposeOp):
             return False
         sizes.add(_vector_size(user))
-    return len(sizes) == 1 and 0 not in sizes
+        known = known and not isinstance(user, TransposeOp) and _is_known(user)
+        if isinstance(user, StoreOp):
+            stored.add(_vector_size(user, anywhere=True))
+    whole = len(sizes) == 1 and 0 not in sizes
+    return whole or (known and len(stored) == 1 and min(stored) > 1)
+
+
+def _is_known(op: LoadOp | StoreOp) -> bool:
+    """Whether an access is at places that are known when it is printed."""
+    return all(loop_of(place).kind.data in ("unrolled", "vector") for place in op.places)
 
 
 def is_copy(op: StoreOp) -> bool:
@@ -77,8 +88,11 @@ def raw_type(element: Attribute) -> Attribute:
     return IntegerType(memory.bits)
 
 
-def _vector_size(op: LoadOp | StoreOp | TransposeOp) -> int:
-    """The elements that are accessed at once, from a known multiple of their number on; else 0."""
+def _vector_size(op: LoadOp | StoreOp | TransposeOp, *, anywhere: bool = False) -> int:
+    """The elements that are accessed at once, from a known multiple of their number on; else 0.
+
+    With `anywhere`, they need not start at a multiple of their number.
+    """
     if isinstance(op, TransposeOp):
         return max(op.rows.value.data, op.columns.value.data)
     (index, *_), size = op.indices, 1
@@ -86,11 +100,13 @@ def _vector_size(op: LoadOp | StoreOp | TransposeOp) -> int:
     for k, place in enumerate(op.places):
         loop, step = loop_of(place), index.coefficient(k)
         if step and loop.kind.data == "vector":
-            size = loop.width
+            size = loop.width if step == 1 or not anywhere else 0
         elif step and loop.kind.data != "unrolled":
             return 0
         else:
             steps.append(step)
+    if anywhere:
+        return 0 if index.has_floor else size
     return 0 if index.has_floor or any(step % size for step in steps) else size
 
 

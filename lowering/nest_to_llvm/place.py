@@ -18,8 +18,8 @@ from ..kernel_to_cpu.emit.access import (
     Point,
     Vector,
 )
-from ..kernel_to_cpu.emit.emitter import Mask
-from ..kernel_to_cpu.emit.types import Index
+from ..kernel_to_cpu.emit.emitter import Emitter, Mask
+from ..kernel_to_cpu.emit.types import Index, Value
 
 
 class AccessPlace:
@@ -75,3 +75,21 @@ def step_of(iterator: SSAValue) -> int:
                 return 1
             found = math.gcd(found, step)
     return max(1, found)
+
+
+def picked(b: Emitter, held: Mapping[int, Value], places: Sequence[int], real: int) -> Value | None:
+    """Elements at places of a row, out of the vectors that start at the keys of `held`.
+
+    Lanes from `real` on hold anything. None where nothing is there.
+    """
+    if not held:
+        return None
+    starts, vectors = list(held), list(held.values())
+    size = vectors[0].type.lanes
+    picks: list[int] = []
+    for place in places[:real]:
+        k = next(k for k, start in enumerate(starts) if start <= place < start + size)
+        picks.append(k * size + place - starts[k])
+    if len(places) == 1:
+        return b.extract(vectors[picks[0] // size], picks[0] % size)
+    return b.pick(vectors, picks + [picks[0]] * (len(places) - len(picks)))

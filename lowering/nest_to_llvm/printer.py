@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -51,7 +52,7 @@ from ..kernel_to_cpu.emit.scalar_code import (
 from ..kernel_to_cpu.emit.types import I64, Index, Type, Value, constant
 from ..kernel_to_cpu.nests.lanes import split_item
 from .buffers import buffer_type, element_of, fast_math_flags, is_copy, is_held, is_summed, raw_type
-from .place import AccessPlace, step_of
+from .place import AccessPlace, picked, step_of
 from .totals import across, combined, start_of
 
 
@@ -233,16 +234,34 @@ class _Printer:
         buffer, result = op.buffer, op.result
         if not is_local(buffer):
             return self._load_argument(op)
-        held, element = self._held.get(buffer), self._element(op, buffer)
+        held = self._held.get(buffer)
+        if held is not None:
+            return self._load_held(op, held)
+        element = self._element(op, buffer)
 
         def load() -> None:
             dtype, place = element()
-            if held is None:
-                self.values[result] = self._kept(dtype, buffer, place)
-                return
-            assert isinstance(place, int)
-            value = held.get(place) or constant(dtype, 0)
-            self.values[result] = self._converted(value, result) if buffer in self._raw else value
+            self.values[result] = self._kept(dtype, buffer, place)
+
+        return load
+
+    def _load_held(self, op: LoadOp, held: dict[int, Value]) -> Step:
+        """A value that is held as it is, or lanes picked out of several."""
+        place, raw, result, b = self._place(op), op.buffer in self._raw, op.result, self.b
+        dtype = buffer_type(op.buffer)[0]
+
+        def load() -> None:
+            known = [self.at[p] for p in place.places]
+            lanes = 1
+            if place.vector is not None:
+                known[place.vector[0]], lanes = np.arange(place.vector[1]), place.vector[1]
+            at = place.indices[0].evaluate(known)  # pyright: ignore[reportArgumentType]
+            at = [int(k) for k in np.broadcast_to(at, lanes)]
+            value = held.get(at[0])
+            if value is None or at != [*range(at[0], at[0] + max(1, value.type.lanes))]:
+                real = self._mask if isinstance(self._mask, int) and lanes > 1 else lanes
+                value = picked(b, held, at, real) or constant(dtype.vector(lanes), 0)
+            self.values[result] = self._converted(value, result) if raw else value
 
         return load
 

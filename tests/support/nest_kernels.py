@@ -6,7 +6,6 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from xdsl.dialects.builtin import bf16, f16, f32, f64, i1, i32
@@ -18,15 +17,21 @@ from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
 from isoform.dialects.nest import ForOp, NestOp
 from isoform.dialects.types import tensor_type, to_numpy
+from isoform.lowering.algebra_to_kernel.loops import shared_loops
 from isoform.lowering.kernel_to_cpu.constants import Constants
 from isoform.lowering.kernel_to_cpu.emit.module import KernelCode
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.nests import loops as kernel_loops
+from isoform.lowering.kernel_to_cpu.nests.lanes import vector_iterator
+from isoform.lowering.kernel_to_cpu.nests.loops import emit_loops
+from isoform.lowering.kernel_to_cpu.nests.merging import merge_loops
+from isoform.lowering.kernel_to_cpu.nests.nest import plan_nest
 from isoform.lowering.kernel_to_cpu.products.contraction import Argument, lower_gemm, matrix_of
 from isoform.lowering.kernel_to_cpu.runtime.execute import room
 from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
+from isoform.lowering.kernel_to_nest.points import plain_points
 from isoform.lowering.kernel_to_nest.product import product
 from isoform.lowering.kernel_to_nest.schedule import loops
+from isoform.lowering.nest_to_llvm.printer import print_llvm
 
 Make = Callable[[GraphBuilder], SSAValue]
 
@@ -61,6 +66,11 @@ def _reduced(kind: str, *shape: int) -> Make:
     return lambda b: b.op(f"reduce_{kind}", b.input("x", shape), axes=[1], keep_dims=False)
 
 
+def _pool(kind: str, size: int, step: int, pad: int, *shape: int) -> Make:
+    geometry = {"strides": [step] * 2, "pads": [pad] * 4, "dilations": [1, 1]}
+    return lambda b: b.op(f"{kind}_pool", b.input("x", shape), kernel=[size] * 2, **geometry)
+
+
 KERNELS: dict[str, Make] = {
     "one vector loop": lambda b: b.exp(b.input("x", (5000,))),
     "short": lambda b: b.abs(b.input("x", (3,))),
@@ -79,6 +89,12 @@ KERNELS: dict[str, Make] = {
     "heads": lambda b: b.transpose(b.input("x", (6, 4, 24)), perm=[1, 0, 2]),
     "pad": lambda b: b.pad(b.input("x", (1, 2, 6, 40)), pads=[0, 0, 1, 3, 0, 0, 2, 1]),
     "concat": lambda b: b.concat(b.input("x", (2, 3, 20)), b.input("z", (2, 5, 20)), axis=1),
+    "pool": _pool("max", 3, 2, 0, 1, 2, 11, 75),
+    "pool with a border": _pool("max", 3, 1, 1, 1, 2, 6, 37),
+    "average": _pool("avg", 2, 1, 0, 1, 2, 6, 40),
+    "largest of columns": lambda b: b.op(
+        "reduce_max", b.input("x", (23, 37)), axes=[0], keep_dims=False
+    ),
     "softmax": lambda b: b.softmax(b.input("x", (5, 150)), axis=1),
     "softmax of short rows": lambda b: b.softmax(b.input("x", (4, 3, 10)), axis=2),
     "long softmax": lambda b: b.softmax(b.input("x", (6, 4000)), axis=1),
@@ -108,13 +124,19 @@ class OneKernel:
         return {v: self.constants[v] for v in self.op.inputs if v in self.constants.known}
 
     def now(self, isa: Isa) -> tuple[KernelCode, Sequence[Argument]]:
-        """The kernel as it is generated without a nest: a transpose as scattered reads."""
+        """The kernel as it is generated without a nest; points as a nest without a schedule."""
         if isinstance(self.op, GemmOp):
             (call,) = lower_gemm(self.op, dict(self.known), isa)
             return call.code, call.arguments
         assert isinstance(self.op, LoopsOp)
-        with patch.object(kernel_loops, "across_iterator", return_value=None):
-            return kernel_loops.emit_loops(self.op, isa), self._plain()
+        op, arguments = self.op, list[SSAValue](self.op.body.block.args)
+        types = {a: tensor_type(v) for a, v in zip(arguments, op.inputs, strict=True)}
+        plan = plan_nest(op.scopes, shared_loops(op.scopes))
+        plan = merge_loops(plan, op.type, types)
+        vector = vector_iterator(plan, op)
+        if vector is None or any(scope.own for scope in plan.scopes):
+            return emit_loops(op, isa), self._plain()
+        return print_llvm(plain_points(op, plan, vector)[0]), self._plain()
 
     def _plain(self) -> list[Argument]:
         return [Argument(value) for value in (*self.op.inputs, self.op.result)]

@@ -194,11 +194,6 @@ class Emitter(ArithmeticEmitter):
             at = [lane if f else p for lane, (f, p) in enumerate(zip(found, at, strict=True))]
         return result if at == list(range(size)) else self.shuffle(result, at)
 
-    def compress(self, x: Value, mask: Value) -> Value:
-        """Move the lanes of `mask` to the front, in their order; the rest hold anything."""
-        args = [x, mask, Value("poison", x.type)]
-        return self.intrinsic(f"experimental.vector.compress.{x.type.suffix}", x.type, args)
-
     def extract(self, x: Value, lane: Index) -> Value:
         """Take one lane."""
         return self.op(x.type.element, f"extractelement {x}, {self.value(lane, I64)}")

@@ -38,7 +38,6 @@ from .lanes import (
 from .merging import merge_loops
 from .nest import Buffers, NestPlan, Row, ScopePlan, access, plan_nest
 from .nontemporal import streamed
-from .points import Points
 from .reduction import emit_horizontal, emit_scope
 from .rows_across import RowsAcross, lanes_across
 from .rows_held import RowsHeld, can_be_held
@@ -53,7 +52,7 @@ from .stack_rows import (
     stages,
 )
 
-Body: TypeAlias = "Points | RowsAcross | RowsHeld | _Rows"
+Body: TypeAlias = "RowsAcross | RowsHeld | _Rows"
 # Reads of vectors in a row that is written out, not a loop.
 MOST_READS = 256
 
@@ -65,9 +64,9 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     plan = merge_loops(plan, op.type, types)  # pyright: ignore[reportArgumentType]
     lanes = isa.lanes(widest(op))
     vector = vector_iterator(plan, op)
-    if vector is not None and not any(scope.own or scope.sums for scope in plan.scopes):
-        return _points(op, plan, vector, lanes)
-    body = _body(op, plan, isa, lanes, vector)
+    if vector is not None and not any(scope.own for scope in plan.scopes):
+        return _points(op, plan, vector, isa, lanes)
+    body = _body(op, plan, lanes)
     module = Module()
 
     def emit(b: Emitter, pointers: list[Value], low: Index, high: Index) -> None:
@@ -78,7 +77,7 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
     return kernel(module, len(op.inputs) + 1, body.items, emit)
 
 
-def _points(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> KernelCode:
+def _points(op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int) -> KernelCode:
     """Points without sums run on a nest. It is imported when there is such a kernel."""
     from ...kernel_to_nest.points import points
     from ...kernel_to_nest.rewrites import drop_single
@@ -87,22 +86,20 @@ def _points(op: KernelOp, plan: NestPlan, vector: int, lanes: int) -> KernelCode
 
     across = across_iterator(op, plan, vector, lanes)
     if across is None:
-        nest = points(op, plan, vector, lanes)
+        nest = points(op, plan, vector, isa, lanes)
     else:
         nest = transposed_points(op, plan, vector, across, lanes)
     drop_single(nest.body.block)
     return print_llvm(nest)
 
 
-def _body(op: KernelOp, plan: NestPlan, isa: Isa, lanes: int, vector: int | None) -> Body:
-    if vector is None or any(scope.own for scope in plan.scopes):
-        across = lanes_across(plan, op, lanes)
-        if across is not None:
-            return RowsAcross(op, plan, across, lanes)
-        if can_be_held(plan, lanes):
-            return RowsHeld(op, plan, lanes)
-        return _Rows(op, inline_rows(plan), lanes)
-    return Points(op, plan, vector, isa, lanes)
+def _body(op: KernelOp, plan: NestPlan, lanes: int) -> Body:
+    across = lanes_across(plan, op, lanes)
+    if across is not None:
+        return RowsAcross(op, plan, across, lanes)
+    if can_be_held(plan, lanes):
+        return RowsHeld(op, plan, lanes)
+    return _Rows(op, inline_rows(plan), lanes)
 
 
 @dataclass

@@ -19,9 +19,9 @@ from ....dialects.index import normalise, range_of, row_major_strides
 from ....dialects.kernel import layout_of, physical
 from ....dialects.scalars import Read
 from ....dialects.types import Tensor, element_count, tensor_type
-from ..emit.access import Access, Point, emit_index
+from ..emit.access import Access, Point
 from ..emit.emitter import Emitter
-from ..emit.types import I64, Value, constant
+from ..emit.types import Value, constant
 
 Guard = tuple[Affine, int]
 """A bounds check: an index that must be at least 0 and less than a size."""
@@ -228,47 +228,14 @@ class Buffers:
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
     ready: Mapping[NestOperand, Value] = field(default_factory=dict[NestOperand, Value])
     """What operands read at the point, where that is known before its scopes are emitted."""
-    lanes: int = -1
-    """The iterator that runs over the lanes of vectors; -1 for none."""
-    interior: bool = False
-    """All bounds that do not depend on the iterator in the lanes hold here (`interior_at`)."""
-    inside: bool = False
-    """All bounds that depend on the iterator in the lanes hold in every lane (`lanes_inside`)."""
     optimistic: bool = False
     """Maxima and minima first ignore NaN, by one instruction; what met one is computed again."""
-    checks: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    """For such maxima: the sum of all values read so far. It is NaN if one of them was."""
     ahead: tuple[int, int] = (0, 0)
     """Prefetching: an iterator, and how far ahead along it; distance 0 is no prefetching."""
     local: Mapping[SSAValue, tuple[int, ...]] = field(
         default_factory=dict[SSAValue, tuple[int, ...]]
     )
     """Strides of values of which only a part is stored, so that no type says where they lie."""
-
-
-def interior_at(
-    b: Emitter, plan: NestPlan, buffers: Buffers, point: Point, lanes: int
-) -> Value | None:
-    """Whether every bound that iterator `lanes` has no part in holds for all summations at a point.
-
-    None where there is no such bound, or one is no linear expression of its iterators.
-    """
-    condition: Value | None = None
-    for scope in plan.scopes:
-        for operand in scope.reads:
-            if operand.source in buffers.rows or operand.source not in buffers.types:
-                continue
-            for index, size in access(operand, buffers, plan.extents).guards:
-                if lanes in index.iterators or index.has_floor:
-                    continue
-                sums = [k for k in index.iterators if k in scope.sums]
-                reach = [index.coefficient(k) * (plan.extents[k] - 1) for k in sums]
-                at = point.at(dict.fromkeys(sums, 0))
-                low = b.value(emit_index(b, index + sum(min(r, 0) for r in reach), at), I64)
-                high = b.value(emit_index(b, index + sum(max(r, 0) for r in reach), at), I64)
-                inside = b.logic("and", b.compare("ge", low, 0), b.compare("lt", high, size))
-                condition = inside if condition is None else b.logic("and", condition, inside)
-    return condition
 
 
 def access(operand: NestOperand, buffers: Buffers, extents: tuple[int, ...]) -> Access:
@@ -291,34 +258,9 @@ def access(operand: NestOperand, buffers: Buffers, extents: tuple[int, ...]) -> 
         guards = guards_of(operand.index, type_.get_shape(), extents, type_, operand.outside)
     else:
         guards = tuple((operand.index[d], type_.get_shape()[d]) for d in operand.checked)
-    if buffers.interior or buffers.inside:
-        guards = tuple(g for g in guards if g[0].has_floor or not _is_known(buffers, g[0]))
     place, element = buffers.pointers[source], type_.element_type
     size = 0 if source in buffers.local else element_count(type_)
     return Access(place, element, flat, guards, operand.outside, fixed=True, size=size)
-
-
-def _is_known(buffers: Buffers, index: Affine) -> bool:
-    return buffers.inside if buffers.lanes in index.iterators else buffers.interior
-
-
-def lanes_inside(plan: NestPlan, buffers: Buffers, vector: int) -> tuple[int, int]:
-    """Where along `vector` its bounds hold, whatever the other iterators: a range, or (0, 0)."""
-    low, high = 0, plan.extents[vector]
-    for scope in plan.scopes:
-        for operand in scope.reads:
-            if operand.source in buffers.rows or operand.source not in buffers.types:
-                continue
-            for index, size in access(operand, buffers, plan.extents).guards:
-                step = index.coefficient(vector)
-                if vector not in index.iterators:
-                    continue
-                if index.has_floor or step < 1:
-                    return 0, 0
-                least, most = range_of(index - Affine.iterator(vector) * step, plan.extents)
-                low = max(low, -(least // step))
-                high = min(high, (size - 1 - most) // step + 1)
-    return (low, high) if low < high else (0, 0)
 
 
 def _row_access(operand: NestOperand, row: Row, extents: tuple[int, ...]) -> Access:

@@ -11,8 +11,6 @@ from ....dialects.index import Index as Affine
 from ....dialects.kernel import physical
 from ....dialects.types import Tensor, element_count
 from ..emit.access import compute_type, memory_type
-from ..emit.emitter import Emitter
-from ..emit.types import I64, Index
 from ..isa import Isa
 
 LINE = 64  # bytes; buffers in the arena start at a multiple of it
@@ -74,17 +72,6 @@ def row_alignment(flat: Affine, vector: int) -> int:
     A row lies along `vector`, at element `flat`.
     """
     return math.gcd(flat.constant, *(c for k, c in flat.terms if k != vector))
-
-
-def whole_vectors(
-    b: Emitter, first: Index, bounds: tuple[Index, Index], lanes: int
-) -> tuple[Index, Index]:
-    """The first and the last aligned place between two places of a row that starts at `first`."""
-    low, high = bounds
-    ahead = b.logic("and", b.sub(0, b.value(b.add(first, low), I64)), lanes - 1)
-    start = b.add(low, ahead)
-    length = b.logic("and", b.sub(high, start), -lanes)
-    return start, b.add(start, length)
 
 
 def _is_for_memory(type_: Tensor, flat: Affine, vector: int) -> bool:

@@ -3,8 +3,7 @@
 Totals of a sum or product are one vector a point. Those of a maximum that keeps NaN may be two, on
 processors where such a maximum takes three instructions: the plain one, which loses some NaN, and a
 sum of all values, which is NaN if one of them is. Where that sum is NaN (or infinities cancelled in
-it) the scope is computed again, exactly: at once, or after the loop whose sums are
-`Buffers.checks`.
+it) the scope is computed again, exactly.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
 from itertools import product
 
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block
 
 from ....dialects.types import byte_size, tensor_type
 from ..emit.access import Point, Vector, compute_type, emit_index, read, rounded
@@ -24,7 +22,6 @@ from ..emit.scalar_code import HORIZONTAL, combine, emit_body, identity
 from ..emit.types import Index, Type, Value, constant
 from .nest import Buffers, NestOperand, Part, ScopePlan, access
 from .nontemporal import LEAST_BYTES_OF_LOOPS
-from .windows import LaneWindow, window_of
 
 # A window of this many taps or fewer is written out: addresses and bounds then fold.
 UNROLLED = 9
@@ -34,8 +31,6 @@ CHAINS = 8
 MOST_BODIES = 32
 # Values of a maximum from which on a check of their sum costs less than keeping NaN.
 LEAST_CHECKED = 4
-# Bytes of an operand, more than a second-level cache holds.
-LEAST_BYTES_AHEAD = 2 << 20
 
 Places = Sequence[tuple[Buffers, Point]]
 
@@ -86,26 +81,20 @@ def emit_scope(b: Emitter, scope: ScopePlan, buffers: Buffers, point: Point) -> 
     return emit_scopes(b, scope, [(buffers, point)])[0]
 
 
-def emit_scopes(b: Emitter, scope: ScopePlan, places: Places, beside: int = 1) -> list[Value]:
-    """The scope's values at several points, which share the loops over the summations.
-
-    Each `beside` of them lie side by side in a row of vectors, which may be short but for the last.
-    """
+def emit_scopes(b: Emitter, scope: ScopePlan, places: Places) -> list[Value]:
+    """The scope's values at several points, which share the loops over the summations."""
     element = tensor_type(scope.op.result).element_type
-    return [rounded(b, x, element) for x in _unrounded(b, scope, places, beside)]
+    return [rounded(b, x, element) for x in _unrounded(b, scope, places)]
 
 
-def _unrounded(b: Emitter, scope: ScopePlan, places: Places, beside: int) -> list[Value]:
+def _unrounded(b: Emitter, scope: ScopePlan, places: Places) -> list[Value]:
     """The values before a tensor is made of them."""
     if not scope.sums:
         return [_body(b, scope, *place) for place in places]
     buffers, point = places[0]
     dtype = _dtype(scope).vector(point.lanes)
-    window = window_of(scope, buffers, point)
 
     def reduced(reduction: _Reduction) -> list[Value]:
-        if window is not None:
-            return _by_window(b, window, reduction, places, beside, dtype)
         totals = reduction.start(dtype, len(places))
         return _sum(b, scope, reduction, places, list(scope.sums), totals)
 
@@ -114,51 +103,7 @@ def _unrounded(b: Emitter, scope: ScopePlan, places: Places, beside: int) -> lis
         return reduced(exact)
     plain = _Reduction(scope.reduction, checked=True)
     *found, check = reduced(plain)
-    if scope.op.result in buffers.checks:
-        buffers.checks[scope.op.result] = plain.sum(b, buffers.checks[scope.op.result], check)
-        return found
     return b.if_else(any_nan(b, check), lambda: reduced(exact), lambda: found)
-
-
-def start_checks(
-    scopes: Sequence[ScopePlan], buffers: Buffers, point: Point
-) -> dict[SSAValue, Value]:
-    """Sums to check, for scopes that may lose NaN at such points: nothing is summed yet."""
-    return {
-        scope.op.result: constant(_dtype(scope).vector(point.lanes), 0)
-        for scope in scopes
-        if scope.sums and _is_optimistic(scope, (buffers, point))
-    }
-
-
-def _by_window(
-    b: Emitter,
-    window: LaneWindow,
-    reduction: _Reduction,
-    places: Places,
-    beside: int,
-    dtype: Type,
-) -> list[Value]:
-    """Reduce what windows read across the lanes, in vectors side by side, and then along them."""
-    rows = [places[k] for k in range(0, len(places), beside)]
-    last = places[beside - 1][1].vector
-    assert last is not None
-    points = (beside - 1) * last.lanes + last.real
-    columns: list[list[Value]] = []
-    for start in window.starts(points, last.lanes):
-        at = [(buffers, window.at(b, point, points, start)) for buffers, point in rows]
-        if start % last.lanes == 0:
-            fetch_ahead(b, window.across, at)
-        totals = reduction.start(dtype, len(at))
-        sums = list(window.across.sums)
-        columns.append(_sum(b, window.across, reduction, at, sums, totals))
-    found: list[Value] = []
-    for row in range(len(rows)):
-        for taps in window.pick(b, [column[row] for column in columns], points):
-            found.append(reduce(partial(reduction.combine, b), taps))
-    if reduction.checked:
-        found.append(reduce(partial(reduction.sum, b), [column[-1] for column in columns]))
-    return found
 
 
 def fetch_ahead(b: Emitter, scope: ScopePlan, places: Places) -> None:
@@ -184,18 +129,6 @@ def fetch_ahead(b: Emitter, scope: ScopePlan, places: Places) -> None:
                     b.prefetch(found.memory, found.pointer, place)
 
 
-def _fetch_beside(
-    b: Emitter, scope: ScopePlan, reduction: _Reduction, sums: Sequence[int], places: Places
-) -> None:
-    """Ask for what the next vectors of a row read at this place of the last summation.
-
-    Not for a maximum with a check: measured, it is no faster by it, rather slower.
-    """
-    (iterator, _), vector = places[0][0].ahead, places[0][1].vector
-    if vector is not None and vector.iterator == iterator and not sums and not reduction.checked:
-        fetch_ahead(b, replace(scope, sums=()), places)
-
-
 def _is_optimistic(scope: ScopePlan, place: tuple[Buffers, Point]) -> bool:
     """Whether the scope is a maximum or minimum of enough floats, without bounds to check."""
     buffers, point = place
@@ -215,14 +148,6 @@ def is_from_memory(scope: ScopePlan, buffers: Buffers) -> bool:
     without, from the third-level cache 110 % with and 70 % without.
     """
     return _reads_at_least(LEAST_BYTES_OF_LOOPS, scope, buffers)
-
-
-def is_far(scope: ScopePlan, buffers: Buffers) -> bool:
-    """Whether a read is of more than a core's own caches hold: what comes next is then asked for.
-
-    Measured on 4 MiB in the third-level cache: a maximum over 3x3 at stride 1 gains 12 %.
-    """
-    return _reads_at_least(LEAST_BYTES_AHEAD, scope, buffers)
 
 
 def _reads_at_least(least: int, scope: ScopePlan, buffers: Buffers) -> bool:
@@ -259,7 +184,6 @@ def _sum(
         for k in range(chains):
             inner = _at(places, {iterator: b.add(loop.index, k)})
             now = loop.values[k * count : (k + 1) * count]
-            _fetch_beside(b, scope, reduction, rest, inner)
             made += _sum(b, scope, reduction, inner, rest, now)
         loop.next(made)
     totals = _joined(b, reduction, loop.results, count)
