@@ -1,6 +1,6 @@
 """Time kernels printed from loop nests against today's, in turn, in one process, on one thread.
 
-    taskset -c 1 python benchmarks/nests.py               all 60 shapes
+    taskset -c 1 python benchmarks/nests.py               all shapes
     taskset -c 1 python benchmarks/nests.py rows product --rounds 15
     python benchmarks/nests.py points --check             compare values only
     python benchmarks/nests.py --compile                  what compiling takes
@@ -182,6 +182,18 @@ def _reduce(kind: str, *shape: int) -> Make:
     )
 
 
+def _reduced(kind: str, axes: Sequence[int], *shape: int) -> Make:
+    return lambda b: b.op(f"reduce_{kind}", b.input("x", shape), axes=axes, keep_dims=False)
+
+
+def _pool(kind: str, size: int, step: int, pad: int, *shape: int) -> Make:
+    rank = len(shape) - 2
+    geometry = {"strides": [step] * rank, "pads": [pad] * 2 * rank, "dilations": [1] * rank}
+    if kind == "avg":
+        geometry["count_include_pad"] = False  # pyright: ignore[reportArgumentType]
+    return lambda b: b.op(f"{kind}_pool", b.input("x", shape), kernel=[size] * rank, **geometry)
+
+
 def _product(m: int, n: int, k: int) -> Make:
     def make(b: GraphBuilder) -> SSAValue:
         return b.relu(b.matmul(b.input("x", (m, k)), _scaled(b, k, n)))
@@ -232,6 +244,29 @@ CASES = [
         ("image first", _transpose, ((0, 3, 1, 2), 1, 224, 224, 3)),
         ("pad 1", _pad, (1, 1, 64, 56, 56)),
         ("concat", _concat, (1, 1, 64, 28, 28)),
+    ),
+    *_cases(
+        "sums",
+        ("max pool", _pool, ("max", 3, 2, 1, 1, 64, 112, 112)),
+        ("max pool", _pool, ("max", 3, 2, 0, 1, 96, 55, 55)),
+        ("max pool", _pool, ("max", 2, 2, 0, 1, 64, 56, 56)),
+        ("max pool", _pool, ("max", 3, 1, 1, 1, 192, 28, 28)),
+        ("max pool", _pool, ("max", 5, 1, 2, 1, 128, 20, 20)),
+        ("max pool", _pool, ("max", 3, 1, 1, 1, 64, 301, 301)),
+        ("max pool", _pool, ("max", 3, 2, 0, 1, 64, 1000)),
+        ("max pool", _pool, ("max", 2, 2, 0, 1, 32, 16, 28, 28)),
+        ("average", _pool, ("avg", 3, 1, 1, 1, 192, 35, 35)),
+        ("average", _pool, ("avg", 2, 2, 0, 1, 128, 56, 56)),
+        ("average", _pool, ("avg", 7, 1, 0, 1, 256, 14, 14)),
+        ("average", _pool, ("avg", 3, 1, 1, 1, 64, 301, 301)),
+        ("sum of columns", _reduced, ("sum", (0,), 512, 768)),
+        ("sum of columns", _reduced, ("sum", (0,), 64, 1000)),
+        ("sum of columns", _reduced, ("sum", (0,), 1024, 4096)),
+        ("max of columns", _reduced, ("max", (0,), 512, 768)),
+        ("max of columns", _reduced, ("max", (1,), 16, 128, 100)),
+        ("mean of columns", _reduced, ("mean", (1,), 8, 196, 768)),
+        ("sum of pictures", _reduced, ("sum", (1, 2), 4, 14, 14, 256)),
+        ("product of columns", _reduced, ("prod", (1,), 64, 5, 300)),
     ),
     *_cases(
         "rows",
@@ -489,7 +524,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what the command line names."""
     parser = argparse.ArgumentParser(description="Loop nests against today's kernels")
     add = parser.add_argument
-    add("kinds", nargs="*", metavar="KIND", help="points, rows, product (default: all)")
+    add("kinds", nargs="*", metavar="KIND", help="points, sums, rows, product (default: all)")
     add("--rounds", type=int, default=ROUNDS)
     add("--only", help="shapes whose name holds this")
     add("--check", action="store_true", help="compare values only")

@@ -9,16 +9,10 @@ from xdsl.ir import SSAValue
 
 from ...dialects.index import Index
 from ...dialects.nest import STACK, AllocOp, ForOp, LoadOp, StoreOp, is_local
-from ...dialects.nest_access import integer
 from ..kernel_to_cpu.emit.access import lane_offsets
 from ..kernel_to_cpu.nests.nontemporal import LEAST_VECTORS, LINE
 from . import rewrites
 from .guards import assume_inside, inside_lanes
-
-
-def store_nontemporal(store: StoreOp, piece: int) -> None:
-    """Let a store go past the caches, in vectors aligned to so many bytes; 0: it does not."""
-    store.properties["nontemporal"] = integer(piece)
 
 
 def peel(loop: ForOp, lanes: int) -> bool:
@@ -48,7 +42,7 @@ def peel(loop: ForOp, lanes: int) -> bool:
         assume_inside(middle)
     for op in middle.block.ops:
         if isinstance(op, StoreOp):
-            store_nontemporal(op, LINE)
+            rewrites.store_nontemporal(op, LINE)
     _piece(loop, places, (counts[1], lanes), end, loop.size - end)
     rewrites.erase(loop)
     return True

@@ -18,7 +18,7 @@ from ..kernel_to_cpu.nests.reduction import UNROLLED
 from . import rewrites
 from .build import Builder, Site, empty_nest
 from .guards import cut_inside, regions
-from .peeled import peel, store_nontemporal
+from .peeled import peel
 from .point_sums import Schedule
 
 # Vectors of one long loop that make up a slice.
@@ -96,7 +96,7 @@ def points(op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int) -> N
     rewrites.reorder([loops[k] for k in (*order, vector)])
     for k in parallel:
         rewrites.mark(loops[k], "parallel")
-    store_nontemporal(store, streamed(op.type, out, vector))
+    rewrites.store_nontemporal(store, streamed(op.type, out, vector))
     lane = loops[vector]
     shifted = is_peeled(op.type, out, vector, lane.size, width)
     runs, tiled = [lane], False

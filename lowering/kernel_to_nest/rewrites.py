@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import MemRefType, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.index import Index, normalise
-from ...dialects.nest import KIND, AccessOp, AllocOp, ForOp, IfOp, PlacedOp, loop_of
+from ...dialects.nest import KIND, AccessOp, AllocOp, ForOp, IfOp, PlacedOp, StoreOp, loop_of
 from ...dialects.nest_access import integer
 
 Terms = Sequence[tuple[SSAValue, int]]
@@ -55,6 +55,11 @@ def mark(loop: ForOp, kind: str, lanes: int = 0, unroll: int | None = None) -> F
     if unroll is not None:
         loop.properties["unroll"] = integer(unroll)
     return loop
+
+
+def store_nontemporal(store: StoreOp, piece: int) -> None:
+    """Let a store go past the caches, in vectors aligned to so many bytes; 0: it does not."""
+    store.properties["nontemporal"] = integer(piece)
 
 
 def resize(loop: ForOp, size: int) -> None:

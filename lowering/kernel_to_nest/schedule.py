@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dialects.kernel import LoopsOp
+from ...dialects.kernel import KernelOp, LoopsOp
 from ...dialects.nest import NestOp
 from ...dialects.types import tensor_type
 from ..algebra_to_kernel.loops import shared_loops
@@ -10,7 +10,7 @@ from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.nests.inlined import inline_rows
 from ..kernel_to_cpu.nests.lanes import across_iterator, vector_iterator, widest
 from ..kernel_to_cpu.nests.merging import merge_loops
-from ..kernel_to_cpu.nests.nest import plan_nest
+from ..kernel_to_cpu.nests.nest import NestPlan, plan_nest
 from ..kernel_to_cpu.nests.rows_across import lanes_across
 from ..kernel_to_cpu.nests.rows_held import can_be_held
 from .build import Unsupported
@@ -44,7 +44,12 @@ def _scheduled(op: LoopsOp, isa: Isa) -> NestOp:
         if lanes_across(plan, op, lanes) is not None or can_be_held(plan, lanes):
             raise Unsupported("rows whose lanes are points, or that stay in registers")
         return rows(op, inline_rows(plan), isa, lanes)
+    return point_nest(op, plan, vector, isa, lanes)
+
+
+def point_nest(op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int) -> NestOp:
+    """The scheduled nest of scopes that share all loops, one of which runs over lanes."""
     across = across_iterator(op, plan, vector, lanes)
-    if across is not None:
-        return transposed_points(op, plan, vector, across, lanes)
-    return points(op, plan, vector, isa, lanes)
+    if across is None:
+        return points(op, plan, vector, isa, lanes)
+    return transposed_points(op, plan, vector, across, lanes)

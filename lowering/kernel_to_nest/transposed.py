@@ -17,7 +17,6 @@ from ..kernel_to_cpu.nests.lanes import power_of_two, result_address
 from ..kernel_to_cpu.nests.nest import NestPlan
 from ..kernel_to_cpu.nests.nontemporal import LEAST_BYTES, LINE, is_peeled, streamed
 from . import rewrites, staging
-from .peeled import store_nontemporal
 from .points import plain_points
 from .shifted_rows import put_together
 
@@ -55,7 +54,7 @@ def transposed_points(op: KernelOp, plan: NestPlan, vector: int, across: int, la
             _stage_block(run, column, lanes)
         return nest
     nontemporal = line and streamed(op.type, out, vector) == LINE
-    store_nontemporal(store, LINE if nontemporal else 0)
+    rewrites.store_nontemporal(store, LINE if nontemporal else 0)
     # Lines that go past the caches need no neighbours; a strip's reads would evict each other.
     strip = 1 if nontemporal and lane.size > STRIP * width else STRIP
     asks = byte_size(op.type) >= LEAST_BYTES and lane.size <= strip * width

@@ -1,8 +1,8 @@
 """Generate the code of `kernel.loops`: fused scopes as vectorised loop nests.
 
-Two shapes of code. *Points*: all scopes share all loops; one iterator runs over vector lanes and
-intermediates stay in registers. *Rows*: scopes share leading loops; within one shared point the
-scopes run one after the other, intermediate rows on the stack (softmax, layer norm), reductions
+Two shapes of code. *Points*: all scopes share all loops; one iterator runs over vector lanes. They
+run on nests (kernel_to_nest/points.py). *Rows*: scopes share leading loops; within one shared point
+the scopes run one after the other, intermediate rows on the stack (softmax, layer norm), reductions
 along a row in the lanes. Two more of rows: short ones that are read at shifted places stay in
 registers (rows_held.py); where neighbouring points lie side by side, these are in the lanes
 (rows_across.py).
@@ -27,7 +27,6 @@ from ..emit.types import Index, Type, Value
 from ..isa import Isa
 from .inlined import inline_rows
 from .lanes import (
-    across_iterator,
     power_of_two,
     result_access,
     result_address,
@@ -78,17 +77,12 @@ def emit_loops(op: KernelOp, isa: Isa) -> KernelCode:
 
 
 def _points(op: KernelOp, plan: NestPlan, vector: int, isa: Isa, lanes: int) -> KernelCode:
-    """Points without sums run on a nest. It is imported when there is such a kernel."""
-    from ...kernel_to_nest.points import points
+    """Points run on a nest. Its forms are imported when there is such a kernel."""
     from ...kernel_to_nest.rewrites import drop_single
-    from ...kernel_to_nest.transposed import transposed_points
+    from ...kernel_to_nest.schedule import point_nest
     from ...nest_to_llvm.printer import print_llvm
 
-    across = across_iterator(op, plan, vector, lanes)
-    if across is None:
-        nest = points(op, plan, vector, isa, lanes)
-    else:
-        nest = transposed_points(op, plan, vector, across, lanes)
+    nest = point_nest(op, plan, vector, isa, lanes)
     drop_single(nest.body.block)
     return print_llvm(nest)
 
