@@ -250,6 +250,9 @@ def inside_lanes(loop: ForOp) -> tuple[int, int]:
 def cut_inside(loop: ForOp, lanes: int) -> list[ForOp]:
     """The loop, cut at whole vectors into parts where its guards hold, and what is left."""
     low, high = inside_lanes(loop)
+    if (low, high) == (0, loop.size):
+        simplify(loop.block, {})
+        return [loop]
     low, high = -(-low // lanes) * lanes, high // lanes * lanes
     parts = rewrites.cut_at(loop, [low, high] if low < high else [])
     for part in parts:

@@ -72,44 +72,51 @@ class Schedule:
 
     def _sums_in(self, part: ForOp) -> list[ForOp]:
         """The outermost loops over summations."""
-        block = (self._stack_in(part) or part).block
-        return [op for op in block.ops if isinstance(op, ForOp)]
+        return _loops(self._stack_in(part) or part)
 
     def _together(self, run: ForOp) -> None:
         """Vectors, and points of a stack, in one body."""
         stack = self._stack_in(run)
         if stack is not None:
             rewrites.interchange(run)
-        paths: list[tuple[list[ForOp], bool]] = []
         points = 1 if stack is None else stack.size
         count = points * -(-run.size // self.width)
-        for loop in [op for op in run.block.ops if isinstance(op, ForOp)]:
-            window, path = window_of(loop, run.iterator), _path(loop)
-            if window is None:
-                paths.append((path, False))
-                continue
-            if self.ahead is not None:
-                ask_for_rows(window, run, stack, self.width, self.ahead)
-            for lane in stage_window(window, run, self.width):
-                inner = [op for op in lane.block.ops if isinstance(op, ForOp)]
-                across = _path(inner[0]) if inner else []
-                sink(lane)
-                self._sums(across, points, False)
-            paths.append((path[: len(window.taps)], True))
-        deep = any(_serial(path) for path, written in paths if not written)
-        vectors = _cut(run, self.width)
+        picked = [self._stage(loop, run, stack) for loop in self._sums_in(run)]
+        pieces = cut_vectors(run, self.width)
+        paths = [[_path(loop) for loop in _loops(lane)] for _, lane in pieces]
+        deep = any(
+            _serial(path)
+            for found in paths
+            for path, taps in zip(found, picked, strict=True)
+            if not taps
+        )
         if stack is not None:
             rewrites.mark(stack, "unrolled")
-        for vector, lane in vectors:
+        for vector, lane in pieces:
             sink(lane)
             if vector is not None and deep:
                 sink(vector)
         if stack is not None and deep:
             sink(stack)
-        for path, written in paths:
-            self._sums(path, count, written)
+        for found in paths:
+            for path, taps in zip(found, picked, strict=True):
+                self._sums(path, count, written=taps)
 
-    def _sums(self, path: list[ForOp], count: int, written: bool) -> None:
+    def _stage(self, loop: ForOp, run: ForOp, stack: ForOp | None) -> bool:
+        """Reduce across a window before a loop over points, if a sum is of one; else False."""
+        window = window_of(loop, run.iterator)
+        if window is None:
+            return False
+        if self.ahead is not None:
+            ask_for_rows(window, run, stack, self.width, self.ahead)
+        for lane in stage_window(window, run, self.width):
+            across = [_path(inner) for inner in _loops(lane)]
+            sink(lane)
+            for path in across:
+                self._sums(path, 1 if stack is None else stack.size, written=False)
+        return True
+
+    def _sums(self, path: list[ForOp], count: int, *, written: bool) -> None:
         """Loops over summations: the inner ones written out, several totals along the next."""
         outer = [] if written else _serial(path)
         inside = math.prod(loop.size for loop in path[len(outer) :])
@@ -123,7 +130,7 @@ class Schedule:
             chain(outer[0], deep, chains, self.width)
 
 
-def _cut(run: ForOp, width: int) -> list[tuple[ForOp | None, ForOp]]:
+def cut_vectors(run: ForOp, width: int) -> list[tuple[ForOp | None, ForOp]]:
     """Whole vectors and the rest: (the loop over vectors, the one over lanes)."""
     found: list[tuple[ForOp | None, ForOp]] = []
     for part in rewrites.cut_at(run, [run.size - run.size % width]):
@@ -143,9 +150,14 @@ def sink(loop: ForOp) -> None:
             sink(part)
 
 
+def _loops(loop: ForOp) -> list[ForOp]:
+    """The loops that stand in a loop."""
+    return [op for op in loop.block.ops if isinstance(op, ForOp)]
+
+
 def _path(loop: ForOp) -> list[ForOp]:
     """A loop and the loops in it, of which each holds one at most."""
-    inner = [op for op in loop.block.ops if isinstance(op, ForOp)]
+    inner = _loops(loop)
     return [loop, *(_path(inner[0]) if inner else [])]
 
 
