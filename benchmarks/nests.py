@@ -188,9 +188,13 @@ def _reduced(kind: str, axes: Sequence[int], *shape: int) -> Make:
 
 def _pool(kind: str, size: int, step: int, pad: int, *shape: int) -> Make:
     rank = len(shape) - 2
-    geometry = {"strides": [step] * rank, "pads": [pad] * 2 * rank, "dilations": [1] * rank}
+    geometry: dict[str, Any] = {
+        "strides": [step] * rank,
+        "pads": [pad] * 2 * rank,
+        "dilations": [1] * rank,
+    }
     if kind == "avg":
-        geometry["count_include_pad"] = False  # pyright: ignore[reportArgumentType]
+        geometry["count_include_pad"] = False
     return lambda b: b.op(f"{kind}_pool", b.input("x", shape), kernel=[size] * rank, **geometry)
 
 

@@ -251,12 +251,12 @@ class _Printer:
         dtype = buffer_type(op.buffer)[0]
 
         def load() -> None:
-            known = [self.at[p] for p in place.places]
+            known: list[Any] = [self.at[p] for p in place.places]
             lanes = 1
             if place.vector is not None:
                 known[place.vector[0]], lanes = np.arange(place.vector[1]), place.vector[1]
-            at = place.indices[0].evaluate(known)  # pyright: ignore[reportArgumentType]
-            at = [int(k) for k in np.broadcast_to(at, lanes)]
+            found = np.broadcast_to(place.indices[0].evaluate(known), lanes)
+            at = [int(k) for k in found]
             value = held.get(at[0])
             if value is None or at != [*range(at[0], at[0] + max(1, value.type.lanes))]:
                 real = self._mask if isinstance(self._mask, int) and lanes > 1 else lanes

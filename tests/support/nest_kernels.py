@@ -67,7 +67,7 @@ def _reduced(kind: str, *shape: int) -> Make:
 
 
 def _pool(kind: str, size: int, step: int, pad: int, *shape: int) -> Make:
-    geometry = {"strides": [step] * 2, "pads": [pad] * 4, "dilations": [1, 1]}
+    geometry: dict[str, Any] = {"strides": [step] * 2, "pads": [pad] * 4, "dilations": [1, 1]}
     return lambda b: b.op(f"{kind}_pool", b.input("x", shape), kernel=[size] * 2, **geometry)
 
 
