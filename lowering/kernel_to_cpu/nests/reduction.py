@@ -1,16 +1,16 @@
 """Emit one scope of a nest: its body, and the loops over its summations, for several points.
 
-Totals of a sum or product are one vector a point. Those of a maximum that keeps NaN may be two, on
-processors where such a maximum takes three instructions: the plain one, which loses some NaN, and a
-sum of all values, which is NaN if one of them is. Where that sum is NaN (or infinities cancelled in
-it) the scope is computed again, exactly.
+Totals are one vector a point. Those of a maximum along the lanes may be two, on processors where
+one that keeps NaN takes three instructions: the plain one, which loses some NaN, and a sum of all
+values, which is NaN if one of them is. Where that sum is NaN (or infinities cancelled in it) the
+scope is computed again, exactly.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 
 from xdsl.ir import Block
@@ -37,12 +37,10 @@ Places = Sequence[tuple[Buffers, Point]]
 
 @dataclass(frozen=True)
 class _Reduction:
-    """How values become totals: one for each place, and last the sum to check, if `checked`."""
+    """How values become totals: one for each place; if `checked`, one and the sum to check."""
 
     kind: str
     checked: bool = False
-    summed: set[str] = field(default_factory=set[str])
-    """Values that are in the sum already: windows that overlap have them in common."""
 
     def start(self, dtype: Type, places: int) -> list[Value]:
         totals = [identity(self.kind, dtype)] * places
@@ -53,12 +51,8 @@ class _Reduction:
         made = [self.combine(b, t, v) for t, v in zip(totals, values, strict=False)]
         if not self.checked:
             return made
-        fresh = [v for v in dict.fromkeys(values) if v.text not in self.summed]
-        self.summed.update(value.text for value in fresh)
-        while len(fresh) > 1:  # in pairs: what is carried through a loop waits for one addition
-            pairs = list(zip(fresh[::2], fresh[1::2], strict=False))
-            fresh = [self.sum(b, x, y) for x, y in pairs] + fresh[2 * len(pairs) :]
-        return [*made, self.sum(b, totals[-1], fresh[0]) if fresh else totals[-1]]
+        (value,) = values
+        return [*made, self.sum(b, totals[-1], value)]
 
     def join(self, b: Emitter, xs: Sequence[Value], ys: Sequence[Value]) -> list[Value]:
         """Totals of both."""
@@ -91,19 +85,9 @@ def _unrounded(b: Emitter, scope: ScopePlan, places: Places) -> list[Value]:
     """The values before a tensor is made of them."""
     if not scope.sums:
         return [_body(b, scope, *place) for place in places]
-    buffers, point = places[0]
-    dtype = _dtype(scope).vector(point.lanes)
-
-    def reduced(reduction: _Reduction) -> list[Value]:
-        totals = reduction.start(dtype, len(places))
-        return _sum(b, scope, reduction, places, list(scope.sums), totals)
-
-    exact = _Reduction(scope.reduction)
-    if not _is_optimistic(scope, (buffers, point)):
-        return reduced(exact)
-    plain = _Reduction(scope.reduction, checked=True)
-    *found, check = reduced(plain)
-    return b.if_else(any_nan(b, check), lambda: reduced(exact), lambda: found)
+    reduction = _Reduction(scope.reduction)
+    totals = reduction.start(_dtype(scope).vector(places[0][1].lanes), len(places))
+    return _sum(b, scope, reduction, places, list(scope.sums), totals)
 
 
 def fetch_ahead(b: Emitter, scope: ScopePlan, places: Places) -> None:
