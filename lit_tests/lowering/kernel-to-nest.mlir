@@ -2,7 +2,7 @@
 // RUN: isoform-opt %s -p 'kernel-to-nest{isa="plain"}' -t nest-cuda | filecheck %s --check-prefix=CUDA
 // RUN: isoform-opt %s -p 'kernel-to-nest{isa="plain"}' -t nest-llvm | filecheck %s --check-prefix=LLVM
 
-func.func @main(%x: tensor<18xf32>, %p: tensor<4x6xf32>, %i: tensor<3x4xi1>) -> (tensor<18xf32>, tensor<4x14xf32>, tensor<3xi1>) {
+func.func @main(%x: tensor<18xf32>, %p: tensor<4x6xf32>, %i: tensor<3x4x24xi1>) -> (tensor<18xf32>, tensor<4x14xf32>, tensor<3xi1>) {
   %e = kernel.loops (%0 = %x) {
     %1 = algebra.scope (i: 18) max(%0[i], 0.0) : tensor<18xf32>
     kernel.yield %1 : tensor<18xf32>
@@ -12,7 +12,7 @@ func.func @main(%x: tensor<18xf32>, %p: tensor<4x6xf32>, %i: tensor<3x4xi1>) -> 
     kernel.yield %1 : tensor<4x14xf32>
   } : tensor<4x14xf32>
   %any = kernel.loops (%0 = %i) {
-    %1 = algebra.scope (i: 3) max (k: 4) %0[i, k] : tensor<3xi1>
+    %1 = algebra.scope (i: 3) max (k: 4, l: 20) %0[i, k, l] : tensor<3xi1>
     kernel.yield %1 : tensor<3xi1>
   } : tensor<3xi1>
   func.return %e, %padded, %any : tensor<18xf32>, tensor<4x14xf32>, tensor<3xi1>
