@@ -104,13 +104,14 @@ def chains(module: ModuleOp, prices: Table) -> list[Subprogram]:
     found: dict[Key, Subprogram] = {}
     for op in ops:
         for inner in dict.fromkeys(v.owner for v in op.inputs):
-            if inner not in ops or any(u.operation is not op for u in inner.results[0].uses):
+            if not isinstance(inner, ScopeOp) or inner not in ops:
+                continue
+            if any(use.operation is not op for use in inner.result.uses):
                 continue
             lift = Lift(module, lambda o: o is inner, known, positional=True)  # noqa: B023
             key = (lift.scope(op),), tuple(lift.known())
             if key not in found:
                 found[key] = Subprogram(*key, prices(key[1]).program(key[0]).seconds)
-            assert isinstance(inner, ScopeOp)
             found[key].occurrences.append((names[op], names[inner]))
     return sorted(found.values(), key=lambda s: -weight(s))
 

@@ -15,6 +15,7 @@ from isoform.dialects.program import Program, keep_names, pipeline_of
 from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import Costs
 from isoform.passes.derivation import search as searching
+from isoform.passes.derivation.body import body_of
 from isoform.passes.derivation.price import ScopePrices
 from isoform.passes.derivation.propose import SETTINGS, search
 from isoform.passes.derivation.search import Searcher
@@ -113,14 +114,8 @@ def test_sums_in_another_order_are_equal(program: Program) -> None:
 def test_a_factor_that_is_lost_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted bug: what is multiplied out is the chain of a kernel with more taps."""
     merge = searching.traversal_merge
-
-    def late(body: object, number: int) -> object:
-        step = merge(body, number)
-        other = convolutions((3, 2, 3), (2, 3, 3))
-        (sub,) = chains(prepared(other).module, ScopePrices)
-        wrong = searching.body_of(sub.root)
-        assert wrong is not None
-        return replace(step, new=merge(wrong, number).new)
-
-    monkeypatch.setattr(searching, "traversal_merge", late)
+    (sub,) = chains(prepared(convolutions((3, 2, 3), (2, 3, 3))).module, ScopePrices)
+    wrong = body_of(sub.root)
+    assert wrong is not None
+    monkeypatch.setattr(searching, "traversal_merge", lambda _, number: merge(wrong, number))
     assert not all(states_of(SMALL[0]))

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import f32
 from isoform.dialects.canonical_types import Guard, Read, Scope, leaf
 from isoform.dialects.index import Index, iterators
 from isoform.passes.derivation import rows
-from isoform.passes.derivation.body import body_of, build
+from isoform.passes.derivation.body import Link, body_of, build
 from isoform.passes.derivation.replace import Replacer
 from isoform.passes.derivation.rows import flatten, merge_rows
 from isoform.passes.derivation.side_by_side import Merger, merge_shared
@@ -138,7 +138,7 @@ def random_product(rng: random.Random, name: str, dims: int) -> Scope:
         index.append(row)
     channel = Index.iterator(len(order) + len(sums))
     kernel.append((channel, 3))
-    factors: list = [
+    factors: list[Link] = [
         Read(leaf("x", (3, *(5,) * dims), f32), (channel, *index)),
         Read(leaf(name, [n for _, n in kernel], f32), tuple(e for e, _ in kernel)),
     ]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -143,7 +144,7 @@ def test_no_merged_program_takes_less_than_its_bound(
     meeting = together._Meeting  # pyright: ignore[reportPrivateUsage]
     joined, least = meeting._joined, meeting._least  # pyright: ignore[reportPrivateUsage]
 
-    def watched(self: object, a: object, b: object, number: int) -> list[object]:
+    def watched(self: Any, a: Any, b: Any, number: int) -> list[Any]:
         nonlocal checked, below
         made = joined(self, a, b, number)
         checked += len(made)
