@@ -17,9 +17,13 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block
 from xdsl.utils.exceptions import VerifyException
 
+from isoform.compiler.targets.levels import lower_to
+from isoform.dialects import op_reference
 from isoform.dialects.arithmetic import Arithmetic
+from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.index import iterators
 from isoform.dialects.layout import LayoutAttr, verify_layout
+from isoform.dialects.reference import run
 from isoform.dialects.scalars import Read, call
 from isoform.dialects.types import from_numpy, integer_range, tensor, to_numpy
 
@@ -146,3 +150,17 @@ def test_an_integer_type_has_the_width_and_sign_of_its_dtype(name: str) -> None:
     assert (element.signedness.data == Signedness.UNSIGNED) == (info.min == 0)
     assert to_numpy(element) == np.dtype(name)
     assert integer_range(element) == (info.min, info.max)
+
+
+@pytest.mark.parametrize("most", [1, 10, 24, 1000])
+def test_rows_evaluated_in_chunks_are_those_at_once(most: int, monkeypatch) -> None:
+    b = GraphBuilder()
+    y = b.matmul(b.input("x", (7, 5)), b.input("w", (5, 4)))
+    b.output("y", b.relu(y))
+    program = lower_to(b.build(), "algebra")
+    rng = np.random.default_rng(2)
+    inputs = {"x": rng.integers(-5, 6, (7, 5)) * 1.0, "w": rng.integers(-5, 6, (5, 4)) * 1.0}
+    whole = run(program, inputs)["y"]
+    for name in ("CHUNK_POINTS", "CACHE_POINTS"):
+        monkeypatch.setattr(op_reference, name, most)
+    np.testing.assert_array_equal(run(program, inputs)["y"], whole)

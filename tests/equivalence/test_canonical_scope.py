@@ -12,12 +12,13 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Block, SSAValue
 
 from isoform.dialects.algebra import OnesOp, ScopeOp
-from isoform.dialects.canonical_body import from_op
+from isoform.dialects.canonical_body import from_op, read
 from isoform.dialects.canonical_ops import to_ops
 from isoform.dialects.canonical_scope import (
     Apply,
     Scope,
     Source,
+    _refined,
     add,
     apply,
     bind,
@@ -321,3 +322,22 @@ def test_the_greatest_of_a_constant_is_it_and_a_product_a_power() -> None:
     assert reduce("min", (4,), constant(3), ()).constant == 3
     assert reduce("prod", (2, 2), constant(3), ()).constant == 81
     assert reduce("sum", (4,), constant(3), ()).constant == 12
+
+
+def test_tied_iterators_are_told_apart_by_their_factors() -> None:
+    """a[i, j] b[j, k] d[k, l]: a chain, one end of which distinguishes all; a ring does not."""
+    chain = _refined([[0, 1, 2]], lambda n: f"a{n[0]}{n[1]} b{n[1]}{n[2]}")
+    assert sorted(map(len, chain)) == [1, 1, 1]
+    ring = _refined([[0, 1, 2]], lambda n: "".join(sorted(n[k] + n[(k + 1) % 3] for k in range(3))))
+    assert [*map(len, ring)] == [3]
+
+
+def test_another_number_outside_is_a_choice_by_guards() -> None:
+    (i,) = iterators(1)
+    source = leaf("V", (3,), f32)
+    made = read(source, [i - 1], (5,), 2.0)
+    reads = [f for t in made.terms for f in t.factors if isinstance(f, CanonicalRead)]
+    assert [r.outside for r in reads] == [0.0]
+    assert sorted(t.coefficient for t in made.terms if not t.factors) == [2]
+    (kept,) = read(source, [i - 1], (5,), float("-inf")).terms[0].factors
+    assert isinstance(kept, CanonicalRead) and kept.outside == float("-inf")

@@ -77,3 +77,18 @@ def test_units_past_the_largest_number_are_those_of_a_quarter() -> None:
     assert apart(1.0, 1.0 + 2.0**-23) == 1.0
     assert apart(0.0, 0.0) == 0.0
     assert apart(2.0**128, 2.0**128 + 2.0**105) == 1.0
+
+
+def test_one_number_and_numbers_that_are_none_are_not_recognised() -> None:
+    def near(*numbers: float) -> list[Any]:
+        array = np.array(numbers, np.float32)
+        like = leaf("L", array.shape, f32)
+        state: Any = SimpleNamespace(
+            by_size={(array.size, f32): ["v"]},
+            exact={"v": array.astype(np.float64)},
+            _apart=lambda *_: "apart",
+        )
+        return list(recognised_weights.ConstantValues._near(state, array, like, 1e-3))
+
+    assert near(1.0, 2.0) == [("v", ((2, 1),), "apart")]
+    assert near(1.0) == near(1.0, np.inf) == near(np.nan, 1.0) == []

@@ -13,6 +13,7 @@ from isoform.passes.saturation.cycles import acyclic
 from isoform.passes.saturation.egraph import ENode
 from isoform.passes.saturation.extract import METHODS, extract
 from isoform.passes.saturation.greedy import LocalSearch, greedy_dag, greedy_tree
+from isoform.passes.saturation.highs import SolverResult
 from isoform.passes.saturation.problem import Problem, contracted, reduced, without_cycles
 
 
@@ -161,3 +162,25 @@ def test_the_last_e_node_of_a_cycle_that_is_not_kept_is_dropped_and_no_other() -
     # The kept e-nodes alone, and a class that reads itself twice.
     assert acyclic({0: [(1,)], 1: [()]}, [0], {0: 0, 1: 0}) == {}
     assert acyclic({0: [(), (0, 1), (0,)], 1: [()]}, [0], {0: 0, 1: 0}) == {0: {1, 2}}
+
+
+def test_what_two_e_nodes_share_is_counted_once() -> None:
+    problem = problem_on({0: [(1, 2)], 1: [(3,)], 2: [(3,)], 3: [()]}, {k: [1.0] for k in range(4)})
+    search = LocalSearch(problem, dict.fromkeys(range(4), 0))
+    search._count()
+    assert (search.cost, search.uses) == (4.0, {0: 1, 1: 1, 2: 1, 3: 2})
+
+
+def test_a_solver_that_found_nothing_leaves_the_start_and_its_bound(monkeypatch) -> None:
+    problem = problem_on({0: [(), ()]}, {0: [4.0, 3.0]})
+    nothing = SolverResult(None, 0.5, False)
+    monkeypatch.setattr(ilp, "solve_within", lambda *_: nothing)
+    found = ilp.solve(problem, {0: 0}, 60.0)
+    assert (found.choice, found.cost, found.gap, found.optimal) == ({0: 0}, 4.0, 0.5, False)
+
+
+def test_time_that_is_over_after_the_greedy_choice_leaves_it_with_a_gap(monkeypatch) -> None:
+    ticks = iter((0.0, 0.0))
+    monkeypatch.setattr("time.perf_counter", lambda: next(ticks, 50.0))
+    found = extract(random_problem(3), "ilp", "guarded", 40.0)
+    assert (found.gap, found.optimal) == (1.0, False)
