@@ -63,6 +63,7 @@ SUBJECTS = (
 NOT_MEANT = ("__init__.py", "dialects/cache_folder.py", "dialects/context.py")
 # The tests that are run first, in a process of their own: most mutants die here.
 FIRST = 20
+NOT_FOUND = 4  # pytest's exit status where a test that is named does not exist
 
 
 def subjects(root: Path) -> list[str]:
@@ -190,6 +191,9 @@ class Copy:
                 if not part:
                     continue
                 status, by = self.run(part, max(1.0, ends - time.monotonic()))
+                if status == NOT_FOUND:  # a case of a table is gone; where nothing imports, again
+                    part = list(dict.fromkeys(test.split("[")[0] for test in part))
+                    status, by = self.run(part, max(1.0, ends - time.monotonic()))
                 if status != 0:
                     return ("timeout", "") if status is None else ("killed", by)
         finally:

@@ -32,8 +32,13 @@ def sign(x: int) -> int:
 
 def unused(x: int) -> int:
     return x + 1
+
+
+KINDS = {"sum", "max", "min"}
 '''
-TESTS = """from isoform.subject import NEUTRAL, clamp, sign
+TESTS = """import pytest
+
+from isoform.subject import KINDS, NEUTRAL, clamp, sign
 
 
 def test_clamp() -> None:
@@ -46,6 +51,11 @@ def test_sign() -> None:
 
 def test_neutral() -> None:
     assert set(NEUTRAL) == {"max", "min"}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_kind(kind: str) -> None:
+    assert len(kind) == 3
 """
 
 
@@ -103,6 +113,7 @@ def test_verdicts(tmp_path: Path) -> None:
     assert verdict("condition", "True") == ("killed", "test_subject.py::test_clamp")
     assert verdict("entries exchanged", '{"max": 1, "min": -1}') == ("survived", "")
     assert verdict("arithmetic", "(x) - (1)") == ("no test", "")
+    assert verdict("entry left out", '{"sum", "max"}') == ("survived", "")  # a case is gone
     assert (copy.root / "subject.py").read_text() == SOURCE
 
 
