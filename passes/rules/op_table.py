@@ -162,7 +162,10 @@ class OpTable:
         Raises:
             UserError: there is no such op, or it has no such attribute.
         """
-        given = {n: attribute_of(self, name, n, value) for n, value in values.items()}
+        try:
+            given = {n: attribute_of(self, name, n, value) for n, value in values.items()}
+        except ValueError:  # a number past 64 bits
+            return None
         attributes = self.complete(name, given)
         head = Head(name, attributes, self.results(name, dict(attributes)))
         sample = self.by_rule(head, types)

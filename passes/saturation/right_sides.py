@@ -153,7 +153,10 @@ class Inference:
         self, name: str, values: Mapping[str, Any], operands: Sequence[Types]
     ) -> tuple[Head, Types]:
         table, op = self.table, self.prefix + name
-        given = {n: attribute_of(table, op, n, v) for n, v in values.items()}
+        try:
+            given = {n: attribute_of(table, op, n, v) for n, v in values.items()}
+        except ValueError as error:  # a rule that applies to its own result counts without end
+            raise RightSideRefused(f"{op} has a number past 64 bits") from error
         attributes = table.complete(op, given)
         head = Head(op, attributes, table.results(op, dict(attributes)))
         if any(len(types) != 1 for types in operands):

@@ -10,6 +10,7 @@ from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import load_costs
 from isoform.passes.equivalence import compare
 from isoform.passes.rules.rule_set import rules_named
+from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.search import search
 from isoform.passes.search_result import Limits
 
@@ -51,3 +52,27 @@ def test_laws_lead_to_what_an_expert_writes(name: str) -> None:
     assert costs.program(result.program).seconds <= BAR * bound
     verdict = compare(before, result.program, seed=0, budget=30.0)
     assert verdict.kind == "equal", verdict.text()
+
+
+def test_a_slice_of_one_element_is_not_taken_of_itself() -> None:
+    """Its steps would double with each round, past 64 bits."""
+    build = isoform.GraphBuilder()
+    x = build.input("x", (4, 1))
+    first = build.slice(x, starts=[0, 0], sizes=[2, 1], steps=[2, 2])
+    build.output("y", build.slice(first, starts=[0, 0], sizes=[2, 1], steps=[1, 2]))
+    costs = load_costs(target_named("h100"))
+    result = search(build.build(), costs, Limits(20.0), rules=rules_named("laws"))
+    assert result.stop_reason == "finished"
+    assert str(result.program.module).count("graph.slice") == 1
+
+
+def test_a_rule_that_counts_past_64_bits_is_refused_there() -> None:
+    build = isoform.GraphBuilder()
+    x = build.input("x", (4, 3))
+    build.output("y", build.slice(x, starts=[1, 1], sizes=[1, 1], steps=[1, 1]))
+    part = "slice(?x, starts=?s, sizes=?z, steps="
+    law = f"{part}?t) => {part}?t * ?t * 4)"
+    costs = load_costs(target_named("h100"))
+    result = search(build.build(), costs, Limits(20.0), rules=parse_rules(f"rule longer: {law}"))
+    assert result.stop_reason in ("finished", "steps")
+    assert "64 bits" in str(result.rejected)
