@@ -73,6 +73,11 @@ def test_a_rule_that_counts_past_64_bits_is_refused_there() -> None:
     part = "slice(?x, starts=?s, sizes=?z, steps="
     law = f"{part}?t) => {part}?t * ?t * 4)"
     costs = load_costs(target_named("h100"))
-    result = search(build.build(), costs, Limits(20.0), rules=parse_rules(f"rule longer: {law}"))
+    result = search(
+        build.build(),
+        costs,
+        Limits(20.0),
+        rules=parse_rules(f"rule longer [checked-only; bits]: {law}"),
+    )
     assert result.stop_reason in ("finished", "steps")
     assert "64 bits" in str(result.rejected)
