@@ -228,5 +228,5 @@ def test_a_certificate_of_memory_names_its_check(tmp_path: Path, isoform: Comman
 
 @pytest.mark.parametrize("document", [{}, {"body": {}}, {"body_sha256": ""}])
 def test_a_document_without_the_parts_of_a_certificate_is_none(document: dict) -> None:
-    with pytest.raises(UserError, match="this is no certificate: "):
+    with pytest.raises(UserError, match="this is not a certificate: "):
         _intact(document, "here")
