@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...dialects.program import Program
 from ..cost.costs import Costs
@@ -35,31 +35,19 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     The laws are few and saturate; the generated rules run into their limits on larger programs, and
     would keep the laws from what they find.
     """
-    first = _saturated(program, costs, limits, "laws", limits.seconds / 2)
-    left = min(limits.seconds - first.seconds, limits.seconds * _GENERATED)
-    second = _saturated(first.result.program, costs, limits, "default", left)
-    result = second.result
-    result.applied = [*first.result.applied, *result.applied]
-    result.looked_at = f"{first.result.looked_at}, then {result.looked_at}"
-    if result.stop_reason == "finished":
-        result.stop_reason = first.result.stop_reason
-    return result
-
-
-@dataclass(frozen=True)
-class _Stage:
-    """The result of one rule set, and the seconds that it took."""
-
-    result: SearchResult
-    seconds: float
-
-
-def _saturated(
-    program: Program, costs: Costs, limits: Limits, named: str, seconds: float
-) -> _Stage:
-    started = time.perf_counter()
-    result = _with_rules(program, costs, replace(limits, seconds=seconds), named)
-    return _Stage(result, time.perf_counter() - started)
+    begun = time.perf_counter()
+    half = replace(limits, seconds=limits.seconds / 2)
+    first = _with_rules(program, costs, half, "laws")
+    if first.stop_reason == "interrupted":
+        return first
+    left = limits.seconds - (time.perf_counter() - begun)
+    rest = replace(limits, seconds=max(min(left, limits.seconds * _GENERATED), 0.0))
+    second = _with_rules(first.program, costs, rest, "default")
+    second.applied = [*first.applied, *second.applied]
+    second.looked_at = f"{first.looked_at}, then {second.looked_at}"
+    if second.stop_reason == "finished":
+        second.stop_reason = first.stop_reason
+    return second
 
 
 def _with_rules(program: Program, costs: Costs, limits: Limits, named: str) -> SearchResult:

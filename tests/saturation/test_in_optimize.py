@@ -17,7 +17,7 @@ from isoform.passes.cost.costs import Costs
 from isoform.passes.equivalence import compare
 from isoform.passes.saturation import search as engine
 from isoform.passes.saturation.strategy import search
-from isoform.passes.search_result import Limits
+from isoform.passes.search_result import Limits, SearchResult
 
 COSTS = Costs(target_named("cpu"))
 LIMITS = Limits(30.0)
@@ -79,3 +79,31 @@ def test_a_search_without_gain_is_remembered(monkeypatch: pytest.MonkeyPatch) ->
     scaled = Costs(COSTS.target, CostFile("cpu", class_scale={"gemm": 2.0}))
     search(program, scaled, LIMITS)
     assert calls == [1, 1], "so is what a cost file says"
+
+
+def test_generated_rules_go_on_from_what_laws_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[tuple[int, float]]()
+    saturate = engine.search
+
+    def noted(program: Program, costs: Costs, limits: Limits, **more: object) -> SearchResult:
+        asked.append((sum(1 for _ in program.main.body.block.ops), limits.seconds))
+        return saturate(program, costs, limits, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(engine, "search", noted)
+    result = search(products(3), COSTS, LIMITS)
+    assert "then" in result.looked_at and result.applied
+    (before, first), (after, second) = asked
+    assert after == sum(1 for _ in result.program.main.body.block.ops) and before <= after + 2
+    assert first == LIMITS.seconds / 2 and second <= LIMITS.seconds / 4
+
+
+def test_no_rule_set_begins_after_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[float]()
+
+    def interrupted(program: Program, costs: Costs, limits: Limits, **_: object) -> SearchResult:
+        asked.append(limits.seconds)
+        return SearchResult(program.clone(), "interrupted")
+
+    monkeypatch.setattr(engine, "search", interrupted)
+    assert search(products(3), COSTS, LIMITS).stop_reason == "interrupted"
+    assert len(asked) == 1
