@@ -22,7 +22,7 @@ from xdsl.utils.test_value import create_ssa_value
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.graph import OPS, ConstantOp, GraphOp
 from ...dialects.graph.base import default_attributes, to_attribute, to_python
-from ...dialects.types import Array
+from ...dialects.types import Array, is_float
 
 Types: TypeAlias = "tuple[Attribute, ...]"
 
@@ -198,6 +198,11 @@ class OpTable:
         if results is None:
             results = _inferred(cls, [v.type for v in operands])
         return None if results is None else _created(cls, operands, results, given)
+
+
+def has_integers(type_: Attribute) -> bool:
+    """Whether a tensor's elements are integers: rules that divide do not hold for them."""
+    return isinstance(type_, TensorType) and not is_float(type_.element_type)
 
 
 def value_of(attribute: Attribute) -> Any:

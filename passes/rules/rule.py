@@ -15,12 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 from ...dialects.floats import Floats
 
 Proof = Literal["proved-by-z3", "proved-by-e-graph", "checked-only", "refuted"]
 PROOFS: tuple[Proof, ...] = ("proved-by-z3", "proved-by-e-graph", "checked-only", "refuted")
+
+DIVISIONS = ("div", "reciprocal", "reduce_mean", "avg_pool", "pool_kernel")
+"""Ops and constants that divide: integers drop the rest, floats round it."""
 
 CONSTANTS = ("ones", "identity_matrix", "identity_kernel", "pool_kernel", "pair_mask")
 
@@ -114,6 +118,11 @@ class Rule:
     def variables(self) -> tuple[str, ...]:
         """Names of the tensor variables of the left side, in order of appearance."""
         return variables_of(self.left)
+
+    @cached_property
+    def divides(self) -> bool:
+        """Whether it holds for floats only: rules are checked in a field, and integers are none."""
+        return any(node.op in DIVISIONS for node in nodes_of((*self.left, *self.right)))
 
     def reversed(self) -> Rule:
         """The same law read from right to left, under a name that says so."""

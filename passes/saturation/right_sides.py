@@ -19,7 +19,7 @@ from ...dialects.graph import ConstantOp
 from ...dialects.types import Array
 from ..rules.conditions import evaluate
 from ..rules.constants import ConstantStep, constant_steps, is_writable
-from ..rules.op_table import Head, OpTable, Types, attribute_of
+from ..rules.op_table import Head, OpTable, Types, attribute_of, has_integers
 from ..rules.rule import CONSTANTS, AttrValue, AttrVar, Node, Out, Rule, Size, Term, Var
 from .egraph import projection
 from .encoding import Shape
@@ -123,6 +123,8 @@ class Inference:
         Raises:
             RightSideRefused: an op does not take its operands, or the result is of another type.
         """
+        if self.side.rule.divides and any(has_integers(t) for types in self.types for t in types):
+            raise RightSideRefused("it divides, and holds for floats only")
         named = dict(zip(self.side.tensors, self.types, strict=True))
         self._known = {**self.attributes, **shapes_in(named)}
         for step in self.side.steps:

@@ -30,6 +30,7 @@ from ..rules.graph_form import (
     value_of,
 )
 from ..rules.match import COMMUTATIVE, PREFIX, RuleMatch, bindings
+from ..rules.op_table import has_integers
 from ..rules.rule import CONSTANTS, Node, Out, Rule, Term, Var
 from ..rules.terms import resolved_attributes
 
@@ -113,6 +114,9 @@ class _Change:
         self.done: dict[Term, Value] = {}
 
     def work_out(self) -> Change:
+        types = self.applier.tables.types
+        if self.rule.divides and any(has_integers(types[self._type(v)]) for v in self.match.roots):
+            raise RefusedError("it divides, and holds for floats only")
         roots = [self._term(term) for term in self.rule.right]
         redirected = list[tuple[Value, Value]]()
         for old, new in zip(self.match.roots, roots, strict=True):

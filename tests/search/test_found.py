@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from support.search_programs import ORIGINALS
+from xdsl.dialects.builtin import i32
 
 import isoform
+from isoform import GraphBuilder
+from isoform.compiler.checks.differential import evaluate, first_difference
 from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import load_costs
 from isoform.passes.equivalence import compare
@@ -13,6 +19,7 @@ from isoform.passes.rules.rule_set import rules_named
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.passes.saturation.search import search
 from isoform.passes.search_result import Limits
+from isoform.passes.substitution.search import search as substitute
 
 # How many times as long as the expert's a result may be modelled to take.
 BAR = 1.02
@@ -56,7 +63,7 @@ def test_laws_lead_to_what_an_expert_writes(name: str) -> None:
 
 def test_a_slice_of_one_element_is_not_taken_of_itself() -> None:
     """Its steps would double with each round, past 64 bits."""
-    build = isoform.GraphBuilder()
+    build = GraphBuilder()
     x = build.input("x", (4, 1))
     first = build.slice(x, starts=[0, 0], sizes=[2, 1], steps=[2, 2])
     build.output("y", build.slice(first, starts=[0, 0], sizes=[2, 1], steps=[1, 2]))
@@ -67,7 +74,7 @@ def test_a_slice_of_one_element_is_not_taken_of_itself() -> None:
 
 
 def test_a_rule_that_counts_past_64_bits_is_refused_there() -> None:
-    build = isoform.GraphBuilder()
+    build = GraphBuilder()
     x = build.input("x", (4, 3))
     build.output("y", build.slice(x, starts=[1, 1], sizes=[1, 1], steps=[1, 1]))
     part = "slice(?x, starts=?s, sizes=?z, steps="
@@ -81,3 +88,36 @@ def test_a_rule_that_counts_past_64_bits_is_refused_there() -> None:
     )
     assert result.stop_reason in ("finished", "steps")
     assert "64 bits" in str(result.rejected)
+
+
+def halved(build: GraphBuilder) -> None:
+    """Half of each element, rounded towards zero, times weights."""
+    two = build.broadcast(build.constant(np.int32(2)), shape=[64, 512], dims=[])
+    half = build.div(build.input("x", (64, 512), i32), two)
+    build.output("y", build.matmul(half, build.input("w", (512, 8), i32)))
+
+
+def quarters(build: GraphBuilder) -> None:
+    """Quarters of products."""
+    y = build.matmul(build.input("x", (64, 512), i32), build.input("w", (512, 64), i32))
+    four = build.broadcast(build.constant(np.int32(4)), shape=[64, 64], dims=[])
+    build.output("y", build.div(y, four))
+
+
+def means(build: GraphBuilder) -> None:
+    """Means of the columns of a product."""
+    y = build.matmul(build.input("x", (64, 512), i32), build.input("w", (512, 64), i32))
+    build.output("y", build.reduce_mean(y, axes=[0]))
+
+
+@pytest.mark.parametrize("engine", [search, substitute], ids=["saturate", "substitute"])
+@pytest.mark.parametrize("make", [halved, quarters, means], ids=lambda f: f.__name__)
+def test_laws_that_divide_leave_integers_alone(engine: Any, make: Any) -> None:
+    """In a field a quotient times a number is a number times a quotient; integers drop the rest."""
+    build = GraphBuilder()
+    make(build)
+    before = build.build()
+    costs = load_costs(target_named("h100"))
+    result = engine(before, costs, Limits(10.0), rules=rules_named("laws"))
+    assert first_difference(evaluate(before.module), evaluate(result.program.module)) is None
+    assert not any(a.rule.startswith(("matmul", "mean")) for a in result.applied)
