@@ -62,6 +62,8 @@ class Sieve:
 
     def passes(self, sample: Any, size: int) -> bool:
         """Whether an intermediate of some size may contain enough, by a sample of its keys."""
+        if not len(self.ordered):
+            return False  # the target is zero everywhere: its windows lie outside of its operand
         at = np.searchsorted(self.ordered, sample)
         found = (self.ordered[np.minimum(at, len(self.ordered) - 1)] == sample).mean()
         return bool(found > max(0.0, self.wanted / size - self.SLACK))

@@ -124,3 +124,9 @@ def _no_scope(inputs: Inputs) -> Source:
 def only_scope(root: Scope) -> ScopeOp:
     (op,) = scope_ops(program_of_scope(root))
     return op
+
+
+def test_of_a_target_of_zeros_nothing_is_found() -> None:
+    """All windows of a convolution may lie in its padding."""
+    sieve = Sieve(ResultKeys(np.zeros((2, 3), np.int64)), right=0.5)
+    assert not sieve.passes(np.array([0, 0, 5]), 12)
