@@ -39,6 +39,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from . import nest_text as text
 from .index import Index, from_affine
+from .scope_text import literal_text
 
 REDUCTIONS = ("sum", "prod", "max", "min", "numeric_max", "numeric_min", "or")
 """`numeric_max` and `numeric_min` may lose a NaN: one instruction instead of three for `max`."""
@@ -171,6 +172,15 @@ def _parse_access(parser: Parser) -> tuple[UnresolvedOperand, list[SSAValue], di
     return buffer, places, _access(address, list(zip(guards, sizes, strict=True)), len(places))
 
 
+def _parse_literal(parser: Parser) -> float:
+    """A number, `inf` or `nan`, as `literal_text` prints them."""
+    sign = -1.0 if parser.parse_optional_punctuation("-") is not None else 1.0
+    for name in ("inf", "nan"):
+        if parser.parse_optional_keyword(name) is not None:
+            return sign * float(name)
+    return sign * float(parser.parse_number())
+
+
 @irdl_op_definition
 class LoadOp(AccessOp):
     """Read an element; `else` where a guard fails.
@@ -207,7 +217,7 @@ class LoadOp(AccessOp):
         _print_access(printer, self, self.buffer)
         if self.guards:
             printer.print_string(" else ")
-            printer.print_float(self.outside.value.data, f64)
+            printer.print_string(literal_text(self.outside.value.data))
         if self.room.value.data:
             printer.print_string(f" room {self.room.value.data}")
         if self.padded is not None:
@@ -219,7 +229,7 @@ class LoadOp(AccessOp):
         name, places, properties = _parse_access(parser)
         outside, room = 0.0, 0
         if parser.parse_optional_keyword("else") is not None:
-            outside = float(parser.parse_number())
+            outside = _parse_literal(parser)
         if parser.parse_optional_keyword("room") is not None:
             room = parser.parse_integer()
         properties |= {"outside": _number(outside), "room": integer(room)}

@@ -30,7 +30,7 @@ nest.kernel @loops (%x: memref<96xf32>, %y: memref<96xf32>) {
 // CHECK: nest.kernel (%x: memref<20xf32>, %y: memref<26xf32>) {
 // CHECK-NEXT: nest.for %i < 4 {
 // CHECK-NEXT: nest.for %j < 7 from [-7 * %i + 2] below [-7 * %i + 26, 5] {
-// CHECK-NEXT: %0 = nest.load %x[7 * %i + %j - 3] if [7 * %i + %j - 3] < [20] else 1.000000e+00 : memref<20xf32>
+// CHECK-NEXT: %0 = nest.load %x[7 * %i + %j - 3] if [7 * %i + %j - 3] < [20] else 1.0 : memref<20xf32>
 // CHECK-NEXT: %1 = nest.inside if [(7 * %i + %j) floordiv 2, %j] < [9, 6] : f32
 nest.kernel (%x: memref<20xf32>, %y: memref<26xf32>) {
   nest.for %i < 4 {

@@ -104,7 +104,12 @@ def bert(heads: int = 2, depth: int = 4, vocabulary: int = 11) -> onnx.ModelProt
     def add(name: str, value: object) -> None:
         proto.graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
 
-    shapes = {"words": (vocabulary, size), "places": (16, size), "w1": (size, 32), "w2": (32, size)}
+    shapes = {
+        "words": (vocabulary, size),
+        "positions": (16, size),
+        "w1": (size, 32),
+        "w2": (32, size),
+    }
     shapes |= {f"w{n}": (size, size) for n in "qkv"} | {f"bias{n}": (size,) for n in "qkv"}
     shapes |= {"gamma": (size,), "beta": (size,)}
     for name, shape in shapes.items():
