@@ -76,14 +76,8 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "count_include_pad": (True, False),
     "ceil_mode": (False, True),
 }
-_SCALED = (
-    "groups",
-    "sizes",
-    "extents",
-    "shape",
-    "size",
-    "channels",
-)  # whole numbers that follow extents
+# Whole numbers that follow the extents of operands.
+_SCALED = ("groups", "sizes", "extents", "shape", "size", "channels")
 _MOST_ELEMENTS = 20_000
 _MOST_TURNED = 6
 _TRIES = 40
