@@ -14,7 +14,7 @@ from isoform.passes.rules.floats import classified
 from isoform.passes.rules.instances import first_instances, outcome, with_spatial_dims
 from isoform.passes.rules.prove.verdicts import verify_rule
 from isoform.passes.rules.rule import Rule
-from isoform.passes.rules.rule_set import rules_named, shipped
+from isoform.passes.rules.rule_set import PROVED, rules_named, shipped
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.testing.property_checks import counterexample
 
@@ -44,12 +44,13 @@ def test_a_law_holds_on_its_first_instances(rule: Rule) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", CHOSEN, ids=lambda r: r.name)
 def test_a_law_has_the_verdict_and_the_label_it_claims(rule: Rule) -> None:
-    assert verify_rule(rule, 20, seed=5).rule.proof == rule.proof
+    proof = verify_rule(rule, 20, seed=5).rule.proof
+    assert proof == rule.proof or (rule not in STATED and proof in PROVED)
     if rule in STATED:
         assert classified(replace(rule, floats=None)) == rule.floats
 
 
-# A family shares one label, that of the op that changes most.
+# A family shares one verdict, that of the op least is known of, and the label of what changes most.
 STATED = [rule for rule in CHOSEN if not rule.name.endswith(STAND_IN)]
 
 
