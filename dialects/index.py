@@ -30,7 +30,7 @@ from xdsl.ir.affine import (
 EXACT_RANGE_POINTS = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class FloorDiv:
     """The atom floor(`numerator` / `divisor`), divisor >= 2. Interned: equality is identity."""
 
@@ -40,7 +40,11 @@ class FloorDiv:
     def __new__(cls, numerator: Index, divisor: int) -> FloorDiv:
         key = (numerator, divisor)
         found = _FLOORS.get(key)
-        return _FLOORS.setdefault(key, super().__new__(cls)) if found is None else found
+        if found is not None:
+            return found
+        made = super().__new__(cls)
+        vars(made).update(numerator=numerator, divisor=divisor)
+        return _FLOORS.setdefault(key, made)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FloorDiv, (self.numerator, self.divisor)
@@ -58,11 +62,16 @@ def _atom_key(atom: Atom) -> tuple[object, ...]:
     return (0, atom) if isinstance(atom, int) else atom.key
 
 
-@dataclass(frozen=True, eq=False)
+def _term_key(term: tuple[Atom, int]) -> tuple[object, ...]:
+    return _atom_key(term[0])
+
+
+@dataclass(frozen=True, eq=False, init=False)
 class Index:
     """`constant + sum(coefficient * atom)`, atoms in a fixed order, no zero coefficient.
 
-    Interned: there is one object for each expression, so equality is identity.
+    Interned: there is one object for each expression, so equality is identity. Its fields are set
+    once, where it is made: most calls find an expression that is there.
     """
 
     constant: int
@@ -71,17 +80,24 @@ class Index:
     def __new__(cls, constant: int, terms: tuple[tuple[Atom, int], ...] = ()) -> Index:
         key = (constant, terms)
         found = _INDICES.get(key)
-        return _INDICES.setdefault(key, super().__new__(cls)) if found is None else found
+        if found is not None:
+            return found
+        made = super().__new__(cls)
+        vars(made).update(constant=constant, terms=terms)
+        return _INDICES.setdefault(key, made)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Index, (self.constant, self.terms)
 
     @staticmethod
     def make(constant: int, coefficients: Mapping[Atom, int]) -> Index:
-        kept = [(atom, c) for atom, c in coefficients.items() if c != 0]
-        return Index(constant, tuple(sorted(kept, key=lambda term: _atom_key(term[0]))))
+        kept = [term for term in coefficients.items() if term[1] != 0]
+        if len(kept) > 1:
+            kept.sort(key=_term_key)
+        return Index(constant, tuple(kept))
 
     @staticmethod
+    @lru_cache(maxsize=1 << 10)
     def iterator(position: int) -> Index:
         return Index(0, ((position, 1),))
 
@@ -110,6 +126,10 @@ class Index:
 
     def __add__(self, other: Index | int) -> Index:
         other = Index.of(other)
+        if not other.terms:
+            return Index(self.constant + other.constant, self.terms)
+        if not self.terms:
+            return Index(self.constant + other.constant, other.terms)
         total: dict[Atom, int] = dict(self.terms)
         for atom, c in other.terms:
             total[atom] = total.get(atom, 0) + c
@@ -256,6 +276,9 @@ def iterators(count: int, start: int = 0) -> list[Index]:
 
 def normalise(index: Index, extents: Sequence[int]) -> Index:
     """Bring to normal form, every iterator k in [0, extents[k])."""
+    if not index.has_floor:
+        kept = tuple(term for term in index.terms if extents[term[0]] != 1)  # pyright: ignore
+        return index if len(kept) == len(index.terms) else Index(index.constant, kept)
     result = Index(index.constant)
     for atom, c in index.terms:
         if isinstance(atom, int):

@@ -6,7 +6,7 @@ The layout of a value is its type's encoding; the default is row-major.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr, TensorType
 from xdsl.ir import Attribute, ParametrizedAttribute, SSAValue
@@ -131,6 +131,7 @@ def _row_major(rank: int) -> LayoutAttr:
     return LayoutAttr.of(range(rank))
 
 
+@lru_cache(maxsize=1 << 12)
 def physical(type_: Tensor) -> tuple[tuple[int, ...], int, int]:
     """(element stride per logical dim, offset of the first element, elements of the buffer)."""
     layout, shape = layout_of(type_), type_.get_shape()

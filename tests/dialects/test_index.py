@@ -185,3 +185,12 @@ def test_equal_expressions_are_one_object() -> None:
     assert (x + 3) // 2 is (3 + x) // 2
     assert pickle.loads(pickle.dumps((x + 3) // 2)) is (x + 3) // 2
     assert copy.deepcopy(x * 2 + y % 3) is x * 2 + y % 3
+
+
+def test_an_expression_that_is_there_keeps_its_fields_and_its_place_in_memory():
+    x = Index.iterator(0)
+    assert Index.iterator(0) is x and Index.iterator(1) is not x
+    again = Index(0, x.terms)
+    assert again is x and (again.constant, again.terms) == (0, ((0, 1),))
+    assert x + 0 is x and Index(3) + x is x + 3
+    assert normalise(x + 2, (4,)) is x + 2 and normalise(x + 2, (1,)) is Index(2)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xdsl.ir import Attribute, SSAValue
 
@@ -33,7 +34,9 @@ from .lanes import split_item
 from .nest import Buffers, NestOperand, access
 from .nontemporal import LINE, nontemporal
 
-Place = tuple[int, ...]
+Place: TypeAlias = "tuple[int, ...]"
+# What a read of a tile is: a literal, the place of a value in registers, a place in memory.
+Found: TypeAlias = "float | Place | NestOperand"
 
 
 @dataclass
@@ -163,6 +166,7 @@ class Tiles:
         by_stride = sorted(tiling.loops, key=lambda d: -strides[d] * tiling.tile[d])
         self.order = [tiling.loops[d] for d in by_stride if tiling.loops[d] != self.vector]
         self.items = math.prod(self.extents[k] for k in self.order)
+        self._found: dict[tuple[NestOperand, tuple[tuple[int, int], ...]], Found] = {}
 
     def emit(
         self,
@@ -293,6 +297,17 @@ class Tiles:
         values: Mapping[tuple[SSAValue, Place], Value],
     ) -> Value | float:
         """A register, a literal, or a load."""
+        used = frozenset[int]().union(*(e.iterators for e in operand.index))
+        key = operand, tuple((k, value) for k, value in known.items() if k in used)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._resolved(operand, known)
+        if isinstance(found, NestOperand):
+            return read(b, access(found, buffers, self.extents), point)
+        return values[operand.source, found] if isinstance(found, tuple) else found
+
+    def _resolved(self, operand: NestOperand, known: Mapping[int, int]) -> Found:
+        """What an operand is where iterators are known."""
         images = [
             Affine(known[k]) if k in known else Affine.iterator(k) for k in range(len(self.extents))
         ]
@@ -302,9 +317,8 @@ class Tiles:
             return float(literal[tuple(e.constant for e in index)])
         made = next((s for s in self.tiling.scopes if s.op.result is operand.source), None)
         if made is not None:
-            return values[operand.source, _place(made, index, self.extents)]
-        moved = NestOperand(operand.source, index, operand.outside)
-        return read(b, access(moved, buffers, self.extents), point)
+            return _place(made, index, self.extents)
+        return NestOperand(operand.source, index, operand.outside)
 
 
 def literals_of(op: KernelOp) -> dict[SSAValue, Array]:
