@@ -19,6 +19,8 @@ class Acceptance:
         kernel: one kernel on one thread, measured in turn with the direct algorithm.
         subprogram: some scopes alone, measured or modelled; the neighbours' layouts are unknown.
         program: a whole program, measured.
+        simpler_program: a whole program, measured, whose kernels are some of the other's kinds and
+            fewer: it must be no slower, and two copies of one program differ by as much.
         modelled_program: a whole program where only the model decides: a model has no noise.
         alike_programs: candidates of one search at most this much slower than the fastest count as
             equally fast; the search lists the better one first.
@@ -34,6 +36,7 @@ class Acceptance:
     kernel: float = 0.97
     subprogram: float = 0.96
     program: float = 0.97
+    simpler_program: float = 0.99
     modelled_program: float = 0.999
     alike_programs: float = 1.01
     alike_mutants: float = 1.05

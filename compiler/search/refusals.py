@@ -55,6 +55,14 @@ def contractions(kinds: Kinds) -> int:
     return sum(kinds.get(name, (0, 0.0))[0] for name in CONTRACTIONS)
 
 
+def simpler(after: Kinds, before: Kinds) -> bool:
+    """Whether a program has fewer kernels, of no kind more, and they are modelled to be faster."""
+    counts = {kind: count for kind, (count, _) in after.items()}
+    more = any(count > before.get(kind, (0, 0.0))[0] for kind, count in counts.items())
+    fewer = sum(counts.values()) < sum(count for count, _ in before.values())
+    return fewer and not more and total(after) < total(before)
+
+
 def total(kinds: Kinds) -> float:
     """Their seconds together."""
     return sum(seconds for _, seconds in kinds.values())

@@ -24,7 +24,7 @@ from ..targets.cpu import compile_cpu
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, priced
 from ..targets.session import Session
-from .refusals import claimed_ratio, contractions, kinds_of, refusal, total
+from .refusals import claimed_ratio, contractions, kinds_of, refusal, simpler, total
 from .strategies import Strategy
 
 
@@ -181,7 +181,7 @@ def _keep(
     best = first_of_the_fastest(seconds, ACCEPT.alike_programs if kind == "measured" else 1.0)
     ratio = seconds[best] / seconds[0] if seconds[0] else 1.0
     entry["reason"] = f"its best program was {kind} to take {ratio:.3f} of the time"
-    entry["kept"] = ratio < (ACCEPT.program if kind == "measured" else ACCEPT.modelled_program)
+    entry["kept"] = ratio < _accepted(found.program, candidates[best - 1], kind, request.costs)
     if entry["kept"]:
         _take(found, strategy, candidates[best - 1], result)
         return
@@ -190,6 +190,14 @@ def _keep(
     if claimed < ACCEPT.modelled_program:
         entry["refused"] = refusal(found.program, refused, claimed, ratio, kind, costs)
         entry["reason"] = f"its best program was {entry['refused']['why']}"
+
+
+def _accepted(before: Program, after: Program, kind: str, costs: Costs) -> float:
+    """The ratio of seconds below which a program counts as faster."""
+    if kind == "modelled":
+        return ACCEPT.modelled_program
+    is_simpler = simpler(kinds_of(after, costs), kinds_of(before, costs))
+    return ACCEPT.simpler_program if is_simpler else ACCEPT.program
 
 
 def _take(found: Searched, strategy: Strategy, chosen: Program, result: SearchResult) -> None:

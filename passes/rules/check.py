@@ -13,11 +13,17 @@ from itertools import chain, islice
 import numpy as np
 
 from .conditions import holds
-from .instances import Bindings, InstanceSampler, first_instances, outcome, with_spatial_dims
+from .instances import (
+    Bindings,
+    InstanceSampler,
+    first_instances,
+    nearest_instances,
+    outcome,
+    with_spatial_dims,
+)
 from .rule import Rule, variables_of
 
 _BASES, _MOST_BASES, _NEXT = 3, 7, 300
-_FAR = 300_000  # partial instances looked at where the nearest do not fit
 
 
 @dataclass(frozen=True)
@@ -73,9 +79,7 @@ def _in_other_dims(rule: Rule, instances: Iterable[Bindings]) -> Iterator[Bindin
 
 def _bases(rule: Rule) -> list[Bindings]:
     """The first instances, then the first of each other combination of ranks among the next."""
-    found = list(islice(first_instances(rule), _BASES))
-    if not found:
-        return list(islice(first_instances(rule, _FAR), _BASES))
+    found = nearest_instances(rule, _BASES)
     seen = {_ranks(rule, base) for base in found}
     for base in islice(first_instances(rule), _BASES, _NEXT):
         if len(found) < _MOST_BASES and _ranks(rule, base) not in seen:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Container, Iterator, Sequence
 from functools import cache
-from itertools import islice
 from math import prod
 
 import numpy as np
@@ -33,7 +32,7 @@ from ..search_result import Rejected
 from .conditions import holds
 from .constants import constant_array
 from .exact import graph_ops, op_on
-from .instances import Bindings, InstanceSampler, attributes_of, first_instances, shapes_of
+from .instances import Bindings, InstanceSampler, attributes_of, nearest_instances, shapes_of
 from .rule import CONSTANTS, Node, Rule, nodes_of
 from .terms import interpreted
 
@@ -73,8 +72,7 @@ def classified(rule: Rule) -> Floats:
         return MOVED
     found = BITS
     rng = np.random.default_rng(zlib.crc32(rule.name.encode()))
-    bases = list(islice(first_instances(rule), 1))
-    instances = [b for base in bases for b in _instances(rule, base, rng)]
+    instances = [b for base in nearest_instances(rule, 1) for b in _instances(rule, base, rng)]
     for bindings in instances[:INSTANCES]:
         found |= _on(rule, bindings)
     return found if instances else MOVED

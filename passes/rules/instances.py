@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, count, permutations, product
+from itertools import combinations, count, islice, permutations, product
 from math import prod
 from typing import Any, TypeAlias
 
@@ -24,6 +24,8 @@ from .terms import attribute_names, interpreted, resolved_attributes
 
 Bindings: TypeAlias = "dict[str, Any]"
 
+# Partial instances looked at where the nearest do not fit.
+_FAR = 300_000
 # Where the search for a first instance looks: square matrices, images, kernels, vectors, scalars.
 _SHAPES: tuple[Shape, ...] = (
     (2, 2),
@@ -177,6 +179,12 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
                 yield bindings
         if next(tried) > limit:
             return
+
+
+def nearest_instances(rule: Rule, count: int) -> list[Bindings]:
+    """The first so many instances; looks farther where none of the nearest fits."""
+    near = list(islice(first_instances(rule), count))
+    return near or list(islice(first_instances(rule, _FAR), count))
 
 
 def _first_values_first(pools: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

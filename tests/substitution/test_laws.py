@@ -47,7 +47,9 @@ def test_a_law_has_the_verdict_and_the_label_it_claims(rule: Rule) -> None:
     proof = verify_rule(rule, 20, seed=5).rule.proof
     assert proof == rule.proof or (rule not in STATED and proof in PROVED)
     if rule in STATED:
-        assert classified(replace(rule, floats=None)) == rule.floats
+        # Instances are drawn: a label may be more cautious than what these few show, never less.
+        assert rule.floats is not None
+        assert classified(replace(rule, floats=None)) | rule.floats == rule.floats
 
 
 # A family shares one verdict, that of the op least is known of, and the label of what changes most.
