@@ -36,6 +36,7 @@ from isoform.dialects import reference
 from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import KernelOp
 from isoform.dialects.program import Program
+from isoform.dialects.signature import signature
 from isoform.lowering.algebra_to_kernel.constant import constant_values
 from isoform.lowering.kernel_to_cuda.compile import CompileError, Cubin, compile_kernels
 from isoform.lowering.kernel_to_cuda.cublas import Cublas
@@ -47,7 +48,6 @@ from isoform.lowering.kernel_to_cuda.source import CudaKernel, Gemm, GemmOperand
 from isoform.lowering.targets import TARGETS
 from isoform.passes.cost.cost_file import CostFile, entry_for
 from isoform.passes.cost.costs import Costs, estimates
-from isoform.passes.cost.signature import signature
 from isoform.passes.tuning.measure import isolate_whole
 
 MODELS = ",".join(

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerAttr, StringAttr
@@ -48,6 +48,8 @@ from ...dialects.types import (
     to_numpy,
 )
 from .constants import Constants
+from .emit.module import KernelCode
+from .emitted import emitted
 from .isa import Isa
 from .kernel_call import Argument, KernelCall
 from .nests.gather import gathered_size, lower_gather, place_of
@@ -63,6 +65,7 @@ from .runtime.object_cache import ObjectCache
 from .runtime.runner import ROW, KernelTable, Pool
 
 ARENA = "isoform.arena_bytes"
+Kernel = TypeVar("Kernel", bound=KernelOp)
 
 
 @dataclass(frozen=True)
@@ -273,14 +276,16 @@ class CpuSession:
             case ConvOp():
                 return lower_conv(op, self.constants, self.isa)
             case AttentionOp():
-                arguments = [Argument(value) for value in (*op.inputs, op.result)]
-                return [KernelCall(emit_attention(op, self.isa), tuple(arguments))]
+                return [self._whole(op, emit_attention)]
             case TiledProductOp():
                 return lower_tiled_product(op, self.constants, self.isa)
             case _:  # loops, and the kernels of plug-ins, whose scopes are their meaning
-                arguments = [Argument(value) for value in (*op.inputs, op.result)]
-                emit = emit_loops if tile_of(op) is None else emit_tiles
-                return [KernelCall(emit(op, self.isa), tuple(arguments))]
+                return [self._whole(op, emit_loops if tile_of(op) is None else emit_tiles)]
+
+    def _whole(self, op: Kernel, emit: Callable[[Kernel, Isa], KernelCode]) -> KernelCall:
+        """The one call of an op that reads its operands as they are."""
+        code = emitted(op, self.isa, (), lambda: emit(op, self.isa))
+        return KernelCall(code, tuple(Argument(value) for value in (*op.inputs, op.result)))
 
     def _arena_start(self, offset: Any, op: Operation) -> BufferStart:
         if not isinstance(offset, IntegerAttr):

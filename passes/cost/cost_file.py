@@ -12,7 +12,7 @@ from typing import Any
 
 from ...dialects.errors import UserError
 from ...dialects.files import read_json, write_whole
-from .signature import key, signature
+from ...dialects.signature import key, signature
 
 SCHEMA = 1
 

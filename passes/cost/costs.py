@@ -52,6 +52,7 @@ from ...dialects.graph.shaping import SliceOp
 from ...dialects.index import Index, range_of
 from ...dialects.kernel import KernelOp
 from ...dialects.program import Program
+from ...dialects.signature import key, signature
 from ...dialects.types import byte_size, element_of, shape_of, tensor, tensor_type
 from ...dialects.weights_only import is_source, weights_only
 from ...lowering.algebra_to_kernel.match import match_conv
@@ -66,7 +67,6 @@ from ..convolution.conv_algorithms import (
 )
 from .cost_file import CostFile, load_cost_file
 from .flops import Work, scope_work, work_of
-from .signature import key, signature
 
 EFFICIENCY = {
     "gemm": 0.85,

@@ -18,10 +18,10 @@ from ...dialects.errors import UserError
 from ...dialects.floats import MIXED, Allowed, Floats
 from ...dialects.kernel import ConvOp, GemmOp, KernelOp
 from ...dialects.program import main_of
+from ...dialects.signature import key, signature
 from ...lowering.algebra_to_kernel.constant import constant_values
 from ...lowering.targets import CPU
 from ..cost.cost_file import CostFile, Measured
-from ..cost.signature import key, signature
 from ..margins import ACCEPT
 from .alternatives import DIRECT, EFFORTS, Alternative, alternatives, named
 from .database import TARGET, add_choices, prune, read_choices

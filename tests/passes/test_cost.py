@@ -14,11 +14,11 @@ from isoform.compiler.targets.levels import priced, run_passes
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
+from isoform.dialects.signature import key, signature
 from isoform.lowering.graph_to_algebra import GraphToAlgebra
 from isoform.lowering.targets import TARGETS, target_named
 from isoform.passes.cost.cost_file import CostFile, Measured, entry_for, load_cost_file
 from isoform.passes.cost.costs import Costs, load_costs
-from isoform.passes.cost.signature import key, signature
 
 GPUS = ("p100", "v100", "a100", "h100", "h200")
 

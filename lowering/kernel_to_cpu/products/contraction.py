@@ -20,6 +20,7 @@ from ...algebra_to_kernel.match import Axis, GemmMatch, Strides, gemm_of, row_ma
 from ..emit.access import Point, Vector
 from ..emit.emitter import Emitter
 from ..emit.types import Index, Value
+from ..emitted import emitted
 from ..isa import Isa
 from ..kernel_call import Argument, KernelCall
 from ..nests.nest import Buffers, NestPlan, plan_nest
@@ -96,7 +97,8 @@ def lower_gemm(op: GemmOp, constants: dict[SSAValue, Array], isa: Isa) -> list[K
     matrix = constants.get(b)
     schedule = _scheduled(op, gemm.candidates(spec, isa, constant_b=matrix is not None))
     schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
-    code = gemm.emit_gemm(spec, schedule, isa, epilogue)
+    blocked = "gemm", spec, schedule
+    code = emitted(op, isa, blocked, lambda: gemm.emit_gemm(spec, schedule, isa, epilogue))
     if matrix is None:
         right = Argument(b, offset=found.b_offset)
     else:
@@ -282,7 +284,8 @@ def _part_call(
     schedule = _scheduled(op, conv.candidates(spec, isa))
     if spec.groups == 1:  # else a group's channels may start within a line
         schedule = replace(schedule, nontemporal=nontemporal(op.type, isa))
-    code = conv.emit_conv(spec, schedule, isa, epilogue)
+    blocked = "conv", part, spec, schedule
+    code = emitted(op, isa, blocked, lambda: conv.emit_conv(spec, schedule, isa, epilogue))
     packed = conv.pack_weights(chosen, spec, schedule, isa)
     out_strides, out_offset, _ = _in_order(op.result, found.out_order)
     in_strides, in_offset, size = _in_order(data, found.data_order)

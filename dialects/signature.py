@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.printer import Printer
 
-from ...dialects.algebra import ScopeOp
+from .algebra import ScopeOp
 
 # Left out: positions in memory, and attributes that a kernel's region implies.
 _LEFT_OUT = ("offset", "offsets", "contraction")
