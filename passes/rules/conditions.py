@@ -4,15 +4,19 @@
     comparison  == != < <= > >=, chainable
     sum         + - * // % and unary minus over atoms
     atom        number, name (an attribute), name[i], name.rank, name.shape, name.shape[i],
-                min(..), max(..), a function of lists, not expression, (expression)
+                min(..), max(..), a list [sum, ..], a function of lists, not expression,
+                (expression)
 
 A tensor variable is bound to its shape, an attribute variable to its value. A negative index
-counts from the end. Sums and products of lists are taken element by element. Functions of lists:
+counts from the end. Sums, products, min and max of lists are taken element by element.
+Functions of lists:
 
     put(list, i, n)     the list with n at position i
     take(list, order)   the elements at the positions that `order` lists
     find(list, n)       the position of n
     drop(list, i)       the list without position i
+    first(list, n)      its first n elements
+    rest(list, n)       what comes after its first n elements
     join(list, list)    one list after the other
     inverse(order)      the order that undoes another
     count(n)            0, 1, .., n - 1
@@ -73,6 +77,8 @@ def _find(given: tuple[Any, ...], value: Any) -> int:
 _FUNCTIONS: dict[str, tuple[int, Callable[..., Any]]] = {
     "put": (3, _put),
     "drop": (2, _drop),
+    "first": (2, lambda given, n: given[:n]),
+    "rest": (2, lambda given, n: given[n:]),
     "join": (2, operator.add),
     "inverse": (1, lambda order: tuple(order.index(k) for k in range(len(order)))),
     "take": (2, lambda given, order: tuple(given[k] for k in order)),
@@ -108,7 +114,12 @@ class Meaning:
         return not part
 
     def extreme(self, word: str, parts: Sequence[Any]) -> Any:
-        return min(parts) if word == "min" else max(parts)
+        chosen = min if word == "min" else max
+        lists = [part for part in parts if isinstance(part, tuple)]
+        if not lists:
+            return chosen(parts)
+        columns = zip(*(_elements(part, lists[0]) for part in parts), strict=True)
+        return tuple(chosen(column) for column in columns)
 
     def rank(self, variable: Any) -> Any:
         return len(variable)
@@ -249,8 +260,7 @@ class _Parser:
 
     def unary(self) -> Code:
         if self.accept("-"):
-            inner = self.unary()
-            return lambda b: -inner(b)
+            return self.binary("-", lambda _: 0, self.unary())
         return self.atom()
 
     def atom(self) -> Code:
@@ -258,6 +268,9 @@ class _Parser:
             code = self.either()
             self.expect(")")
             return code
+        if self.accept("["):
+            parts = self.listed("]")
+            return lambda b: tuple(part(b) for part in parts)
         if self.at == len(self.tokens):
             raise self.fail()
         token = self.tokens[self.at]
@@ -278,10 +291,13 @@ class _Parser:
 
     def arguments(self) -> list[Code]:
         self.expect("(")
+        return self.listed(")")
+
+    def listed(self, end: str) -> list[Code]:
         parts = [self.chain(_SUM)]
         while self.accept(","):
             parts.append(self.chain(_SUM))
-        self.expect(")")
+        self.expect(end)
         return parts
 
     def least_or_most(self, word: str) -> Code:

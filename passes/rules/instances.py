@@ -57,7 +57,20 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "dims": ((), (1,), (0,), (0, 1)),
     "axes": ((1,), (0,), (2, 3), (2,), (0, 1)),
     "keep_dims": (True, False),
-    "starts": ((0, 0), (1, 0), (0, 1), (2, 1), (1, 2), (6, 3), (0,), (2,), (1, 0, 1), (0, 1, 0, 1)),
+    "starts": (
+        (0, 0),
+        (1, 0),
+        (0, 1),
+        (2, 1),
+        (1, 2),
+        (6, 3),
+        (0,),
+        (2,),
+        (1, 0, 1),
+        (0, 0, 1, 0),
+        (0, 1, 0, 1),
+        (0, 0, 0, 0),
+    ),
     "extents": (
         (2, 2),
         (1, 1),
@@ -68,9 +81,11 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
         (4, 1),
         (3,),
         (2, 1, 2),
+        (1, 2, 2, 2),
         (1, 1, 2, 2),
+        (1, 2, 1, 3),
     ),
-    "steps": ((1, 1), (2, 1), (1, 2), (3, 2), (1,), (2,), (1, 2, 1), (1, 1, 2, 1)),
+    "steps": ((1, 1), (2, 1), (1, 2), (3, 2), (1,), (2,), (1, 2, 1), (1, 1, 1, 1), (1, 1, 2, 1)),
     "size": (2,),
     "channels": (2,),
     "transpose_a": (False, True),
@@ -80,6 +95,8 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
 }
 # Whole numbers that follow the extents of operands.
 _SCALED = ("groups", "sizes", "extents", "shape", "size", "channels")
+_OF_SLICES = ("starts", "extents", "steps")
+_IMAGE_RANK = 4
 _MOST_ELEMENTS = 20_000
 _MOST_TURNED = 6
 _TRIES = 40
@@ -169,7 +186,7 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
         limit: partial instances looked at; those with the first of `_VALUES` come first.
     """
     names, attributes = variables_of(rule.left), attribute_names(rule.left)
-    pools = [_VALUES.get(a, (1, 0, 2, 3)) for a in attributes.values()]
+    pools = [_pool(a, rule) for a in attributes.values()]
     tried = count()
     for values in _first_values_first(pools):
         given = dict(zip(attributes, values, strict=True))
@@ -181,16 +198,24 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
             return
 
 
+def _pool(attribute: str, rule: Rule) -> Sequence[Any]:
+    """Values of an attribute; of slices beside convolutions first those of images."""
+    values = _VALUES.get(attribute, (1, 0, 2, 3))
+    if attribute in _OF_SLICES and any("conv" in node.op for node in nodes_of(rule.left)):
+        return sorted(values, key=lambda value: len(value) != _IMAGE_RANK)
+    return values
+
+
 def nearest_instances(rule: Rule, count: int) -> list[Bindings]:
     """The first so many instances; looks farther where none of the nearest fits."""
     near = list(islice(first_instances(rule), count))
     return near or list(islice(first_instances(rule, _FAR), count))
 
 
-def _first_values_first(pools: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def _first_values_first(pools: Sequence[Sequence[Any]]) -> Iterator[tuple[Any, ...]]:
     """All combinations, ordered by distance from the first values."""
 
-    def positions(left: Sequence[tuple[Any, ...]], steps: int) -> Iterator[tuple[Any, ...]]:
+    def positions(left: Sequence[Sequence[Any]], steps: int) -> Iterator[tuple[Any, ...]]:
         if not left:
             yield from [()] if steps == 0 else []
             return

@@ -17,6 +17,10 @@ A rule may be one line, its proof and float label in brackets, `over` and `where
     rule relu-twice [proved-by-z3; bits]: relu(relu(?x)) => relu(?x)
     rule reshape-to-itself: reshape(?x, shape=?s) => ?x where ?s == ?x.shape
 
+A `let` names a value that the law or its conditions use: after the law as `where` is, or a line:
+
+    rule back: reshape(reshape(?x, shape=?s), shape=?t) => ?x let ?u = ?x.shape where ?t == ?u
+
 `.k` takes one result of an op with several; `(same).k` another result of the op before it.
 A line `over f unary` makes a rule for each elementwise op of one operand without attributes, and
 its law says `f(?x)`; `over f binary` for those of two; `over f relu sigmoid` for these.
@@ -55,7 +59,7 @@ _SIGNS = r"=>|==|!=|<=|>=|//|[-+*%<>()\[\],.=?]"
 _TOKEN = re.compile(rf'\s*("[^"]*"|\d+\.\d+|\d+|[A-Za-z_]\w*|{_SIGNS})')
 _WORDS = "|".join(("min", "max", "not", "and", "or", *FUNCTIONS))
 _NAME = re.compile(rf"(?<![.\w])(?!(?:{_WORDS})\b)([A-Za-z_]\w*)")
-_KEYS = ("proof", "floats", "source", "over", "where")
+_KEYS = ("proof", "floats", "source", "over", "let", "where")
 _WIDTH = 100
 
 
@@ -167,8 +171,25 @@ def parse_rules(text: str, where: str = "rules") -> tuple[Rule, ...]:
         if block.name in seen:
             raise UserError(f"rule '{block.name}' stands twice", where=location)
         seen.add(block.name)
-        rules += [_rule(made, location) for made in _instances(block, location)]
+        written_out = _without_lets(block, location)
+        rules += [_rule(made, location) for made in _instances(written_out, location)]
     return tuple(rules)
+
+
+def _without_lets(block: _Block, location: str) -> _Block:
+    """The rule with each name of a `let` replaced by its value in what follows and in the law."""
+    law = block.law
+    lets = [text for key, text in block.fields if key == "let"]
+    others = [(key, text) for key, text in block.fields if key != "let"]
+    for number, text in enumerate(lets):
+        found = _LET.fullmatch(text)
+        if found is None:
+            raise UserError("a let is 'let ?NAME = VALUE'", where=location, found=text)
+        name, value = re.compile(rf"\?{found['name']}\b"), f"({found['value']})"
+        lets[number + 1 :] = [name.sub(value, later) for later in lets[number + 1 :]]
+        others = [(key, name.sub(value, text)) for key, text in others]
+        law = [name.sub(value, line) for line in law]
+    return _Block(block.name, block.line, others, law)
 
 
 def _instances(block: _Block, location: str) -> list[_Block]:
@@ -223,6 +244,7 @@ def _blocks(text: str, where: str) -> list[_Block]:
     return blocks
 
 
+_LET = re.compile(r"\?(?P<name>[A-Za-z_]\w*) ?= ?(?P<value>.+)")
 _HEAD = re.compile(r"rule (?P<name>[^\s:\[]+)(?: ?\[(?P<facts>[^\]]*)\])?(?:: ?(?P<law>.+))?")
 
 
@@ -232,7 +254,7 @@ def _block(line: int, name: str, facts: str | None, law: str | None) -> _Block:
     for key, text in zip(("proof", "floats"), (facts or "").split(";", 1), strict=False):
         made.fields += [(key, text.strip())] if text.strip() else []
     if law is not None:
-        head, *rest = re.split(r" (where|over) ", law)
+        head, *rest = re.split(r" (let|where|over) ", law)
         made.law.append(head)
         made.fields += zip(rest[::2], rest[1::2], strict=True)
     return made

@@ -74,6 +74,11 @@ rule slice-at-half-the-place: slice(slice(?x, starts=?s, sizes=?z, steps=?t), st
 steps=?v) => slice(?x, starts=?s + ?u, sizes=?y, steps=?t * ?v)
 rule transposes-the-wrong-way-round: transpose(transpose(?x, perm=?p), perm=?q) => \
 transpose(?x, perm=take(?q, ?p))
+rule slice-of-conv-without-its-pads: slice(conv(?x, ?w, strides=?s, pads=?p, dilations=?d, \
+groups=?g), starts=?a, sizes=?z, steps=?t) => conv(slice(?x, starts=join([?a[0], 0], \
+rest(?a, 2) * ?s), sizes=join([?z[0], ?x.shape[1]], (rest(?z, 2) - 1) * rest(?t, 2) * ?s + ?d * \
+(rest(?w.shape, 2) - 1) + 1), steps=put(?t * 0 + 1, 0, ?t[0])), ?w, strides=?s * rest(?t, 2), \
+pads=?p * 0, dilations=?d, groups=?g)
 rule mean-for-sum: reduce_sum(matmul(?a, ?b), axes=[?k], keep_dims=true) => \
 matmul(?a, reduce_mean(?b, axes=[?k], keep_dims=true)) where ?k == ?a.rank - 1
 rule difference-turned: sub(matmul(?a, ?b), matmul(?a, ?c)) => matmul(?a, sub(?c, ?b))

@@ -55,6 +55,7 @@ def test_attribute_values_of_every_kind() -> None:
         ("rule x\n  where a.shape[\n  relu(?a) => ?a\n", "not a condition or size"),
         ("rule x\n  relu(?a) => ?a\nrule x\n  relu(?a) => ?a\n", "stands twice"),
         ("relu(?a) => ?a\n", "starts with 'rule NAME'"),
+        ("rule x: relu(?a) => ?a let ?b\n", "a let is 'let ?NAME = VALUE'"),
     ],
 )
 def test_broken_rules_are_refused_with_their_line(text: str, message: str) -> None:
@@ -69,6 +70,26 @@ def test_conditions_compute() -> None:
     assert evaluate("x.shape[1] % g == 0 and not x.rank == 4", bound) is True
     assert evaluate("1 <= g < 3 or min(s[0], 5) == 1", bound) is True
     assert not holds(("x.shape[7] == 1",), bound)  # a dim that is not there
+
+
+def test_lists_are_computed_element_by_element() -> None:
+    bound = {"p": (1, 2, 3, 4), "s": (2, 0)}
+    assert evaluate("first(p, 2) - rest(p, 2)", bound) == (-2, -2)
+    assert evaluate("max(first(p, 2), s)", bound) == (2, 2)
+    assert evaluate("min(-s, 0)", bound) == (-2, 0)
+    assert evaluate("join([p[0], 7], s)", bound) == (1, 7, 2, 0)
+
+
+def test_a_let_stands_for_its_value() -> None:
+    text = (
+        "rule cut: slice(?x, starts=?s, sizes=?z, steps=?t) => "
+        "slice(?x, starts=?low * 2, sizes=?z, steps=?t) "
+        "let ?low = ?s - 1 let ?high = ?low + ?z where ?high == ?s"
+    )
+    (rule,) = parse_rules(text)
+    (right,) = rule.right
+    assert rule.where == ("((?s - 1) + ?z) == ?s",)
+    assert dict(right.attributes)["starts"] == Size("(s - 1) * 2")  # pyright: ignore
 
 
 @pytest.mark.parametrize("text", ["__import__('os')", "x.shape.__class__", "x if x else x", "f(x)"])
