@@ -5,7 +5,9 @@ exports. Nothing is imported before it is used, so a driver starts without egglo
 z3.
 """
 
+import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import cast
@@ -102,14 +104,7 @@ def multiverse() -> Universe:
 
     Raises: UserError where an installed plug-in cannot be imported or takes a name twice.
     """
-    try:
-        found = Universe.get_multiverse()
-    except (Exception, SystemExit) as error:
-        raise UserError(
-            f"an installed plug-in cannot be used: {one_line(f'{type(error).__name__}: {error}')}",
-            where=_broken_plugin(),
-            hint="uninstall it or repair it",
-        ) from error
+    found = _installed(tuple(sys.path), entry_points)
     joined = Universe(
         all_dialects=found.all_dialects | UNIVERSE.all_dialects,
         all_passes=found.all_passes | UNIVERSE.all_passes,
@@ -117,6 +112,23 @@ def multiverse() -> Universe:
         all_frontends=found.all_frontends,
     )
     return extended(joined)
+
+
+@lru_cache(maxsize=8)
+def _installed(paths: tuple[str, ...], search: Callable[..., object]) -> Universe:
+    """What xDSL and installed packages define. Looked for once: it reads every package's metadata.
+
+    Args:
+        paths, search: where packages are, and what finds them: with others the answer differs.
+    """
+    try:
+        return Universe.get_multiverse()
+    except (Exception, SystemExit) as error:
+        raise UserError(
+            f"an installed plug-in cannot be used: {one_line(f'{type(error).__name__}: {error}')}",
+            where=_broken_plugin(),
+            hint="uninstall it or repair it",
+        ) from error
 
 
 def _broken_plugin() -> str:

@@ -94,10 +94,13 @@ class Evaluator:
         shape = tuple(extents[k] for k in used)
         if math.prod(shape) * self.field.lanes > MOST_ELEMENTS * 4:
             raise TooLargeError(f"{math.prod(shape)} values of an expression")
-        total = np.zeros((self.field.lanes, *[1] * len(used)))
+        total: Lanes | None = None
         for term in expr.terms:
             value, its = self._term(term, extents)
-            total = self.field.reduce(total + spread(value, its, used))
+            value = spread(value, its, used)
+            total = value if total is None else self.field.reduce(total + value)
+        if total is None:
+            total = np.zeros((self.field.lanes, *[1] * len(used)))
         return np.broadcast_to(total, (self.field.lanes, *shape)), used
 
     # --- terms ---

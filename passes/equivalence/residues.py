@@ -75,7 +75,10 @@ class Residues:
     def reduce(self, x: Lanes) -> Lanes:
         """Reduce integers below 2^53 to symmetric residues."""
         p = self._per_lane(x.ndim - 1)
-        return x - np.rint(x * (1.0 / p)) * p
+        multiples = np.multiply(x, 1.0 / p)
+        np.rint(multiples, out=multiples)
+        multiples *= p
+        return np.subtract(x, multiples, out=multiples)
 
     def literal(self, value: Fraction) -> Lanes:
         """A rational in every lane. Raises BadPrimeError if a prime divides its denominator."""

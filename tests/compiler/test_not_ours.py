@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from xdsl.universe import Universe
 
 import isoform
 from isoform.compiler import registry
@@ -265,6 +266,25 @@ def test_an_installed_plugin_that_does_not_load(
     monkeypatch.setattr(importlib.metadata, "entry_points", found)
     monkeypatch.setattr(registry, "entry_points", found)
     assert "stranger" in refused(capsys, "check", "p.mlir")
+
+
+def test_plugins_are_looked_for_once_and_again_where_the_path_changes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looked: list[Universe] = []
+
+    def look() -> Universe:
+        looked.append(Universe())
+        return looked[-1]
+
+    monkeypatch.setattr(Universe, "get_multiverse", look)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry.multiverse()
+    registry.multiverse()
+    assert len(looked) == 1
+    monkeypatch.syspath_prepend(tmp_path / "more")
+    registry.multiverse()
+    assert len(looked) == 2
 
 
 FAILING = '''
