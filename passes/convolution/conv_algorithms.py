@@ -26,6 +26,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.contraction import Operand, Window, window_of
 from ...dialects.contraction_attr import ConvParameters, contraction_in
 from ...lowering.targets import Target
+from .winograd import LEAST_OF_GROUP
 
 # F(m x m, taps x taps) by taps, and additions of the transforms per tile: input, output (Lavin and
 # Gray 2015, sec. 4; those of two taps counted from passes/convolution/winograd_matrices.py).
@@ -138,15 +139,19 @@ class ConvolutionProblem:
     """Everything that the cost of a convolution depends on."""
 
     images: int  # the batch
-    filters: int  # of one group
+    filters: int  # of all groups
     pixels: tuple[int, ...]  # of the result, per spatial dim
-    channels: int
-    """The product of one group."""
+    channels: int  # of one group
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     groups: int = 1
     transposed: bool = False
+
+    @property
+    def narrowest(self) -> int:
+        """The channels or features of a group, whichever are fewer."""
+        return min(self.channels, self.filters // self.groups)
 
     @classmethod
     def of(cls, found: ConvParameters) -> ConvolutionProblem:
@@ -173,7 +178,10 @@ def conv_algorithms(
     class_ = "grouped" if narrow else "conv"
     product = conv_product(conv)
     algorithms = [Estimate(class_, 2.0 * macs, "implicit-gemm", product=product, setup=setup)]
-    plain = conv.groups == 1 and set(conv.strides) == {1} and set(conv.dilations) == {1}
+    plain = set(conv.strides) == {1} and set(conv.dilations) == {1}
+    # Libraries have neither for groups; our own Winograd takes groups that fill vectors.
+    groups = "cudnn" not in target.libraries and conv.narrowest >= LEAST_OF_GROUP
+    plain = plain and (conv.groups == 1 or groups)
     if not plain or conv.transposed or len(conv.kernel) != 2:
         return algorithms
     if "winograd" in target.convolutions and len(set(conv.kernel)) == 1:
@@ -181,7 +189,7 @@ def conv_algorithms(
         taps = conv.kernel[0] if conv.kernel[0] == 3 or "cudnn" not in target.libraries else 0
         tiles = WINOGRAD_TILES.get(taps, ())
         algorithms += [_winograd(conv, tile, target, fitted) for tile in tiles]
-    if "fft" in target.convolutions and max(conv.kernel) > 1:
+    if "fft" in target.convolutions and max(conv.kernel) > 1 and conv.groups == 1:
         algorithms.append(_fft(conv, fitted))
     return algorithms
 
@@ -201,9 +209,9 @@ def _winograd(conv: ConvolutionProblem, tile: int, target: Target, fitted: Fitte
     c, points = conv.channels, (tile + taps - 1) ** 2
     tiles = n * math.ceil(h / tile) * math.ceil(w / tile)
     into, out = _TRANSFORMS[tile, taps]
-    flops = 2.0 * tiles * points * c * f + tiles * (into * c + out * f)
-    product = Product(points, f, tiles, c)
-    weights, data = 4.0 * points * c * f, 4.0 * points * tiles * (c + f)
+    flops = 2.0 * tiles * points * c * f + tiles * (into * c * conv.groups + out * f)
+    product = Product(points * conv.groups, f // conv.groups, tiles, c)
+    weights, data = 4.0 * points * c * f, 4.0 * points * tiles * (c * conv.groups + f)
     name = f"winograd{tile}"
     if "cudnn" not in target.libraries:
         # Transformed weights and tiles are read instead of the operands, at four bytes a number.

@@ -48,6 +48,8 @@ from .winograd_matrices import POINTS, matrices
 
 T = TypeVar("T")
 
+# Groups with fewer channels or features leave most lanes of a product's vectors empty.
+LEAST_OF_GROUP = 8
 # Most positions of a tile: transforms are unrolled, and larger ones take long to compile.
 MOST_POSITIONS = 64
 
@@ -137,21 +139,27 @@ class Winograd(ModulePass):
 
 
 def applies(op: ConvOp, form: WinogradForm) -> bool:
-    """Whether a form computes this convolution: stride 1, undilated, one group."""
+    """Whether a form computes this convolution: stride 1, undilated, no narrow groups."""
     found = op.parameters
     if found.transposed or max(found.kernel) == 1:
         return False
     if form.taps is not None and (form.taps < 2 or max(found.kernel) <= form.taps):
         return False  # a single block does the same
+    if form.taps is not None and found.groups > 1:
+        return False  # blocks and channels of a group are no one range of the product's sum
     dims = form.dims(found.kernel, found.sizes)
     return (
         all(dim.positions in POINTS for dim in dims if dim.taps > 1)
         and math.prod(dim.positions * dim.blocks for dim in dims) <= MOST_POSITIONS
         and set(found.strides) == set(found.dilations) == {1}
-        and found.groups == 1
-        and min(found.channels_per_group, found.features) > 1  # lanes run over channels
+        and _lanes(found) >= (LEAST_OF_GROUP if found.groups > 1 else 2)
         and shape_of(op.scopes[0].result) == op.type.get_shape()
     )
+
+
+def _lanes(found: ConvParameters) -> int:
+    """The fewest channels that the vectors of a product run over."""
+    return min(found.channels_per_group, found.features // found.groups)
 
 
 def is_square(op: ConvOp, taps: int) -> bool:
@@ -220,6 +228,7 @@ class _Steps:
     def __init__(self, op: ConvOp, found: ConvParameters, form: WinogradForm):
         self.op, self.found = op, found
         self.n, self.features, self.channels = found.images, found.features, found.channels
+        self.groups, self.inner = found.groups, found.channels_per_group
         self.dims = form.dims(found.kernel, found.sizes)
         self.rank = len(self.dims)
         self.cut = [k for k, dim in enumerate(self.dims) if dim.taps > 1]
@@ -231,6 +240,12 @@ class _Steps:
         parts = ("bt", "at", "g", "divisors")
         self.bt, self.at, self.g, self.divisors = (_Constants(self.dims, part) for part in parts)
 
+    @property
+    def _of_features(self) -> list[int]:
+        """The extents that the product has for features: of one group one, else two."""
+        each = self.features // self.groups
+        return [self.groups, each] if self.groups > 1 else [each]
+
     def build(self) -> list[Operation]:
         self.data = grow_halo(self.data, self.found, [dim.reach for dim in self.dims])
         data, weights = self._data_transform(), self._weight_transform()
@@ -240,10 +255,12 @@ class _Steps:
         constants = [op for part in parts for op in part.ops.values()]
         return [*constants, data, weights, product, inverse]
 
-    def _layout(self, blocks: int = 0) -> LayoutAttr:
-        """Positions in a tile first, then tiles, then blocks of taps; channels last."""
-        tile, position, end = 2 + blocks, 2 + blocks + self.rank, 2 + blocks + 2 * self.rank
-        return LayoutAttr.of([*range(position, end), 0, *range(tile, position), *range(2, tile), 1])
+    def _layout(self, blocks: int = 0, channels: int = 1) -> LayoutAttr:
+        """Positions in a tile first, then tiles, then blocks of taps; dims of channels last."""
+        own = 1 + channels
+        tile, position, end = own + blocks, own + blocks + self.rank, own + blocks + 2 * self.rank
+        inner = (*range(own, tile), *range(1, own))
+        return LayoutAttr.of([*range(position, end), 0, *range(tile, position), *inner])
 
     def _data_transform(self) -> LoopsOp:
         """V[n, c, t, u, i, j] = sum_k sum_l BT[i, k] BT[j, l] x[n, c, m t + k - p, m u + l - q]."""
@@ -280,7 +297,7 @@ class _Steps:
         at |= dict.fromkeys(range(self.rank), Index(0))
         for k, tap in zip(self.cut, taps, strict=True):
             at[k] = tap + block[k] * self.dims[k].taps if k in block else tap
-        shape = tensor([self.features, *self.blocks, self.channels, *self.positions])
+        shape = tensor([self.features, *self.blocks, self.inner, *self.positions])
         product = w[[at[dim] for dim in self.found.filter_dims]]
         for k, tap in zip(self.cut, taps, strict=True):
             product = product * g[self.dims[k].taps][position[k], tap]
@@ -290,16 +307,24 @@ class _Steps:
         return kernel.loops(kernel.scope(shape, value), shape)
 
     def _product(self, data: SSAValue, weights: SSAValue) -> GemmOp:
-        """M[n, f, t, u, i, j] = sum_c V[n, c, t, u, i, j] U[f, c, i, j]: a batch of products."""
+        """M[n, f, t, u, i, j] = sum_c V[n, c, t, u, i, j] U[f, c, i, j]: a batch of products.
+
+        Of several groups, f are two dims: the group, and the feature within it.
+        """
         kernel = KernelBuilder([data, weights])
         v, u = kernel.sources
-        n, f, *its = iterators(3 + 2 * self.rank + len(self.split))
+        n, *its = iterators(1 + len(self._of_features) + 2 * self.rank + len(self.split) + 1)
+        own, its = its[: len(self._of_features)], its[len(self._of_features) :]
         its, (*block, c) = its[: 2 * self.rank], its[2 * self.rank :]
-        shape = tensor([self.n, self.features, *self.tiles, *self.positions])
-        pairs = v[[n, c, *block, *its]] * u[[f, *block, c, *its[self.rank :]]]
-        out = kernel.scope(shape, pairs, [*self.blocks, self.channels])
+        channel, feature = c, own[-1]
+        if self.groups > 1:
+            channel, feature = c + own[0] * self.inner, feature + own[0] * self._of_features[1]
+        shape = tensor([self.n, *self._of_features, *self.tiles, *self.positions])
+        pairs = v[[n, channel, *block, *its]] * u[[feature, *block, c, *its[self.rank :]]]
+        out = kernel.scope(shape, pairs, [*self.blocks, self.inner])
         kernel.block.add_op(YieldOp(out.value))
-        return GemmOp(kernel.inputs, Region(kernel.block), with_layout(shape, self._layout()))
+        layout = self._layout(channels=len(self._of_features))
+        return GemmOp(kernel.inputs, Region(kernel.block), with_layout(shape, layout))
 
     def _inverse(self, product: SSAValue) -> LoopsOp:
         """Y[n, f, mt + y, mu + z] = sum_i sum_j AT[y, i] AT[z, j] M[n, f, t, u, i, j]; epilogue."""
@@ -329,10 +354,16 @@ class _Steps:
         for number, d in enumerate(self.cut):
             dim, inner = self.dims[d], [k if e == d else i for e, i in enumerate(position)]
             left[d] = dim.m
-            here = [own[p] for p in order] if number == 0 else own
+            here = self._features_apart([own[p] for p in order]) if number == 0 else own
             sums = value[[*here, *inner]] * at[dim.taps][position[d], k]
             value = kernel.scope(tensor([*lead, *left]), sums, [dim.positions])
         return value
+
+    def _features_apart(self, at: Sequence[Index]) -> list[Index]:
+        """A position of a result in the dims of the product."""
+        n, f, *tile = at
+        each = self.features // self.groups
+        return [n, *([f // each, f % each] if self.groups > 1 else [f]), *tile]
 
     def _whole(self, kernel: KernelBuilder, tiles: Source) -> Source:
         """The result, each position read from its tile."""

@@ -189,7 +189,7 @@ def _correspondence(
     for _ in rows:
         before = len(pairs)
         for e, f in rows:
-            _pair(e, f, pairs)
+            _pair(e, f, (first.rank, second.rank), pairs)
         if len(pairs) == before:
             break
     _pair_idle(first, second, pairs)
@@ -206,13 +206,16 @@ def _correspondence(
     return pairs if guards == found else None
 
 
-def _pair(e: Index, f: Index, pairs: Pairs) -> None:
-    """Pair the one unpaired iterator of each, if their coefficients agree."""
+def _pair(e: Index, f: Index, ranks: tuple[int, int], pairs: Pairs) -> None:
+    """Pair unpaired iterators of one kind whose coefficients no other has: `2 * a + b` has two."""
     taken = set(pairs.values())
     left = [k for k in e.iterators if k not in pairs]
     right = [j for j in f.iterators if j not in taken]
-    if len(left) == len(right) == 1 and e.coefficient(left[0]) == f.coefficient(right[0]):
-        pairs[left[0]] = right[0]
+    ours = [(e.coefficient(k), k < ranks[0]) for k in left]
+    theirs = [(f.coefficient(j), j < ranks[1]) for j in right]
+    for k, role in zip(left, ours, strict=True):
+        if ours.count(role) == theirs.count(role) == 1:
+            pairs[k] = right[theirs.index(role)]
 
 
 def _pair_idle(first: SumOfProducts, second: SumOfProducts, pairs: Pairs) -> None:

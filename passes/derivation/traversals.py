@@ -12,7 +12,7 @@ from ...dialects.canonical_types import Read, scope
 from ...dialects.index import Atom, FloorDiv, Index, iterators, normalise, range_of
 from .basis import is_plain, primitive, rank, reduced, solve
 from .body import SumOfProducts, build, mapped, renaming, substituted, together, used_by
-from .step import DerivationStep, ProposalOptions, applicable
+from .step import DerivationStep, Parameters, ProposalOptions, applicable
 
 # A box of coordinates with this many times the positions of the smallest, or more, is wide.
 WIDE = 2
@@ -201,18 +201,49 @@ def split_traversal(body: SumOfProducts, number: int, by: int) -> DerivationStep
         %t = algebra.scope (i0: 4, i1: 2) sum (k0: 3) %x[2 * i0 + i1 + 2 * k0] * %k[k0]
         %y = algebra.scope (h: 8) exp(%t[h floordiv 2, h - 2 * (h floordiv 2)]) : tensor<8xf32>
     """
-    n = body.shape[number]
-    if not 1 < by < n:
+    return _in_digits(body, [number], by, "split-traversal", (("traversal", f"i{number}"),))
+
+
+def split_traversals(body: SumOfProducts, numbers: Sequence[int], by: int) -> DerivationStep | None:
+    """Write several traversals as two digits each: always sound.
+
+    Before:
+
+        %t = algebra.scope (h: 8, w: 8) sum (r: 3, s: 3)
+               %x[h + 2 * r, w + 2 * s] * %k[r, s] : tensor<8x8xf32>
+        %y = algebra.scope (h: 8, w: 8) exp(%t[h, w]) : tensor<8x8xf32>
+
+    After `at="t" traversals="h","w" by=2`:
+
+        %t = algebra.scope (i0: 4, i1: 2, i2: 4, i3: 2) sum (k0: 3, k1: 3)
+               %x[2 * i0 + i1 + 2 * k0, 2 * i2 + i3 + 2 * k1] * %k[k0, k1] : tensor<4x2x4x2xf32>
+        %y = algebra.scope (h: 8, w: 8)
+               exp(%t[h floordiv 2, h mod 2, w floordiv 2, w mod 2]) : tensor<8x8xf32>
+    """
+    words = (("traversals", tuple(f"i{k}" for k in numbers)),)
+    return _in_digits(body, numbers, by, "split-traversals", words) if len(numbers) > 1 else None
+
+
+def _in_digits(
+    body: SumOfProducts, numbers: Sequence[int], by: int, rule: str, words: Parameters
+) -> DerivationStep | None:
+    if not all(0 <= k < body.rank and 1 < by < body.shape[k] for k in numbers):
         return None
-    shape = (*body.shape[:number], -(-n // by), by, *body.shape[number + 1 :])
-    images = [Index.iterator(k if k <= number else k + 1) for k in range(len(body.extents))]
-    images[number] = Index.iterator(number) * by + Index.iterator(number + 1)
+    shape, images, image = list[int](), list[Index](), list[Index]()
+    for k, (n, here) in enumerate(zip(body.shape, iterators(body.rank), strict=True)):
+        new = Index.iterator(len(shape))
+        if k in numbers:
+            images.append(new * by + Index.iterator(len(shape) + 1))
+            shape += [-(-n // by), by]
+            image += [normalise(e, body.shape) for e in (here // by, here % by)]
+        else:
+            images.append(new)
+            shape.append(n)
+            image.append(here)
+    images += [Index.iterator(len(shape) + k) for k in range(len(body.sums))]
     factors = [substituted(f, images) for f in body.factors]
-    new = build(shape, body.sums, factors, body.element, body.coefficient)
-    here = iterators(body.rank)
-    digits = [here[number] // by, here[number] % by]
-    image = tuple(normalise(e, body.shape) for e in (*here[:number], *digits, *here[number + 1 :]))
-    return DerivationStep("split-traversal", new, (("traversal", f"i{number}"), ("by", by)), image)
+    made = build(shape, body.sums, factors, body.element, body.coefficient)
+    return DerivationStep(rule, made, (*words, ("by", by)), tuple(image))
 
 
 def every_split_traversal(
@@ -226,6 +257,17 @@ def every_split_traversal(
     if options.block:
         wanted |= {(k, options.block) for k, _ in together(body, range(len(body.extents)))}
     yield from applicable(split_traversal(body, number, by) for number, by in sorted(wanted))
+
+
+def every_split_traversals(
+    body: SumOfProducts, options: ProposalOptions
+) -> Iterator[DerivationStep]:
+    """All traversals for which coefficients suggest one digit: phases of what is read in steps."""
+    wanted = sorted({one for row, _ in body.rows() for one in _digits(row, body.rank)})
+    for by in sorted({by for _, by in wanted}):
+        step = split_traversals(body, [k for k, one in wanted if one == by], by)
+        if step is not None:
+            yield step
 
 
 def _digits(row: Index, rank_: int) -> set[tuple[int, int]]:

@@ -116,7 +116,9 @@ def _as_product(op: KernelOp) -> Sequence[Operation]:
 
 
 def _block(op: ConvOp, form: WinogradForm, generator: CodeGenerator) -> int:
-    """How many tiles of a form are worked on at a time; 0 if too few fit a cache."""
+    """How many tiles of a form are worked on at a time; 0 if too few fit a cache, or of groups."""
+    if op.parameters.groups > 1:
+        return 0
     return generator.block_tiles(*sizes_of(op, form), op.parameters.features)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
@@ -15,6 +16,7 @@ from isoform.compiler.pipelines import LOWER_TO_KERNEL
 from isoform.compiler.targets.levels import run_passes
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
+from isoform.dialects.index import Index
 from isoform.dialects.kernel import ConvOp
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cpu.session import CpuSession
@@ -52,14 +54,16 @@ def convolution(
     window: tuple[int, ...],
     pads: tuple[int, ...],
     batch: int = 1,
+    groups: int = 1,
 ) -> Program:
     """A convolution with bias and relu, and the same without them added to it."""
     b = GraphBuilder()
     x = b.input("x", (batch, channels, *sizes))
-    w = b.weight("w", RANDOM.standard_normal((features, channels, *window)).astype(np.float32))
+    filters = (features, channels // groups, *window)
+    w = b.weight("w", RANDOM.standard_normal(filters).astype(np.float32))
     bias = b.weight("b", RANDOM.standard_normal(features).astype(np.float32))
     ones = [1] * len(window)
-    geometry = {"strides": ones, "pads": [*pads, *pads], "dilations": ones}
+    geometry = {"strides": ones, "pads": [*pads, *pads], "dilations": ones, "groups": groups}
     y = b.relu(b.conv(x, w, bias, **geometry))
     b.output("y", b.add(y, b.conv(x, w, **geometry)))
     return b.build()
@@ -100,6 +104,16 @@ WINDOWS = (
 )
 
 
+# The same with groups: of eight channels and more, of unlike channels and features.
+GROUPS = (
+    (16, 16, (6, 9), (3, 3), (1, 1), 2, 2, 4, None),
+    (24, 51, (5, 4), (3, 3), (1, 1), 1, 3, 2, None),
+    (36, 16, (7, 9), (1, 7), (0, 3), 1, 2, 4, None),
+    (16, 48, (9,), (3,), (1,), 2, 2, 2, None),
+    (16, 16, (3, 4, 5), (1, 3, 3), (0, 1, 0), 1, 2, 2, None),
+)
+
+
 @pytest.mark.parametrize("m", [2, 4])
 @pytest.mark.parametrize("shape", SQUARES)
 def test_same_meaning_and_close_results(shape: tuple[Any, ...], m: int) -> None:
@@ -111,6 +125,31 @@ def test_same_meaning_and_close_results(shape: tuple[Any, ...], m: int) -> None:
 def test_windows_in_any_number_of_dims_and_taps(shape: tuple[Any, ...]) -> None:
     program = convolution(*shape[:5])
     same_meaning(program, lowered(program, *shape[5:]))
+
+
+@pytest.mark.parametrize("shape", GROUPS)
+def test_groups_have_products_of_their_own(shape: tuple[Any, ...]) -> None:
+    program = convolution(*shape[:7])
+    rewritten = lowered(program, *shape[7:])
+    same_meaning(program, rewritten)
+    assert compare(program, rewritten).kind == "equal"
+
+
+def test_features_of_another_group_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both comparisons can fail: plant a result whose groups are read in reverse."""
+
+    def reversed_groups(self: Any, at: Sequence[Index]) -> list[Index]:
+        n, f, *tile = at
+        each = self.features // self.groups
+        return [n, -(f // each) + (self.groups - 1), f % each, *tile]
+
+    monkeypatch.setattr(winograd._Steps, "_features_apart", reversed_groups)  # pyright: ignore
+    program = convolution(*GROUPS[0][:7])
+    x = RANDOM.standard_normal((2, 16, 6, 9)).astype(np.float32)
+    rewritten = lowered(program, 4)
+    found = reference.run(rewritten, {"x": x})["y"]
+    assert np.abs(found - reference.run(program, {"x": x})["y"]).max() > 1e-2
+    assert compare(program, rewritten).kind == "different"
 
 
 def same_meaning(program: Program, rewritten: Program) -> None:
@@ -202,9 +241,9 @@ def test_a_wrong_divisor_is_seen(
 
 
 def test_forms_that_do_not_apply_leave_a_convolution() -> None:
-    def left(window: tuple[int, ...], m: int, taps: int | None = None) -> bool:
+    def left(window: tuple[int, ...], m: int, taps: int | None = None, groups: int = 1) -> bool:
         sizes = tuple(n + 4 for n in window)
-        program = convolution(4, 4, sizes, window, (0,) * len(window))
+        program = convolution(4, 4, sizes, window, (0,) * len(window), groups=groups)
         for name in LOWER_TO_KERNEL:
             run_passes(program, name)
         ops = program.main.body.block.ops
@@ -215,5 +254,7 @@ def test_forms_that_do_not_apply_leave_a_convolution() -> None:
     assert left((7, 7), 4)  # too many positions
     assert left((1, 3), 4, 4)  # one block
     assert left((1, 7), 4, 1)
+    assert left((1, 11), 4, 4, groups=2)
+    assert left((3, 3), 4, groups=2)  # two channels of a group leave lanes empty
     assert not left((1, 11), 4, 4)
     assert not left((7, 7), 2)
