@@ -99,6 +99,11 @@ def using(paths: Sequence[str]) -> Generator[None]:
         _IN_USE.reset(token)
 
 
+def any_in_use() -> bool:
+    """Whether plug-in files are in use."""
+    return bool(_IN_USE.get())
+
+
 def extended(universe: Universe) -> Universe:
     """Return `universe` with the definitions of the plug-ins in use.
 

@@ -322,9 +322,10 @@ def explain_command(arguments: Namespace) -> int:
 def explain(report: Mapping[str, Any]) -> str:
     """A report in words."""
     cost, stages = report["cost"], report.get("stages_s", {})
+    earlier = ", remembered of an earlier run" if report.get("remembered") else ""
     lines = [
         f"{report['source']} for {report['target']}, strategy {report['strategy']}: "
-        f"{report['stop_reason']} after {report['elapsed_s']:.1f} s",
+        f"{report['stop_reason']} after {report['elapsed_s']:.1f} s{earlier}",
         f"cost ({cost['kind']}): {_change(cost['before'], cost['after'])}",
     ]
     tuned = cost.get("tuned", cost["before"])

@@ -38,6 +38,7 @@ REPORT: dict[str, Any] = {
     ),
 }
 REPORT["properties"] |= {
+    "remembered": {"type": "boolean"},
     "stages_s": {"type": "object", "additionalProperties": _SECONDS},
     "searches": _list(_SEARCH),
     "message": _TEXT,

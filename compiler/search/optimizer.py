@@ -37,8 +37,10 @@ from ..targets.cpu import reassociated
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, priced, run_passes
 from ..targets.session import Session
+from .answers import Answer, AnswerMemory
+from .comparison import Comparison
 from .search_stage import ComparisonRequest, Searched, run_searches
-from .strategies import chosen
+from .strategies import Strategy, chosen
 
 # canonicalize first, so that folds see convolutions next to their batch norms. cse after the folds,
 # whose new weight expressions may repeat. The last canonicalize and dce drop what became unused.
@@ -90,32 +92,6 @@ class PassStep:
     name: str
     rewrites: int
     delta: float
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Seconds of input and result, how they were found, and why if not measured.
-
-    Attributes:
-        before, rival: the input with direct kernels, and as well tuned as the result.
-        algorithms: where the kernels of the faster one are not the direct ones, for a report.
-        compiling: seconds that one compilation of the result took, which no budget counts.
-        missed: what ended the comparison before it was one: the result cannot be returned.
-    """
-
-    before: float
-    after: float  # the result
-    tuned_input: float  # the input, as well tuned
-    kind: str  # "measured" or "modelled"
-    note: str = ""  # why not measured
-    algorithms: tuple[dict[str, Any], ...] = ()
-    compiling: float = 0.0
-    missed: StopReason | None = None
-
-    @property
-    def refused(self) -> str:
-        """Why the result is not returned, where it is not."""
-        return self.note if self.missed is not None else f"{self.kind} slower"
 
 
 def improve(program: Program, *, strict_nan: bool = False) -> Program:
@@ -176,18 +152,16 @@ def optimize(
     why = _why_not_measured(program, described)
     request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
-    searched = run_searches(better, strategies, request)
+    found = _found(program, better, strategies, request, budget)
+    searched, outcome = found.searched, found.comparison
     better, rewrites = searched.program, rewrites + searched.rewrites
     rejected += searched.rejected
     changed = not program.module.is_structurally_equivalent(better.module)
-    compared = time.perf_counter()
-    outcome = _compare(program, better if changed else program, request, budget, searched)
     slower = outcome.after > outcome.tuned_input or (outcome.missed is not None and changed)
     if slower:
         better = program.clone()
         rejected.append({"rule": "all", "place": "main", "reason": outcome.refused})
-    ended = time.perf_counter()
-    comparing = {"compare": ended - compared - outcome.compiling, "compile": outcome.compiling}
+    comparing = {"compare": found.comparing, "compile": outcome.compiling}
     stages = {"rewrite": rewritten - started, **searched.seconds, **comparing}
     report = {
         "source": program.source,
@@ -196,7 +170,8 @@ def optimize(
         "seed": seed,
         "budget_s": budget,
         "threads": threads,
-        "elapsed_s": ended - started,
+        "elapsed_s": time.perf_counter() - started,
+        "remembered": found.remembered,
         "stages_s": stages,
         "stop_reason": _stop_reason(searched, outcome, changed),
         "cost": _cost(outcome, slower),
@@ -208,6 +183,29 @@ def optimize(
         "message": _message(outcome, slower, changed or bool(outcome.algorithms)),
     }
     return Optimized(better.module, better.weights, program.source, report, program)
+
+
+def _found(
+    program: Program,
+    better: Program,
+    strategies: tuple[Strategy, ...],
+    request: ComparisonRequest,
+    budget: float,
+) -> Answer:
+    """What an earlier run found of the same question, or what is found now."""
+    answers = AnswerMemory.of(program, better, strategies, request, budget)
+    if answers is not None and (known := answers.load()) is not None:
+        return known
+    searched = run_searches(better, strategies, request)
+    started = time.perf_counter()
+    changed = not program.module.is_structurally_equivalent(searched.program.module)
+    after = searched.program if changed else program
+    comparison = _compare(program, after, request, budget, searched)
+    seconds = time.perf_counter() - started - comparison.compiling
+    found = Answer(searched, comparison, seconds)
+    if answers is not None:
+        answers.save(found)
+    return found
 
 
 def _of_kernels(comparison: Comparison, options: CpuOptions) -> list[dict[str, Any]]:

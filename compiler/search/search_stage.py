@@ -27,6 +27,9 @@ from ..targets.session import Session
 from .refusals import claimed_ratio, contractions, kinds_of, refusal, simpler, total
 from .strategies import Strategy
 
+# Why a search did not begin.
+OUT_OF_TIME = "the time was spent"
+
 
 @dataclass(frozen=True)
 class ComparisonRequest:
@@ -110,8 +113,8 @@ def run_searches(
             continue
         started = time.perf_counter()
         if number and started >= end:
-            reason = "the time was spent"
-            found.rejected.append({"rule": strategy.name, "place": "main", "reason": reason})
+            entry = {"rule": strategy.name, "place": "main", "reason": OUT_OF_TIME}
+            found.rejected.append(entry)
             continue
         parts = [s.share for s in strategies[number:]]
         share = max(end - started, 0.0) * parts[0] / sum(parts)

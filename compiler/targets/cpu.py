@@ -86,22 +86,24 @@ def reassociated() -> dict[str, Any]:
 def program_key(program: Program, options: CpuOptions) -> str:
     """The name under which a compiled program is stored."""
     digest = hashlib.sha256()
-
-    def identity(name: str) -> str:
-        check_time()
-        return program.weights.identity(name)
-
-    parts = [
-        options.key,
-        repr(Isa.host()),
-        llvmlite.__version__,
-        _package_state(),
-        _text(program),
-        *(identity(name) for name in used_weights(program.module)),
-    ]
-    for part in parts:
+    for part in (*compiler_key(options), _text(program), *identities(program)):
         digest.update(f"{part}\0".encode())
     return digest.hexdigest()
+
+
+def compiler_key(options: CpuOptions) -> tuple[str, ...]:
+    """What beside the program a compiled one depends on."""
+    return options.key, repr(Isa.host()), llvmlite.__version__, _package_state()
+
+
+def identities(program: Program) -> list[str]:
+    """A key of the content of each weight that a program uses; of absent ones the name."""
+    found: list[str] = []
+    for name in used_weights(program.module):
+        check_time()
+        here = name in program.weights
+        found.append(program.weights.identity(name) if here else f"absent {name}")
+    return found
 
 
 def _text(program: Program) -> str:
@@ -123,7 +125,7 @@ def _package_state() -> str:
 
 
 def _files(folder: Path) -> Sequence[str]:
-    """Path, size and time of the Python files in and below a folder; none if it does not exist."""
+    """Path, size and time of the sources in and below a folder; none if it does not exist."""
     found: list[str] = []
     try:
         entries = list(os.scandir(folder))
@@ -132,7 +134,7 @@ def _files(folder: Path) -> Sequence[str]:
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             found += _files(Path(entry.path))
-        elif entry.name.endswith(".py"):
+        elif entry.name.endswith((".py", ".rules")):
             status = entry.stat()
             found.append(f"{entry.path} {status.st_size} {status.st_mtime_ns}")
     return found
