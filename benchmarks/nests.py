@@ -50,6 +50,7 @@ from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
 from isoform.lowering.kernel_to_nest.product import ProductNest, product
 from isoform.lowering.kernel_to_nest.schedule import loops
 from isoform.lowering.nest_to_llvm.printer import print_llvm
+from isoform.lowering.onnx_to_graph.resizing import interpolation, positions, window
 
 ROUNDS = 25
 LEAST_SECONDS = 1e-3  # of one measurement: small kernels are run several times
@@ -198,6 +199,75 @@ def _pool(kind: str, size: int, step: int, pad: int, *shape: int) -> Make:
     return lambda b: b.op(f"{kind}_pool", b.input("x", shape), kernel=[size] * rank, **geometry)
 
 
+def _half_norm(*shape: int) -> Make:
+    def make(b: GraphBuilder) -> SSAValue:
+        scale, bias = (_vector(b, shape[-1], name=name) for name in ("g", "b"))
+        x = b.cast(b.input("x", shape, f16), to=f32)
+        y = b.layer_norm(x, scale, bias, axis=len(shape) - 1, epsilon=1e-5)
+        return b.cast(y, to=f16)
+
+    return make
+
+
+def _half_softmax(*shape: int) -> Make:
+    return lambda b: b.softmax(b.input("x", shape, f16), axis=len(shape) - 1)
+
+
+def _resized(factor: int, *shape: int) -> Make:
+    return lambda b: _interpolated(b, b.input("x", shape), factor)
+
+
+def _mixed(factor: int, *shape: int) -> Make:
+    """A convolution leaves its channels last."""
+
+    def make(b: GraphBuilder) -> SSAValue:
+        kernel = b.weight("w", np.eye(shape[1], dtype=np.float32)[:, :, None, None])
+        y = b.conv(b.input("x", shape), kernel, strides=[1, 1], pads=[0] * 4, dilations=[1, 1])
+        return _interpolated(b, y, factor)
+
+    return make
+
+
+def _interpolated(b: GraphBuilder, x: SSAValue, factor: int) -> SSAValue:
+    """Linear interpolation of pictures, `factor` times as high and wide."""
+    shape = tensor_type(x).get_shape()
+    for axis in (2, 3):
+        at = positions("half_pixel", shape[axis], shape[axis] * factor, factor, None)
+        matrix = interpolation(at, shape[axis], "linear", {})
+        found = window(at, matrix)
+        assert found is not None
+        weights = b.constant(found.weights(matrix).astype(np.float32))
+        geometry = {"step": found.step, "shift": found.shift, "per": found.per}
+        x = b.resample(x, weights, axis=axis, **geometry)
+    return x
+
+
+def _blurred(*shape: int) -> Make:
+    """Windows of a softmax: rows that are read at other places than where they were made."""
+
+    def make(b: GraphBuilder) -> SSAValue:
+        x = b.softmax(b.input("x", shape), axis=len(shape) - 1)
+        return b.avg_pool(x, kernel=[5], strides=[1], pads=[2, 2], dilations=[1])
+
+    return make
+
+
+def _centred(*shape: int) -> Make:
+    """What differs from the mean by at least the mean difference: rows of bools."""
+
+    def make(b: GraphBuilder) -> SSAValue:
+        x, axis = b.input("x", shape), len(shape) - 1
+
+        def mean(y: SSAValue) -> SSAValue:
+            y = b.reduce_mean(y, axes=[axis], keep_dims=True)
+            return b.expand(y, shape)
+
+        far = b.abs(b.sub(x, mean(x)))
+        return b.mul(far, b.cast(b.less(mean(far), far), to=f32))
+
+    return make
+
+
 def _product(m: int, n: int, k: int) -> Make:
     def make(b: GraphBuilder) -> SSAValue:
         return b.relu(b.matmul(b.input("x", (m, k)), _scaled(b, k, n)))
@@ -296,6 +366,25 @@ CASES = [
         ("mean", _reduce, ("mean", 2048, 196)),
     ),
     *_cases(
+        "windows",
+        ("linear", _resized, (2, 1, 64, 28, 28)),
+        ("linear", _resized, (2, 1, 64, 112, 112)),
+        ("linear", _resized, (2, 1, 16, 15, 20)),
+        ("linear, channels last", _mixed, (2, 1, 64, 28, 28)),
+        ("linear, channels last", _mixed, (2, 1, 37, 28, 28)),
+        ("linear, channels last", _mixed, (3, 1, 32, 56, 56)),
+        ("linear, channels last", _mixed, (2, 1, 128, 112, 112)),
+        ("blurred softmax", _blurred, (8, 64, 200)),
+        ("blurred softmax", _blurred, (8, 64, 37)),
+        ("half norm", _half_norm, (128, 768)),
+        ("half softmax", _half_softmax, (12, 128, 128)),
+        ("centred", _centred, (128, 768)),
+        ("centred", _centred, (64, 37)),
+        ("sum of two dims", _reduced, ("sum", (0, 2), 8, 64, 196)),
+        ("max of two dims", _reduced, ("max", (0, 2), 8, 64, 196)),
+        ("sum of all", _reduced, ("sum", (0, 1), 512, 768)),
+    ),
+    *_cases(
         "product",
         ("product", _product, (128, 768, 768)),
         ("product", _product, (128, 3072, 768)),
@@ -343,15 +432,14 @@ class Kernel:
 
 
 def kernels(case: Case) -> tuple[KernelOp, Any]:
-    """The case's one kernel op, and the program's constants."""
+    """The case's kernel op, that of the most scopes, and the program's constants."""
     b = GraphBuilder()
     b.output("y", case.make(b))
     program = place(b.build(), CpuOptions(1, "quick", tolerance=0.0))
     constants = Constants(program)
     ops = [op for op in program.main.body.block.ops if isinstance(op, KernelOp)]
     ops = [op for op in ops if op.result not in constants.known]
-    assert len(ops) == 1, f"{case.name}: {len(ops)} kernels"
-    return ops[0], constants
+    return max(ops, key=lambda op: len(op.scopes)), constants
 
 
 def load(code: KernelCode, op: KernelOp, arguments: Sequence[Any], data: dict[Any, Any]) -> Kernel:
@@ -528,7 +616,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what the command line names."""
     parser = argparse.ArgumentParser(description="Loop nests against today's kernels")
     add = parser.add_argument
-    add("kinds", nargs="*", metavar="KIND", help="points, sums, rows, product (default: all)")
+    add(
+        "kinds",
+        nargs="*",
+        metavar="KIND",
+        help="points, sums, rows, windows, product",
+    )
     add("--rounds", type=int, default=ROUNDS)
     add("--only", help="shapes whose name holds this")
     add("--check", action="store_true", help="compare values only")

@@ -2,7 +2,7 @@
 // RUN: isoform-opt %s -p 'kernel-to-nest{isa="plain"}' -t nest-cuda | filecheck %s --check-prefix=CUDA
 // RUN: isoform-opt %s -p 'kernel-to-nest{isa="plain"}' -t nest-llvm | filecheck %s --check-prefix=LLVM
 
-func.func @main(%x: tensor<18xf32>, %p: tensor<4x6xf32>, %i: tensor<3x4x24xi1>) -> (tensor<18xf32>, tensor<4x14xf32>, tensor<3xi1>) {
+func.func @main(%x: tensor<18xf32>, %p: tensor<4x6xf32>, %i: tensor<3x4x24xi1>, %q: tensor<2x3x3xf32>) -> (tensor<18xf32>, tensor<4x14xf32>, tensor<3xi1>, tensor<2x3x3xf32>) {
   %e = kernel.loops (%0 = %x) {
     %1 = algebra.scope (i: 18) max(%0[i], 0.0) : tensor<18xf32>
     kernel.yield %1 : tensor<18xf32>
@@ -15,7 +15,11 @@ func.func @main(%x: tensor<18xf32>, %p: tensor<4x6xf32>, %i: tensor<3x4x24xi1>) 
     %1 = algebra.scope (i: 3) max (k: 4, l: 20) %0[i, k, l] : tensor<3xi1>
     kernel.yield %1 : tensor<3xi1>
   } : tensor<3xi1>
-  func.return %e, %padded, %any : tensor<18xf32>, tensor<4x14xf32>, tensor<3xi1>
+  %batch = kernel.gemm (%0 = %q) {
+    %1 = algebra.scope (b: 2, m: 3, n: 3) sum (k: 3) %0[b, m, k] * %0[b, k, n] : tensor<2x3x3xf32>
+    kernel.yield %1 : tensor<2x3x3xf32>
+  } : tensor<2x3x3xf32>
+  func.return %e, %padded, %any, %batch : tensor<18xf32>, tensor<4x14xf32>, tensor<3xi1>, tensor<2x3x3xf32>
 }
 
 // Points: whole vectors, then one that leaves lanes out.
@@ -43,9 +47,24 @@ func.func @main(%x: tensor<18xf32>, %p: tensor<4x6xf32>, %i: tensor<3x4x24xi1>) 
 // CHECK-NEXT: nest.for %i1_1 < 4 vector {
 // CHECK-NEXT: %1 = nest.load %x0[6 * %i0 + %i1_1] room 24 : memref<24xf32>
 
+// A reduction over two loops: lanes along memory, taken together after both.
+
+// CHECK: nest.kernel @any (%x0: memref<288xi1>, %y: memref<3xi1>) {
+// CHECK: nest.for %i1 < 4 {
+// CHECK-NEXT: nest.for %i2 < 1 unroll 1 {
+// CHECK-NEXT: nest.for %i2_1 < 16 vector {
+// CHECK-NEXT: %5 = nest.load %x0[96 * %i0 + 24 * %i1 + 16 * %i2 + %i2_1] room 288 : memref<288xi1>
+// CHECK-NEXT: nest.accumulate max %5, %2[%i2_1] : memref<16xi1, "registers">
+// CHECK: nest.accumulate max %6, %2[%i2_2] masked : memref<16xi1, "registers">
+// CHECK-NEXT: }
+// CHECK-NEXT: }
+// CHECK-NEXT: nest.for %7 < 16 vector {
+// CHECK-NEXT: %8 = nest.load %2[%7] : memref<16xi1, "registers">
+// CHECK-NEXT: nest.accumulate max %8, %0[0] : memref<1xi1, "registers">
+
 // What no nest is built of has none.
 
-// CHECK-NOT: nest.kernel @any
+// CHECK-NOT: nest.kernel @batch
 
 // CUDA: e_kernel(const float *__restrict__ x0, float *__restrict__ y) {
 // CUDA: #pragma unroll

@@ -39,8 +39,8 @@ CONTRACT = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_CONTRACT])
 REASSOCIATE = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 
 
-def _rounded(site: Site, value: SSAValue) -> SSAValue:
-    """What a tensor holds of a value: half floats are computed with more digits."""
+def rounded(site: Site, value: SSAValue) -> SSAValue:
+    """Round a value as a tensor does: half floats are computed with more digits."""
     if not is_half(value.type):
         return value
     wide = arith.ExtFOp(value, f32)
@@ -107,6 +107,7 @@ class Builder:
         reading: what tells where a read finds its elements.
         rows: values that an earlier scope left in a local buffer: it, and the place there of the
             scope's own point.
+        inside: those of which no read is outside, whatever ranges say.
     """
 
     def __init__(self, op: KernelOp, plan: NestPlan, nest: NestOp):
@@ -116,6 +117,7 @@ class Builder:
         self.types: dict[SSAValue, Tensor] = {a: tensor_type(v) for a, v in pairs}
         self.buffers = dict(zip(arguments, nest.body.block.args, strict=False))
         self.rows: dict[SSAValue, tuple[SSAValue, Index]] = {}
+        self.inside = set[SSAValue]()
         self.reading = Buffers(dict.fromkeys(arguments, Value("", PTR)), self.types)
         self._made: dict[SSAValue, ScopePlan] = {s.op.result: s for s in plan.scopes}
         self._flags = REASSOCIATE if FAST_MATH in op.attributes else None
@@ -150,16 +152,19 @@ class Builder:
         buffer, place = self.rows[operand.source]
         made = self._made[operand.source]
         images = [Index.iterator(k) for k in range(len(self.plan.extents))]
-        for d, e in enumerate(made.here):
-            for k in e.iterators & set(made.own):
-                within = operand.index[d].iterators <= set(site.places)
-                if e != Index.iterator(k) or len(operand.index[d].terms) != 1 or not within:
-                    raise Unsupported("a row that is read elsewhere than where it was made")
-                images[k] = operand.index[d]
-        places, (flat,) = site.expressed(place.substitute(images))
-        load = LoadOp(buffer, places, flat)
+        dims = [d for d, e in enumerate(made.here) if e.iterators & set(made.own)]
+        for d in dims:
+            (k,) = made.here[d].iterators
+            images[k] = operand.index[d]
+        shape = tensor_type(operand.source).get_shape()
+        along, sizes = [operand.index[d] for d in dims], [shape[d] for d in dims]
+        found = guards_of(along, sizes, self.plan.extents, None, operand.outside)
+        found = () if operand.source in self.inside else found
+        places, (flat, *guards) = site.expressed(place.substitute(images), *(e for e, _ in found))
+        sized = [(e, n) for e, (_, n) in zip(guards, found, strict=True)]
+        load = LoadOp(buffer, places, flat, sized, operand.outside)
         site.add(load)
-        return _rounded(site, load.result) if made.sums else load.result
+        return rounded(site, load.result) if made.sums and not made.own else load.result
 
     def body(self, site: Site, scope: ScopePlan) -> SSAValue:
         """The scope's body at a point of all its iterators."""
@@ -170,7 +175,7 @@ class Builder:
             return self._inlined(site, block, made, scope.op.is_sum)
 
         value = emit(scope.op.body.block, scope.parts)
-        return value if scope.sums or scope is self.plan.root else _rounded(site, value)
+        return value if scope.sums or scope is self.plan.root else rounded(site, value)
 
     def _inlined(
         self, site: Site, block: Block, arguments: Sequence[SSAValue], summed: bool

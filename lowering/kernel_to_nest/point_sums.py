@@ -11,12 +11,18 @@ from xdsl.ir import SSAValue
 from ...dialects.nest import (
     ForOp,
 )
-from ..kernel_to_cpu.nests.reduction import CHAINS, MOST_BODIES, UNROLLED
 from . import rewrites
 from .guards import cut_inside, interior, regions
 from .peeled import stage_rows
 from .reductions import chain
 from .windows import ask_for_rows, put_rows_outside, stage_window, window_of
+
+# A window of this many taps or fewer is written out: addresses and bounds then fold.
+UNROLLED = 9
+# Partial results that a reduction keeps, for an addition to start in every cycle.
+CHAINS = 8
+# Bodies written out in a loop over a summation.
+MOST_BODIES = 32
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,10 @@ class Schedule:
     """
 
     width: int
-    stacked: bool
-    block: int
-    staged: bool
-    ahead: tuple[SSAValue, int] | None
+    stacked: bool = False
+    block: int = 1
+    staged: bool = False
+    ahead: tuple[SSAValue, int] | None = None
 
     def run(self, lane: ForOp) -> None:
         """Schedule a loop along vectors, the only op of its block."""
@@ -44,12 +50,12 @@ class Schedule:
                 stage_rows(region, self._stack_in(region), self.width)
             for row in interior(region):
                 for part in cut_inside(row, self.width):
-                    self._vectors(part)
+                    self.vectors(part)
 
     def _stack_in(self, loop: ForOp) -> ForOp | None:
         return rewrites.only_op(loop) if self.stacked else None
 
-    def _vectors(self, part: ForOp) -> None:
+    def vectors(self, part: ForOp) -> None:
         """Cut a loop along the lanes into vectors, those that share loops in one body."""
         for loop in self._sums_in(part):
             put_rows_outside(loop, part.iterator)
@@ -72,7 +78,7 @@ class Schedule:
 
     def _sums_in(self, part: ForOp) -> list[ForOp]:
         """The outermost loops over summations."""
-        return _loops(self._stack_in(part) or part)
+        return inner_loops(self._stack_in(part) or part)
 
     def _together(self, run: ForOp) -> None:
         """Vectors, and points of a stack, in one body."""
@@ -83,7 +89,7 @@ class Schedule:
         count = points * -(-run.size // self.width)
         picked = [self._stage(loop, run, stack) for loop in self._sums_in(run)]
         pieces = cut_vectors(run, self.width)
-        paths = [[_path(loop) for loop in _loops(lane)] for _, lane in pieces]
+        paths = [[loop_path(loop) for loop in inner_loops(lane)] for _, lane in pieces]
         deep = any(
             _serial(path)
             for found in paths
@@ -100,7 +106,7 @@ class Schedule:
             sink(stack)
         for found in paths:
             for path, taps in zip(found, picked, strict=True):
-                self._sums(path, count, written=taps)
+                self.reduce(path, count, written=taps)
 
     def _stage(self, loop: ForOp, run: ForOp, stack: ForOp | None) -> bool:
         """Reduce across a window before a loop over points, if a sum is of one; else False."""
@@ -110,13 +116,13 @@ class Schedule:
         if self.ahead is not None:
             ask_for_rows(window, run, stack, self.width, self.ahead)
         for lane in stage_window(window, run, self.width):
-            across = [_path(inner) for inner in _loops(lane)]
+            across = [loop_path(inner) for inner in inner_loops(lane)]
             sink(lane)
             for path in across:
-                self._sums(path, 1 if stack is None else stack.size, written=False)
+                self.reduce(path, 1 if stack is None else stack.size, written=False)
         return True
 
-    def _sums(self, path: list[ForOp], count: int, *, written: bool) -> None:
+    def reduce(self, path: list[ForOp], count: int, *, written: bool) -> None:
         """Loops over summations: the inner ones written out, several totals along the next."""
         outer = [] if written else _serial(path)
         inside = math.prod(loop.size for loop in path[len(outer) :])
@@ -127,7 +133,7 @@ class Schedule:
         deep = rewrites.mark(outer[-1], "serial", unroll=1)
         chains = min(CHAINS // count, MOST_BODIES // inside, deep.size)
         if chains > 1:
-            chain(outer[0], deep, chains, self.width)
+            chain(_top(outer), deep, chains, self.width)
 
 
 def cut_vectors(run: ForOp, width: int) -> list[tuple[ForOp | None, ForOp]]:
@@ -150,15 +156,25 @@ def sink(loop: ForOp) -> None:
             sink(part)
 
 
-def _loops(loop: ForOp) -> list[ForOp]:
+def inner_loops(loop: ForOp) -> list[ForOp]:
     """The loops that stand in a loop."""
     return [op for op in loop.block.ops if isinstance(op, ForOp)]
 
 
-def _path(loop: ForOp) -> list[ForOp]:
+def loop_path(loop: ForOp) -> list[ForOp]:
     """A loop and the loops in it, of which each holds one at most."""
-    inner = _loops(loop)
-    return [loop, *(_path(inner[0]) if inner else [])]
+    inner = inner_loops(loop)
+    return [loop, *(loop_path(inner[0]) if inner else [])]
+
+
+def _top(path: Sequence[ForOp]) -> ForOp:
+    """The outermost of a path's loops that take values into the same total as the last one."""
+    top = path[-1]
+    for loop in reversed(path[:-1]):
+        if rewrites.only_op(loop) is not top:
+            break
+        top = loop
+    return top
 
 
 def _serial(path: Sequence[ForOp]) -> list[ForOp]:

@@ -14,12 +14,11 @@ from ..kernel_to_cpu.isa import Isa
 from ..kernel_to_cpu.nests.lanes import SLICES, power_of_two, result_address
 from ..kernel_to_cpu.nests.nest import NestPlan, ScopePlan
 from ..kernel_to_cpu.nests.nontemporal import is_peeled, streamed
-from ..kernel_to_cpu.nests.reduction import UNROLLED
 from . import rewrites
 from .build import Builder, Site, empty_nest
 from .guards import cut_inside, regions
 from .peeled import peel
-from .point_sums import Schedule
+from .point_sums import UNROLLED, Schedule
 
 # Vectors of one long loop that make up a slice.
 TILE_VECTORS = 16
@@ -46,7 +45,7 @@ def plain_points(
             loops[k], site = site.loop(k, plan.extents[k])
     if any(scope.sums for scope in plan.scopes):
         for scope in plan.scopes:
-            builder.keep(site, scope, _groups(scope, plan, vector))
+            builder.keep(site, scope, sum_groups(scope, plan, vector))
         store = site.block.last_op
         assert isinstance(store, StoreOp)
         return nest, loops, store
@@ -55,7 +54,7 @@ def plain_points(
     return nest, loops, builder.store(site, site.values[plan.root.op.result])
 
 
-def _groups(scope: ScopePlan, plan: NestPlan, vector: int) -> list[list[int]]:
+def sum_groups(scope: ScopePlan, plan: NestPlan, vector: int = -1) -> list[list[int]]:
     """The summations along a window of the lanes, then the others, those written out one by one."""
     along = _along_lanes(scope, vector)
     rest = [k for k in scope.sums if k not in along]

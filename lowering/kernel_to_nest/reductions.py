@@ -30,19 +30,25 @@ class Lanes:
     last: Operation
 
 
-def vectorise_reduction(loop: ForOp, lanes: int, chains: int) -> Lanes:
+def vectorise_reduction(loop: ForOp, lanes: int, chains: int, top: ForOp | None = None) -> Lanes:
     """Take the values of a loop into totals for each lane of `chains` vectors, which wait for no
     other; joined by halves after the loop, then go on with one vector.
 
     The order of additions changes. The caller takes the lanes together: `take_lanes`.
+
+    Args:
+        top: the outermost of the loops around it that add to the same total: chains are joined
+            after that. By default it is the loop itself.
     """
+    top = top or loop
     kinds = {op.buffer: op.reduction.data for op in loop.block.ops if isinstance(op, AccumulateOp)}
     whole = loop.size - loop.size % lanes
     big = loop.size - loop.size % (lanes * chains) if chains > 1 else 0
     totals = {
-        buffer: _start(loop, buffer, kind, lanes, chains if big else 1)
+        buffer: _start(top, buffer, kind, lanes, chains if big else 1)
         for buffer, kind in kinds.items()
     }
+    parts = {totals[buffer]: (kind, lanes) for buffer, kind in kinds.items()}
     done, last = 0, loop
     for last in rewrites.cut_at(loop, [big, whole]):
         if done < big:
@@ -56,9 +62,10 @@ def vectorise_reduction(loop: ForOp, lanes: int, chains: int) -> Lanes:
         else:
             _redirect(mark(last, "vector", lanes), totals, [], masked=True)
         done += _count(last)
-        if done == big:
-            parts = {totals[buffer]: (kind, lanes) for buffer, kind in kinds.items()}
+        if done == big and top is loop:
             last = _joined(last, parts, lanes, chains)
+    if top is not loop:
+        last = _joined(top, parts, lanes, chains if big else 1)
     return Lanes(totals, last)
 
 
@@ -84,6 +91,8 @@ def _start(loop: ForOp, buffer: SSAValue, kind: str, lanes: int, chains: int) ->
 def _each_vector(chains: int, lanes: int, make: Make) -> ForOp:
     """What is made, for each lane of so many vectors."""
     chain, lane = ForOp(chains, "unrolled"), ForOp(lanes, "vector", lanes)
+    if lanes == 1:
+        rewrites.mark(lane, "unrolled")
     chain.block.add_op(lane)
     at = Index.iterator(0) * lanes + Index.iterator(1)
     lane.block.add_ops(make([chain.iterator, lane.iterator], at))

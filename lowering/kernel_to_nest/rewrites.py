@@ -287,15 +287,21 @@ def rename(loop: ForOp, old: SSAValue) -> None:
 
 
 def expand(alloc: AllocOp, loop: ForOp) -> None:
-    """Move a local buffer out of a loop, with room for every place of it."""
+    """Move a local buffer out of a loop, with room for every place of it.
+
+    The lanes of a vector are neighbours, so that each element becomes a vector.
+    """
     type_ = alloc.result.type
     assert isinstance(type_, MemRefType) and isinstance(type_.memory_space, StringAttr)
     (count,) = type_.get_shape()
     wide = AllocOp(type_.element_type, count * loop.width, type_.memory_space)
     insert_before(loop, wide)
+    lanes = loop.kind.data == "vector"
     for op in [use.operation for use in alloc.result.uses]:
         if isinstance(op, AccessOp):
-            shift(op, [(loop.iterator, count)])
+            if lanes and count > 1:
+                op.replace_places(op.places, [op.indices[0] * loop.width, *op.indices[1:]])
+            shift(op, [(loop.iterator, 1 if lanes else count)])
     erase_into(alloc, wide)
 
 

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import IntegerType, MemRefType
 from xdsl.dialects.utils import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from ...dialects.index import Index as Affine
 from ...dialects.nest import (
     STACK,
     AccumulateOp,
@@ -37,8 +38,13 @@ def buffer_type(buffer: SSAValue) -> tuple[Type, int]:
     assert isinstance(buffer.type, MemRefType)
     (count,) = buffer.type.get_shape()
     element = buffer.type.element_type
-    bytes_ = buffer.type.memory_space == STACK or compute_type(element) == I1
+    bytes_ = is_on_stack(buffer) or compute_type(element) == I1
     return (memory_type if bytes_ else compute_type)(element), count
+
+
+def is_on_stack(buffer: SSAValue) -> bool:
+    """Whether a local buffer is memory, by its type."""
+    return isinstance(buffer.type, MemRefType) and buffer.type.memory_space == STACK
 
 
 def element_of(buffer: SSAValue) -> Attribute:
@@ -70,6 +76,25 @@ def is_held(op: AllocOp) -> bool:
 def _is_known(op: LoadOp | StoreOp) -> bool:
     """Whether an access is at places that are known when it is printed."""
     return all(loop_of(place).kind.data in ("unrolled", "vector") for place in op.places)
+
+
+def is_stored_so(op: LoadOp) -> bool:
+    """Whether a load of a local buffer is of one element, or a vector of neighbours.
+
+    Where lanes are left out, these too lie in the buffer: it holds whole vectors.
+    """
+    if not is_on_stack(op.buffer):
+        return True
+    (index, *guards), places = op.indices, list(op.places)
+    vectors = [k for k, place in enumerate(places) if loop_of(place).kind.data == "vector"]
+    if guards or not vectors:
+        return not guards
+    (k,) = vectors
+    loop, others = loop_of(places[k]), index - Affine.iterator(k) * index.coefficient(k)
+    if k in others.iterators or index.coefficient(k) not in (0, 1):
+        return False
+    steps = [others.constant, *(c for _, c in others.terms)]
+    return loop.width == loop.size or all(step % loop.width == 0 for step in steps)
 
 
 def is_copy(op: StoreOp) -> bool:

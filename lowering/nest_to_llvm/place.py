@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from xdsl.ir import SSAValue
 
 from ...dialects.index import Index as Affine
@@ -19,7 +21,7 @@ from ..kernel_to_cpu.emit.access import (
     Vector,
 )
 from ..kernel_to_cpu.emit.emitter import Emitter, Mask
-from ..kernel_to_cpu.emit.types import Index, Value
+from ..kernel_to_cpu.emit.types import Index, Value, constant
 
 
 class AccessPlace:
@@ -40,6 +42,25 @@ class AccessPlace:
         lanes = (k for k, p in enumerate(loops) if p.kind.data == "vector")
         lane = next(lanes, None)
         self.vector = None if lane is None else (lane, loops[lane].width)
+
+    @property
+    def uses_lanes(self) -> bool:
+        """Whether an expression is over the iterator of the vector loop."""
+        return self.vector is not None and any(self.vector[0] in e.iterators for e in self.indices)
+
+    def known(self, at: Mapping[SSAValue, Index]) -> list[int | None]:
+        """The element of each lane, where all iterators are numbers; None where a guard fails."""
+        values: list[Any] = [at[place] for place in self.places]
+        lanes = 1
+        if self.vector is not None:
+            lane, lanes = self.vector
+            values[lane] = np.arange(lanes)
+        found = np.broadcast_to(self.indices[0].evaluate(values), lanes)
+        inside = np.ones(lanes, np.bool_)
+        for index, size in self.guards:
+            place = np.asarray(index.evaluate(values))
+            inside &= (place >= 0) & (place < size)
+        return [int(k) if here else None for k, here in zip(found, inside, strict=True)]
 
     def point(self, at: Mapping[SSAValue, Index], mask: Mask = None) -> Point:
         """Where the expressions are taken; iterator k is place number k."""
@@ -77,10 +98,17 @@ def step_of(iterator: SSAValue) -> int:
     return max(1, found)
 
 
-def picked(b: Emitter, held: Mapping[int, Value], places: Sequence[int], real: int) -> Value | None:
+def picked(
+    b: Emitter,
+    held: Mapping[int, Value],
+    places: Sequence[int | None],
+    real: int,
+    outside: float = 0.0,
+) -> Value | None:
     """Elements at places of a row, out of the vectors that start at the keys of `held`.
 
-    Lanes from `real` on hold anything. None where nothing is there.
+    Places that are None hold `outside`; lanes from `real` on hold anything. None where nothing is
+    held.
     """
     if not held:
         return None
@@ -88,8 +116,12 @@ def picked(b: Emitter, held: Mapping[int, Value], places: Sequence[int], real: i
     size = vectors[0].type.lanes
     picks: list[int] = []
     for place in places[:real]:
+        if place is None:
+            picks.append(len(starts) * size)
+            continue
         k = next(k for k, start in enumerate(starts) if start <= place < start + size)
         picks.append(k * size + place - starts[k])
+    vectors.append(constant(vectors[0].type, outside))
     if len(places) == 1:
         return b.extract(vectors[picks[0] // size], picks[0] % size)
     return b.pick(vectors, picks + [picks[0]] * (len(places) - len(picks)))

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import numpy as np
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -51,7 +50,16 @@ from ..kernel_to_cpu.emit.scalar_code import (
 )
 from ..kernel_to_cpu.emit.types import I64, Index, Type, Value, constant
 from ..kernel_to_cpu.nests.lanes import split_item
-from .buffers import buffer_type, element_of, fast_math_flags, is_copy, is_held, is_summed, raw_type
+from .buffers import (
+    buffer_type,
+    element_of,
+    fast_math_flags,
+    is_copy,
+    is_held,
+    is_stored_so,
+    is_summed,
+    raw_type,
+)
 from .place import AccessPlace, picked, step_of
 from .totals import across, combined, start_of
 
@@ -237,6 +245,8 @@ class _Printer:
         held = self._held.get(buffer)
         if held is not None:
             return self._load_held(op, held)
+        if not is_stored_so(op):
+            return self._load_anywhere(op)
         element = self._element(op, buffer)
 
         def load() -> None:
@@ -245,22 +255,36 @@ class _Printer:
 
         return load
 
+    def _load_anywhere(self, op: LoadOp) -> Step:
+        """Elements of a buffer on the stack at any distance, or outside, as of any memory."""
+        place, result, buffer = self._place(op), op.result, op.buffer
+        count, outside = buffer_type(buffer)[1], op.outside.value.data
+        if not place.uses_lanes:
+            place.vector = None
+
+        def load() -> None:
+            pointer, flat, guards = self.pointers[buffer], place.indices[0], place.guards
+            access = Access(pointer, result.type, flat, guards, outside, size=count)
+            self.values[result] = read(self.b, access, place.point(self.at, self._mask))
+
+        return load
+
     def _load_held(self, op: LoadOp, held: dict[int, Value]) -> Step:
         """A value that is held as it is, or lanes picked out of several."""
         place, raw, result, b = self._place(op), op.buffer in self._raw, op.result, self.b
-        dtype = buffer_type(op.buffer)[0]
+        dtype, outside = buffer_type(op.buffer)[0], op.outside.value.data
 
         def load() -> None:
-            known: list[Any] = [self.at[p] for p in place.places]
-            lanes = 1
-            if place.vector is not None:
-                known[place.vector[0]], lanes = np.arange(place.vector[1]), place.vector[1]
-            found = np.broadcast_to(place.indices[0].evaluate(known), lanes)
-            at = [int(k) for k in found]
-            value = held.get(at[0])
-            if value is None or at != [*range(at[0], at[0] + max(1, value.type.lanes))]:
+            at = place.known(self.at)
+            first, lanes = at[0], len(at)
+            value = None if first is None else held.get(first)
+            if (
+                first is None
+                or value is None
+                or at != [*range(first, first + max(1, value.type.lanes))]
+            ):
                 real = self._mask if isinstance(self._mask, int) and lanes > 1 else lanes
-                value = picked(b, held, at, real) or constant(dtype.vector(lanes), 0)
+                value = picked(b, held, at, real, outside) or constant(dtype.vector(lanes), 0)
             self.values[result] = self._converted(value, result) if raw else value
 
         return load

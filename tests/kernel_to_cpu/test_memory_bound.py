@@ -13,10 +13,9 @@ from isoform.dialects.index import Index
 from isoform.dialects.reference import run
 from isoform.lowering.kernel_to_cpu.emit.access import lane_offsets
 from isoform.lowering.kernel_to_cpu.isa import Isa
-from isoform.lowering.kernel_to_cpu.nests import reduction
 from isoform.lowering.kernel_to_cpu.runtime.jit import assembly
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.lowering.kernel_to_nest import points
+from isoform.lowering.kernel_to_nest import points, rows
 
 GEOMETRY = {"pads": [0, 0, 0, 0], "dilations": [1, 1]}
 
@@ -94,7 +93,7 @@ def test_what_lies_far_away_is_asked_for_before_it_is_read(isa: Isa, kernel: str
     asked: list[bool] = []
     for least in (1 << 40, 1):
         monkeypatch.setattr(points, "LEAST_BYTES_AHEAD", least)
-        monkeypatch.setattr(reduction, "LEAST_BYTES_OF_LOOPS", least)
+        monkeypatch.setattr(rows, "LEAST_BYTES_OF_LOOPS", least)
         session = CpuSession(place(program), 1, isa=isa)
         asked.append(any("@llvm.prefetch" in c.code.ir for s in session.segments for c in s.calls))
         inputs = draw_inputs(program)

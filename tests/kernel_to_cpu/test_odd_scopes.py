@@ -25,6 +25,32 @@ func.func @main(%x: tensor<12x13x65xf32>) -> tensor<12x12x32xf32> {
   func.return %0 : tensor<12x12x32xf32>
 }
 """,
+    "totals of totals, the inner ones in several chains": """
+func.func @main(%x: tensor<1x1x1x6x2xf64>) -> tensor<1x1x1x1x2xf64> {
+  %0 = algebra.scope (i0: 1, i1: 1, i2: 1, i3: 1, i4: 2) max (k0: 3, k1: 4, k2: 4)
+      %x[i0, i1, i2 + k0 - 2, 2 * i3 + 2 * k1, i4 + k2 - 1] else -inf : tensor<1x1x1x1x2xf64>
+  func.return %0 : tensor<1x1x1x1x2xf64>
+}
+""",
+    "points that take turns, with sums along no memory": """
+func.func @main(%x: tensor<3x3xf64>) -> tensor<2xf64> {
+  %0 = algebra.ones : tensor<1x3x3xf64>
+  %1 = algebra.scope (i0: 2) sum (k0: 3, k1: 4, k2: 3) %0[k0 - 1, k1 - 1, i0 + k2] : tensor<2xf64>
+  %2 = algebra.scope (i0: 2) sum (k0: 3, k1: 3) %x[k0, i0 + k1] : tensor<2xf64>
+  %3 = algebra.scope (i0: 2) %2[i0] / %1[i0] : tensor<2xf64>
+  func.return %3 : tensor<2xf64>
+}
+""",
+    "a row that is read outside, its zeros and others": """
+func.func @main(%x: tensor<5x20xf32>) -> tensor<5x23xf32> {
+  %0 = algebra.scope (i0: 5) sum (k0: 20) %x[i0, k0] : tensor<5xf32>
+  %1 = algebra.scope (i0: 5, i1: 20) %x[i0, i1] / %0[i0] : tensor<5x20xf32>
+  %2 = algebra.scope (i0: 5, i1: 23)
+      %1[i0, i1 - 2] + %1[i0, 21 - i1] else 2.0 + %1[i0, 3 * i1] + %1[i0, i1 floordiv 2]
+      : tensor<5x23xf32>
+  func.return %2 : tensor<5x23xf32>
+}
+""",
 }
 
 

@@ -7,8 +7,8 @@ from isoform.compiler.commands.inputs import draw_inputs
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.reference import run
-from isoform.lowering.kernel_to_cpu.nests import rows_across
 from isoform.lowering.kernel_to_cpu.session import CpuSession
+from isoform.lowering.kernel_to_nest import rows_across
 from isoform.lowering.onnx_to_graph.resizing import interpolation, positions, window
 
 

@@ -15,14 +15,13 @@ from isoform.compiler.targets.cpu import CpuOptions
 from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import GemmOp, KernelOp, LoopsOp, physical
-from isoform.dialects.nest import ForOp, NestOp
+from isoform.dialects.nest import STACK, ForOp, NestOp
 from isoform.dialects.types import tensor_type, to_numpy
 from isoform.lowering.algebra_to_kernel.loops import shared_loops
 from isoform.lowering.kernel_to_cpu.constants import Constants
 from isoform.lowering.kernel_to_cpu.emit.module import KernelCode
 from isoform.lowering.kernel_to_cpu.isa import Isa
 from isoform.lowering.kernel_to_cpu.nests.lanes import vector_iterator
-from isoform.lowering.kernel_to_cpu.nests.loops import emit_loops
 from isoform.lowering.kernel_to_cpu.nests.merging import merge_loops
 from isoform.lowering.kernel_to_cpu.nests.nest import plan_nest
 from isoform.lowering.kernel_to_cpu.products.contraction import Argument, lower_gemm, matrix_of
@@ -30,6 +29,7 @@ from isoform.lowering.kernel_to_cpu.runtime.execute import room
 from isoform.lowering.kernel_to_cpu.runtime.jit import Library, compile_object
 from isoform.lowering.kernel_to_nest.points import plain_points
 from isoform.lowering.kernel_to_nest.product import product
+from isoform.lowering.kernel_to_nest.rows import plain_rows
 from isoform.lowering.kernel_to_nest.schedule import loops
 from isoform.lowering.nest_to_llvm.printer import print_llvm
 
@@ -62,8 +62,50 @@ def _layer_norm(*shape: int) -> Make:
     return make
 
 
-def _reduced(kind: str, *shape: int) -> Make:
-    return lambda b: b.op(f"reduce_{kind}", b.input("x", shape), axes=[1], keep_dims=False)
+def _reduced(kind: str, *shape: int, axes: Sequence[int] = (1,)) -> Make:
+    return lambda b: b.op(f"reduce_{kind}", b.input("x", shape), axes=list(axes), keep_dims=False)
+
+
+def _blurred(*shape: int) -> Make:
+    """Windows of a softmax, which it reads past both ends."""
+
+    def make(b: GraphBuilder) -> SSAValue:
+        x = b.softmax(b.input("x", shape), axis=2)
+        return b.avg_pool(x, kernel=[5], strides=[1], pads=[2, 2], dilations=[1])
+
+    return make
+
+
+def _centred(*shape: int) -> Make:
+    """What differs from the mean by at least the mean difference: a row of bools."""
+
+    def make(b: GraphBuilder) -> SSAValue:
+        x = b.input("x", shape)
+
+        def mean(y: SSAValue) -> SSAValue:
+            return b.expand(b.reduce_mean(y, axes=[1], keep_dims=True), shape)
+
+        far = b.abs(b.sub(x, mean(x)))
+        return b.mul(far, b.cast(b.less(mean(far), far), to=f32))
+
+    return make
+
+
+def _linear(b: GraphBuilder, x: SSAValue) -> SSAValue:
+    """Both dims twice as large by linear interpolation."""
+    near = np.array([0.25, 0.75], np.float32)
+    for axis, size in ((2, 5), (3, 20)):
+        weights = b.constant(np.stack([np.tile(near, size), np.tile(near[::-1], size)]))
+        x = b.resample(x, weights, axis=axis, shift=-1, per=2)
+    return x
+
+
+def _linear_last(b: GraphBuilder) -> SSAValue:
+    """Interpolation of what a convolution leaves channels last."""
+    kernel = b.weight("w", np.eye(21, dtype=np.float32)[:, :, None, None])
+    x = b.input("x", (1, 21, 5, 20))
+    y = b.conv(x, kernel, strides=[1, 1], pads=[0] * 4, dilations=[1, 1])
+    return _linear(b, y)
 
 
 def _pool(kind: str, size: int, step: int, pad: int, *shape: int) -> Make:
@@ -103,6 +145,14 @@ KERNELS: dict[str, Make] = {
     "product of all": _reduced("prod", 3, 21),
     "largest": _reduced("max", 5, 149),
     "least": _reduced("min", 4, 16),
+    "sum of two dims": _reduced("sum", 4, 5, 21, axes=(0, 2)),
+    "largest of two dims": _reduced("max", 4, 5, 21, axes=(0, 2)),
+    "softmax of halves": lambda b: b.softmax(b.input("x", (5, 83), f16), axis=1),
+    "blurred softmax": _blurred(2, 3, 75),
+    "blurred softmax of short rows": _blurred(2, 3, 7),
+    "rows of bools": _centred(5, 37),
+    "rows in registers": lambda b: _linear(b, b.input("x", (1, 3, 5, 20))),
+    "windows in registers": _linear_last,
     "product": _product(37, 70, 53),
     "product of few rows": _product(2, 50, 33),
     "product of one block": _product(9, 16, 4),
@@ -124,7 +174,7 @@ class OneKernel:
         return {v: self.constants[v] for v in self.op.inputs if v in self.constants.known}
 
     def now(self, isa: Isa) -> tuple[KernelCode, Sequence[Argument]]:
-        """The kernel as it is generated without a nest; points as a nest without a schedule."""
+        """A product as it is generated without a nest; others as nests without a schedule."""
         if isinstance(self.op, GemmOp):
             (call,) = lower_gemm(self.op, dict(self.known), isa)
             return call.code, call.arguments
@@ -135,7 +185,7 @@ class OneKernel:
         plan = merge_loops(plan, op.type, types)
         vector = vector_iterator(plan, op)
         if vector is None or any(scope.own for scope in plan.scopes):
-            return emit_loops(op, isa), self._plain()
+            return print_llvm(plain_rows(op, plan, STACK, 1).nest), self._plain()
         return print_llvm(plain_points(op, plan, vector)[0]), self._plain()
 
     def _plain(self) -> list[Argument]:
@@ -169,13 +219,14 @@ class OneKernel:
 
 
 def one_kernel(name: str) -> OneKernel:
-    """The kernel of that name."""
+    """The kernel of that name: that of the most scopes."""
     b = GraphBuilder()
     b.output("y", KERNELS[name](b))
     program = place(b.build(), CpuOptions(1, "quick", tolerance=0.0))
     constants = Constants(program)
     ops = [op for op in program.main.body.block.ops if isinstance(op, KernelOp)]
-    (op,) = (op for op in ops if op.result not in constants.known)
+    ops = [op for op in ops if op.result not in constants.known]
+    op = max(ops, key=lambda op: len(op.scopes))
     rng, data = np.random.default_rng(0), dict[SSAValue, np.ndarray]()
     for value in op.inputs:
         type_ = tensor_type(value)

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
 from xdsl.ir import Block, SSAValue
 
 from ....dialects.algebra import OnesOp, ScopeOp
 from ....dialects.index import Index as Affine
-from ....dialects.index import normalise, range_of, row_major_strides
+from ....dialects.index import normalise, range_of
 from ....dialects.kernel import layout_of, physical
 from ....dialects.scalars import Read
 from ....dialects.types import Tensor, element_count, tensor_type
-from ..emit.access import Access, Point
-from ..emit.emitter import Emitter
-from ..emit.types import Value, constant
+from ..emit.access import Access
+from ..emit.types import Value
 
 Guard = tuple[Affine, int]
 """A bounds check: an index that must be at least 0 and less than a size."""
@@ -144,106 +142,29 @@ def guards_of(
     return tuple(needed)
 
 
-@dataclass(frozen=True)
-class Row:
-    """Values that a scope makes at one point of the shared loops, or at a vector of points.
-
-    Attributes:
-        pointer: the address of the first value, of the first lane; the zeros of `halo` precede it.
-        halo: zeros before and after the values, for each dim that has loops of the scope's own.
-        vector: the shared iterator in the lanes, -1 for none, and how many lanes there are.
-        step: elements from one of several points' rows to the next.
-    """
-
-    pointer: Value
-    made: ScopePlan
-    halo: tuple[tuple[int, int], ...]
-    vector: tuple[int, int] = (-1, 1)
-    step: int = 0
-
-    @property
-    def dims(self) -> list[int]:
-        """The dims that have loops of the scope's own."""
-        own = set(self.made.own)
-        return [d for d, e in enumerate(self.made.here) if e.iterators & own]
-
-    def flat(self, index: Sequence[Affine]) -> Affine:
-        """The element of the buffer at an index."""
-        shape = tensor_type(self.made.op.result).get_shape()
-        sizes = [shape[d] + low + high for d, (low, high) in zip(self.dims, self.halo, strict=True)]
-        iterator, lanes = self.vector
-        flat = Affine.iterator(iterator) if iterator >= 0 else Affine(0)
-        steps = zip(self.dims, self.halo, row_major_strides(sizes), strict=True)
-        for d, (low, _), stride in steps:
-            flat += (index[d] + low) * (stride * lanes)
-        return flat
-
-
-class Held(Protocol):
-    """Values of a row in registers."""
-
-    def read(self, b: Emitter, operand: NestOperand, point: Point) -> Value:
-        """What is at a place, in the lanes of the point's vector."""
-        ...
-
-
-@dataclass(frozen=True)
-class HeldRow:
-    """A row of `extent` values along dim `dim`, in vectors. Lanes past the last hold anything."""
-
-    dim: int
-    extent: int
-    vectors: tuple[Value, ...]
-
-    def read(self, b: Emitter, operand: NestOperand, point: Point) -> Value:
-        """What is at a place that is known but for the lanes of the point's vector."""
-        vector = point.vector
-        assert vector is not None
-        known = {k: v for k, v in point.values.items() if isinstance(v, int)}
-        places: list[np.ndarray | int] = [known.get(k, 0) for k in range(len(point.extents))]
-        places[vector.iterator] = np.arange(vector.lanes) + known[vector.iterator]
-        read_at = np.broadcast_to(operand.index[self.dim].evaluate(places), vector.lanes)
-        dtype, past = self.vectors[0].type, len(self.vectors) * vector.lanes
-        outside = constant(dtype, operand.outside)
-        picks = [int(k) if 0 <= k < self.extent else past for k in read_at]
-        if isinstance(vector.mask, int):  # lanes that are not real may hold anything
-            picks[vector.mask :] = [picks[0]] * (vector.lanes - vector.mask)
-        return b.pick([*self.vectors, outside], picks)
-
-
 @dataclass
 class Buffers:
-    """Where a nest finds the values it reads: operands, local rows, and finished scalars.
+    """Where a nest finds the values it reads: operands, and finished scalars.
 
     Attributes:
         pointers, types: address and physical type of each operand of the kernel.
-        rows: values of a point that are kept on the stack; held: those that are kept in registers.
         values: scalars that are finished at this point.
+        local: strides of values of which only a part is stored, so that no type says where they
+            lie.
     """
 
     pointers: Mapping[SSAValue, Value]
     types: Mapping[SSAValue, Tensor]
-    rows: dict[SSAValue, Row] = field(default_factory=dict[SSAValue, Row])
-    held: dict[SSAValue, Held] = field(default_factory=dict[SSAValue, Held])
     values: dict[SSAValue, Value] = field(default_factory=dict[SSAValue, Value])
-    ready: Mapping[NestOperand, Value] = field(default_factory=dict[NestOperand, Value])
-    """What operands read at the point, where that is known before its scopes are emitted."""
-    optimistic: bool = False
-    """Maxima and minima first ignore NaN, by one instruction; what met one is computed again."""
-    ahead: tuple[int, int] = (0, 0)
-    """Prefetching: an iterator, and how far ahead along it; distance 0 is no prefetching."""
     local: Mapping[SSAValue, tuple[int, ...]] = field(
         default_factory=dict[SSAValue, tuple[int, ...]]
     )
-    """Strides of values of which only a part is stored, so that no type says where they lie."""
 
 
 def access(operand: NestOperand, buffers: Buffers, extents: tuple[int, ...]) -> Access:
     """The memory access of one read."""
     source = operand.source
     logical = tensor_type(source)
-    if source in buffers.rows:
-        return _row_access(operand, buffers.rows[source], extents)
     if isinstance(source.owner, OnesOp):
         guards = guards_of(operand.index, logical.get_shape(), extents, None, 1.0)
         return Access(None, logical.element_type, Affine(0), guards)
@@ -261,17 +182,3 @@ def access(operand: NestOperand, buffers: Buffers, extents: tuple[int, ...]) -> 
     place, element = buffers.pointers[source], type_.element_type
     size = 0 if source in buffers.local else element_count(type_)
     return Access(place, element, flat, guards, operand.outside, fixed=True, size=size)
-
-
-def _row_access(operand: NestOperand, row: Row, extents: tuple[int, ...]) -> Access:
-    """A read of a row of intermediate values: only its own loops address it."""
-    type_ = tensor_type(operand.source)
-    guards = guards_of(
-        [operand.index[d] for d in row.dims],
-        [type_.get_shape()[d] for d in row.dims],
-        extents,
-        None,
-        operand.outside,
-        row.halo,
-    )
-    return Access(row.pointer, type_.element_type, row.flat(operand.index), guards, operand.outside)

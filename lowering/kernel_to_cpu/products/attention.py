@@ -40,7 +40,7 @@ from ..emit.mathlib import exp
 from ..emit.module import KernelCode, Module, kernel
 from ..emit.types import F32, I64, Index, Value, constant
 from ..isa import Isa
-from ..nests.loops import split_item
+from ..nests.lanes import split_item
 from .attention_rows import Frame, RowCode
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind, register_blocks
 from .copy_panel import copy_panel

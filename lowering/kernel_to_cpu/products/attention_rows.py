@@ -20,7 +20,7 @@ from ..emit.emitter import Emitter
 from ..emit.scalar_code import combine, identity
 from ..emit.types import I8, Index, Type, Value
 from ..nests.nest import Buffers, NestOperand, ScopePlan
-from ..nests.reduction import emit_scope
+from ..nests.scope_value import emit_scope
 from .blocks import Panel
 from .row_passes import RowPass, plan_rows
 

@@ -25,7 +25,7 @@ from ..isa import Isa
 from ..kernel_call import Argument, KernelCall
 from ..nests.nest import Buffers, NestPlan, plan_nest
 from ..nests.nontemporal import nontemporal
-from ..nests.reduction import emit_scope
+from ..nests.scope_value import emit_scope
 from . import conv, gemm
 from .epilogue import Epilogue, OutIndex
 

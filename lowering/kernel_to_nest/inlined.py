@@ -12,10 +12,10 @@ from dataclasses import replace
 
 from xdsl.dialects import arith
 
-from ....dialects.index import Index as Affine
-from ....dialects.types import tensor_type
-from ..emit.access import compute_type, memory_type
-from .nest import Inlined, NestOperand, NestPlan, Part, ScopePlan
+from ...dialects.index import Index as Affine
+from ...dialects.types import tensor_type
+from ..kernel_to_cpu.emit.access import compute_type, memory_type
+from ..kernel_to_cpu.nests.nest import Inlined, NestOperand, NestPlan, Part, ScopePlan
 
 CHEAP = arith.AddfOp | arith.SubfOp | arith.MulfOp | arith.NegfOp | arith.ConstantOp
 # Operations of a row, and scopes that compute them again.
