@@ -24,6 +24,9 @@ class Acceptance:
         modelled_program: a whole program where only the model decides: a model has no noise.
         alike_programs: candidates of one search at most this much slower than the fastest count as
             equally fast; the search lists the better one first.
+        alike_derivations: derived programs within this factor count as equally fast when measured:
+            two copies of one program differ by as much.
+        alike_models: derived programs modelled within this factor count as equally good.
         alike_mutants: mutants within this factor count as equally fast: views of neighbours may
             cancel, which saves more.
         written_file: a written ONNX file may be this much slower than its source: medians of one
@@ -39,6 +42,8 @@ class Acceptance:
     simpler_program: float = 0.99
     modelled_program: float = 0.999
     alike_programs: float = 1.01
+    alike_derivations: float = 1.02
+    alike_models: float = 1.05
     alike_mutants: float = 1.05
     written_file: float = 1.03
     strong: float = 0.8

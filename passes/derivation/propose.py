@@ -89,6 +89,11 @@ class DerivationProposer(Proposer):
         self.settings = replace(SETTINGS, states=min(SETTINGS.states, steps))
 
     @property
+    def alike(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Measured, programs within noise of the fastest are alike; modelled, none is."""
+        return 1.0 if self.search.prices.measure is None else ACCEPT.alike_derivations
+
+    @property
     def key(self) -> str:
         """The bounds of a search."""
         return f"{self.settings.depth} {self.settings.states} {self.settings.keep}"
@@ -123,13 +128,15 @@ class DerivationProposer(Proposer):
             best = [found for found in best if not is_unchanged(found, op)]
         return Proposals(
             sub.native,
-            [self._proposal(sub, searcher, found) for found in best],
+            [self._proposal(sub, searcher, found, best[0]) for found in best],
             f"{len(result.states)} programs",
             _STOPS.get(result.stop, "finished"),
             repeatable=result.stop is not Stop.TIME or seconds >= self.settings.budget,
         )
 
-    def _proposal(self, sub: Subprogram, searcher: Searcher, found: FoundProgram) -> Proposal:
+    def _proposal(
+        self, sub: Subprogram, searcher: Searcher, found: FoundProgram, cheapest: FoundProgram
+    ) -> Proposal:
         def write() -> Program | None:
             work = self.search.work
             ops = [find_scope(work.module, name) for name in sub.occurrences[0]]
@@ -145,7 +152,10 @@ class DerivationProposer(Proposer):
         if self.search.prices.measure is not None:
             operations = least_of_program(found.state.roots, found.priced, searcher.prices)
             least = self.search.baselines.least_seconds(operations)
-        return Proposal(found.state.trail(), found.priced.seconds, write, least)
+        trail = found.state.trail()
+        # Of programs that measure alike: those modelled to be fast, then the shortest derivation.
+        slow = found.priced.seconds > cheapest.priced.seconds * ACCEPT.alike_models
+        return Proposal(trail, found.priced.seconds, write, least, rank=(slow, len(trail)))
 
     def apply(self, module: ModuleOp, choice: ChosenOccurrence) -> AppliedRewrite:
         """Apply the rules again; each is named separately, the library's forms together."""

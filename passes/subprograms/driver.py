@@ -84,6 +84,8 @@ class SubprogramSearch(SearchState):
         choices = [chosen] if chosen else []
         if chosen and "interrupted" not in self.stops:
             choices += [v for one in self.proposers for v in one.variants(chosen)]
+            other = chosen_occurrences(self.decided, self.parts, by_time_left=True)
+            choices += [other] if other not in choices else []
         made = [self._rewritten(choice) for choice in choices]
         for proposer in self.proposers:
             made = [made[k] for k in proposer.order([result.program for result in made])]

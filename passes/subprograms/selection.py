@@ -29,17 +29,24 @@ def best_of(
 
 
 def chosen_occurrences(
-    decided: Sequence[tuple[Subprogram, Decision]], parts: Mapping[str, Sequence[str]]
+    decided: Sequence[tuple[Subprogram, Decision]],
+    parts: Mapping[str, Sequence[str]],
+    by_time_left: bool = False,
 ) -> list[ChosenOccurrence]:
     """Where to apply decisions: one for several contractions only if it saves more than theirs.
 
     Args:
         parts: for each scope that holds several contractions, those.
+        by_time_left: instead, if it takes less time than theirs. The two differ where contractions
+            were measured apart and together: a run has a cost of its own.
     """
     saved: dict[str, float] = {}
+    left: dict[str, float] = {}
     alone: list[ChosenOccurrence] = []
     together: list[tuple[float, ChosenOccurrence, set[str]]] = []
     for sub, decision in decided:
+        taken_by = decision.before if decision.trail is None else decision.after
+        left |= {names[0]: taken_by for names in sub.occurrences if len(sub.roots) == 1}
         for names in sub.occurrences if decision.trail is not None else ():
             more = decision.before - decision.after
             members = {part for name in names for part in parts.get(name, (name,))}
@@ -48,6 +55,8 @@ def chosen_occurrences(
                 alone.append(ChosenOccurrence(sub, decision, names))
             else:
                 more -= sum(saved.get(name, 0.0) for name in members)
+                if by_time_left:
+                    more = sum(left.get(name, 0.0) for name in members) - decision.after
                 together.append((more, ChosenOccurrence(sub, decision, names), members))
     taken: set[str] = set()
     occurrences: list[ChosenOccurrence] = []

@@ -22,8 +22,10 @@ from isoform.passes.derivation.together import search_together
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.prove import Prover
 from isoform.passes.search_result import Limits
-from isoform.passes.subprograms.find import groups
+from isoform.passes.subprograms.decisions import Decision
+from isoform.passes.subprograms.find import Subprogram, groups
 from isoform.passes.subprograms.prepare import prepared
+from isoform.passes.subprograms.selection import chosen_occurrences
 
 H100 = Costs(target_named("h100"))
 
@@ -133,6 +135,35 @@ def test_a_merged_program_replays_as_passes() -> None:
     keep_names(again)
     run_passes(again, pipeline_of(result.program.module))
     assert compare(again, result.program).is_equal
+
+
+def test_phases_of_a_dilated_image_are_merged() -> None:
+    """Digits of rows and columns stand in one index, and only their coefficients differ."""
+    dilated = {"taps": (3, 3), "dilations": (2, 2)}
+    program = branches((1, 16, 10, 10), Branch(8, **dilated), Branch(12, **dilated))
+    (result,) = found(program)
+    split = ["split-traversals", "split-traversals", "merge-shared-operand"]
+    (state, *_) = [s for s in result.states if s.rules() == split]
+    for given, root in zip(result.root.state.roots, state.roots, strict=True):
+        assert Prover().prove(given, root).equal is True
+
+
+def decided(names: str, before: float, after: float) -> tuple[Subprogram, Decision]:
+    """A decision for contractions at one place; only what choosing reads is there."""
+    sub = Subprogram(tuple(names), (), before, [tuple(names)])  # pyright: ignore
+    trail = ((names, ""),) if after < before else None
+    return sub, Decision(trail, after, before, after, "measured", "finished")
+
+
+@pytest.mark.parametrize(("pair", "by_saving", "by_time"), [(1.5, "ab", "ab"), (1.7, "", "ab")])
+def test_together_or_apart_is_chosen_by_saving_or_by_time(
+    pair: float, by_saving: str, by_time: str
+) -> None:
+    """Apart they were measured to take 3 and then 2 seconds, together 2.6 and then `pair`."""
+    all_of_them = [decided("a", 1.5, 1.0), decided("b", 1.5, 1.0), decided("ab", 2.6, pair)]
+    for wanted, by_time_left in ((by_saving, False), (by_time, True)):
+        chosen = chosen_occurrences(all_of_them, {}, by_time_left)
+        assert ["".join(c.names) for c in chosen] == ([wanted] if wanted else ["a", "b"])
 
 
 @pytest.mark.parametrize("target", ["cpu", "h100"])
