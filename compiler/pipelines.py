@@ -11,6 +11,8 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     "algebra-drop-unread",
     # Before fusion, where a scope of all of a product is its epilogue.
     "algebra-join-parts",
+    # After joins, which make epilogues of what else would be read in parts.
+    "algebra-inline-parts",
     # Before matching: kernels of products take float32.
     "widen-half-products",
     "algebra-to-kernel",

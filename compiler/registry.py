@@ -67,6 +67,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("algebra-sink-copies", _pass("passes.copies.algebra_sink_copies:AlgebraSinkCopies")),
     ("algebra-pull-copies", _pass("passes.copies.algebra_pull_copies:AlgebraPullCopies")),
     ("algebra-drop-unread", _pass("passes.copies.algebra_drop_unread:AlgebraDropUnread")),
+    ("algebra-inline-parts", _pass("passes.copies.algebra_inline_parts:AlgebraInlineParts")),
     ("algebra-join-parts", _pass("passes.fusion.algebra_join_parts:AlgebraJoinParts")),
     ("algebra-derive", _pass("passes.derivation.derive:AlgebraDerive")),
     ("algebra-mutate", _pass("passes.partial.mutate:AlgebraMutate")),

@@ -17,6 +17,7 @@ from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import Attribute, SSAValue
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.test_value import create_ssa_value
@@ -25,6 +26,7 @@ from ...dialects.algebra import ScopeOp
 from ...dialects.arithmetic import Arithmetic
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.graph import OPS, GraphOp
+from ...dialects.graph.data import GatherOp
 from ...dialects.op_reference import ScopeEvaluator, evaluate_op
 from ...dialects.scalars import Call
 from ...dialects.types import Array, shape_of, tensor
@@ -71,7 +73,8 @@ def op_on(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> GraphOp
     cls = graph_ops().get(op)
     if cls is None:
         raise UserError(f"the graph dialect has no op '{op}'", hint=did_you_mean(op, graph_ops()))
-    operands = [create_ssa_value(tensor(shape)) for shape in shapes]
+    elements = [i64 if issubclass(cls, GatherOp) and k else f32 for k in range(len(shapes))]
+    operands = [create_ssa_value(tensor(*pair)) for pair in zip(shapes, elements, strict=True)]
     try:
         built = cls(*operands, results=_results(attributes), **dict(attributes))
     except (UserError, VerifyException, IndexError, TypeError):
@@ -96,6 +99,9 @@ def plan(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> Plan | N
     built = op_on(op, attributes, shapes)
     if built is None:
         return None
+    if isinstance(built, GatherOp):
+        axis = built.value("axis")
+        return Plan((shape_of(built.result),), lambda values: [_gathered(*values, axis)])
     if not built.has_scopes():
         raise UserError(f"graph.{op} is not a tensor expression, so it has no exact value")
     steps, results = built.scopes()
@@ -110,6 +116,15 @@ def plan(op: str, attributes: Attributes, shapes: tuple[Shape, ...]) -> Plan | N
         return [known[value] for value in results]
 
     return Plan(tuple(map(shape_of, built.results)), run)
+
+
+def _gathered(x: Lanes, indices: Lanes, axis: int) -> Lanes:
+    """Slices at positions that residues stand for: any function to the positions there are."""
+    places = indices.astype(np.int64) % x.shape[axis + 1]
+    draws = max(len(x), len(places))
+    every = np.resize(x, (draws, *x.shape[1:]))
+    pairs = zip(every, np.resize(places, (draws, *places.shape[1:])), strict=True)
+    return np.stack([np.take(values, at, axis) for values, at in pairs])
 
 
 def _results(attributes: Attributes) -> int:

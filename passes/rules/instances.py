@@ -44,6 +44,8 @@ _SHAPES: tuple[Shape, ...] = (
 )
 # For rules with slices: of these there are parts that begin and end elsewhere, in steps.
 _LARGER_SHAPES: tuple[Shape, ...] = ((7, 5), (7,), (3, 5, 4), (4, 6), (1, 2, 5, 4))
+# For rules with broadcasts: what is repeated along a dim that it has.
+_ROWS: tuple[Shape, ...] = ((1, 2), (1, 1, 2))
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "strides": ((1, 1), (2, 2), (1, 2), (3, 3)),
     "dilations": ((1, 1), (2, 2), (1, 3)),
@@ -53,8 +55,8 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "axis": (1, 0, 2, 3),
     "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1), (0, 1), (2, 0, 1), (3, 1, 0, 2)),
     "sizes": ((2, 2), (1, 1), (1, 3), (3, 1)),
-    "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1)),
-    "dims": ((), (1,), (0,), (0, 1)),
+    "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1), (2, 2, 2)),
+    "dims": ((), (1,), (0,), (0, 1), (1, 2)),
     "axes": ((1,), (0,), (2, 3), (2,), (0, 1)),
     "keep_dims": (True, False),
     "starts": (
@@ -88,6 +90,8 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "steps": ((1, 1), (2, 1), (1, 2), (3, 2), (1,), (2,), (1, 2, 1), (1, 1, 1, 1), (1, 1, 2, 1)),
     "size": (2,),
     "channels": (2,),
+    "output_padding": ((0, 0), (1, 1), (0, 1)),
+    "margins": ((0, 0, 1, 1, 0, 0, 1, 1), (0, 0, 0, 1, 0, 0, 2, 0), (0, 1, 1, 0, 0, 1, 0, 1)),
     "transpose_a": (False, True),
     "transpose_b": (False, True),
     "count_include_pad": (True, False),
@@ -243,8 +247,9 @@ def _shapes_for(
         for node in nodes_of(tuple(terms))
         if left[0] in variables_of((node,)) and set(variables_of((node,))) <= {*known, left[0]}
     ]
-    sliced = any(node.op == "slice" for node in nodes_of(tuple(terms)))
-    for shape in (*_LARGER_SHAPES, *_SHAPES) if sliced else _SHAPES:
+    ops = {node.op for node in nodes_of(tuple(terms))}
+    larger = _LARGER_SHAPES if "slice" in ops else ()
+    for shape in (*larger, *_SHAPES, *(_ROWS if "broadcast" in ops else ())):
         next(tried)
         bound = {**known, left[0]: shape}
         if all(shapes_of((_whole(node),), {**given, **bound}) is not None for node in complete):
@@ -438,8 +443,11 @@ class InstanceSampler:
         return [
             {**base, a: x, b: y}
             for a, b in combinations(names, 2)
-            for x, y in product(*(_VALUES.get(self.attributes[n], (0, 1)) for n in (a, b)))
+            for x, y in product(*(self._values(n) for n in (a, b)))
         ]
+
+    def _values(self, name: str) -> Sequence[Any]:
+        return _pool(self.attributes[name], self.rule)
 
     def _is_small(self, bindings: Bindings) -> bool:
         return all(np.prod(bindings[name], dtype=np.int64) <= 400 for name in self.names)
@@ -459,7 +467,7 @@ class InstanceSampler:
     def _other_parts(self, base: Bindings) -> Bindings:
         """The base with other parts taken: one change at a time would not fit the rest."""
         pools = {
-            name: [v for v in _VALUES[self.attributes[name]] if len(v) == len(base[name])]
+            name: [v for v in self._values(name) if len(v) == len(base[name])]
             for name in self.parts
         }
         for _ in range(_TRIES):
@@ -472,7 +480,7 @@ class InstanceSampler:
         if self.attributes and (not ties or self.rng.random() < 0.4):
             names = sorted(self.attributes)
             name = names[int(self.rng.integers(len(names)))]
-            pool = _VALUES.get(self.attributes[name], (0, 1, 2, 3))
+            pool = self._values(name)
             return {**found, name: pool[int(self.rng.integers(len(pool)))]}
         if not ties:
             return found
@@ -484,7 +492,7 @@ class InstanceSampler:
         return _scaled(found, positions, factor)
 
 
-_SPATIAL = {"strides": 1, "dilations": 1, "kernel": 1, "pads": 2}
+_SPATIAL = {"strides": 1, "dilations": 1, "kernel": 1, "output_padding": 1, "pads": 2}
 """Attributes with an entry for each spatial dim, and how many."""
 
 
@@ -506,7 +514,10 @@ def with_spatial_dims(rule: Rule, bindings: Bindings, count: int) -> Bindings | 
         if attribute in _SPATIAL:
             each = [value[k : k + 2] for k in range(0, 2 * _SPATIAL[attribute], 2)]
             moved[name] = sum((v[:1] if count == 1 else (*v, v[-1]) for v in each), ())
-        elif isinstance(value, tuple) and attribute in ("shape", "axes"):
+        elif attribute == "margins":
+            halves = (value[: len(value) // 2], value[len(value) // 2 :])
+            moved[name] = sum((v[:-1] if count == 1 else (*v, v[-1]) for v in halves), ())
+        elif isinstance(value, tuple) and attribute in ("shape", "axes", *_OF_SLICES):
             moved[name] = value[:-1] if count == 1 else (*value, value[-1] + (attribute == "axes"))
     return moved
 

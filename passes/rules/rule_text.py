@@ -22,8 +22,8 @@ A `let` names a value that the law or its conditions use: after the law as `wher
     rule back: reshape(reshape(?x, shape=?s), shape=?t) => ?x let ?u = ?x.shape where ?t == ?u
 
 `.k` takes one result of an op with several; `(same).k` another result of the op before it.
-A line `over f unary` makes a rule for each elementwise op of one operand without attributes, and
-its law says `f(?x)`; `over f binary` for those of two; `over f relu sigmoid` for these.
+A line `over f unary` makes a rule for each elementwise op of one operand, any attributes of which
+stay, and its law says `f(?x)`; `over f binary` for those of two; `over f relu sigmoid` for these.
 Several `where` lines must all hold. The law may run over several lines, indented.
 """
 
@@ -32,6 +32,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import Floats, Label
@@ -202,19 +203,41 @@ def _instances(block: _Block, location: str) -> list[_Block]:
     if not ops:
         raise UserError("'over' names no op", where=location, hint="write: over f relu sigmoid")
     fields = [(key, text) for key, text in block.fields if key != "over"]
-    call = re.compile(rf"\b{re.escape(name)}\(")
-    return [
-        _Block(f"{block.name}-{op}", block.line, fields, [call.sub(f"{op}(", t) for t in block.law])
-        for op in ops
-    ]
+    law = " ".join(block.law)
+    return [_Block(f"{block.name}-{op}", block.line, fields, [_over(law, name, op)]) for op in ops]
+
+
+def _over(law: str, name: str, op: str) -> str:
+    """The law of an op in place of `name`; attributes of elementwise ops are variables."""
+    own = "".join(f", {attribute}=?{op}_{attribute}" for attribute in _own_attributes().get(op, ()))
+    parts = re.split(rf"\b{re.escape(name)}\(", law)
+    made, open_calls = parts[0], list[int]()
+    for part in parts[1:]:
+        made += f"{op}("
+        open_calls.append(0)
+        for sign in part:
+            if open_calls and sign == ")" and open_calls[-1] == 0:
+                made += own
+                open_calls.pop()
+            elif open_calls:
+                open_calls[-1] += (sign == "(") - (sign == ")")
+            made += sign
+    return made
+
+
+@cache
+def _own_attributes() -> dict[str, tuple[str, ...]]:
+    return {
+        op.name.removeprefix("graph."): tuple(op.get_irdl_definition().properties)
+        for op in OPS
+        if issubclass(op, ElementwiseOp)
+    }
 
 
 def _elementwise(base: type[ElementwiseOp]) -> list[str]:
-    """The elementwise ops of so many operands, of one element type, without attributes."""
+    """The elementwise ops of so many operands, of one element type."""
     return [
-        op.name.removeprefix("graph.")
-        for op in OPS
-        if issubclass(op, base) and not op.RETURNS_BOOL and not op.get_irdl_definition().properties
+        op.name.removeprefix("graph.") for op in OPS if issubclass(op, base) and not op.RETURNS_BOOL
     ]
 
 

@@ -33,12 +33,14 @@ def root_node(term: Term) -> Node:
 def attribute_names(terms: tuple[Term, ...]) -> dict[str, str]:
     """For each attribute variable, the attribute it stands for first; `pads[]` for a part of it.
 
-    The sizes of a slice are its `extents`: those of a split are something else.
+    The sizes of a slice are its `extents`, the pads of a pad its `margins`: those of a split and
+    of a window are something else.
     """
+    own = {("slice", "sizes"): "extents", ("pad", "pads"): "margins"}
     found: dict[str, str] = {}
     for node in nodes_of(terms):
         for name, value in node.attributes:
-            name = "extents" if (node.op, name) == ("slice", "sizes") else name
+            name = own.get((node.op, name), name)
             for atom in atoms_of(value):
                 if isinstance(atom, AttrVar):
                     found.setdefault(atom.name, f"{name}[]" if isinstance(value, tuple) else name)

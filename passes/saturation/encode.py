@@ -2,7 +2,8 @@
 
 An op that is more than operands and attributes (regions, effects) stays as it is: an anchor, whose
 results are leaves and whose operands are roots. A concatenation of more than two shares a class
-with its chain of binary ones: patterns see the chain, extraction may take either. A product with a
+with its chain of binary ones, and a split into more than two its parts with a chain of splits:
+patterns see the chain, extraction may take either. A product with a
 transposed weight shares one with the product with the weight's transpose: merges match that form,
 and transposing a weight costs nothing at run time.
 """
@@ -10,13 +11,14 @@ and transposing a weight costs nothing at run time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.test_value import create_ssa_value
 
 from ...dialects.graph.contraction import MatmulOp
-from ...dialects.graph.shaping import TransposeOp
+from ...dialects.graph.shaping import SplitOp, TransposeOp
 from ...dialects.weights_only import is_source
 from ..rules.op_table import Head, OpTable, Types
 from .egraph import LEAF, PROJECT, EGraph, ENode, projection
@@ -120,6 +122,8 @@ def _op(encoded: Encoded, op: Operation, head: Head, table: OpTable) -> None:
             _name(encoded, result, part)
     if op.name in CHAINED and len(operands) > 2:
         _chain(encoded, op, operands, table, level)
+    if isinstance(op, SplitOp) and len(op.results) > 2:
+        _split_chain(encoded, op, operands[0], table, level)
     if isinstance(op, MatmulOp):
         _untransposed(encoded, op, operands, table, level)
 
@@ -138,6 +142,26 @@ def _chain(
         found = tuple(r.type for r in sample.results)
         so_far = encoded.add(head, [so_far, operand], found, level, origin=op)
     graph.same.append((encoded.classes[op.results[0]], so_far))
+
+
+def _split_chain(encoded: Encoded, op: SplitOp, whole: int, table: OpTable, level: int) -> None:
+    """Make the parts of a split equal to those of a chain of binary ones, the last part first."""
+    graph, axis, sizes = encoded.graph, op.value("axis"), list(op.ints("sizes"))
+    while len(sizes) > 1:
+        *first, last = sizes
+        made: Any = SplitOp(
+            create_ssa_value(graph.types[whole][0]), axis=axis, sizes=[sum(first), last], results=2
+        )
+        head, types = table.head(made), tuple(r.type for r in made.results)
+        assert head is not None
+        klass = encoded.add(head, [whole], types, level, origin=op)
+        whole, part = (
+            encoded.add(projection(k), [klass], (type_,), level, origin=op)
+            for k, type_ in enumerate(types)
+        )
+        graph.same.append((encoded.classes[op.results[len(first)]], part))
+        sizes = first
+    graph.same.append((encoded.classes[op.results[0]], whole))
 
 
 def _untransposed(

@@ -10,6 +10,9 @@ import hashlib
 import time
 from dataclasses import replace
 
+from xdsl.ir import Operation
+
+from ...dialects.graph.shaping import ConcatOp, SplitOp
 from ...dialects.program import Program
 from ..cost.costs import Costs
 from ..rules.floats import allowed_rules
@@ -36,8 +39,8 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     would keep the laws from what they find.
     """
     begun = time.perf_counter()
-    half = replace(limits, seconds=limits.seconds / 2)
-    first = _with_rules(program, costs, half, "laws")
+    most = replace(limits, seconds=limits.seconds * (1 - _GENERATED))
+    first = _with_rules(program, costs, most, "laws")
     if first.stop_reason == "interrupted":
         return first
     left = limits.seconds - (time.perf_counter() - begun)
@@ -78,11 +81,20 @@ def _with_rules(program: Program, costs: Costs, limits: Limits, named: str) -> S
 
 
 def matches(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> bool:
-    """Whether a rule's left side stands anywhere in a program."""
+    """Whether a rule's left side may stand anywhere in a program.
+
+    In chains of binary ops it may, which a wide concatenation or split is one of.
+    """
+    if any(_is_chain(op) for op in program.main.body.block.ops):
+        return True
     tables = Tables(OpTable(), costs)
     usable = tuple(rule for rule in rules if not unusable(rule, tables))
     graph = encode(program.main.body.block, tables)
     return bool(GraphMatcher(tables, usable).everywhere(graph))
+
+
+def _is_chain(op: Operation) -> bool:
+    return isinstance(op, ConcatOp | SplitOp) and max(len(op.operands), len(op.results)) > 2
 
 
 def _key(program: Program, costs: Costs, rules: tuple[Rule, ...]) -> tuple[str, ...]:

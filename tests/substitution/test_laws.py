@@ -89,6 +89,18 @@ perm=put(put(count(?w.rank), 0, 1), 1, 0)), strides=?s, pads=?p, dilations=?d, g
 product(?v.shape) == ?v.shape[0] * ?v.shape[1]
 rule second-part-from-its-start: slice(concat(?a, ?b, axis=?k), starts=?s, sizes=?z, steps=?t) => \
 slice(?b, starts=put(?s, ?k, 0), sizes=?z, steps=?t) where ?s[?k] >= ?a.shape[?k]
+rule padded-at-the-other-end: add(conv(?x, ?w, strides=?s, pads=?p, dilations=?d, groups=?g), \
+conv(?x, ?v, strides=?s, pads=?q, dilations=?d, groups=?g)) => conv(?x, add(pad(?w, \
+pads=join(join(count(2) * 0, take((max(?p, ?q) - ?p) // join(?d, ?d), count(?w.rank - 2) + \
+?w.rank - 2)), join(count(2) * 0, take((max(?p, ?q) - ?p) // join(?d, ?d), count(?w.rank - \
+2))))), pad(?v, pads=join(join(count(2) * 0, take((max(?p, ?q) - ?q) // join(?d, ?d), \
+count(?w.rank - 2) + ?w.rank - 2)), join(count(2) * 0, take((max(?p, ?q) - ?q) // join(?d, ?d), \
+count(?w.rank - 2)))))), strides=?s, pads=max(?p, ?q), dilations=?d, groups=?g)
+rule sum-taken-half: sub(?a, add(?b, ?c)) => add(sub(?a, ?b), ?c)
+rule gather-of-summed-rows: gather(matmul(?a, ?b), ?i, axis=?k) => matmul(?a, gather(?b, ?i, \
+axis=?k)) where ?k == ?a.rank - 2
+rule softmax-along-another-dim: softmax(transpose(?x, perm=?p), axis=?k) => transpose(softmax(?x, \
+axis=?k), perm=?p)
 """
 
 
@@ -124,6 +136,8 @@ def test_searches_take_laws_that_are_checked_or_proved() -> None:
         ("drop(p, 0)", (2, 0)),
         ("join(p, count(2))", (1, 2, 0, 0, 1)),
         ("product(p + 1)", 6),
+        ("max(p, 1)", (1, 2, 1)),
+        ("min(p, x.shape[0], 3 * p)", (1, 2, 0)),
         ("2 * p + p * p", (3, 8, 0)),
         ("p - p == p * 0", True),
         ("x.shape == join(p, p)", False),
