@@ -73,6 +73,7 @@ def optimize(
     strict_nan: bool = False,
     rules: str | Path | None = None,
     allow_unproved: bool = False,
+    pipeline: str = "",
 ) -> Optimized:
     """Return a faster program that computes the same, or the input program and the reason.
 
@@ -87,18 +88,22 @@ def optimize(
         level: the lowest level of the result: "graph" skips searches that go below it.
         fast_math, strict_nan: as in `compile`.
         rules: a file of rewrite rules (docs/laws.md) that searches take beside those that ship.
-        allow_unproved: take those of them that are checked exactly and that no prover proves.
+        allow_unproved: take those of them that are checked exactly and that no prover proves, and
+            what `pipeline` makes where the comparison with the input decides nothing.
+        pipeline: passes that run before the searches. Their result is compared with the input.
 
     Returns:
         A program with `.report` (docs/commands.md lists its fields).
 
     Raises:
-        UserError: unknown target or strategy, broken cost file, a rule that does not hold.
+        UserError: unknown target or strategy, broken cost file, a rule that does not hold, passes
+            that change what the program computes.
     """
     hint = "--allow-unproved takes what the exact check passes"
     added = () if rules is None else verified_rules(rules, allow_unproved, hint)
     more = (threads, effort, tolerance, level, Allowed(fast_math, strict_nan), added)
-    return _optimize(program, target, strategy, budget, seed, cost_file, *more)
+    own = (pipeline, allow_unproved)
+    return _optimize(program, target, strategy, budget, seed, cost_file, *more, *own)
 
 
 def compile(

@@ -272,7 +272,11 @@ def _add_optimize(subparsers: Any, name: str) -> ArgumentParser:
     add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds in all (60)")
     add("--cost-file", metavar="F.json", help="measured costs (docs/costs.md)")
     add("--rules", metavar="FILE.rules", help="your rewrite rules, verified first (docs/laws.md)")
-    text = "take those of --rules that are checked exactly but not proved"
+    own = (
+        "your passes, before the searches; the result is compared with MODEL (as isoform-opt's -p)"
+    )
+    add("--pipeline", default="", metavar="PASSES", help=own)
+    text = "take what --rules and --pipeline make where it is not refuted, but not proved either"
     add("--allow-unproved", action="store_true", help=text)
     add("--report", metavar="R.json", help="write what was done and why")
     add("--certificate", metavar="C.json", help="compare OUT with MODEL and write what that proved")

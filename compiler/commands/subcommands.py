@@ -216,6 +216,7 @@ def _optimize(arguments: Namespace, program: Program, emit: str, seen: Interrupt
         strict_nan=arguments.strict_nan,
         rules=arguments.rules,
         allow_unproved=arguments.allow_unproved,
+        pipeline=arguments.pipeline,
     )
     if arguments.output is not None:
         with seen.writing():

@@ -84,6 +84,7 @@ class AnswerMemory:
             str(GENERATION),
             *compiler_key(request.options),
             module_text(program.module),
+            module_text(rewritten.module),
             *identities(program),
             repr([(s.name, s.share) for s in strategies]),
             repr((request.seed, request.options, request.unmeasured, request.rules)),

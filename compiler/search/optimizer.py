@@ -1,9 +1,9 @@
 """`optimize`: rewrite a program, search for better ones, and keep only what is no slower.
 
-The graph rewrites of `GRAPH_REWRITES` come first, then the searches of strategies.py, one after the
-other. Epilogues are fused while lowering to the kernel level. A result measured (or, where the
-target cannot run here, modelled) as slower than its input is never returned: the answer is then the
-input and the reason.
+The user's passes come first, then the graph rewrites of `GRAPH_REWRITES`, then the searches of
+strategies.py, one after the other. Epilogues are fused while lowering to the kernel level. A result
+measured (or, where the target cannot run here, modelled) as slower than its input is never
+returned: the answer is then the input and the reason.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from .answers import Answer, AnswerMemory
 from .comparison import Comparison
 from .search_stage import ComparisonRequest, Searched, run_searches
 from .strategies import Strategy, chosen
+from .user_passes import require_equal
 
 # canonicalize first, so that folds see convolutions next to their batch norms. cse after the folds,
 # whose new weight expressions may repeat. The last canonicalize and dce drop what became unused.
@@ -136,6 +137,8 @@ def optimize(
     level: str = "kernel",
     floats: Allowed | None = None,
     rules: tuple[Rule, ...] = (),
+    pipeline: str = "",
+    allow_unproved: bool = False,
 ) -> Optimized:
     """Search, then decide; see `api.optimize`."""
     started = time.perf_counter()
@@ -145,10 +148,16 @@ def optimize(
     here = described.with_units(threads) if described.runs_here else described
     costs = load_costs(here, cost_file)
     better = program.clone()
+    own_steps, own_rewrites = _recorded(better, pipeline, costs) if pipeline else ([], [])
+    if pipeline:
+        require_equal(program, better, pipeline, allow_unproved, budget)
+        add_pipeline(better.module, pipeline)
+    given = better.clone()
     steps, rewrites = _rewrite(better, costs, options.floats)
-    rejected = _skipped(program, options.floats)
-    if not program.module.is_structurally_equivalent(better.module):
-        add_pipeline(better.module, ",".join(_applicable(program, options.floats)))
+    steps, rewrites = own_steps + steps, own_rewrites + rewrites
+    rejected = _skipped(given, options.floats)
+    if not given.module.is_structurally_equivalent(better.module):
+        add_pipeline(better.module, ",".join(_applicable(given, options.floats)))
     why = _why_not_measured(program, described)
     request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
@@ -228,9 +237,16 @@ def _stop_reason(searched: Searched, comparison: Comparison, changed: bool) -> s
 def _rewrite(
     program: Program, costs: Costs, allowed: Allowed
 ) -> tuple[list[PassStep], list[dict[str, Any]]]:
-    """Apply the rewrites in place; return the passes that ran and their rewrites."""
+    """Apply the graph rewrites in place; return the passes that ran and their rewrites."""
     if level_of(program) != "graph":
         return [], []
+    return _recorded(program, ",".join(_applicable(program, allowed)), costs)
+
+
+def _recorded(
+    program: Program, pipeline: str, costs: Costs
+) -> tuple[list[PassStep], list[dict[str, Any]]]:
+    """Apply passes in place; return those that ran and their rewrites."""
     steps: list[PassStep] = []
     rewrites: list[dict[str, Any]] = []
     known, cost = _rules(program), costs.program(program).seconds
@@ -245,7 +261,7 @@ def _rewrite(
         rewrites.extend({**entry, **entry_of(floats_of(run.pass_))} for entry in made)
         known = _rules(program)
 
-    run_passes(program, ",".join(_applicable(program, allowed)), record, recorder)
+    run_passes(program, pipeline, record, recorder)
     return steps, rewrites
 
 
