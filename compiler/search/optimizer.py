@@ -41,7 +41,7 @@ from .answers import Answer, AnswerMemory
 from .comparison import Comparison
 from .search_stage import ComparisonRequest, Searched, run_searches
 from .strategies import Strategy, chosen
-from .user_passes import require_equal
+from .user_passes import UserPasses
 
 # canonicalize first, so that folds see convolutions next to their batch norms. cse after the folds,
 # whose new weight expressions may repeat. The last canonicalize and dce drop what became unused.
@@ -147,17 +147,8 @@ def optimize(
     described = target_named(target)
     here = described.with_units(threads) if described.runs_here else described
     costs = load_costs(here, cost_file)
-    better = program.clone()
-    own_steps, own_rewrites = _recorded(better, pipeline, costs) if pipeline else ([], [])
-    if pipeline:
-        require_equal(program, better, pipeline, allow_unproved, budget)
-        add_pipeline(better.module, pipeline)
-    given = better.clone()
-    steps, rewrites = _rewrite(better, costs, options.floats)
-    steps, rewrites = own_steps + steps, own_rewrites + rewrites
-    rejected = _skipped(given, options.floats)
-    if not given.module.is_structurally_equivalent(better.module):
-        add_pipeline(better.module, ",".join(_applicable(given, options.floats)))
+    own = UserPasses(pipeline, allow_unproved, budget)
+    better, steps, rewrites, rejected = _rewritten(program, own, costs, options.floats)
     why = _why_not_measured(program, described)
     request = ComparisonRequest(described, costs, seed, options, started + budget, why, rules)
     rewritten = time.perf_counter()
@@ -232,6 +223,22 @@ def _stop_reason(searched: Searched, comparison: Comparison, changed: bool) -> s
 
 
 # --- rewriting ----------------------------------------------------------------------------------
+
+
+def _rewritten(
+    program: Program, own: UserPasses, costs: Costs, allowed: Allowed
+) -> tuple[Program, list[PassStep], list[dict[str, Any]], list[dict[str, Any]]]:
+    """A copy after the user's passes and the graph rewrites; what ran, was done and was not."""
+    given = program.clone()
+    steps, rewrites = _recorded(given, own.pipeline, costs) if own.pipeline else ([], [])
+    if own.pipeline:
+        own.require_equal(program, given)
+        add_pipeline(given.module, own.pipeline)
+    better = given.clone()
+    more_steps, more = _rewrite(better, costs, allowed)
+    if not given.module.is_structurally_equivalent(better.module):
+        add_pipeline(better.module, ",".join(_applicable(given, allowed)))
+    return better, steps + more_steps, rewrites + more, _skipped(given, allowed)
 
 
 def _rewrite(

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ...passes.equivalence import compare
 
 
-def require_equal(
-    given: Program, made: Program, pipeline: str, allow_unproved: bool, seconds: float
-) -> None:
-    """Refuse a program that a user's passes changed in meaning.
+@dataclass(frozen=True)
+class UserPasses:
+    """Passes that run before the searches.
 
-    Args:
-        allow_unproved: take it also where the comparison decides nothing.
-        seconds: of the comparison.
-
-    Raises:
-        UserError: it computes something else, or nobody knows whether it does.
+    Attributes:
+        pipeline: as `isoform-opt -p` takes it; empty where there are none.
+        allow_unproved: take what they make also where the comparison decides nothing.
+        seconds: the most that the comparison takes.
     """
-    if given.module.is_structurally_equivalent(made.module):
-        return
-    verdict = compare(given, made, budget=seconds)
-    if verdict.is_equal or (verdict.kind == "unknown" and allow_unproved):
-        return
-    if verdict.kind == "unknown":
+
+    pipeline: str
+    allow_unproved: bool
+    seconds: float
+
+    def require_equal(self, given: Program, made: Program) -> None:
+        """Refuse what they made of a program, where it may compute something else.
+
+        Raises:
+            UserError: it computes something else, or nobody knows whether it does.
+        """
+        if given.module.is_structurally_equivalent(made.module):
+            return
+        verdict = compare(given, made, budget=self.seconds)
+        if verdict.is_equal or (verdict.kind == "unknown" and self.allow_unproved):
+            return
+        if verdict.kind == "unknown":
+            raise UserError(
+                f"--pipeline '{self.pipeline}': {verdict.reason}",
+                expected="a program that is proved to compute the same",
+                hint="--allow-unproved takes it as it is",
+            )
         raise UserError(
-            f"--pipeline '{pipeline}': {verdict.reason}",
-            expected="a program that is proved to compute the same",
-            hint="--allow-unproved takes it as it is",
+            f"--pipeline '{self.pipeline}' makes a program that computes something else",
+            hint="isoform bisect finds the first pass and rewrite that does",
         )
-    raise UserError(
-        f"--pipeline '{pipeline}' makes a program that computes something else",
-        hint="isoform bisect finds the first pass and rewrite that does",
-    )
