@@ -79,7 +79,8 @@ def optimize(
 
     Args:
         target: a name of `lowering.targets`. It decides the costs, and whether they are measured.
-        strategy: which search runs; `optimize` runs all of them in turn.
+        strategy: which searches run, with commas between them; `optimize` stands for those that run
+            by default, in turn.
         budget: seconds for searching and measuring together.
         seed: of the inputs drawn for measuring.
         cost_file: measured costs (docs/costs.md).

@@ -268,7 +268,8 @@ def _add_optimize(subparsers: Any, name: str) -> ArgumentParser:
     _measuring(parser)
     add = parser.add_argument
     add("-o", "--output", metavar="OUT.{mlir,onnx}", help="where the program is written")
-    add("--strategy", default="optimize", help="which system searches (optimize: all there are)")
+    systems = "which systems search, with commas between them (optimize: those by default)"
+    add("--strategy", default="optimize", metavar="NAMES", help=systems)
     add("--budget", type=_seconds, default=60.0, metavar="S", help="seconds in all (60)")
     add("--cost-file", metavar="F.json", help="measured costs (docs/costs.md)")
     add("--rules", metavar="FILE.rules", help="your rewrite rules, verified first (docs/laws.md)")

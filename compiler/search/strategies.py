@@ -92,15 +92,21 @@ STRATEGIES: tuple[Strategy, ...] = (
 
 
 def chosen(name: str, level: str) -> tuple[Strategy, ...]:
-    """The strategies that a name selects, limited to those that keep a program at `level`.
+    """The strategies that names select, limited to those that keep a program at `level`.
+
+    Args:
+        name: of one, of several with commas between them, or `optimize`: those by default. They
+            run in the order of `STRATEGIES`.
 
     Raises:
-        UserError: the name is unknown.
+        UserError: a name is unknown.
     """
     known = tuple(s.name for s in STRATEGIES)
-    if name != EVERY and name not in known:
-        _refuse(name, (EVERY, *known))
-    found = tuple(s for s in STRATEGIES if s.name == name or (name == EVERY and s.by_default))
+    names = [part.strip() for part in name.split(",")]
+    for part in names:
+        if part != EVERY and part not in known:
+            _refuse(part, (EVERY, *known))
+    found = tuple(s for s in STRATEGIES if s.name in names or (EVERY in names and s.by_default))
     return tuple(s for s in found if level != "graph" or s.level == "graph")
 
 

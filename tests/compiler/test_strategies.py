@@ -56,6 +56,15 @@ def number_of(made: Program) -> int:
     return int(mark.data) if isinstance(mark, StringAttr) else 0
 
 
+def test_several_searches_are_named_with_commas_and_keep_their_order() -> None:
+    assert [s.name for s in chosen("mutate, saturate", "kernel")] == ["saturate", "mutate"]
+    named = {s.name for s in chosen("substitute,optimize", "kernel")}
+    assert named == {s.name for s in STRATEGIES}
+    assert [s.name for s in chosen("saturate,derive", "graph")] == ["saturate"]
+    with pytest.raises(UserError, match="unknown strategy 'deriv'"):
+        chosen("saturate,deriv", "kernel")
+
+
 def gives(
     *numbers: int,
     stop: StopReason = "finished",
