@@ -252,6 +252,15 @@ def test_a_folded_weight_that_is_not_its_expression_is_not_trusted() -> None:
     assert not verdict.is_equal
 
 
+def test_an_expression_over_weights_that_are_missing_is_taken_as_data() -> None:
+    a = program("block")
+    better = folded(a)
+    kept = {n: better.weights[n] for n in better.weights if n.startswith("folded")}
+    bare = Program(a.module, Weights({}))
+    verdict = compare(bare, Program(better.module, Weights(kept)))
+    assert verdict.kind == "unknown" or not verdict.is_equal
+
+
 def anonymous(p: Program, factor: float = 1.0) -> Program:
     """A folded program as another tool would leave it: data, renamed, without expressions."""
     copy, store = p.clone(), dict[str, np.ndarray]()

@@ -169,6 +169,11 @@ def test_every_instance_on_small_models_holds() -> None:
         assert not checked.failed
 
 
+def test_without_an_inputs_value_what_reads_it_is_left_out() -> None:
+    graph, _, weights = small_graph(RULES)
+    assert evaluate(graph, OpTable(), {}, weights) == []
+
+
 def test_every_e_node_computes_its_class() -> None:
     graph, leaves, weights = small_graph(RULES)
     assert len(graph.nodes) > 40

@@ -7,10 +7,18 @@ import pytest
 from support.small_network import MODELLED, Command, network
 
 from isoform.compiler import api
-from isoform.compiler.reports.certificate import _intact, body_hash, check_certificate
+from isoform.compiler.reports.certificate import (
+    CertifiedWork,
+    _intact,
+    body_hash,
+    certificate_of,
+    check_certificate,
+)
 from isoform.compiler.reports.certificate_schema import SCHEMA
 from isoform.compiler.reports.json_schema import first_fault
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects.errors import UserError
+from isoform.dialects.program import add_pipeline
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "certificate.md"
 
@@ -215,6 +223,22 @@ def test_programs_in_memory_have_one_too() -> None:
         check_certificate(document, program, program)
     document["body"]["pipeline"] = "cse"
     with pytest.raises(UserError, match="changed after it was written"):
+        check_certificate(document, program, better)
+
+
+@pytest.mark.parametrize("stated", ["canonicalize,dce", "dce"])
+def test_passes_of_the_source_may_be_left_out_of_the_pipeline(stated: str) -> None:
+    """The result's record has them; whoever certifies may state only what ran since."""
+    program = network()
+    add_pipeline(program.module, "canonicalize")
+    better = program.clone()
+    run_passes(better, "dce")
+    add_pipeline(better.module, "dce")
+    document = certificate_of(program, better, CertifiedWork(stated, [], 0))
+    assert check_certificate(document, program, better).kind == "equal"
+    document["body"]["pipeline"] = "cse"
+    document["body_sha256"] = body_hash(document["body"])
+    with pytest.raises(UserError, match="pipeline"):
         check_certificate(document, program, better)
 
 
