@@ -4,6 +4,7 @@ run_pipeline(module, "canonicalize,cse", make_context())
 """
 
 import gc
+import os
 import re
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -54,6 +55,7 @@ def run_pipeline(
     passes: Passes | None = None,
     verify: bool = True,
     verify_each: bool = True,
+    verify_input: bool = True,
     after_pass: AfterPass | None = None,
     max_rewrites: int | None = None,
     place_of: LocationOf = no_location,
@@ -62,11 +64,12 @@ def run_pipeline(
     """Apply a pipeline in place, verifying the module before it and after each pass.
 
     Without `verify_each` it is verified only before and after the whole pipeline: verifying between
-    passes took a third of a compilation. Without `verify` it is not verified at all.
+    passes took a third of a compilation. Without `verify_input` it is not verified before, and
+    without `verify` not at all.
 
-    `after_pass` is called with each run (`.name`, `.pass_`) and the module it left, verified.
-    `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each operation, at
-    least 100,000). `observer` is called as each of them begins.
+    `after_pass` is called with each run (`.name`, `.pass_`) and the module it left, verified if
+    each is. `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each
+    operation before the first, at least 100,000). `observer` is called as each of them begins.
 
     Raises: UserError for a malformed pipeline, a pass that fails, a module that does not verify.
     """
@@ -74,19 +77,23 @@ def run_pipeline(
         pipeline = make_passes(pipeline, passes)
     verified = VerifiedOps()
     runs: list[PassRun] = []
+    limit = default_limit(module) if max_rewrites is None else max_rewrites
     with rare_collections():
-        if verify:
+        if verify and verify_input:
             verify_module(module, place_of, verified)
         for number, pass_ in enumerate(pipeline, 1):
             check_time()
-            runs.append(
-                apply_pass(module, pass_, context, max_rewrites=max_rewrites, observer=observer)
-            )
+            runs.append(apply_pass(module, pass_, context, max_rewrites=limit, observer=observer))
             if verify and (verify_each or number == len(pipeline)):
                 _verify_after(module, pass_, place_of, verified)
             if after_pass is not None:
                 after_pass(runs[-1], module)
     return tuple(runs)
+
+
+def in_debug_mode() -> bool:
+    """Whether pipelines of our own are verified after every pass, as tests do."""
+    return os.environ.get("ISOFORM_DEBUG", "0") not in ("", "0")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ LOWER_TO_KERNEL: tuple[str, ...] = (
     # Before matching, so that transposes and broadcasts become strides of their readers' kernels.
     "algebra-inline-copies",
     # After inlining, which leaves copies of equal reads and unread copies behind.
-    "cse",
+    "merge-equal",
     "dce",
     # After unread copies are gone, which would read all that they copy.
     "algebra-drop-unread",

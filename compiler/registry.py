@@ -60,6 +60,7 @@ PASSES: tuple[tuple[str, PassFactory], ...] = (
     ("graph-substitute", _pass("passes.substitution.graph_substitute:GraphSubstitute")),
     ("graph-apply-rule", _pass("passes.substitution.graph_substitute:GraphApplyRule")),
     ("graph-saturate", _pass("passes.saturation.graph_saturate:GraphSaturate")),
+    ("merge-equal", _pass("passes.merge_equal:MergeEqual")),
     ("graph-to-algebra", _pass("lowering.graph_to_algebra:GraphToAlgebra")),
     ("widen-half-products", _pass("passes.convolution.widen_half_products:WidenHalfProducts")),
     ("algebra-inline-copies", _pass("passes.copies.algebra_inline_copies:AlgebraInlineCopies")),

@@ -73,6 +73,14 @@ class YieldOp(IRDLOperation):
         super().__init__(operands=[value])
 
 
+def _indices(map_: AffineMapAttr) -> tuple[Index, ...]:
+    """The results of a map, converted once for each attribute."""
+    known: tuple[Index, ...] | None = vars(map_).get("indices")
+    if known is None:
+        known = vars(map_)["indices"] = tuple(from_affine(e) for e in map_.data.results)
+    return known
+
+
 @irdl_op_definition
 class ScopeOp(IRDLOperation):
     """Compute one tensor, point by point, by a scalar body under a reduction.
@@ -142,14 +150,18 @@ class ScopeOp(IRDLOperation):
 
     def index_of(self, operand: int) -> tuple[Index, ...]:
         """The index expressions at which operand number `operand` is read."""
-        return tuple(from_affine(e) for e in self.maps.data[operand].data.results)
+        return _indices(self.maps.data[operand])
 
     def reads(self) -> list[Read]:
         """One `Read` per operand, sources being the SSA values."""
-        return [
-            Read(value, self.index_of(k), self.outside.data[k].value.data)
-            for k, value in enumerate(self.inputs)
-        ]
+        each = zip(self.operands, self.maps.data, self.outside.data, strict=True)
+        return [Read(value, _indices(map_), out.value.data) for value, map_, out in each]
+
+    def reads_of(self, source: SSAValue) -> list[Read]:
+        """Those of one source, in time that does not depend on how many others there are."""
+        operands = sorted(use.index for use in source.uses if use.operation is self)
+        maps, outside = self.maps.data, self.outside.data
+        return [Read(source, _indices(maps[k]), outside[k].value.data) for k in operands]
 
     def expr(self) -> Expr:
         """The body as a scalar expression over `reads()`."""

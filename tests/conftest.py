@@ -1,13 +1,15 @@
 """What holds for all tests."""
 
+import os
 import signal
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C reach the commands that tests start.
+    """Verify programs after every pass, and let Ctrl-C reach the commands that tests start.
 
     A shell's background job ignores it, and children inherit that; a handler, unlike ignoring, is
     reset to the default when a child starts.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("ISOFORM_DEBUG", "1")

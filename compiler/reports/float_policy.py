@@ -12,7 +12,7 @@ from ...dialects.floats import BITS, Allowed, Floats
 from ..pass_manager import load_pass
 from ..registry import multiverse
 
-# Labels of those xDSL passes that our pipelines use: they carry none themselves.
+# Labels of those xDSL passes that our pipelines use, or did: they carry none themselves.
 OF_XDSL = {"canonicalize": BITS, "cse": BITS, "dce": BITS}
 
 

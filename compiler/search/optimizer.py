@@ -43,13 +43,13 @@ from .search_stage import ComparisonRequest, Searched, run_searches
 from .strategies import Strategy, chosen
 from .user_passes import UserPasses
 
-# canonicalize first, so that folds see convolutions next to their batch norms. cse after the folds,
+# canonicalize first: folds see convolutions next to their batch norms. merge-equal after the folds,
 # whose new weight expressions may repeat. The last canonicalize and dce drop what became unused.
 GRAPH_REWRITES = (
     "canonicalize",
     "fold-batch-norm",
     "canonicalize",
-    "cse",
+    "merge-equal",
     "fold-constants",
     "canonicalize",
     "dce",

@@ -12,7 +12,7 @@ from ...dialects.errors import UserError
 from ...dialects.program import Program, add_pipeline, keep_names
 from ...dialects.weights import Weights
 from ..checks.rewrite_limit import Observer
-from ..pass_manager import AfterPass, PassRun, run_pipeline
+from ..pass_manager import AfterPass, PassRun, in_debug_mode, run_pipeline
 from ..registry import make_context
 
 if TYPE_CHECKING:
@@ -36,9 +36,16 @@ def run_passes(
     after_pass: AfterPass | None = None,
     observer: Observer | None = None,
     *,
-    verify_each: bool = True,
+    verified: bool = False,
+    verify: bool = True,
 ) -> tuple[PassRun, ...]:
-    """Apply passes to a program in place; verify before the first, and after each or the last.
+    """Apply passes of our own to a program in place; verify it before the first and after the last.
+
+    With ISOFORM_DEBUG=1 it is verified after every pass.
+
+    Args:
+        verified: it is what a pipeline of our own left, so it need not be verified before.
+        verify: whether it is verified at all: not if another pipeline follows that does.
 
     Raises:
         UserError: a pass refuses the program.
@@ -48,7 +55,9 @@ def run_passes(
         program.module,
         passes,
         context,
-        verify_each=verify_each,
+        verify=verify or in_debug_mode(),
+        verify_each=in_debug_mode(),
+        verify_input=not verified or in_debug_mode(),
         after_pass=after_pass,
         observer=observer,
     )
@@ -81,7 +90,7 @@ def lower_to(program: Program, level: str, target: str = "cpu") -> Program:
     lowered = program.clone()
     keep_names(lowered)
     passes = _pipeline(level, target)
-    run_passes(lowered, passes, verify_each=False)
+    run_passes(lowered, passes)
     add_pipeline(lowered.module, passes)
     return lowered
 
@@ -102,7 +111,7 @@ def priced(program: Program, target: str) -> Program:
 
     lowered = lower_to(program, "kernel", target)
     lowered = lowered.clone() if lowered is program else lowered
-    run_passes(lowered, ",".join(BUFFERS), verify_each=False)
+    run_passes(lowered, ",".join(BUFFERS), verified=True)
     return lowered
 
 
@@ -119,7 +128,7 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
     placed = placed.clone() if placed is program else placed
     passes = (*FOR_CPU, *PLACE) if target == "cpu" else PLACE
     fast = FAST_MATH if options is not None and options.floats.fast_math else ()
-    run_passes(placed, ",".join((*passes, *fast)), verify_each=False)
+    run_passes(placed, ",".join((*passes, *fast)), verified=True)
     return placed
 
 
@@ -140,5 +149,5 @@ def tuned(program: Program, options: CpuOptions | None) -> Program:
         cost_file=options.cost_file,
         database=None if shared is None else str(shared),
     )
-    run_passes(lowered, (choose,))
+    run_passes(lowered, (choose,), verify=False)
     return lowered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from xdsl.ir import SSAValue
@@ -25,17 +25,24 @@ def _made(scopes: Sequence[ScopeOp], names: Names) -> dict[SSAValue, ScopeOp]:
     return made | {name: made[value] for name, value in names.items() if value in made}
 
 
+def _reads_among(
+    scopes: Sequence[ScopeOp], names: Names
+) -> Iterator[tuple[ScopeOp, tuple[Index, ...], ScopeOp]]:
+    """Each read of one scope's result by another: the reader, where it reads, what it reads."""
+    for source, made in _made(scopes, names).items():
+        for reader in dict.fromkeys(use.operation for use in source.uses):
+            if isinstance(reader, ScopeOp) and reader in scopes:
+                yield from ((reader, read.index, made) for read in reader.reads_of(source))
+
+
 def shared_loops(scopes: Sequence[ScopeOp], names: Names = MappingProxyType({})) -> int:
     """The number of leading loops that all scopes share; reads among them use just these."""
     shared = min(len(loop_extents(s)) for s in scopes)
     first = loop_extents(scopes[0])
     while shared and any(loop_extents(s)[:shared] != first[:shared] for s in scopes):
         shared -= 1
-    made = _made(scopes, names)
-    for scope in scopes:
-        for read in scope.reads():
-            if read.source in made:
-                shared = min(shared, _aligned(scope, read.index, made[read.source]))
+    for reader, index, made in _reads_among(scopes, names):
+        shared = min(shared, _aligned(reader, index, made))
     return shared
 
 
@@ -44,13 +51,10 @@ def reads_single_positions(scopes: Sequence[ScopeOp], names: Names = MappingProx
 
     A fused intermediate has no loop there, so generated code cannot see a read outside.
     """
-    made = _made(scopes, names)
     return all(
-        range_of(e, scope.extents) == (0, 0)
-        for scope in scopes
-        for read in scope.reads()
-        if read.source in made
-        for e, n in zip(read.index, made[read.source].traversal, strict=True)
+        range_of(e, reader.extents) == (0, 0)
+        for reader, index, made in _reads_among(scopes, names)
+        for e, n in zip(index, made.traversal, strict=True)
         if n == 1
     )
 

@@ -108,10 +108,7 @@ def _has_kernel(scope: ScopeOp) -> bool:
 def _places_read(scope: ScopeOp, readers: Sequence[ScopeOp], *, steps: bool) -> list[_Places]:
     """For each dim, the places that any of the readers reads."""
     reads = [
-        (reader.index_of(use), reader.extents)
-        for reader in readers
-        for use, value in enumerate(reader.inputs)
-        if value is scope.result
+        (read.index, reader.extents) for reader in readers for read in reader.reads_of(scope.result)
     ]
     return [
         _of_dim([(index[dim], extents) for index, extents in reads], size, steps)

@@ -97,6 +97,8 @@ def _only_reader(kernel: KernelOp) -> KernelOp | None:
 
 def _is_attention(kernels: Sequence[KernelOp], constants: set[SSAValue]) -> bool:
     """Whether a kernel template computes these together, profitably."""
+    if not kernels[0].scopes[0].summation:
+        return False  # it begins with no product
     names: dict[SSAValue, SSAValue] = {}
     for producer, kernel in pairwise(kernels):
         names |= names_between(producer, kernel)

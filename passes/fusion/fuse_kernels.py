@@ -128,9 +128,9 @@ def _takes_epilogue(producer: GemmOp | ConvOp, kernel: LoopsOp) -> bool:
 
 def names_between(producer: KernelOp, kernel: KernelOp) -> dict[SSAValue, SSAValue]:
     """Names for the producer's result in the kernel's region."""
-    made = _yielded(producer)
-    pairs = zip(kernel.body.block.args, kernel.inputs, strict=True)
-    return {arg: made for arg, value in pairs if value is producer.result}
+    made, arguments = _yielded(producer), kernel.body.block.args
+    read = sorted(use.index for use in producer.result.uses if use.operation is kernel)
+    return {arguments[k]: made for k in read}
 
 
 def _yielded(op: KernelOp) -> SSAValue:

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
-from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 from ...dialects.algebra import ScopeOp
@@ -37,6 +36,7 @@ from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
 from ..fusion.fuse_kernels import FuseKernels
 from ..margins import ACCEPT
+from ..merge_equal import MergeEqual
 from .alternatives import Mutation, ScopeAlternative
 from .apply import lifted
 from .search import Candidate, FoundCandidates
@@ -45,7 +45,7 @@ from .search import Candidate, FoundCandidates
 FINISH: tuple[ModulePass, ...] = (
     AlgebraSinkCopies(),
     AlgebraInlineCopies(),
-    CommonSubexpressionElimination(),
+    MergeEqual(),
     DeadCodeElimination(),
 )
 # Mutants of one contraction that become states, and programs derived from it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.passes import ModulePass
-from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
 from xdsl.transforms.dead_code_elimination import DeadCodeElimination
 
 from ...dialects.context import WeightContext
@@ -14,9 +13,10 @@ from ...lowering.graph_to_algebra import GraphToAlgebra
 from ..copies.algebra_drop_unread import AlgebraDropUnread
 from ..copies.algebra_inline_copies import AlgebraInlineCopies
 from ..derivation.name_scopes import AlgebraNameScopes
+from ..merge_equal import MergeEqual
 
 # Clean-up after rewrites: unread values, layouts that two of them share.
-CLEAN: tuple[ModulePass, ...] = (CommonSubexpressionElimination(), DeadCodeElimination())
+CLEAN: tuple[ModulePass, ...] = (MergeEqual(), DeadCodeElimination())
 # Copies are read through first, so contractions see their real operands; unread scopes are not
 # searched; names are for the trace.
 PREPARE: tuple[ModulePass, ...] = (

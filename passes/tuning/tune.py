@@ -72,6 +72,9 @@ class Tune(ModulePass):
             raise UserError(
                 f"unknown effort '{self.effort}'", where="tune", expected=", ".join(EFFORTS)
             )
+        known, new = self._known(), CostFile(TARGET)
+        if self.effort == "quick":
+            return  # there is nothing to compare
         constants = constant_values(op)
         kernels = [
             kernel
@@ -80,7 +83,6 @@ class Tune(ModulePass):
             and kernel.result not in constants
             and chosen_algorithm(kernel) is None
         ]
-        known, new = self._known(), CostFile(TARGET)
         try:
             with CPU.generator().keep_workers():
                 for text, group in _by_signature(kernels, constants).items():

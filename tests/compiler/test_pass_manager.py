@@ -16,9 +16,12 @@ from xdsl.pattern_rewriter import (
 )
 from xdsl.utils.exceptions import PassFailedException
 
+from isoform.compiler import pass_manager
 from isoform.compiler.checks.rewrite_limit import rewrite_limit
 from isoform.compiler.pass_manager import default_limit, make_passes, run_pipeline
+from isoform.compiler.targets.levels import run_passes
 from isoform.dialects.errors import UserError
+from isoform.dialects.program import Program
 
 
 class Flip(RewritePattern):
@@ -116,6 +119,27 @@ def test_what_a_pass_broke_is_seen_after_it_or_after_the_last(each: bool, blamed
     with pytest.raises(UserError, match=f"after pass '{blamed}'"):
         run("break,mark", constants(1), verify_each=each)
     run("break,mark", constants(1), verify=False)
+
+
+def test_pipelines_of_our_own_are_verified_at_their_ends_and_everywhere_in_debug_mode(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    verified: list[str] = []
+    monkeypatch.setattr(pass_manager, "verify_module", lambda *_: verified.append("input"))
+    monkeypatch.setattr(pass_manager, "_verify_after", lambda _, p, *more: verified.append(p.name))
+
+    def asked(debug: str, **more: bool) -> list[str]:
+        verified.clear()
+        monkeypatch.setenv("ISOFORM_DEBUG", debug)
+        run_passes(Program(constants(1)), "canonicalize,dce", **more)
+        return list(verified)
+
+    for debug in ("0", ""):
+        assert asked(debug) == ["input", "dce"]
+        assert asked(debug, verified=True) == ["dce"]
+        assert asked(debug, verify=False) == []
+    for more in ({}, {"verified": True}, {"verify": False}):
+        assert asked("1", **more) == ["input", "canonicalize", "dce"]
 
 
 def test_the_default_limit_grows_with_the_program() -> None:
