@@ -264,7 +264,8 @@ def _apart(whole: Scope, programs: Sequence[Scope]) -> list[Scope]:
 
 def groupable(shapes: Sequence[Extents]) -> bool:
     """Whether programs of these shapes can be searched together."""
-    return len({shape[:_ALONG] + shape[_ALONG + 1 :] for shape in shapes}) == 1
+    apart = {shape[:_ALONG] + shape[_ALONG + 1 :] for shape in shapes}
+    return len(apart) == 1 and all(len(shape) > _ALONG for shape in shapes)
 
 
 def free_dims(full: Mapping[Leaf, Source]) -> dict[Leaf, list[int]]:

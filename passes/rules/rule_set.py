@@ -17,7 +17,8 @@ from .rule_text import parse_rules
 SUFFIX = ".rules"
 EGGLOG = ".egg"
 PROVED = ("proved-by-z3", "proved-by-e-graph")
-ACCEPTED = {"default": PROVED, "laws": (*PROVED, "checked-only")}
+CHECKED = (*PROVED, "checked-only")
+ACCEPTED = {"default": PROVED, "laws": CHECKED, "expansive": CHECKED}
 """The proofs that searches ask of a shipped set's rules.
 
 A generated rule that no prover knows is a coincidence more often than a law of use, and is left
@@ -26,7 +27,8 @@ out; laws are written by hand, and checked exactly on many shapes where no prove
 
 
 def rules_named(name_or_path: str) -> tuple[Rule, ...]:
-    """The rules of a set: `default` (generated) and `laws` (written) ship, a path is a user's file.
+    """The rules of a set that ships, or of a user's file: `default` (generated), `laws` (written),
+    `expansive` (laws by which programs grow).
 
     Of a shipped set those are given whose proof is `ACCEPTED`; of a file all but refuted ones.
 

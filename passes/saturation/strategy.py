@@ -30,22 +30,30 @@ _REPEATABLE: dict[str, StopReason] = {"finished": "finished", "steps": "steps", 
 # The generated rules' part of the seconds: after the laws they gain on few programs, and seldom end
 # before their limits.
 _GENERATED = 0.25
+# The part in which the laws must end together with those that take ops apart.
+_EXPANSIVE = 0.25
 
 
 def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     """The cheapest program by modelled cost that laws lead to, and generated rules from there.
 
     The laws are few and saturate; the generated rules run into their limits on larger programs, and
-    would keep the laws from what they find.
+    would keep the laws from what they find. So do laws that take ops apart: where they do not end
+    in their part of the time, the others begin anew without them.
     """
     begun = time.perf_counter()
-    most = replace(limits, seconds=limits.seconds * (1 - _GENERATED))
-    first = _with_rules(program, costs, most, "laws")
+
+    def part(share: float) -> Limits:
+        left = limits.seconds - (time.perf_counter() - begun)
+        return replace(limits, seconds=max(min(left, limits.seconds * share), 0.0))
+
+    first = _with_rules(program, costs, part(_EXPANSIVE), "laws", "expansive")
+    if first.stop_reason in ("time", "nodes", "memory"):
+        without = _with_rules(program, costs, part(1 - _EXPANSIVE - _GENERATED), "laws")
+        first = min(without, first, key=lambda one: costs.program(one.program).seconds)
     if first.stop_reason == "interrupted":
         return first
-    left = limits.seconds - (time.perf_counter() - begun)
-    rest = replace(limits, seconds=max(min(left, limits.seconds * _GENERATED), 0.0))
-    second = _with_rules(first.program, costs, rest, "default")
+    second = _with_rules(first.program, costs, part(_GENERATED), "default")
     second.applied = [*first.applied, *second.applied]
     second.looked_at = f"{first.looked_at}, then {second.looked_at}"
     if second.stop_reason == "finished":
@@ -53,8 +61,9 @@ def search(program: Program, costs: Costs, limits: Limits) -> SearchResult:
     return second
 
 
-def _with_rules(program: Program, costs: Costs, limits: Limits, named: str) -> SearchResult:
-    rules, _ = allowed_rules((*rules_named(named), *limits.rules), limits.floats)
+def _with_rules(program: Program, costs: Costs, limits: Limits, *sets: str) -> SearchResult:
+    shipped = [rule for name in sets for rule in rules_named(name)]
+    rules, _ = allowed_rules((*shipped, *limits.rules), limits.floats)
     count = sum(1 for _ in program.main.body.block.ops)
     seen = f"{count} ops, {len(rules)} rules"
     key, memory = _key(program, costs, rules), DecisionRecord()
@@ -70,8 +79,8 @@ def _with_rules(program: Program, costs: Costs, limits: Limits, named: str) -> S
     from .search import search as saturated
 
     settings = SaturationSettings(added=tuple(r for r in rules if r in limits.rules))
-    shipped = tuple(r for r in rules if r not in limits.rules)
-    result = saturated(program, costs, limits, rules=shipped, settings=settings)
+    others = tuple(r for r in rules if r not in limits.rules)
+    result = saturated(program, costs, limits, rules=others, settings=settings)
     # Which rules cannot take part, and where one was refused, is no answer to why nothing gained.
     result.rejected, result.looked_at = [], seen
     if not result.applied and result.stop_reason in _REPEATABLE:

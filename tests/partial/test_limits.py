@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.clock import clock_of_calls
 
+from isoform.compiler.frontends.program_file import parse
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
 from isoform.lowering.targets import target_named
@@ -19,6 +20,7 @@ from isoform.passes.equivalence.evaluator import Evaluator
 from isoform.passes.partial.generate import Generator, Options
 from isoform.passes.partial.lookup import ResultKeys, occurrences
 from isoform.passes.partial.propose import MutationSettings, search
+from isoform.passes.partial.search import groupable
 from isoform.passes.search_result import Limits
 from isoform.testing.derivation_cases import conv
 
@@ -78,3 +80,20 @@ def test_keys_are_found_where_they_stand_once() -> None:
         else:
             assert np.isnan(found[(slice(None), *at)]).all()
     assert np.isnan(occurrences(ResultKeys(target), np.zeros((3, 3), int))).all()
+
+
+def test_products_whose_results_have_one_dim_are_searched_apart() -> None:
+    """Groups are put side by side along the second dim, which vectors do not have."""
+    assert groupable([(4, 8), (4, 3)]) and not groupable([(4, 8), (5, 8)])
+    assert not groupable([(8,), (8,)])
+    text = """
+    func.func @main(%x: tensor<64xf32>) -> (tensor<32xf32>, tensor<32xf32>) {
+      %v = graph.weight @v : tensor<64x32xf32>
+      %w = graph.weight @w : tensor<64x32xf32>
+      %a = algebra.scope (n: 32) sum (k: 64) %x[k] * %v[k, n] : tensor<32xf32>
+      %b = algebra.scope (n: 32) sum (k: 64) %x[k] * %w[k, n] : tensor<32xf32>
+      func.return %a, %b : tensor<32xf32>, tensor<32xf32>
+    }
+    """
+    found = search(parse(text, "vectors"), Costs(target_named("h100")), Limits(10.0))
+    assert found.stop_reason == "finished"

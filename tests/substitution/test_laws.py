@@ -18,7 +18,7 @@ from isoform.passes.rules.rule_set import PROVED, rules_named, shipped
 from isoform.passes.rules.rule_text import parse_rules
 from isoform.testing.property_checks import counterexample
 
-LAWS = shipped("laws")
+LAWS = (*shipped("laws"), *shipped("expansive"))
 # Of the rules that a line `over` makes those of two ops stand for all by default.
 STAND_IN = ("exp", "relu", "div", "max")
 
