@@ -56,6 +56,7 @@ def run_pipeline(
     verify: bool = True,
     verify_each: bool = True,
     verify_input: bool = True,
+    verify_result: bool = True,
     after_pass: AfterPass | None = None,
     max_rewrites: int | None = None,
     place_of: LocationOf = no_location,
@@ -64,8 +65,8 @@ def run_pipeline(
     """Apply a pipeline in place, verifying the module before it and after each pass.
 
     Without `verify_each` it is verified only before and after the whole pipeline: verifying between
-    passes took a third of a compilation. Without `verify_input` it is not verified before, and
-    without `verify` not at all.
+    passes took a third of a compilation. Without `verify_input` it is not verified before, without
+    `verify_result` not after the last, and without `verify` not at all.
 
     `after_pass` is called with each run (`.name`, `.pass_`) and the module it left, verified if
     each is. `max_rewrites` bounds the pattern rewrites of each pass (default: 100 for each
@@ -84,7 +85,7 @@ def run_pipeline(
         for number, pass_ in enumerate(pipeline, 1):
             check_time()
             runs.append(apply_pass(module, pass_, context, max_rewrites=limit, observer=observer))
-            if verify and (verify_each or number == len(pipeline)):
+            if verify and (verify_result if number == len(pipeline) else verify_each):
                 _verify_after(module, pass_, place_of, verified)
             if after_pass is not None:
                 after_pass(runs[-1], module)

@@ -8,6 +8,7 @@ programs and machines can be merged.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Hashable
 from io import StringIO
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
@@ -16,12 +17,40 @@ from xdsl.printer import Printer
 
 from .algebra import ScopeOp
 
+MOST_TEXTS = 1 << 12
+_TEXTS: dict[Hashable, str] = {}
 # Left out: positions in memory, and attributes that a kernel's region implies.
 _LEFT_OUT = ("offset", "offsets", "contraction")
 
 
 def signature(op: Operation) -> str:
     """The canonical text of an op, on one line, operand types at the end."""
+    form = _form(op, {})
+    text = _TEXTS.get(form)
+    if text is None:
+        if len(_TEXTS) >= MOST_TEXTS:
+            _TEXTS.clear()
+        text = _TEXTS[form] = _text(op)
+    return text
+
+
+def _form(op: Operation, numbers: dict[SSAValue, int]) -> Hashable:
+    """All that the text of an op depends on, without printing it: equal ops are printed once."""
+    operands = tuple((numbers.setdefault(value, len(numbers)), value.type) for value in op.operands)
+    properties = tuple((n, a) for n, a in op.properties.items() if n not in _LEFT_OUT)
+    inside: list[Hashable] = []
+    for region in op.regions:
+        for block in region.blocks:
+            for arg in block.args:
+                inside.append((numbers.setdefault(arg, len(numbers)), arg.type))
+            inside += [_form(nested, numbers) for nested in block.ops]
+    for result in op.results:
+        numbers.setdefault(result, len(numbers))
+    types = tuple(result.type for result in op.results)
+    return op.name, operands, properties, types, tuple(inside)
+
+
+def _text(op: Operation) -> str:
     distinct = list(dict.fromkeys(op.operands))
     stand_ins = Block(arg_types=[value.type for value in distinct]).args
     mapper: dict[SSAValue, SSAValue] = dict(zip(distinct, stand_ins, strict=True))

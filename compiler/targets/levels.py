@@ -36,16 +36,16 @@ def run_passes(
     after_pass: AfterPass | None = None,
     observer: Observer | None = None,
     *,
-    verified: bool = False,
-    verify: bool = True,
+    verify_input: bool = True,
+    verify_result: bool = True,
 ) -> tuple[PassRun, ...]:
     """Apply passes of our own to a program in place; verify it before the first and after the last.
 
     With ISOFORM_DEBUG=1 it is verified after every pass.
 
     Args:
-        verified: it is what a pipeline of our own left, so it need not be verified before.
-        verify: whether it is verified at all: not if another pipeline follows that does.
+        verify_input: not if it is what a pipeline of our own left.
+        verify_result: not if another pipeline follows that verifies.
 
     Raises:
         UserError: a pass refuses the program.
@@ -55,9 +55,9 @@ def run_passes(
         program.module,
         passes,
         context,
-        verify=verify or in_debug_mode(),
         verify_each=in_debug_mode(),
-        verify_input=not verified or in_debug_mode(),
+        verify_input=verify_input or in_debug_mode(),
+        verify_result=verify_result or in_debug_mode(),
         after_pass=after_pass,
         observer=observer,
     )
@@ -71,11 +71,12 @@ def level_of(program: Program) -> str:
     return next((level for level in LEVELS if level in found), "graph")
 
 
-def lower_to(program: Program, level: str, target: str = "cpu") -> Program:
+def lower_to(program: Program, level: str, target: str = "cpu", *, verify: bool = True) -> Program:
     """The program at `level`: the program itself if it is there, otherwise a lowered copy.
 
     Args:
         target: what will run it; layouts are assigned for "cpu" only.
+        verify: whether the result is verified: not if another pipeline follows that does.
 
     Raises:
         UserError: `level` is above the program's own, or unknown.
@@ -90,7 +91,7 @@ def lower_to(program: Program, level: str, target: str = "cpu") -> Program:
     lowered = program.clone()
     keep_names(lowered)
     passes = _pipeline(level, target)
-    run_passes(lowered, passes)
+    run_passes(lowered, passes, verify_result=verify)
     add_pipeline(lowered.module, passes)
     return lowered
 
@@ -109,9 +110,9 @@ def priced(program: Program, target: str) -> Program:
     """The kernels that a target runs for a program; its cost is theirs."""
     from ..pipelines import BUFFERS
 
-    lowered = lower_to(program, "kernel", target)
+    lowered = lower_to(program, "kernel", target, verify=False)
     lowered = lowered.clone() if lowered is program else lowered
-    run_passes(lowered, ",".join(BUFFERS), verified=True)
+    run_passes(lowered, ",".join(BUFFERS), verify_input=False)
     return lowered
 
 
@@ -124,17 +125,25 @@ def place(program: Program, options: CpuOptions | None = None, *, target: str = 
     """
     from ..pipelines import FAST_MATH, FOR_CPU, PLACE
 
-    placed = tuned(program, options) if target == "cpu" else lower_to(program, "kernel", target)
+    given = level_of(program) == "kernel"
+    if target == "cpu":
+        placed = tuned(program, options, verify=False)
+    else:
+        placed = lower_to(program, "kernel", target, verify=False)
     placed = placed.clone() if placed is program else placed
     passes = (*FOR_CPU, *PLACE) if target == "cpu" else PLACE
     fast = FAST_MATH if options is not None and options.floats.fast_math else ()
-    run_passes(placed, ",".join((*passes, *fast)), verified=True)
+    run_passes(placed, ",".join((*passes, *fast)), verify_input=given)
     return placed
 
 
-def tuned(program: Program, options: CpuOptions | None) -> Program:
-    """The program at the kernel level, with kernels chosen by measurement on this machine."""
-    lowered = lower_to(program, "kernel")
+def tuned(program: Program, options: CpuOptions | None, *, verify: bool = True) -> Program:
+    """The program at the kernel level, with kernels chosen by measurement on this machine.
+
+    Args:
+        verify: as of `lower_to`.
+    """
+    lowered = lower_to(program, "kernel", verify=verify and options is None)
     if options is None:
         return lowered
     from ...passes.tuning import Tune
@@ -149,5 +158,5 @@ def tuned(program: Program, options: CpuOptions | None) -> Program:
         cost_file=options.cost_file,
         database=None if shared is None else str(shared),
     )
-    run_passes(lowered, (choose,), verify=False)
+    run_passes(lowered, (choose,), verify_input=False, verify_result=verify)
     return lowered

@@ -136,9 +136,9 @@ def test_pipelines_of_our_own_are_verified_at_their_ends_and_everywhere_in_debug
 
     for debug in ("0", ""):
         assert asked(debug) == ["input", "dce"]
-        assert asked(debug, verified=True) == ["dce"]
-        assert asked(debug, verify=False) == []
-    for more in ({}, {"verified": True}, {"verify": False}):
+        assert asked(debug, verify_input=False) == ["dce"]
+        assert asked(debug, verify_result=False) == ["input"]
+    for more in ({}, {"verify_input": False}, {"verify_result": False}):
         assert asked("1", **more) == ["input", "canonicalize", "dce"]
 
 
