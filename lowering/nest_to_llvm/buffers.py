@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...dialects.index import Index as Affine
 from ...dialects.nest import (
     STACK,
+    AccessOp,
     AccumulateOp,
     AllocOp,
     ForOp,
@@ -73,7 +74,19 @@ def is_held(op: AllocOp) -> bool:
     return whole or (known and len(stored) == 1 and min(stored) > 1)
 
 
-def _is_known(op: LoadOp | StoreOp) -> bool:
+def is_split(op: AllocOp) -> bool:
+    """Whether a buffer may be a stack slot for each vector: LLVM then need not find this out.
+
+    It is accessed at places that are known, in vectors of one size.
+    """
+    users = [use.operation for use in op.result.uses]
+    if is_on_stack(op.result) or not all(isinstance(u, AccessOp) and _is_known(u) for u in users):
+        return False
+    sizes = {_vector_size(u) for u in users}  # pyright: ignore[reportArgumentType]
+    return len(sizes) == 1 and 0 not in sizes
+
+
+def _is_known(op: AccessOp) -> bool:
     """Whether an access is at places that are known when it is printed."""
     return all(loop_of(place).kind.data in ("unrolled", "vector") for place in op.places)
 
@@ -113,7 +126,7 @@ def raw_type(element: Attribute) -> Attribute:
     return IntegerType(memory.bits)
 
 
-def _vector_size(op: LoadOp | StoreOp | TransposeOp, *, anywhere: bool = False) -> int:
+def _vector_size(op: AccessOp | TransposeOp, *, anywhere: bool = False) -> int:
     """The elements that are accessed at once, from a known multiple of their number on; else 0.
 
     With `anywhere`, they need not start at a multiple of their number.

@@ -56,6 +56,7 @@ from .buffers import (
     fast_math_flags,
     is_copy,
     is_held,
+    is_split,
     is_stored_so,
     is_summed,
     raw_type,
@@ -101,6 +102,8 @@ class _Printer:
         self._steps: dict[SSAValue, int] = {}
         self._held: dict[SSAValue, dict[int, Value]] = {}
         """Values by place, of buffers that need no memory."""
+        self._slots: dict[SSAValue, dict[int, Value]] = {}
+        """Stack slots by place, of buffers whose vectors are accessed one by one."""
         self._raw: set[SSAValue] = set()
         """Such buffers, and what is put there, whose values are as they lie in memory."""
         self._factors: dict[SSAValue, list[Value]] = {}
@@ -221,6 +224,11 @@ class _Printer:
             if all(is_copy(store) for store in stores):
                 self._raw |= {buffer, *(store.value for store in stores)}
             return held.clear
+
+        self._slots.pop(buffer, None)
+        if is_split(op):
+            slots = self._slots[buffer] = {}
+            return slots.clear
 
         def reserve() -> None:
             self.pointers[buffer] = self.b.reserve(dtype, count)
@@ -354,7 +362,7 @@ class _Printer:
 
     def _kept(self, dtype: Type, buffer: SSAValue, place: Index) -> Value:
         """What a local buffer holds from a place on, in the compute type."""
-        value, element = self.b.load(dtype, self.pointers[buffer], place), element_of(buffer)
+        value, element = self.b.load(dtype, *self._slot(dtype, buffer, place)), element_of(buffer)
         same = dtype.element == compute_type(element)
         return value if same else to_compute(self.b, value, element)
 
@@ -362,7 +370,17 @@ class _Printer:
         """Put a value into a local buffer."""
         if dtype.element != value.type.element:
             value = to_memory(self.b, value, element_of(buffer))
-        self.b.store(value, self.pointers[buffer], place)
+        self.b.store(value, *self._slot(dtype, buffer, place))
+
+    def _slot(self, dtype: Type, buffer: SSAValue, place: Index) -> tuple[Value, Index]:
+        """The pointer and the element there of a place in a local buffer."""
+        slots = self._slots.get(buffer)
+        if slots is None:
+            return self.pointers[buffer], place
+        assert isinstance(place, int)
+        if place not in slots:
+            slots[place] = self.b.reserve(dtype, 1)
+        return slots[place], 0
 
     def _widened(self, value: Value, lanes: int) -> Value:
         return value if value.type.lanes == lanes else self.b.broadcast(value, lanes)
