@@ -39,7 +39,7 @@ def vectorise_extreme(top: ForOp, loop: ForOp, lanes: int, chains: int) -> None:
         rewrites.insert_after(last, op)
         last = op
     when.then.block.add_op(exact)
-    again = vectorise_reduction(loop_path(exact)[-1], lanes, chains, exact)
+    again = vectorise_reduction(loop_path(exact)[-1], lanes, 1, exact)  # rare: little code
     wide = again.totals[total]
     rewrites.insert_after(again.last, take_lanes(kind, wide, total, places, at, lanes))
     wide = found.totals[total]

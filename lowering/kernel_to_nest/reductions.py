@@ -52,8 +52,7 @@ def vectorise_reduction(loop: ForOp, lanes: int, chains: int, top: ForOp | None 
     done, last = 0, loop
     for last in rewrites.cut_at(loop, [big, whole]):
         if done < big:
-            _, run = rewrites.split(mark(last, "serial", unroll=1), lanes * chains)
-            chain, lane = rewrites.split(run, lanes)
+            _, chain, lane = rewrites.split_twice(mark(last, "serial", unroll=1), chains, lanes)
             mark(chain, "unrolled")
             _redirect(mark(lane, "vector", lanes), totals, [(chain.iterator, lanes)])
         elif done < whole:
@@ -90,9 +89,11 @@ def _start(loop: ForOp, buffer: SSAValue, kind: str, lanes: int, chains: int) ->
 
 def _each_vector(chains: int, lanes: int, make: Make) -> ForOp:
     """What is made, for each lane of so many vectors."""
-    chain, lane = ForOp(chains, "unrolled"), ForOp(lanes, "vector", lanes)
-    if lanes == 1:
-        rewrites.mark(lane, "unrolled")
+    lane = ForOp(lanes, "vector" if lanes > 1 else "unrolled", lanes)
+    if chains == 1:
+        lane.block.add_ops(make([lane.iterator], Index.iterator(0)))
+        return lane
+    chain = ForOp(chains, "unrolled")
     chain.block.add_op(lane)
     at = Index.iterator(0) * lanes + Index.iterator(1)
     lane.block.add_ops(make([chain.iterator, lane.iterator], at))

@@ -134,6 +134,19 @@ def split(loop: ForOp, factor: int) -> tuple[ForOp, ForOp]:
     return loop, inner
 
 
+def split_twice(loop: ForOp, count: int, factor: int) -> tuple[ForOp, ForOp, ForOp]:
+    """A loop over blocks of `count` runs of `factor` places, and those over a block and a run."""
+    assert loop.size % (count * factor) == 0 and not loop.indices
+    middle, inner = (ForOp(n, hint=loop.iterator.name_hint) for n in (count, factor))
+    move_ops(loop.block.ops, inner.block)
+    terms = [(loop.iterator, count * factor), (middle.iterator, factor), (inner.iterator, 1)]
+    substitute(loop.iterator, terms)
+    middle.block.add_op(inner)
+    loop.block.add_op(middle)
+    resize(loop, loop.size // (count * factor))
+    return loop, middle, inner
+
+
 def split_bound(loop: ForOp, factor: int) -> tuple[ForOp, ForOp]:
     """A loop over runs, and one over a run: the last one ends where the loop ended."""
     if loop.size % factor == 0:

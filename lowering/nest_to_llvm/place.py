@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from ...dialects.nest import (
 from ..kernel_to_cpu.emit.access import (
     Point,
     Vector,
+    emit_index,
 )
 from ..kernel_to_cpu.emit.emitter import Emitter, Mask
 from ..kernel_to_cpu.emit.types import Index, Value, constant
@@ -33,15 +35,37 @@ class AccessPlace:
 
     def __init__(self, op: PlacedOp, steps: Mapping[SSAValue, int]):
         self.places = tuple(op.places)
-        loops = [loop_of(place) for place in self.places]
-        counts = [steps.get(place, 1) for place in self.places]
-        self.extents = tuple((p.size - 1) * c + 1 for p, c in zip(loops, counts, strict=True))
-        self.indices = tuple(_rescaled(e, counts) for e in op.indices)
-        guards = op.guards if isinstance(op, AccessOp | IfOp) else ()
-        self.guards = tuple((_rescaled(e, counts), n) for e, n in guards)
-        lanes = (k for k, p in enumerate(loops) if p.kind.data == "vector")
+        self._loops = [loop_of(place) for place in self.places]
+        self._counts = [steps.get(place, 1) for place in self.places]
+        self.indices, self.guards = op.indices, ()
+        if isinstance(op, IfOp) or (isinstance(op, AccessOp) and len(self.indices) > 1):
+            self.guards = op.guards
+        if any(count != 1 for count in self._counts):
+            self.indices = tuple(_rescaled(e, self._counts) for e in self.indices)
+            self.guards = tuple((_rescaled(e, self._counts), n) for e, n in self.guards)
+        lanes = (k for k, p in enumerate(self._loops) if p.kind.data == "vector")
         lane = next(lanes, None)
-        self.vector = None if lane is None else (lane, loops[lane].width)
+        self.vector = None if lane is None else (lane, self._loops[lane].width)
+
+    @cached_property
+    def extents(self) -> tuple[int, ...]:
+        """How far each iterator counts."""
+        pairs = zip(self._loops, self._counts, strict=True)
+        return tuple((loop.size - 1) * count + 1 for loop, count in pairs)
+
+    def first(self, b: Emitter, at: Mapping[SSAValue, Index]) -> Index:
+        """The first expression, the vector loop's iterator at its first lane."""
+        index, total = self.indices[0], self.indices[0].constant
+        if index.has_floor:
+            return emit_index(b, index, self.point(at))
+        for k, coefficient in index.terms:
+            assert isinstance(k, int)
+            value = at[self.places[k]]
+            if isinstance(value, int) and isinstance(total, int):
+                total += value * coefficient
+            else:
+                total = b.add(total, b.mul(value, coefficient))
+        return total
 
     @property
     def uses_lanes(self) -> bool:

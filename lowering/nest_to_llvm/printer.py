@@ -244,7 +244,7 @@ class _Printer:
             step = flat.coefficient(lane)
             assert step in (0, 1), "local buffers are accessed along the lanes"
             dtype = dtype.vector(width * step)
-        return lambda: (dtype, emit_index(self.b, flat, place.point(self.at)))
+        return lambda: (dtype, place.first(self.b, self.at))
 
     def _load(self, op: LoadOp) -> Step:
         buffer, result = op.buffer, op.result
@@ -362,25 +362,29 @@ class _Printer:
 
     def _kept(self, dtype: Type, buffer: SSAValue, place: Index) -> Value:
         """What a local buffer holds from a place on, in the compute type."""
-        value, element = self.b.load(dtype, *self._slot(dtype, buffer, place)), element_of(buffer)
-        same = dtype.element == compute_type(element)
-        return value if same else to_compute(self.b, value, element)
+        element = element_of(buffer)
+        computed = compute_type(element).vector(dtype.lanes)
+        if buffer in self._slots:
+            return self.b.load_slot(computed, self._slot(computed, buffer, place))
+        value = self.b.load(dtype, self.pointers[buffer], place)
+        return value if dtype == computed else to_compute(self.b, value, element)
 
     def _keep(self, value: Value, dtype: Type, buffer: SSAValue, place: Index) -> None:
         """Put a value into a local buffer."""
+        if buffer in self._slots:
+            self.b.store_slot(value, self._slot(value.type, buffer, place))
+            return
         if dtype.element != value.type.element:
             value = to_memory(self.b, value, element_of(buffer))
-        self.b.store(value, *self._slot(dtype, buffer, place))
+        self.b.store(value, self.pointers[buffer], place)
 
-    def _slot(self, dtype: Type, buffer: SSAValue, place: Index) -> tuple[Value, Index]:
-        """The pointer and the element there of a place in a local buffer."""
-        slots = self._slots.get(buffer)
-        if slots is None:
-            return self.pointers[buffer], place
+    def _slot(self, dtype: Type, buffer: SSAValue, place: Index) -> Value:
+        """The stack slot of a place in a local buffer."""
+        slots = self._slots[buffer]
         assert isinstance(place, int)
         if place not in slots:
             slots[place] = self.b.reserve(dtype, 1)
-        return slots[place], 0
+        return slots[place]
 
     def _widened(self, value: Value, lanes: int) -> Value:
         return value if value.type.lanes == lanes else self.b.broadcast(value, lanes)
@@ -419,7 +423,7 @@ class _Printer:
         memory = memory_type(element_of(op.buffer))
 
         def ask() -> None:
-            index = emit_index(self.b, place.indices[0], place.point(self.at))
+            index = place.first(self.b, self.at)
             if place.guards:
                 zero = constant(I64, 0)
                 index = self.b.select(self._holds(place), self.b.value(index, I64), zero)

@@ -190,7 +190,10 @@ def emit_index(b: Emitter, index: Affine, point: Point) -> Index:
     total: Index = index.constant
     for atom, coefficient in index.terms:
         value = point.values[atom] if isinstance(atom, int) else _floor(b, atom, point)
-        total = b.add(total, b.mul(value, coefficient))
+        if isinstance(value, int) and isinstance(total, int):
+            total += value * coefficient
+        else:
+            total = b.add(total, b.mul(value, coefficient))
     return total
 
 

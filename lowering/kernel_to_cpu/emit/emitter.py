@@ -23,6 +23,10 @@ Mask = Value | int | None
 """Lanes that take part: a vector of i1, a count (known, or an i64), or None for all."""
 
 
+def _slot_text(dtype: Type, slot: Value) -> str:
+    return f"load {dtype}, {slot}, align {dtype.bytes}"
+
+
 class Emitter(ArithmeticEmitter):
     """Emit one function; every method returns the value it computed."""
 
@@ -145,6 +149,15 @@ class Emitter(ArithmeticEmitter):
         pointer = Value(f"%s{len(self._allocas)}", PTR)
         self._allocas.append(f"  {pointer.text} = alloca [{count} x {dtype}], align {align}")
         return pointer
+
+    def load_slot(self, dtype: Type, slot: Value) -> Value:
+        """Load a stack slot that only these two access: what its block knows is shared."""
+        return self.op(dtype, _slot_text(dtype, slot))
+
+    def store_slot(self, value: Value, slot: Value) -> None:
+        """Store a value into a stack slot."""
+        self.do(f"store {value}, {slot}, align {value.type.bytes}")
+        self._seen[_slot_text(value.type, slot)] = value
 
     # Lanes
 
