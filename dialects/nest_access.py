@@ -124,8 +124,8 @@ class PlacedOp(IRDLOperation):
 
     def replace_places(self, places: Sequence[SSAValue], indices: Sequence[Index]) -> None:
         """Replace the expressions and the iterators."""
-        fixed = len(self.operands) - len(self.places)
-        self.operands = [*self.operands[:fixed], *places]
+        operands = self.operands
+        self.operands = [*operands[: len(operands) - self.map.data.num_dims], *places]
         self.properties["map"] = map_of(tuple(indices), len(places))
 
     def verify_(self) -> None:

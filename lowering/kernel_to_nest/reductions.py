@@ -13,6 +13,8 @@ from ...dialects.nest import AccumulateOp, AllocOp, ForOp, IdentityOp, LoadOp, S
 from . import rewrites
 from .rewrites import insert_after, insert_before, mark
 
+Pairs = Sequence[tuple[SSAValue, str]]
+"""Totals, and the kinds of their reductions."""
 Make = Callable[[list[SSAValue], Index], Sequence[Operation]]
 """Ops at an address: (iterators, expression over these)."""
 
@@ -44,10 +46,7 @@ def vectorise_reduction(loop: ForOp, lanes: int, chains: int, top: ForOp | None 
     kinds = {op.buffer: op.reduction.data for op in loop.block.ops if isinstance(op, AccumulateOp)}
     whole = loop.size - loop.size % lanes
     big = loop.size - loop.size % (lanes * chains) if chains > 1 else 0
-    totals = {
-        buffer: _start(top, buffer, kind, lanes, chains if big else 1)
-        for buffer, kind in kinds.items()
-    }
+    totals = _start(top, kinds, lanes, chains if big else 1)
     parts = {totals[buffer]: (kind, lanes) for buffer, kind in kinds.items()}
     done, last = 0, loop
     for last in rewrites.cut_at(loop, [big, whole]):
@@ -74,17 +73,25 @@ def _count(loop: ForOp) -> int:
     return loop.size * (1 if inner is None else _count(inner))
 
 
-def _start(loop: ForOp, buffer: SSAValue, kind: str, lanes: int, chains: int) -> SSAValue:
-    """Wide totals before a loop, at what the reduction starts from."""
-    assert isinstance(buffer.type, MemRefType)
-    wide = AllocOp(buffer.type.element_type, chains * lanes)
-    start = IdentityOp(kind, buffer.type.element_type)
-    each = _each_vector(
-        chains, lanes, lambda places, at: [StoreOp(start.result, wide.result, places, at)]
-    )
-    for op in (wide, start, each):
-        insert_before(loop, op)
-    return wide.result
+def _start(
+    loop: ForOp, kinds: Mapping[SSAValue, str], lanes: int, chains: int
+) -> dict[SSAValue, SSAValue]:
+    """Wide totals before a loop, at what each reduction starts from, by the buffer of the total."""
+    found, made = dict[SSAValue, SSAValue](), list[tuple[IdentityOp, AllocOp]]()
+    for buffer, kind in kinds.items():
+        assert isinstance(buffer.type, MemRefType)
+        element = buffer.type.element_type
+        wide, start = AllocOp(element, chains * lanes), IdentityOp(kind, element)
+        insert_before(loop, wide)
+        insert_before(loop, start)
+        found[buffer] = wide.result
+        made.append((start, wide))
+
+    def stores(places: list[SSAValue], at: Index) -> list[StoreOp]:
+        return [StoreOp(start.result, wide.result, places, at) for start, wide in made]
+
+    insert_before(loop, _each_vector(chains, lanes, stores))
+    return found
 
 
 def _each_vector(chains: int, lanes: int, make: Make) -> ForOp:
@@ -131,14 +138,16 @@ def _joined(
     """
     while chains > 1:
         half = chains // 2
-        for buffer, (kind, count) in totals.items():
-            by = (chains - half) * count
+        for size in dict.fromkeys(count for _, count in totals.values()):
+            by = (chains - half) * size
+            pairs = [(w, kind) for w, (kind, count) in totals.items() if count == size]
 
-            def make(places: list[SSAValue], at: Index, w: SSAValue = buffer, k: str = kind):
-                other = LoadOp(w, places, at + by)  # noqa: B023 - called at once
-                return [other, AccumulateOp(k, other.result, w, places, at)]
+            def make(places: list[SSAValue], at: Index, by: int = by, pairs: Pairs = pairs):
+                others = [(LoadOp(w, places, at + by), w, kind) for w, kind in pairs]
+                taken = (AccumulateOp(k, o.result, w, places, at) for o, w, k in others)
+                return [*(other for other, _, _ in others), *taken]
 
-            made = _each_vector(half * count // lanes, lanes, make)
+            made = _each_vector(half * size // lanes, lanes, make)
             insert_after(last, made)
             last = made
         chains -= half

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType
@@ -25,6 +26,7 @@ from .types import F32, F64, I1, I8, I64, Index, Type, Value, constant
 MOST_LOADS = 8
 
 
+@lru_cache(maxsize=64)
 def memory_type(element: Attribute) -> Type:
     """How an element lies in memory: a bool is a byte, a bfloat its bits.
 
@@ -47,6 +49,7 @@ def memory_type(element: Attribute) -> Type:
             raise UserError(f"no CPU type for element type {element}")
 
 
+@lru_cache(maxsize=64)
 def compute_type(element: Attribute) -> Type:
     """How an element is computed with: half floats as f32, a bool as i1."""
     if is_half(element):
