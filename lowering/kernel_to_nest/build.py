@@ -232,9 +232,9 @@ class Builder:
         if scope.sums:
             buffer, loops = self.total(site, scope, groups)
         else:
-            value = self.body(site, scope)
             held = AllocOp(tensor_type(scope.op.result).element_type, 1)
             site.add(held)
+            value = self.body(site, scope)
             site.add(StoreOp(value, held.result, [], Index(0)))
             buffer = held.result
         self.rows[scope.op.result] = buffer, Index(0)

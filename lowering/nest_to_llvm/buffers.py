@@ -61,7 +61,7 @@ def is_held(op: AllocOp) -> bool:
     or stored so and picked out of these in any order.
     """
     home, sizes = _way(op), set[int]()
-    stored, known = set[int](), True
+    stored, picked, known = set[int](), {1}, True
     for use in op.result.uses:
         user = use.operation
         if _way(user) is not home or not isinstance(user, LoadOp | StoreOp | TransposeOp):
@@ -70,8 +70,16 @@ def is_held(op: AllocOp) -> bool:
         known = known and not isinstance(user, TransposeOp) and _is_known(user)
         if isinstance(user, StoreOp):
             stored.add(_vector_size(user, anywhere=True))
+        elif isinstance(user, LoadOp):
+            picked.add(_lanes(user))
     whole = len(sizes) == 1 and 0 not in sizes
-    return whole or (known and len(stored) == 1 and min(stored) > 1)
+    return whole or (known and len(stored) == 1 and min(stored) > 1 and picked <= {1, *stored})
+
+
+def _lanes(op: LoadOp) -> int:
+    """How many elements a load is of: the lanes of the vector loop it is in, if they decide."""
+    loops = (loop_of(place) for place in op.places)
+    return next((loop.width for loop in loops if loop.kind.data == "vector"), 1)
 
 
 def is_split(op: AllocOp) -> bool:

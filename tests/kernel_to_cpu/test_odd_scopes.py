@@ -41,6 +41,20 @@ func.func @main(%x: tensor<3x3xf64>) -> tensor<2xf64> {
   func.return %3 : tensor<2xf64>
 }
 """,
+    "a sum of one half float": """
+func.func @main(%x: tensor<1xf16>) -> tensor<f16> {
+  %0 = algebra.scope () sum (k0: 1) %x[k0] : tensor<f16>
+  func.return %0 : tensor<f16>
+}
+""",
+    "a row of two, read in vectors of four": """
+func.func @main(%x: tensor<2xf32>, %y: tensor<f32>, %z: tensor<5x3xi1>) -> tensor<6x1xf32> {
+  %0 = algebra.scope (i0: 6, i1: 2) sum (k0: 3) min(%y[], %x[i1]) : tensor<6x2xf32>
+  %1 = algebra.scope (i0: 6, i1: 1) max (k0: 1, k1: 3)
+      max(%0[i0, k1 - 2 * (k1 floordiv 2)], f32(%z[i0, k1])) - 0.5 : tensor<6x1xf32>
+  func.return %1 : tensor<6x1xf32>
+}
+""",
     "a row that is read outside, its zeros and others": """
 func.func @main(%x: tensor<5x20xf32>) -> tensor<5x23xf32> {
   %0 = algebra.scope (i0: 5) sum (k0: 20) %x[i0, k0] : tensor<5xf32>
