@@ -17,11 +17,12 @@ class Acceptance:
 
     Attributes:
         kernel: one kernel on one thread, measured in turn with the direct algorithm.
-        subprogram: some scopes alone, measured or modelled; the neighbours' layouts are unknown.
+        subprogram: some scopes alone, measured; the neighbours' layouts are unknown.
         program: a whole program, measured.
         simpler_program: a whole program, measured, whose kernels are some of the other's kinds and
             fewer: it must be no slower, and two copies of one program differ by as much.
-        modelled_program: a whole program where only the model decides: a model has no noise.
+        modelled_program: a whole program, or some scopes, where only the model decides: a model has
+            no noise.
         alike_programs: candidates of one search at most this much slower than the fastest count as
             equally fast; the search lists the better one first.
         alike_derivations: derived programs within this factor count as equally fast when measured:

@@ -173,9 +173,13 @@ class DerivationProposer(Proposer):
         return AppliedRewrite(done.pipeline, [*rules, ("derive match", GUARDED)], proof_of(done))
 
     def variants(self, choices: Sequence[ChosenOccurrence]) -> Sequence[Sequence[ChosenOccurrence]]:
-        """Only large gains: a small gain by itself may cost its neighbours more."""
-        strong = [p for p in choices if p.decision.after < ACCEPT.strong * p.decision.before]
-        return [strong] if 0 < len(strong) < len(choices) else []
+        """Only gains above noise, or only large ones: a small one may cost its neighbours more."""
+        found: list[Sequence[ChosenOccurrence]] = []
+        for most in (ACCEPT.subprogram, ACCEPT.strong):
+            large = [p for p in choices if p.decision.after < most * p.decision.before]
+            if 0 < len(large) < len(choices) and large not in found:
+                found.append(large)
+        return found
 
 
 def merged(found: Sequence[FoundProgram]) -> list[FoundProgram]:

@@ -22,7 +22,8 @@ def best_of(
     if best is None:
         return replace(none, before=before, after=before)
     done = replace(none, before=before, after=seconds[best])
-    if seconds[best] >= before * ACCEPT.subprogram:
+    modelled = none.kind == "modelled"
+    if seconds[best] >= before * (ACCEPT.modelled_program if modelled else ACCEPT.subprogram):
         return done
     one = found[best]
     return replace(done, trail=one.trail, modelled=one.seconds, proposer=one.proposer)
