@@ -123,7 +123,8 @@ def run_searches(
         try:
             with until(request.end):
                 result = strategy.search(found.program, request.costs, limits, measure)
-            with until(end):
+            # A search may use all of its share; what it found is still priced, in half of the rest.
+            with until((end + request.end) / 2):
                 _keep(found, strategy, result, request)
         except (KeyboardInterrupt, TimeIsUpError) as error:
             stop = "time" if isinstance(error, TimeIsUpError) else "interrupted"

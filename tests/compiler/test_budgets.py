@@ -166,6 +166,19 @@ def test_searches_end_at_two_thirds(clock: Clock, monkeypatch: pytest.MonkeyPatc
     assert found.report["cost"]["kind"] == "measured"
 
 
+def test_what_a_search_found_in_all_of_its_time_is_priced(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def long() -> SearchResult:
+        clock.pass_by(20.5)
+        return SearchResult(other(), "time")
+
+    clock.run = 0.001
+    found = asked(monkeypatch, 30.0, long)
+    assert [s["kept"] for s in found.report["searches"]] == [True]
+    assert "neg" in str(found.module)
+
+
 def test_an_interrupt_ends_all_searching_and_what_was_found_is_compared(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
