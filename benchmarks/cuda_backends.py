@@ -33,9 +33,11 @@ from isoform.dialects.errors import UserError
 from isoform.dialects.kernel import KernelOp
 from isoform.dialects.program import Program
 from isoform.dialects.types import byte_size, tensor_type
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.compile import compile_kernels
 from isoform.lowering.kernel_to_cuda.device_runtime import DeviceRuntime
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.print_tiled import is_tiled
+from isoform.lowering.kernel_to_cuda.program_data import Launch
 from isoform.lowering.kernel_to_cuda.pycuda_runtime import open_device
 from isoform.lowering.kernel_to_cuda.schedule import (
     MOST_SUMS,
@@ -46,8 +48,6 @@ from isoform.lowering.kernel_to_cuda.schedule import (
     tile_sizes,
 )
 from isoform.lowering.kernel_to_cuda.session import CudaSession, timed
-from isoform.lowering.kernel_to_cuda.source import Launch
-from isoform.lowering.kernel_to_cuda.tiled import is_tiled
 from isoform.lowering.targets import Target, target_named
 from isoform.passes.cost.costs import Costs
 

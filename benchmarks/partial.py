@@ -43,8 +43,8 @@ from isoform.dialects.weights import Weights
 from isoform.dialects.weights_only import weights_only
 from isoform.lowering.targets import target_named
 from isoform.passes.cost.costs import Costs
+from isoform.passes.derivation.apply_steps import replace_op
 from isoform.passes.derivation.body import build
-from isoform.passes.derivation.by_hand import replace_op
 from isoform.passes.derivation.lift import Lift, program_of_scopes, scope_ops
 from isoform.passes.derivation.propose import search as derive_program
 from isoform.passes.derivation.step import DerivationStep

@@ -33,13 +33,13 @@ from ..dialects.nest import (
     loop_of,
     parallel_loops,
 )
-from .kernel_to_cuda.index_text import INT_LIMIT, Iterators
+from .kernel_to_cuda.element_types import compute_type, literal, loaded, memory_type, stored
 from .kernel_to_cuda.nest import point_number
-from .kernel_to_cuda.reads import guard_text
-from .kernel_to_cuda.scalar_text import AND, CHOICE, Body, Text, accumulate, identity, print_op
-from .kernel_to_cuda.source import CudaKernel, CudaParameter
-from .kernel_to_cuda.text import CudaWriter, Names, finish
-from .kernel_to_cuda.types import compute_type, literal, loaded, memory_type, stored
+from .kernel_to_cuda.print_index import INT_LIMIT, Iterators
+from .kernel_to_cuda.print_reads import guard_text
+from .kernel_to_cuda.print_scalars import AND, CHOICE, Body, Text, accumulate, identity, print_op
+from .kernel_to_cuda.program_data import CudaKernel, CudaParameter
+from .kernel_to_cuda.writer import CudaWriter, Names, finish
 
 THREADS = 256
 

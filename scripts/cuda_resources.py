@@ -15,8 +15,8 @@ from collections.abc import Sequence
 import isoform
 from isoform.compiler.targets.levels import place
 from isoform.dialects.errors import UserError
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.compile import architecture_of, compile_kernels
-from isoform.lowering.kernel_to_cuda.program import cuda_program
 
 
 def main(arguments: Sequence[str]) -> int:

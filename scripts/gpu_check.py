@@ -38,13 +38,13 @@ from isoform.dialects.kernel import KernelOp
 from isoform.dialects.program import Program
 from isoform.dialects.signature import signature
 from isoform.lowering.algebra_to_kernel.constant import constant_values
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.compile import CompileError, Cubin, compile_kernels
 from isoform.lowering.kernel_to_cuda.cublas import Cublas
 from isoform.lowering.kernel_to_cuda.device_runtime import DeviceError, Work
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.program_data import CudaKernel, Gemm, GemmOperand
 from isoform.lowering.kernel_to_cuda.pycuda_runtime import PyCudaRuntime, open_device
 from isoform.lowering.kernel_to_cuda.session import CudaSession, Timing, timed
-from isoform.lowering.kernel_to_cuda.source import CudaKernel, Gemm, GemmOperand
 from isoform.lowering.targets import TARGETS
 from isoform.passes.cost.cost_file import CostFile, entry_for
 from isoform.passes.cost.costs import Costs, estimates

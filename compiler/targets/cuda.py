@@ -36,8 +36,8 @@ class CudaTarget(Target):
     libraries: tuple[str, ...] = ()
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        from ...lowering.kernel_to_cuda.cu_file import print_file
-        from ...lowering.kernel_to_cuda.program import cuda_program
+        from ...lowering.kernel_to_cuda.build_program import cuda_program
+        from ...lowering.kernel_to_cuda.print_cu_file import print_file
         from .levels import place
 
         unknown = [name for name in self.libraries if name not in ("cublas", "cudnn")]

@@ -16,7 +16,7 @@ def compile_cuda(program: Program) -> Runner:
     Raises:
         UserError: there is no GPU or driver package; an op has no CUDA code.
     """
-    from ...lowering.kernel_to_cuda.program import cuda_program
+    from ...lowering.kernel_to_cuda.build_program import cuda_program
     from ...lowering.kernel_to_cuda.pycuda_runtime import open_device
     from ...lowering.kernel_to_cuda.session import CudaSession
     from .levels import place

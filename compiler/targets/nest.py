@@ -52,7 +52,7 @@ class NestCudaTarget(Target):
     name = "nest-cuda"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        from ...lowering.kernel_to_cuda.text import identifier
+        from ...lowering.kernel_to_cuda.writer import identifier
         from ...lowering.nest_to_cuda import print_cuda
 
         for name, nest in _nests(module):

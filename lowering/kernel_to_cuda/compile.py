@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import UserError
-from .source import CudaKernel
+from .program_data import CudaKernel
 
 ARCHITECTURES = {"a100": 80, "h100": 90, "h200": 90}
 """Compute capability, times ten, of the targets that kernels are compiled for."""

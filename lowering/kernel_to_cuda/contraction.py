@@ -24,7 +24,7 @@ from ...dialects.index import Atom, FloorDiv, Index, normalise
 from ...dialects.kernel import KernelOp
 from ...dialects.types import Tensor, element_of
 from ..kernel_to_cpu.nests.nest import guards_of
-from .reads import address, operand_types, without_halo
+from .print_reads import address, operand_types, without_halo
 
 Guards = tuple[tuple[Index, int], ...]
 

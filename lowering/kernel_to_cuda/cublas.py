@@ -16,7 +16,7 @@ from typing import Any
 
 from ...dialects.errors import UserError
 from .device_runtime import DTYPES, Work
-from .source import Gemm
+from .program_data import Gemm
 
 _NAMES = ("libcublas.so.13", "libcublas.so.12")
 # cudaDataType and cublasComputeType of a product, by its elements.

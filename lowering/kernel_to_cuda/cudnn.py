@@ -20,7 +20,7 @@ from typing import Any
 
 from ...dialects.errors import UserError, one_line
 from .device_runtime import DTYPES, Work
-from .source import ConvCall, ConvTensor
+from .program_data import ConvCall, ConvTensor
 
 _INSTALL = "pip install 'isoform[cuda-plan]'"
 _TYPES = {"float": "FLOAT", "double": "DOUBLE", "__half": "HALF", "__nv_bfloat16": "BFLOAT16"}

@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from ...dialects.types import Array
-from .source import ConvCall, CudaKernel, Gemm
+from .program_data import ConvCall, CudaKernel, Gemm
 
 Work: TypeAlias = Callable[[], None]
 Launcher: TypeAlias = Callable[[Sequence[int]], Work]

@@ -19,8 +19,8 @@ from ...dialects.scalars import Call, Const, Expr, Read
 from ...dialects.types import Array, Tensor, shape_of, tensor_type
 from ..algebra_to_kernel.match import Axis, gemm_of
 from ..kernel_to_cpu.products.contraction import strides_in
-from .reads import without_halo
-from .source import ConvCall, ConvTensor, Fused, Gemm, GemmOperand
+from .print_reads import without_halo
+from .program_data import ConvCall, ConvTensor, Fused, Gemm, GemmOperand
 
 Number = Callable[[SSAValue], int]
 

@@ -17,13 +17,13 @@ from ...dialects.types import Tensor, element_of, tensor_type
 from ..algebra_to_kernel.loops import shared_loops
 from ..kernel_to_cpu.nests.merging import merge_loops
 from ..kernel_to_cpu.nests.nest import NestPlan, plan_nest
-from .index_text import INT_LIMIT, Iterators, decode
-from .reads import Environment, address, operand_types, without_halo
+from .element_types import memory_type, stored
+from .print_index import INT_LIMIT, Iterators, decode
+from .print_reads import Environment, address, operand_types, without_halo
+from .print_scalars import Text
+from .program_data import CudaParameter
 from .reductions import WARP
-from .scalar_text import Text
-from .source import CudaParameter
-from .text import CudaWriter, Names
-from .types import memory_type, stored
+from .writer import CudaWriter, Names
 
 
 @dataclass

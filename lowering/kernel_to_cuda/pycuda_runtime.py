@@ -22,7 +22,7 @@ from .compile import Cubin, compile_kernels
 from .cublas import Cublas
 from .cudnn import Cudnn
 from .device_runtime import DeviceError, Launcher, Work
-from .source import ConvCall, CudaKernel, Gemm
+from .program_data import ConvCall, CudaKernel, Gemm
 
 Compiler = Callable[[Sequence[CudaKernel], int], list[Cubin]]
 

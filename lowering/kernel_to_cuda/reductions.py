@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float32Type, Float64Type, IntegerType
 from xdsl.ir import Attribute
 
-from .types import is_half
+from .element_types import is_half
 
 WARP = 32
 

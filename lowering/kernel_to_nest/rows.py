@@ -1,4 +1,6 @@
-"""Rows: scopes that share outer loops, and come one after the other at each point of these.
+"""Rows: scopes that share outer loops and run one after the other at each point of these.
+
+So softmax, norms and other reductions with elementwise work before and after them are computed.
 
 Lanes are along rows and along sums. Rows lie on the stack, or in registers (held_rows.py); where
 neighbouring points lie side by side, lanes are points (rows_across.py).

@@ -23,7 +23,7 @@ from ...dialects.program import add_provenance, main_of
 from ...dialects.scalars import factors
 from ...dialects.types import shape_of, tensor_type
 from ...dialects.weights_only import weights_only
-from ..derivation.by_hand import find_scope
+from ..derivation.apply_steps import find_scope
 from ..derivation.lift import fresh_name, names_in
 
 RULE = "gather-sums"

@@ -19,8 +19,8 @@ from ...dialects.errors import UserError, did_you_mean
 from ...dialects.floats import DISTRIBUTED, DROPPED, GUARDED, Floats
 from ...dialects.scope_text import parse_index
 from ...lowering.algebra_to_kernel.table import LibraryKernel, library_kernels, matches
+from .apply_steps import find_scope, merge_ops, replace_op
 from .body import SumOfProducts, body_of
-from .by_hand import find_scope, merge_ops, replace_op
 from .instantiate import instantiate
 from .lift import Lift, body_of_op, family, scope_names, scope_ops
 from .price import ScopePrices
@@ -118,7 +118,7 @@ def usage(rule: DerivationRule) -> str:
 
 def description(rule: DerivationRule) -> str:
     """What a rule does, with IR before and after: its function's docstring."""
-    source = rule.propose if rule.by_hand is None else rule.by_hand.make
+    source = rule.propose if rule.for_user is None else rule.for_user.make
     return inspect.cleandoc(source.__doc__ or "")
 
 
@@ -136,7 +136,9 @@ _PLACEHOLDERS: Mapping[OptionKind, str] = {
 
 def options_of(rule: DerivationRule) -> tuple[RuleOption, ...]:
     """The options of a rule, without the scope it changes."""
-    return () if rule.by_hand is None or isinstance(rule.by_hand, OnScope) else rule.by_hand.options
+    return (
+        () if rule.for_user is None or isinstance(rule.for_user, OnScope) else rule.for_user.options
+    )
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ class AlgebraApplyRule(ModulePass):
             raise UserError(f"no derivation rule '{self.rule}'", hint=hint)
         rule = rules[self.rule]
         given = self._given(rule)
-        if isinstance(rule.by_hand, OnPair):
+        if isinstance(rule.for_user, OnPair):
             _merge(op, rule, given["first"], given["second"])
         else:
             _rewrite(op, rule, self.at, given)
@@ -213,7 +215,7 @@ class AlgebraApplyRule(ModulePass):
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         given = {n: v for n, v in values.items() if v not in ("", (), None)}
         known = {option.name: option for option in options_of(rule)}
-        positions = () if isinstance(rule.by_hand, OnPair) else ("at",)
+        positions = () if isinstance(rule.for_user, OnPair) else ("at",)
         wrong = next((n for n in given if n not in ("name", "rule", *positions, *known)), None)
         missing = next((n for n in known if n not in given and known[n].default is None), None)
         takes = f"it takes: {', '.join([*known, *positions])}"
@@ -252,8 +254,8 @@ def _rewrite(module: ModuleOp, rule: DerivationRule, at: str, given: Mapping[str
 
 def _inside(module: ModuleOp, rule: DerivationRule, op: ScopeOp, given: Mapping[str, Any]) -> Any:
     """Which other scopes to read through; None if the rule does not apply."""
-    if isinstance(rule.by_hand, OnScope):
-        return rule.by_hand.inside(op)
+    if isinstance(rule.for_user, OnScope):
+        return rule.for_user.inside(op)
     named = [given[o.name] for o in options_of(rule) if o.kind == "scope"]
     chosen = [find_scope(module, name) for name in named]
     return (lambda other: other in chosen) if chosen else family(op)
@@ -267,24 +269,24 @@ def _step(
     Raises:
         UserError: a scope that the user named lacks the iterator, or its floats would change.
     """
-    if isinstance(rule.by_hand, OnScope):
+    if isinstance(rule.for_user, OnScope):
         scope = lift.scope(op)
         _require_terms(op, scope)
-        return rule.by_hand.make(scope)
+        return rule.for_user.make(scope)
     body = body_of_op(op, lift)
     if body is None:
         return None
-    if not isinstance(rule.by_hand, OnBody):
+    if not isinstance(rule.for_user, OnBody):
         return next(iter(rule.propose(body, ProposalOptions())), None)
-    if rule.by_hand.canonical:
+    if rule.for_user.canonical:
         body = body_of(body.scope())
-    told = [option for option in rule.by_hand.options if option.kind != "scope"]
+    told = [option for option in rule.for_user.options if option.kind != "scope"]
     if body is None or not (named or all(_has(op, o, given[o.name]) for o in told)):
         return None
     values = [_value(op, option, given[option.name]) for option in told]
-    if not rule.by_hand.allows(op, *values):
+    if not rule.for_user.allows(op, *values):
         return None
-    return rule.by_hand.make(body, *values)
+    return rule.for_user.make(body, *values)
 
 
 def _has(op: ScopeOp, option: RuleOption, value: Any) -> bool:
@@ -337,13 +339,13 @@ def _number(op: ScopeOp, name: str, *, summed: bool) -> int:
 
 def _merge(module: ModuleOp, rule: DerivationRule, first: str, second: str) -> None:
     """Compute two scopes as one."""
-    assert isinstance(rule.by_hand, OnPair)
+    assert isinstance(rule.for_user, OnPair)
     one, other = find_scope(module, first), find_scope(module, second)
     lift = Lift(module)
     bodies = body_of(lift.scope(one)), body_of(lift.scope(other))
     made = None
     if bodies[0] is not None and bodies[1] is not None and one is not other:
-        made = rule.by_hand.make(bodies[0], bodies[1])
+        made = rule.for_user.make(bodies[0], bodies[1])
     if made is None:
         raise _does_not_apply(rule, first)
     merge_ops(module, one, other, made, lift.values)

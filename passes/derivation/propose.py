@@ -27,8 +27,8 @@ from ..subprograms.proposals import (
     Proposals,
     Proposer,
 )
+from .apply_steps import find_scope
 from .bound import least_of_program, least_of_scope
-from .by_hand import find_scope
 from .derive import FoundDerivation, apply_found, apply_rules, is_unchanged
 from .isolate import isolate_all
 from .rows import ROWS

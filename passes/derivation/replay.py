@@ -10,8 +10,8 @@ from xdsl.ir import SSAValue
 from ...dialects.algebra import ScopeOp
 from ...dialects.canonical_types import Scope, Source
 from ...lowering.algebra_to_kernel.table import Match, matches
+from .apply_steps import merge_ops, replace_op
 from .body import body_of
-from .by_hand import merge_ops, replace_op
 from .instantiate import instantiate
 from .lift import Lift, body_of_op, scope_names, scope_ops
 from .merges import TRAVERSAL_MERGE

@@ -73,7 +73,7 @@ def at_once(make: Callable[[SumOfProducts], DerivationStep | None]) -> Propose:
     return propose
 
 
-# --- by hand ------------------------------------------------------------------------------------
+# --- for a user -----------------------------------------------------------------------------------
 
 OptionKind: TypeAlias = Literal[
     "sums", "sum", "traversals", "traversal", "indices", "number", "scope", "kernel"
@@ -145,7 +145,7 @@ class DerivationRule:
         floats: its effect on floats, of products and of reads left out because they are 0.
         eager: applied at once wherever it applies: it never makes anything worse.
         limit: most applications on one path, None for no limit.
-        by_hand: how `algebra-apply-rule` applies it; None for its first proposed step.
+        for_user: how `algebra-apply-rule` applies it; None for its first proposed step.
     """
 
     name: str
@@ -153,7 +153,7 @@ class DerivationRule:
     condition: str
     source: str
     floats: Floats
-    by_hand: OnBody | OnScope | OnPair | None = None
+    for_user: OnBody | OnScope | OnPair | None = None
     eager: bool = False
     limit: int | None = None
 

@@ -21,7 +21,7 @@ from ...dialects.errors import UserError
 from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
 from ..cost.costs import Costs
-from ..derivation.by_hand import find_scope
+from ..derivation.apply_steps import find_scope
 from ..derivation.derive import apply_found, is_unchanged
 from ..derivation.lift import Lift, family, scope_ops
 from ..derivation.price import ScopePrices

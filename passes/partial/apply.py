@@ -15,7 +15,7 @@ from ...dialects.errors import UserError
 from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
 from ..copies.algebra_gather_sums import summands
-from ..derivation.by_hand import replace_op
+from ..derivation.apply_steps import replace_op
 from ..derivation.lift import MUTATED, Lift, scope_ops
 from ..derivation.step import DerivationStep
 from ..equivalence.inline import Inliner

@@ -23,7 +23,7 @@ from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
 from ..copies.algebra_gather_sums import gather, summands
 from ..cost.costs import Costs
-from ..derivation.by_hand import find_scope
+from ..derivation.apply_steps import find_scope
 from ..derivation.isolate import isolate_all
 from ..derivation.lift import is_known, name_apart, program_of_scopes, scope_names, scope_ops
 from ..derivation.price import ScopePrices

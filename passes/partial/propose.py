@@ -22,8 +22,8 @@ from ...dialects.program import Program
 from ...dialects.weights_only import weights_only
 from ..copies.algebra_gather_sums import AlgebraGatherSums, summands
 from ..cost.costs import Costs
+from ..derivation.apply_steps import find_scope
 from ..derivation.bound import has_fast_form, least_of_scope
-from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all
 from ..derivation.lift import scope_names
 from ..margins import ACCEPT, MEASURE, PRUNE_MUTATION

@@ -31,7 +31,7 @@ from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ..copies.algebra_inline_copies import AlgebraInlineCopies
 from ..copies.algebra_sink_copies import AlgebraSinkCopies
 from ..cost.costs import Costs
-from ..derivation.by_hand import find_scope
+from ..derivation.apply_steps import find_scope
 from ..derivation.lift import scope_names, scope_ops
 from ..derivation.search import is_contraction
 from ..fusion.fuse_kernels import FuseKernels

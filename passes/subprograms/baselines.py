@@ -19,8 +19,8 @@ from ...dialects.program import Program
 from ...dialects.weights_only import weights_only
 from ..copies.algebra_gather_sums import summands
 from ..cost.costs import EFFICIENCY, Costs
+from ..derivation.apply_steps import find_scope
 from ..derivation.body import build
-from ..derivation.by_hand import find_scope
 from ..derivation.isolate import isolate_all
 from ..derivation.lift import program_of_scope
 from ..margins import MEASURE

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...dialects.program import Program, add_pipeline, where
-from ..derivation.by_hand import find_scope
+from ..derivation.apply_steps import find_scope
 from ..margins import ACCEPT, MEASURE, Pruning
 from ..search_result import Applied, Limits, Rejected, SearchResult, StopReason
 from .baselines import subprogram_key

@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 
 from ...dialects.errors import UserError
 from ...lowering.kernel_to_cuda.device_runtime import DTYPES
-from ...lowering.kernel_to_cuda.source import CudaKernel, CudaParameter
+from ...lowering.kernel_to_cuda.program_data import CudaKernel, CudaParameter
 
 Order: TypeAlias = Literal["forward", "backward", "shuffled"]
 ORDERS: tuple[Order, ...] = ("forward", "backward", "shuffled")

@@ -16,7 +16,13 @@ import numpy as np
 
 from ...dialects.types import Array
 from ...lowering.kernel_to_cuda.device_runtime import ALIGNMENT, DTYPES, Launcher, Work
-from ...lowering.kernel_to_cuda.source import ConvCall, ConvTensor, CudaKernel, Gemm, GemmOperand
+from ...lowering.kernel_to_cuda.program_data import (
+    ConvCall,
+    ConvTensor,
+    CudaKernel,
+    Gemm,
+    GemmOperand,
+)
 from .kernels import EmulatedKernel, Order, emulate
 
 

@@ -8,7 +8,7 @@ from support.cuda_programs import random_conv
 
 from isoform.dialects.errors import UserError
 from isoform.lowering.kernel_to_cuda import cudnn
-from isoform.lowering.kernel_to_cuda.source import ConvCall, ConvTensor, Fused
+from isoform.lowering.kernel_to_cuda.program_data import ConvCall, ConvTensor, Fused
 
 
 def has_cudnn() -> bool:

@@ -13,10 +13,10 @@ from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
-from isoform.lowering.kernel_to_cuda.cu_file import print_file
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
+from isoform.lowering.kernel_to_cuda.print_cu_file import print_file
+from isoform.lowering.kernel_to_cuda.program_data import ConvCall
 from isoform.lowering.kernel_to_cuda.session import CudaSession
-from isoform.lowering.kernel_to_cuda.source import ConvCall
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
 
 Behind = Callable[[GraphBuilder, SSAValue, SSAValue], SSAValue]

@@ -9,8 +9,8 @@ import pytest
 
 from isoform.compiler import zoo
 from isoform.compiler.targets.levels import place
-from isoform.lowering.kernel_to_cuda.cu_file import print_file
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
+from isoform.lowering.kernel_to_cuda.print_cu_file import print_file
 
 NVCC = os.environ.get("NVCC") or shutil.which("nvcc")
 

@@ -11,8 +11,8 @@ from support.cuda_kernels import need_compiler
 from support.cuda_programs import two_layers
 
 from isoform.lowering.kernel_to_cuda import ranges
+from isoform.lowering.kernel_to_cuda.program_data import Gemm
 from isoform.lowering.kernel_to_cuda.session import CudaSession
-from isoform.lowering.kernel_to_cuda.source import Gemm
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
 
 

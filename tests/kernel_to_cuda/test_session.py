@@ -9,8 +9,8 @@ from isoform.compiler.targets.levels import place
 from isoform.compiler.targets.session import Session
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.errors import UserError
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.device_array import DeviceArray, device_array
-from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.lowering.kernel_to_cuda.session import CudaSession, timed
 from isoform.testing.cuda_emulator.kernels import ORDERS
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime, convolution

@@ -13,7 +13,7 @@ from isoform.compiler.zoo.bert import bert_base
 from isoform.compiler.zoo.dcgan import dcgan
 from isoform.compiler.zoo.resnet import resnet18
 from isoform.dialects.program import Program
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.session import CudaSession
 from isoform.testing.cuda_emulator.kernels import ORDERS, Order
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime

@@ -7,8 +7,8 @@ from isoform.compiler.targets.levels import place
 from isoform.dialects.errors import UserError
 from isoform.dialects.program import Program
 from isoform.lowering.kernel_to_cuda import compile as nvrtc
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.compile import compile_kernels
-from isoform.lowering.kernel_to_cuda.program import cuda_program
 from isoform.testing.random_programs.graphs import FAMILIES, random_graph
 
 ARCHITECTURES = (80, 90)

@@ -13,7 +13,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.reference import run
 from isoform.dialects.types import shape_of
 from isoform.lowering.kernel_to_cpu.session import CpuSession
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
 from isoform.lowering.kernel_to_cuda.session import CudaSession
 from isoform.lowering.targets import TARGETS
 from isoform.passes.cost.costs import Costs

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from isoform.lowering.kernel_to_cuda.source import CudaKernel, CudaParameter
+from isoform.lowering.kernel_to_cuda.program_data import CudaKernel, CudaParameter
 from isoform.testing.cuda_emulator.kernels import EmulatedKernel, Order, compiler, emulate
 
 NUMPY = {"float": np.dtype(np.float32), "__half": np.dtype(np.float16), "int": np.dtype(np.int32)}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from isoform.lowering.kernel_to_cuda.source import (
+from isoform.lowering.kernel_to_cuda.program_data import (
     Buffer,
     ConvCall,
     ConvTensor,

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from isoform.lowering.kernel_to_cuda.compile import Cubin
-from isoform.lowering.kernel_to_cuda.source import CudaKernel
+from isoform.lowering.kernel_to_cuda.program_data import CudaKernel
 from isoform.testing.cuda_emulator import kernels as emulated
 
 TESTS = Path(__file__).resolve().parents[1]

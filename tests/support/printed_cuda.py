@@ -23,11 +23,11 @@ from isoform.compiler.targets.levels import place
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.kernel import KernelOp, LoopsOp
 from isoform.dialects.program import Program
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
+from isoform.lowering.kernel_to_cuda.print_tiled import is_tiled
+from isoform.lowering.kernel_to_cuda.program_data import CudaKernel, CudaProgram
 from isoform.lowering.kernel_to_cuda.schedule import MOST_SUMS
 from isoform.lowering.kernel_to_cuda.session import CudaSession
-from isoform.lowering.kernel_to_cuda.source import CudaKernel, CudaProgram
-from isoform.lowering.kernel_to_cuda.tiled import is_tiled
 from isoform.testing.cuda_emulator.kernels import ORDERS, Order
 from isoform.testing.cuda_emulator.runtime import EmulatedRuntime
 from isoform.testing.random_programs.agreement import Agreement, Mismatch

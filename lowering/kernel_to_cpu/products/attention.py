@@ -10,7 +10,7 @@
 
 Scores are stored transposed, so the values of a row (its maximum, its sum) are one lane of a
 vector, and nothing is reduced across lanes. K and V are read in place. The ops between the products
-are computed in as few passes as their reductions allow (row_passes.py).
+are computed in as few passes as their reductions allow (attention_passes.py).
 
 Several blocks of keys are possible for a softmax only: its sums refer to the maximum so far, and
 are scaled down when a greater score comes. Other rows use one block of all keys. The schedule may
@@ -41,11 +41,11 @@ from ..emit.module import KernelCode, Module, kernel
 from ..emit.types import F32, I64, Index, Value, constant
 from ..isa import Isa
 from ..nests.lanes import split_item
+from .attention_passes import RowPass
 from .attention_rows import Frame, RowCode
 from .blocks import Panel, balanced, block_loops, cut_panels, each_kind, register_blocks
 from .copy_panel import copy_panel
 from .microkernel import Reads, RegisterTile, accumulate, chains_for
-from .row_passes import RowPass
 
 # Limits for a block of scores, on the stack and in the second-level cache.
 BLOCK_BYTES = 256 << 10

@@ -21,8 +21,8 @@ from ..emit.scalar_code import combine, identity
 from ..emit.types import I8, Index, Type, Value
 from ..nests.nest import Buffers, NestOperand, ScopePlan
 from ..nests.scope_value import emit_scope
+from .attention_passes import RowPass, plan_rows
 from .blocks import Panel
-from .row_passes import RowPass, plan_rows
 
 # Keys processed together in a pass, so that exponentials do not wait for each other.
 UNROLL = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .source import ConvCall, ConvTensor, Gemm, GemmOperand
+from .program_data import ConvCall, ConvTensor, Gemm, GemmOperand
 
 BUILD = {"cublas": "-lcublas", "cudnn": "-lcudnn"}
 

@@ -11,11 +11,11 @@ from ...dialects.errors import UserError
 from ...dialects.index import Index
 from ...dialects.program import where
 from ..kernel_to_cpu.nests.nest import ScopePlan
-from .index_text import decode
 from .nest import Nest, point_number, thread_number, threads_of
-from .reads import StagedRow, finished, intermediate_type, scope_value, start_total, take
+from .print_index import decode
+from .print_reads import StagedRow, finished, intermediate_type, scope_value, start_total, take
+from .print_scalars import Text
 from .reductions import WARP
-from .scalar_text import Text
 
 MOST_THREADS = 256
 # Static shared memory of a block on every architecture.

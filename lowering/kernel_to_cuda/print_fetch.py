@@ -11,11 +11,11 @@ from xdsl.ir import Attribute
 
 from ...dialects.index import FloorDiv
 from .contraction import ProductOperand
-from .index_text import Iterators, decode
-from .reads import guard_text
+from .element_types import compute_type, literal, loaded
+from .print_index import Iterators, decode
+from .print_reads import guard_text
 from .schedule import PAD, TileSizes
-from .text import CudaWriter, level
-from .types import compute_type, literal, loaded
+from .writer import CudaWriter, level
 
 
 @dataclass(frozen=True)

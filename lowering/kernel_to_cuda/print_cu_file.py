@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .libraries_text import BUILD, CONV, GEMM, conv_call, gemm_call
-from .source import Buffer, ConvCall, CudaProgram, Gemm, Launch, Port, Step
-from .text import Names, broken, identifier
-from .types import header
+from .element_types import header
+from .print_library_calls import BUILD, CONV, GEMM, conv_call, gemm_call
+from .program_data import Buffer, ConvCall, CudaProgram, Gemm, Launch, Port, Step
+from .writer import Names, broken, identifier
 
 _HEAD = """\
 // {name}: printed by isoform.

@@ -19,8 +19,8 @@ from isoform.compiler.targets.levels import place
 from isoform.dialects import reference
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program
-from isoform.lowering.kernel_to_cuda.cu_file import print_file
-from isoform.lowering.kernel_to_cuda.program import cuda_program
+from isoform.lowering.kernel_to_cuda.build_program import cuda_program
+from isoform.lowering.kernel_to_cuda.print_cu_file import print_file
 from isoform.testing.cuda_emulator.kernels import compiler
 
 STUBS = Path(__file__).resolve().parents[1] / "support" / "cuda_stub"

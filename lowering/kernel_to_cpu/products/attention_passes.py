@@ -1,4 +1,4 @@
-"""Plan the ops between the two products of attention: in how many passes over the scores."""
+"""Plan the ops between the two products of attention: in how many passes over the keys."""
 
 from __future__ import annotations
 

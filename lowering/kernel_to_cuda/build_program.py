@@ -27,15 +27,15 @@ from ...dialects.kernel import (
 from ...dialects.program import Program, main_of, return_of, where
 from ...dialects.scalars import Read
 from ...dialects.types import element_count, element_of, tensor_type, to_numpy
-from .gather import print_gather
+from .element_types import memory_type
 from .libraries import conv_step, filter_data, filter_dims, gemm_step, remainder
-from .loops import print_loops
-from .reads import without_halo
-from .source import Buffer, ConvCall, CudaKernel, CudaProgram, Kind, Launch, Port, Step
-from .text import Names, identifier, origin
-from .tiled import Packed, TileOperand, is_tiled, print_contraction
-from .types import memory_type
+from .print_gather import print_gather
+from .print_loops import print_loops
+from .print_reads import without_halo
+from .print_tiled import Packed, TileOperand, is_tiled, print_contraction
+from .program_data import Buffer, ConvCall, CudaKernel, CudaProgram, Kind, Launch, Port, Step
 from .weights_file import WeightsFile, weights_file
+from .writer import Names, identifier, origin
 
 Form: TypeAlias = "Packed | tuple[int, ...] | None"
 """How a buffer stores a constant: packed, as a dense filter, or in its type's order."""

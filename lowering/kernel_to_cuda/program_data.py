@@ -1,4 +1,4 @@
-"""The printed form of a kernel-level program: kernels as text, and the order to run them in.
+"""Data classes of a printed program: kernels as text, buffers, and the steps that run them.
 
 All of it is plain data: compiling, emulating or running a program needs no IR. A launch
 passes the pointers of its buffers and nothing else; every shape is static and in the text.

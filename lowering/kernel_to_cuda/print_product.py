@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .fetch import SharedTile
+from .print_fetch import SharedTile
 from .schedule import Level4, TileSizes
-from .text import CudaWriter, level
+from .writer import CudaWriter, level
 
 
 @dataclass

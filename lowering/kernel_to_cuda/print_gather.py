@@ -8,10 +8,10 @@ from xdsl.dialects.builtin import IntegerAttr
 
 from ...dialects.kernel import CallOp
 from ...dialects.types import shape_of
-from .index_text import INT_LIMIT, decode
 from .nest import parameter, thread_number
-from .source import CudaKernel
-from .text import CudaWriter, Names, finish, origin
+from .print_index import INT_LIMIT, decode
+from .program_data import CudaKernel
+from .writer import CudaWriter, Names, finish, origin
 
 THREADS = 256
 

@@ -18,16 +18,16 @@ from ...dialects.kernel import ConvOp, KernelOp
 from ...dialects.types import element_of
 from ..kernel_to_cpu.nests.nest import ScopePlan, plan_nest
 from .contraction import MatrixProduct, ProductOperand, match_contraction
-from .fetch import SharedTile, TileFetch
-from .index_text import INT_LIMIT, Iterators, decode
+from .element_types import compute_type, memory_type, stored
 from .nest import parameter
-from .product import ProductNames, linear
-from .reads import Environment, operand_types, scope_value
-from .scalar_text import Body, Text, rounded
+from .print_fetch import SharedTile, TileFetch
+from .print_index import INT_LIMIT, Iterators, decode
+from .print_product import ProductNames, linear
+from .print_reads import Environment, operand_types, scope_value
+from .print_scalars import Body, Text, rounded
+from .program_data import CudaKernel, CudaParameter
 from .schedule import Level4, tile_text, tiling_of
-from .source import CudaKernel, CudaParameter
-from .text import CudaWriter, Names, described, finish, level, origin
-from .types import compute_type, memory_type, stored
+from .writer import CudaWriter, Names, described, finish, level, origin
 
 
 @dataclass(frozen=True)

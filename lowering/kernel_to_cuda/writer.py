@@ -16,10 +16,10 @@ from xdsl.printer import Printer
 
 from ...dialects.algebra import OnesOp
 from ...dialects.kernel import KernelOp
+from .element_types import header
+from .print_scalars import HELPERS, Body
+from .program_data import CudaKernel, CudaParameter, Dim3
 from .reductions import REDUCERS
-from .scalar_text import HELPERS, Body
-from .source import CudaKernel, CudaParameter, Dim3
-from .types import header
 
 WIDTH = 100
 _KEYWORDS = frozenset(

@@ -18,12 +18,12 @@ from ...dialects.kernel import KernelOp
 from ...dialects.types import element_of
 from ..kernel_to_cpu.nests.nest import ScopePlan
 from .nest import Nest, plan, point_number, threads_of
-from .reads import address, intermediate_type, scope_value
+from .print_reads import address, intermediate_type, scope_value
+from .print_rows import print_rows
+from .print_scalars import Text
+from .program_data import CudaKernel
 from .reductions import WARP, shuffles
-from .rows import print_rows
-from .scalar_text import Text
-from .source import CudaKernel
-from .text import described, finish, origin
+from .writer import described, finish, origin
 
 THREADS = 256
 # A row is shared by a block from this many elements on.

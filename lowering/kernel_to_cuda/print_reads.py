@@ -12,10 +12,10 @@ from ...dialects.index import Index, range_of, row_major_strides
 from ...dialects.kernel import KernelOp, LayoutAttr, layout_of, physical, with_layout
 from ...dialects.types import Tensor, element_of, is_bool, shape_of, tensor_type
 from ..kernel_to_cpu.nests.nest import NestOperand, ScopePlan, guards_of
-from .index_text import Iterators
-from .scalar_text import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body, rounded
-from .text import CudaWriter
-from .types import compute_type, literal, loaded
+from .element_types import compute_type, literal, loaded
+from .print_index import Iterators
+from .print_scalars import AND, CHOICE, OR, Body, Text, accumulate, identity, print_body, rounded
+from .writer import CudaWriter
 
 # A window of this many taps or fewer is unrolled.
 UNROLLED = 9

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from ...dialects.errors import UserError
 from ...dialects.scalars import function_of
 from ...dialects.types import is_bool, is_float, is_half
-from .types import compute_type, greatest, least, literal
+from .element_types import compute_type, greatest, least, literal
 
 # Precedence of C operators; an operand with a lower one than needed gets brackets.
 ATOM, UNARY, PRODUCT, SUM, ORDER, EQUAL, AND, XOR, OR, CHOICE = range(10, 0, -1)

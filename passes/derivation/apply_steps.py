@@ -1,4 +1,7 @@
-"""Apply derivation steps to the program: replace ops and rewrite their readers."""
+"""Apply derivation steps to a program, for a user's rule or a search: replace ops, rewrite readers.
+
+The steps come from `algebra-apply-rule` (apply_rule.py) or from what a search found (replay.py).
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isoform.dialects.index import Index, iterators
-from isoform.lowering.kernel_to_cuda.index_text import Iterators, decode
+from isoform.lowering.kernel_to_cuda.print_index import Iterators, decode
 
 NAMES = ("h", "w", "r")
 H, W, R = iterators(3)
