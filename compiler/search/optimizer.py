@@ -39,7 +39,8 @@ from ..targets.levels import level_of, priced, run_passes
 from ..targets.session import Session
 from .answers import Answer, AnswerMemory
 from .comparison import Comparison
-from .search_stage import ComparisonRequest, Searched, run_searches
+from .orders import search_in_best_order
+from .search_stage import ComparisonRequest, Searched
 from .strategies import Strategy, chosen
 from .user_passes import UserPasses
 
@@ -197,7 +198,7 @@ def _found(
     answers = AnswerMemory.of(program, better, strategies, request, budget)
     if answers is not None and (known := answers.load()) is not None:
         return known
-    searched = run_searches(better, strategies, request)
+    searched = search_in_best_order(better, strategies, request)
     started = time.perf_counter()
     changed = not program.module.is_structurally_equivalent(searched.program.module)
     after = searched.program if changed else program
