@@ -20,8 +20,8 @@ from ...dialects.program import Program
 from ..frontends.program_file import module_text, parse, used_weights
 from ..plugin import any_in_use
 from ..targets.cpu import compiler_key, identities
-from .comparison import Comparison
-from .search_stage import OUT_OF_TIME, ComparisonRequest, Searched
+from .records import Comparison, ComparisonRequest, Searched
+from .search_stage import OUT_OF_TIME
 from .strategies import Strategy
 
 GENERATION = 1  # of the file's form

@@ -37,10 +37,10 @@ from ..targets.cpu import reassociated
 from ..targets.cpu_options import CpuOptions
 from ..targets.levels import level_of, priced, run_passes
 from ..targets.session import Session
+from .acceptance import is_refused
 from .answers import Answer, AnswerMemory
-from .comparison import Comparison
 from .orders import search_in_best_order
-from .search_stage import ComparisonRequest, Searched
+from .records import Comparison, ComparisonRequest, Searched
 from .strategies import Strategy, chosen
 from .user_passes import UserPasses
 
@@ -159,7 +159,7 @@ def optimize(
     better, rewrites = searched.program, rewrites + searched.rewrites
     rejected += searched.rejected
     changed = not program.module.is_structurally_equivalent(better.module)
-    slower = outcome.after > outcome.tuned_input or (outcome.missed is not None and changed)
+    slower = is_refused(outcome, changed)
     if slower:
         better = program.clone()
         rejected.append({"rule": "all", "place": "main", "reason": outcome.refused})

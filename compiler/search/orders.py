@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from ...dialects.program import Program
 from ...passes.margins import ACCEPT
 from ..targets.levels import priced
-from .search_stage import ComparisonRequest, Searched, run_searches
+from .records import ComparisonRequest, Searched
+from .search_stage import run_searches
 from .strategies import Strategy
 
 

@@ -11,7 +11,7 @@ import pytest
 from isoform.compiler.api import optimize
 from isoform.compiler.commands.subcommands import explain
 from isoform.compiler.frontends.program_file import module_text
-from isoform.compiler.search import optimizer, search_stage
+from isoform.compiler.search import acceptance, optimizer
 from isoform.compiler.search.answers import AnswerMemory
 from isoform.compiler.search.strategies import Strategy
 from isoform.compiler.targets import cpu
@@ -148,7 +148,7 @@ def test_a_result_with_weights_of_its_own_is_not_remembered(
         return SearchResult(made, "finished")
 
     use(monkeypatch, search)
-    monkeypatch.setattr(search_stage, "_seconds", lambda programs, _: [2.0, 1.0][: len(programs)])
+    monkeypatch.setattr(acceptance, "_seconds", lambda programs, _: [2.0, 1.0][: len(programs)])
     monkeypatch.setattr(optimizer, "_modelled", lambda *_: (2.0, 1.0))
     for _ in range(2):
         optimize(program(), target="h100")

@@ -13,7 +13,7 @@ import pytest
 
 from isoform.compiler.api import optimize
 from isoform.compiler.frontends.program_file import parse
-from isoform.compiler.search import optimizer, search_stage
+from isoform.compiler.search import measuring, optimizer
 from isoform.compiler.search.optimizer import Optimized
 from isoform.compiler.search.strategies import Measure, Strategy
 from isoform.compiler.targets import cpu
@@ -70,7 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         return Runner(made, program)
 
     monkeypatch.setattr(cpu, "compile_cpu", compiled)
-    monkeypatch.setattr(search_stage, "compile_cpu", compiled)
+    monkeypatch.setattr(measuring, "compile_cpu", compiled)
     return made
 
 

@@ -12,8 +12,9 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 
 import isoform
-from isoform.compiler.search import search_stage
-from isoform.compiler.search.search_stage import ComparisonRequest, run_searches
+from isoform.compiler.search import measuring
+from isoform.compiler.search.records import ComparisonRequest
+from isoform.compiler.search.search_stage import run_searches
 from isoform.compiler.search.strategies import STRATEGIES, Strategy, chosen
 from isoform.compiler.targets.cpu import compile_cpu
 from isoform.compiler.targets.cpu_options import CpuOptions
@@ -96,7 +97,7 @@ def seconds(monkeypatch: pytest.MonkeyPatch) -> dict[int, float]:
     ) -> list[float]:
         return [known.get(number_of(p), 1.0) for p in programs]
 
-    monkeypatch.setattr(search_stage, "measure_programs", measure)
+    monkeypatch.setattr(measuring, "measure_programs", measure)
     return known
 
 
@@ -185,7 +186,7 @@ def test_a_graph_rewrite_modelled_to_save_nothing_is_not_measured(
     ) -> list[float]:
         raise AssertionError("measured")
 
-    monkeypatch.setattr(search_stage, "measure_programs", never)
+    monkeypatch.setattr(measuring, "measure_programs", never)
     found = run_searches(program(), [gives(1, level="graph")], question())
     assert found.searches[0]["reason"] == "its best program is modelled to take 1.0000 of the time"
 
@@ -199,7 +200,7 @@ def test_measurements_end_with_the_budget(monkeypatch: pytest.MonkeyPatch, stopp
         asked.append(limit)
         return [1.0] * len(programs)
 
-    monkeypatch.setattr(search_stage, "measure_programs", measure)
+    monkeypatch.setattr(measuring, "measure_programs", measure)
     target = target_named("cpu")
     for seconds in (100.0, 4.0, 0.0):
         end = time.perf_counter() + seconds
@@ -248,7 +249,7 @@ def test_a_program_that_only_the_search_finds_faster_is_counted_and_explained() 
 
 
 def test_programs_are_measured() -> None:
-    taken = search_stage.measure_programs(question(), [program(), program()], 0.05)
+    taken = measuring.measure_programs(question(), [program(), program()], 0.05)
     assert len(taken) == 2
     assert min(taken) > 0
 
@@ -271,10 +272,10 @@ class Counted(Session):
 def test_what_is_measured_is_closed_before_the_next_is_opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(search_stage, "Session", Counted)
-    assert len(search_stage.measure_programs(question(), [program()] * 4, 0.01)) == 4
+    monkeypatch.setattr(measuring, "Session", Counted)
+    assert len(measuring.measure_programs(question(), [program()] * 4, 0.01)) == 4
     assert (Counted.most, Counted.open_now) == (2, 0)
-    assert len(search_stage.measure_programs(question(), [program()], 0.01)) == 1
+    assert len(measuring.measure_programs(question(), [program()], 0.01)) == 1
     assert (Counted.most, Counted.open_now) == (2, 0)
 
 
@@ -287,8 +288,8 @@ def test_memory_of_what_was_measured_is_given_back(monkeypatch: pytest.MonkeyPat
         runners.append(weakref.ref(runner := compile_cpu(given, options)))
         return runner
 
-    monkeypatch.setattr(search_stage, "compile_cpu", remember)
-    search_stage.measure_programs(question(), [marked(program(), n) for n in range(4)], 0.01)
+    monkeypatch.setattr(measuring, "compile_cpu", remember)
+    measuring.measure_programs(question(), [marked(program(), n) for n in range(4)], 0.01)
     assert len(runners) == 4
 
 
@@ -299,7 +300,7 @@ class Timed:
         self.alone = iter((1.0, *alone))
         self.last, self.slower = 0.0, slower
         self.together: list[int] = []
-        monkeypatch.setattr(search_stage, "interleave", self)
+        monkeypatch.setattr(measuring, "interleave", self)
 
     def __call__(
         self, runs: Mapping[str, object], seconds: float, least: int, most: int
@@ -316,7 +317,7 @@ def test_a_program_is_compared_with_the_first_as_it_ran_beside_it(
 ) -> None:
     """A machine that slows down in the meantime makes no program slower."""
     Timed(monkeypatch, 0.5, 0.6, slower=3.0)
-    assert search_stage.measure_programs(question(), [program()] * 3, 0.0) == [
+    assert measuring.measure_programs(question(), [program()] * 3, 0.0) == [
         1.0,
         pytest.approx(0.5),
         pytest.approx(0.6),
@@ -326,7 +327,7 @@ def test_a_program_is_compared_with_the_first_as_it_ran_beside_it(
 def test_what_is_far_from_the_best_is_not_run_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """2.0 against the first, and 0.8 against 0.5; rounds are long, so that three are enough."""
     timed = Timed(monkeypatch, 2.0, 1.1, 0.5, 0.8, 0.55)
-    taken = search_stage.measure_programs(question(), [program()] * 6, 0.0)
+    taken = measuring.measure_programs(question(), [program()] * 6, 0.0)
     assert taken == pytest.approx([1.0, 2.0, 1.1, 0.5, 0.8, 0.55])
     assert timed.together == [3, 3, 3]
 
@@ -335,9 +336,9 @@ def test_what_needs_far_more_memory_is_not_run(monkeypatch: pytest.MonkeyPatch) 
     b = GraphBuilder()
     b.output("y", b.expand(b.relu(b.input("x", (4,))), (4096, 4)))
     programs = [program(), b.build(), program()]
-    assert math.inf not in search_stage.measure_programs(question(), programs, 0.01)
-    monkeypatch.setattr(search_stage, "MEASURE", replace(MEASURE, room=0))
-    taken = search_stage.measure_programs(question(), programs, 0.01)
+    assert math.inf not in measuring.measure_programs(question(), programs, 0.01)
+    monkeypatch.setattr(measuring, "MEASURE", replace(MEASURE, room=0))
+    taken = measuring.measure_programs(question(), programs, 0.01)
     assert [math.isinf(seconds) for seconds in taken] == [False, True, False]
 
 

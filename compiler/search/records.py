@@ -1,0 +1,102 @@
+"""Data classes: what is asked of searches and measurements, what searches gave, how it compares."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...dialects.program import Program
+from ...lowering.targets import Target
+from ...passes.cost.costs import Costs
+from ...passes.rules.rule import Rule
+from ...passes.search_result import Limits, StopReason
+from ..targets.cpu_options import CpuOptions
+
+
+@dataclass(frozen=True)
+class ComparisonRequest:
+    """How programs are to be compared, and how much of the budget is left for it.
+
+    Attributes:
+        unmeasured: why they are not measured; None where they are.
+        end: when the budget is spent, by `time.perf_counter`.
+        rules: the user's, which searches take beside those that ship.
+    """
+
+    target: Target
+    costs: Costs
+    seed: int
+    options: CpuOptions
+    end: float
+    unmeasured: str | None = None
+    rules: tuple[Rule, ...] = ()
+
+    def limits(self, seconds: float) -> Limits:
+        """Those of a search of so many seconds."""
+        compiled = f"{self.options.threads} threads, {self.options.key}"
+        floats = self.options.floats
+        return Limits(seconds, seed=self.seed, floats=floats, compiled=compiled, rules=self.rules)
+
+    @property
+    def left(self) -> float:
+        """Seconds left of the budget."""
+        return max(self.end - time.perf_counter(), 0.0)
+
+
+@dataclass
+class Searched:
+    """What the searches gave together; `program` is the given one where none gained.
+
+    Attributes:
+        seconds: what each search took, its measurements included.
+    """
+
+    program: Program
+    rewrites: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    rejected: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # likewise
+    searches: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])  # likewise
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def entries(self) -> dict[str, Any]:
+        """What a report says of the searches, and of how many the result was refused."""
+        refused = sum("refused" in search for search in self.searches)
+        return {"searches": self.searches, "refused": refused}
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the first search that did not finish stopped, "finished" where all did.
+
+        "interrupted" where Ctrl-C ended one: no other began.
+        """
+        reasons = [search["stop_reason"] for search in self.searches]
+        if "interrupted" in reasons:
+            return "interrupted"
+        return next((r for r in reasons if r != "finished"), "finished")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Seconds of input and result, how they were found, and why if not measured.
+
+    Attributes:
+        before, rival: the input with direct kernels, and as well tuned as the result.
+        algorithms: where the kernels of the faster one are not the direct ones, for a report.
+        compiling: seconds that one compilation of the result took, which no budget counts.
+        missed: what ended the comparison before it was one: the result cannot be returned.
+    """
+
+    before: float
+    after: float  # the result
+    tuned_input: float  # the input, as well tuned
+    kind: str  # "measured" or "modelled"
+    note: str = ""  # why not measured
+    algorithms: tuple[dict[str, Any], ...] = ()
+    compiling: float = 0.0
+    missed: StopReason | None = None
+
+    @property
+    def refused(self) -> str:
+        """Why the result is not returned, where it is not."""
+        return self.note if self.missed is not None else f"{self.kind} slower"
