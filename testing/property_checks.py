@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..passes.rules.check import bases
 from ..passes.rules.conditions import evaluate, holds, names_in
 from ..passes.rules.instances import (
     Bindings,
@@ -153,7 +154,7 @@ def counterexample(rule: Rule, dropped: str, seed: int = 0, tries: int = 400) ->
     """
     loose = replace(rule, where=tuple(c for c in rule.where if c != dropped))
     rng = np.random.default_rng(seed)
-    for base in islice(first_instances(loose), _BASES):
+    for base in [*islice(first_instances(loose), _BASES), *bases(loose)]:
         sampler = InstanceSampler(loose, base, rng)
         drawn = (sampler.draw() for _ in range(tries))
         for bindings in chain(sampler.systematic(), drawn):

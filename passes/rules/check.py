@@ -55,7 +55,7 @@ def check_rule(
     """
     rng = np.random.default_rng([seed, len(rule.name)])
     seen = dict[str, None]()
-    samplers = [InstanceSampler(rule, base, rng) for base in _bases(rule)]
+    samplers = [InstanceSampler(rule, base, rng) for base in bases(rule)]
     systematic = chain.from_iterable(s.systematic(thorough) for s in samplers)
     for bindings in _in_other_dims(rule, systematic):
         if (wrong := _applied(rule, bindings, seed, seen)) is not None:
@@ -77,7 +77,7 @@ def _in_other_dims(rule: Rule, instances: Iterable[Bindings]) -> Iterator[Bindin
         yield bindings
 
 
-def _bases(rule: Rule) -> list[Bindings]:
+def bases(rule: Rule) -> list[Bindings]:
     """The first instances, then the first of each other combination of ranks among the next."""
     found = nearest_instances(rule, _BASES)
     seen = {_ranks(rule, base) for base in found}

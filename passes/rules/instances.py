@@ -44,8 +44,17 @@ _SHAPES: tuple[Shape, ...] = (
 )
 # For rules with slices: of these there are parts that begin and end elsewhere, in steps.
 _LARGER_SHAPES: tuple[Shape, ...] = ((7, 5), (7,), (3, 5, 4), (4, 6), (1, 2, 5, 4))
-# For rules with broadcasts: what is repeated along a dim that it has.
-_ROWS: tuple[Shape, ...] = ((1, 2), (1, 1, 2))
+# For rules with broadcasts: what is repeated along a dim that it has, and what that makes.
+_REPEATED: tuple[Shape, ...] = ((1, 2), (2, 1), (1, 1, 2), (2, 1, 2), (1, 2, 2), (4, 2, 2))
+_BROADCAST_SHAPES = (
+    (2, 2),
+    (2, 2, 2),
+    (1, 2, 3, 3),
+    (2, 2, 3, 3),
+    (2, 2, 1, 1),
+    (4, 2, 2),
+    (2, 2, 2, 2),
+)
 _VALUES: Mapping[str, tuple[Any, ...]] = {
     "strides": ((1, 1), (2, 2), (1, 2), (3, 3)),
     "dilations": ((1, 1), (2, 2), (1, 3)),
@@ -55,8 +64,8 @@ _VALUES: Mapping[str, tuple[Any, ...]] = {
     "axis": (1, 0, 2, 3),
     "perm": ((1, 0), (0, 2, 1), (0, 1, 3, 2), (0, 2, 3, 1), (0, 1), (2, 0, 1), (3, 1, 0, 2)),
     "sizes": ((2, 2), (1, 1), (1, 3), (3, 1)),
-    "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1), (2, 2, 2)),
-    "dims": ((), (1,), (0,), (0, 1), (1, 2)),
+    "shape": ((2, 2), (1, 2, 3, 3), (2, 2, 3, 3), (2, 2, 1, 1)),
+    "dims": ((), (1,), (0,), (0, 1), (1, 2), (0, 2), (0, 2, 3), (0, 1, 2), (0, 1, 3)),
     "axes": ((1,), (0,), (2, 3), (2,), (0, 1)),
     "keep_dims": (True, False),
     "starts": (
@@ -203,8 +212,10 @@ def first_instances(rule: Rule, limit: int = 10_000) -> Iterator[Bindings]:
 
 
 def _pool(attribute: str, rule: Rule) -> Sequence[Any]:
-    """Values of an attribute; of slices beside convolutions first those of images."""
+    """Values of an attribute of a rule; of slices beside convolutions first those of images."""
     values = _VALUES.get(attribute, (1, 0, 2, 3))
+    if attribute == "shape" and any(node.op == "broadcast" for node in nodes_of(rule.left)):
+        return _BROADCAST_SHAPES
     if attribute in _OF_SLICES and any("conv" in node.op for node in nodes_of(rule.left)):
         return sorted(values, key=lambda value: len(value) != _IMAGE_RANK)
     return values
@@ -249,7 +260,7 @@ def _shapes_for(
     ]
     ops = {node.op for node in nodes_of(tuple(terms))}
     larger = _LARGER_SHAPES if "slice" in ops else ()
-    for shape in (*larger, *_SHAPES, *(_ROWS if "broadcast" in ops else ())):
+    for shape in (*larger, *_SHAPES, *(_REPEATED if "broadcast" in ops else ())):
         next(tried)
         bound = {**known, left[0]: shape}
         if all(shapes_of((_whole(node),), {**given, **bound}) is not None for node in complete):

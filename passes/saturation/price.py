@@ -10,10 +10,18 @@ from xdsl.ir import Attribute
 
 from ...dialects.errors import UserError
 from ...dialects.graph import GraphOp
+from ...dialects.graph.shaping import BroadcastOp
+from ...dialects.types import byte_size
 from ...dialects.weights_only import is_source
 from ..cost.costs import FREE, Costs
 from ..rules.op_table import Head, OpTable
 from .egraph import LEAF, PROJECT, EGraph, ENode
+
+TIE = 1e-15
+"""Seconds a byte that is repeated: of programs that cost the same, that which repeats less.
+
+A broadcast costs nothing where its reader has strides of 0, but not all readers have.
+"""
 
 _Key: TypeAlias = tuple[Head, tuple[Attribute, ...], tuple[bool, ...]]
 
@@ -38,6 +46,8 @@ class NodePrices:
             return 0.0
         if head.op in self.table:
             return self.table[head.op]
+        if head.op == BroadcastOp.name:
+            return TIE * byte_size(graph.types[node.klass][0])
         if head.op in FREE:
             return 0.0
         types = tuple(graph.types[c][0] for c in node.operands)

@@ -229,7 +229,6 @@ def saturate_block(
         UserError: `settings.check` found an e-node that is not equal to its class.
     """
     lap = _Laps()
-    begun = lap.clock
     encoded = encode(block, table)
     graph, prefix = encoded.graph, f"{settings.dialect}."
     before = block_cost(problem_of(graph, graph.roots, prices), table)
@@ -238,6 +237,8 @@ def saturate_block(
     guarded = settings.cycles == "guarded"
     engine = engine_for(found.rules, found.shapes, table, prefix, guarded)
     lap("rules")
+    # Rules are compiled once for all programs of their shapes: no program's time counts it.
+    begun = lap.clock
     watch, first = Watch(settings.caps, begun), None
     loop = SaturationRun(encoded, engine, watch)
     saturation = loop.run(min(settings.caps.k_multi, 1))
@@ -359,7 +360,7 @@ def search(
     outcome = saturate_block(better.main.body.block, table, NodePrices(table, costs), settled)
     before, after = costs.program(program).seconds, costs.program(better).seconds
     rejected, stop = [*refused, *_rejected(outcome)], outcome.saturation.stop_reason
-    if not outcome.changed or after >= before:
+    if not outcome.changed or after > before:
         return SearchResult(program.clone(), stop, [], rejected)
     return SearchResult(
         better, stop, _applied(outcome, (*chosen, *settled.added), after - before), rejected

@@ -95,6 +95,8 @@ class Solver(Meaning):
         return z3.Not(part)
 
     def extreme(self, word: str, parts: Sequence[Any]) -> Any:
+        if any(z3.is_expr(part) and part.sort() == LIST for part in parts):
+            raise NotEncodedError(f"{word} of lists")
         least = parts[0]
         for part in parts[1:]:
             least = z3.If(least < part if word == "min" else least > part, least, part)

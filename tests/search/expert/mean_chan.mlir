@@ -1,0 +1,9 @@
+// The mean of filters is a filter.
+builtin.module {
+  func.func @main(%x: tensor<1x64x20x20xf32> {isoform.name = "x"}) -> (tensor<1x1x20x20xf32> {isoform.name = "y"}) {
+    %w = graph.weight @w : tensor<128x64x3x3xf32>
+    %0 = graph.reduce_mean %w {axes = [0]} : tensor<1x64x3x3xf32>
+    %1 = graph.conv %x, %0 {strides = [1, 1], pads = [1, 1, 1, 1], dilations = [1, 1]} : tensor<1x1x20x20xf32>
+    func.return %1 : tensor<1x1x20x20xf32>
+  }
+}
