@@ -160,7 +160,7 @@ def _one(found: Mapping[str, Any]) -> str:
         ]
         for name, r in found["runtimes"].items()
     ]
-    head = ["runtime", "median ms", "quartiles ms", "against isoform", "error", "runs"]
+    head = ["runtime", "median ms", "quartiles ms", "time / isoform's", "error", "runs"]
     files = [f"{name} runs {r['model']} ({r['settings']})" for name, r in found["runtimes"].items()]
     apart = max(r["apart"] for r in found["runtimes"].values())
     return "\n".join([table(head, rows), *files[1:], f"outputs differ by {apart:.1e} at most"])

@@ -29,7 +29,7 @@ def weights_of(context: Context) -> Weights:
     """The weights a pass may read.
 
     Raises:
-        UserError: the context has no weights, as when IR text is processed without its side file.
+        UserError: the context has no weights, as for IR text without its file of weights.
     """
     if isinstance(context, WeightContext):
         return context.weights

@@ -1,7 +1,7 @@
 """`optimize -o OUT.onnx`: time the file and its source in onnxruntime, before it is written.
 
-A program that is faster here may be slower there: another runtime fuses other groups and has other
-kernels. So the report compares the two files where that runtime is installed.
+A program that is faster here may be slower there: another runtime fuses other groups of operators
+and has other kernels. So the report compares the two files where that runtime is installed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..peers.model_file import PeerModel, peer_model
 from ..peers.runtimes import Peer, onnxruntime_peer
 from ..peers.timing import difference, interleave, median
 
-# The least number of rounds, and the most seconds for more.
+# At least so many rounds; further rounds while these seconds last.
 ROUNDS, SECONDS = 5, 2.0
 
 
@@ -36,8 +36,9 @@ def compare_in_onnxruntime(
         command: how a user repeats it.
 
     Returns:
-        `source`, `source_s`, `result_s`, `ratio` (above 1: the result is faster), `difference`,
-        `command`; or a `note` where there is nothing to compare with.
+        `source`, `source_s`, `result_s`, `ratio` (above 1: the result is faster), `difference`
+        (of outputs, relative to their greatest magnitude), `threads`, `command`; or a `note` where
+        there is nothing to compare with.
 
     Raises:
         UserError: onnxruntime runs the source but not the result.
@@ -49,7 +50,7 @@ def compare_in_onnxruntime(
         except ImportError:
             return {"note": "onnxruntime is not installed: not compared there"}
         except UserError as error:
-            return {"note": f"not compared: of the source, {error.message}"}
+            return {"note": f"not compared: onnxruntime does not run the source: {error.message}"}
         after = _written_peer(written, Path(folder), threads, feeds)
         runs = {"source": before.run, "result": after.run}
         times = interleave(runs, SECONDS, least=ROUNDS)
@@ -106,7 +107,10 @@ def onnxruntime_line(found: Mapping[str, Any]) -> str:
 
 
 def slower_there(found: Mapping[str, Any]) -> str:
-    """What the message says of a file that is slower in onnxruntime; empty where it is not."""
+    """What the message says of a file that is slower in onnxruntime; empty where it is not.
+
+    `ACCEPT.written_file` is a ratio of seconds that may be noise.
+    """
     if "note" in found or found["result_s"] <= found["source_s"] * ACCEPT.written_file:
         return ""
     return (

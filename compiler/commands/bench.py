@@ -30,7 +30,7 @@ from ..targets.session import Session
 from .inputs import draw_inputs
 from .subcommands import load_model, print_json, table
 
-# Runtimes let their threads spin for a few milliseconds after a run.
+# Seconds of untimed runs before each timed one: the threads of the runtime before may still spin.
 SETTLE = 0.02
 # Outputs further apart than this, relative to the greatest magnitude, are a different result.
 AGREE = 1e-2
@@ -51,19 +51,23 @@ def bench(
     """Time a program, and the same model in other runtimes.
 
     Args:
-        against: names of `peers.PEERS`; NAME:FILE.onnx runs that file instead of the model's.
+        against: names of `peers.runtimes.PEERS`; NAME:FILE.onnx runs that file instead of the
+            model's.
         name: what the program was loaded from; an `.onnx` goes to the other runtimes unchanged.
         seconds: for the timed runs of all runtimes together.
-        effort, tolerance: as in `api.compile`.
+        effort: what is measured to choose kernels, as in `api.compile`.
+        tolerance: relative error that an inexact algorithm (Winograd) may add; 0 admits none.
         floats: what rewrites may do to floats.
-        improve: whether to apply the rewrites that never hurt first.
+        improve: whether to apply first the rewrites that need no measuring.
 
     Raises:
-        UserError: unknown runtime, or a runtime refuses the model.
+        UserError: unknown runtime, or a file that is missing or no model. What a runtime refuses is
+            in the result, under `refused`.
     """
     _check_names(against)
+    # Alone no file is read: its label is empty.
     alone = nullcontext(PeerModel(Path(name or program.source), "", program))
-    with peer_model(program, name) if against else alone as model:  # alone: no ONNX form is needed
+    with peer_model(program, name) if against else alone as model:
         options = CpuOptions(threads, effort, tolerance, floats=floats or Allowed())
         return _bench(model, against, seconds, seed, improve, options)
 
@@ -97,7 +101,7 @@ def _bench(
         "model": program.source,
         "threads": threads,
         "machine": machine(),
-        "algorithms": session.algorithms,
+        "algorithms": session.algorithms,  # isoform's, where they are not the direct ones
         "results": [_result(peer, times[peer.name], base, threads) for peer in everyone],
         "absent": opened.absent,
         "refused": opened.refused,
@@ -200,7 +204,7 @@ def format_bench(found: Mapping[str, Any]) -> str:
     about = found["machine"]
     load = "?" if about["load_average"] is None else f"{about['load_average']:.2f}"
     lines = [
-        table(["runtime", "median ms", "quartiles ms", "against isoform", "runs"], rows),
+        table(["runtime", "median ms", "quartiles ms", "time / isoform's", "runs"], rows),
         f"{found['model']}, {found['threads']} thread(s) each, {about['cpu']}, load {load}",
     ]
     lines += [f"{r['runtime']} runs {r['model']} ({r['settings']})" for r in found["results"]]

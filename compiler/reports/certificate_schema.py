@@ -7,7 +7,8 @@ from typing import Any
 from ...passes.equivalence.verdict import ORDER
 
 FORMAT, VERSION = "isoform-certificate", 1
-# How a rule is known to hold (docs/trust.md). The verdict does not depend on it.
+# How a rule is known to hold (docs/trust.md). "verdict": nothing is claimed for the rule alone; the
+# comparison of the two programs is the evidence. That comparison uses no rule's proof.
 PROOFS = ["exact", "proved-by-z3", "proved-by-e-graph", "checked", "verdict"]
 
 
@@ -28,6 +29,7 @@ _TEXT: dict[str, Any] = {"type": "string"}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 _NUMBER: dict[str, Any] = {"type": "number", "minimum": 0}
 _SHA256: dict[str, Any] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+# A float as a number; "inf", "-inf" and "nan" as strings, which JSON numbers cannot be.
 _VALUE: dict[str, Any] = {"type": ["number", "string"]}
 _KIND: dict[str, Any] = {"type": "string", "enum": list(ORDER)}
 

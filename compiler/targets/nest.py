@@ -13,7 +13,7 @@ from ...dialects.nest import NestOp
 
 
 def _nests(module: ModuleOp) -> list[tuple[str, NestOp]]:
-    """The name and nest of each kernel."""
+    """The name and op of each kernel: a `nest.kernel`, called a nest for short."""
     nests = [op for op in module.body.block.ops if isinstance(op, NestOp)]
     return [
         (f"kernel{k}" if nest.sym_name is None else nest.sym_name.data, nest)
@@ -23,7 +23,7 @@ def _nests(module: ModuleOp) -> list[tuple[str, NestOp]]:
 
 @dataclass(frozen=True)
 class NestLlvmTarget(Target):
-    """Print each nest as a module of LLVM IR.
+    """Print each nest as a module of LLVM IR. Its items are iterations of the parallel loops.
 
     Example:
 
@@ -42,7 +42,7 @@ class NestLlvmTarget(Target):
 
 @dataclass(frozen=True)
 class NestCudaTarget(Target):
-    """Print each nest as a CUDA kernel, one thread for each item.
+    """Print each nest as a CUDA kernel, a thread for each iteration of its parallel loops.
 
     Example:
 

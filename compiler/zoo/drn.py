@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, RELU, Net
+from .layers import LINEAR_GAIN, RELU_GAIN, Net
 
 _BRANCH = 0.2
 """Variance gain of a block's second convolution: the sum grows by a few per cent a block."""
@@ -22,7 +22,13 @@ _BLOCKS = 2
 
 
 def _conv(
-    net: Net, name: str, x: SSAValue, width: int, stride: int, dilation: int, gain: float = RELU
+    net: Net,
+    name: str,
+    x: SSAValue,
+    width: int,
+    stride: int,
+    dilation: int,
+    gain: float = RELU_GAIN,
 ) -> SSAValue:
     """A 3x3 convolution that keeps the size, but for its stride, and batch norm."""
     y = net.conv(f"{name}.conv", x, width, 3, stride, dilation, dilation=dilation, gain=gain)
@@ -33,7 +39,7 @@ def _block(net: Net, name: str, x: SSAValue, width: int, stride: int, dilation: 
     y = net.relu(_conv(net, f"{name}.1", x, width, stride, dilation))
     y = _conv(net, f"{name}.2", y, width, 1, dilation, _BRANCH)
     if shape_of(x)[1] != width:
-        x = net.conv(f"{name}.downsample.0", x, width, 1, stride, gain=LINEAR)
+        x = net.conv(f"{name}.downsample.0", x, width, 1, stride, gain=LINEAR_GAIN)
         x = net.batch_norm(f"{name}.downsample.1", x)
     return net.relu(net.build.add(y, x))
 

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.errors import UserError
 from ...dialects.program import Program
-from .layers import LINEAR, Net
+from .layers import LINEAR_GAIN, Net
 
 _DEEP, _NARROW, _MAPPINGS, _KERNEL = 56, 12, 4, 9
 
@@ -33,6 +33,6 @@ def fsrcnn(batch: int, seed: int, *, image: int = 32, scale: int = 4) -> Program
     pad = (_KERNEL - scale + 1) // 2
     extra = 2 * pad + scale - _KERNEL
     x = net.conv_transpose(
-        "last_part", x, 1, _KERNEL, scale, pad, output_padding=extra, bias=True, gain=LINEAR
+        "last_part", x, 1, _KERNEL, scale, pad, output_padding=extra, bias=True, gain=LINEAR_GAIN
     )
     return net.finish("zoo:fsrcnn", image=x)

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, RELU, Net, Size
+from .layers import LINEAR_GAIN, RELU_GAIN, Net, Size
 from .resnet import bottleneck_stages
 
 _REPEATS = 5
@@ -26,7 +26,7 @@ def _pair(net: Net, name: str, x: SSAValue, channels: int, k: int, norm: bool) -
     across: tuple[Size, Size] = (1, k), (0, k // 2)
 
     def step(part: str, y: SSAValue, window: tuple[Size, Size]) -> SSAValue:
-        gain = RELU if norm else LINEAR / 2
+        gain = RELU_GAIN if norm else LINEAR_GAIN / 2
         y = net.conv(
             f"{name}.conv{part}", y, channels, window[0], 1, window[1], bias=not norm, gain=gain
         )
@@ -44,7 +44,7 @@ def _bottleneck(
     y = net.conv(f"{name}.conv1x1", y, channels, 1, stride, gain=_DAMPED)
     y = net.batch_norm(f"{name}.bn1x1", y)
     if stride != 1 or shape_of(x)[1] != channels:
-        x = net.conv(f"{name}.downsample.0", x, channels, 1, stride, bias=True, gain=LINEAR)
+        x = net.conv(f"{name}.downsample.0", x, channels, 1, stride, bias=True, gain=LINEAR_GAIN)
         x = net.batch_norm(f"{name}.downsample.1", x)
     return net.build.add(y, x)
 
@@ -64,7 +64,7 @@ def _refine(net: Net, name: str, x: SSAValue) -> SSAValue:
 
 
 def _enlarge(net: Net, name: str, x: SSAValue) -> SSAValue:
-    return net.conv_transpose(name, x, shape_of(x)[1], 3, 2, 1, output_padding=1, gain=LINEAR)
+    return net.conv_transpose(name, x, shape_of(x)[1], 3, 2, 1, output_padding=1, gain=LINEAR_GAIN)
 
 
 def gcn(batch: int, seed: int, *, image: int = 224, classes: int = 21) -> Program:
@@ -83,5 +83,5 @@ def gcn(batch: int, seed: int, *, image: int = 224, classes: int = 21) -> Progra
         joined = _refine(net, f"br{8 - k}", net.build.add(score, y))
         y = _enlarge(net, f"decon{k}", joined)
     y = _enlarge(net, "decon5", _refine(net, "br8", y))
-    y = net.conv("final_conv", _refine(net, "br9", y), classes, 1, bias=True, gain=LINEAR)
+    y = net.conv("final_conv", _refine(net, "br9", y), classes, 1, bias=True, gain=LINEAR_GAIN)
     return net.finish("zoo:gcn", scores=y)

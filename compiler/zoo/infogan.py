@@ -7,7 +7,7 @@ EinNet's artifact builds the same convolutions without the norms, which fold int
 from __future__ import annotations
 
 from ...dialects.program import Program
-from .layers import LINEAR, Net
+from .layers import LINEAR_GAIN, Net
 
 _CHANNELS = (256, 128, 64)
 
@@ -21,5 +21,5 @@ def infogan(batch: int, seed: int, *, latent: int = 228, channels: int = 3) -> P
     for k, width in enumerate(_CHANNELS, start=2):
         x = net.conv_transpose(f"tconv{k}", x, width, 4, 2, 1)
         x = net.relu(net.batch_norm("bn2", x) if k == 2 else x)
-    x = net.conv_transpose("tconv5", x, channels, 4, 2, 1, gain=LINEAR)
+    x = net.conv_transpose("tconv5", x, channels, 4, 2, 1, gain=LINEAR_GAIN)
     return net.finish("zoo:infogan", image=net.build.tanh(x))

@@ -24,9 +24,9 @@ from ...dialects.types import Array, shape_of
 Size: TypeAlias = "int | tuple[int, ...]"
 Draw: TypeAlias = "Callable[[np.random.Generator, Sequence[int]], Array]"
 
-RELU = 2.0
+RELU_GAIN = 2.0
 """Variance gain before a relu (He); 1.0 before anything else (LeCun)."""
-LINEAR = 1.0
+LINEAR_GAIN = 1.0
 
 
 def normal(mean: float, deviation: float) -> Draw:
@@ -86,7 +86,7 @@ class Net:
         dilation: int = 1,
         groups: int = 1,
         bias: bool = False,
-        gain: float = RELU,
+        gain: float = RELU_GAIN,
     ) -> SSAValue:
         rank = len(shape_of(x)) - 2
         per_group = shape_of(x)[1] // groups
@@ -115,7 +115,7 @@ class Net:
         *,
         output_padding: int = 0,
         bias: bool = False,
-        gain: float = RELU,
+        gain: float = RELU_GAIN,
     ) -> SSAValue:
         """Each output meets (kernel / stride)^2 taps of every input channel."""
         inputs = shape_of(x)[1]
@@ -187,14 +187,14 @@ class Net:
 
     # --- matrices ---
 
-    def linear(self, name: str, x: SSAValue, features: int, gain: float = LINEAR) -> SSAValue:
+    def linear(self, name: str, x: SSAValue, features: int, gain: float = LINEAR_GAIN) -> SSAValue:
         """x [m, k] times the weight [features, k] transposed, plus bias."""
         y = self.project(name, x, features, gain)
         b = self.weight(f"{name}.bias", [features], normal(0, 0.1))
         with self.build.at(name):
             return self.build.add(y, self.build.expand(b, shape_of(y)))
 
-    def project(self, name: str, x: SSAValue, features: int, gain: float = LINEAR) -> SSAValue:
+    def project(self, name: str, x: SSAValue, features: int, gain: float = LINEAR_GAIN) -> SSAValue:
         """`linear` without bias."""
         inputs = shape_of(x)[1]
         draw = normal(0, math.sqrt(gain / inputs))

@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, RELU, Net
+from .layers import LINEAR_GAIN, RELU_GAIN, Net
 
 _SCORES = 0.02
 """Variance gain of queries: scores near 1 without a scale."""
@@ -30,7 +30,7 @@ def _attention(
     net: Net, x: SSAValue, batch: int, heads: int, width: int, dilation: int
 ) -> SSAValue:
     b, (rows, hidden) = net.build, shape_of(x)
-    gains = {"q": _SCORES, "k": LINEAR, "v": LINEAR}
+    gains = {"q": _SCORES, "k": LINEAR_GAIN, "v": LINEAR_GAIN}
     query, key, value = (
         _heads(net, net.project(part, x, hidden, gain), batch, heads)
         for part, gain in gains.items()
@@ -60,6 +60,6 @@ def longformer(
     x = b.reshape(net.input("input", (batch, sequence, hidden)), shape=[batch * sequence, hidden])
     y = _attention(net, x, batch, heads, width, dilation)
     for name in ("ffn1", "ffn2"):
-        y = net.relu(net.linear(name, y, hidden, gain=RELU))
+        y = net.relu(net.linear(name, y, hidden, gain=RELU_GAIN))
     states = b.reshape(b.add(x, y), shape=[batch, sequence, hidden])
     return net.finish("zoo:longformer", last_hidden_state=states)

@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, RELU, Net
+from .layers import LINEAR_GAIN, RELU_GAIN, Net
 
 # Expansion, channels, blocks, stride of the first block.
 _STAGES = (
@@ -23,7 +23,9 @@ _STAGES = (
 def _conv_bn_relu6(
     net: Net, name: str, x: SSAValue, channels: int, kernel: int, stride: int = 1, groups: int = 1
 ) -> SSAValue:
-    y = net.conv(f"{name}.0", x, channels, kernel, stride, kernel // 2, groups=groups, gain=RELU)
+    y = net.conv(
+        f"{name}.0", x, channels, kernel, stride, kernel // 2, groups=groups, gain=RELU_GAIN
+    )
     return net.build.clip(net.batch_norm(f"{name}.1", y), min=0.0, max=6.0)
 
 
@@ -36,7 +38,7 @@ def _inverted_residual(
         y = _conv_bn_relu6(net, f"{name}.conv.{part}", y, hidden, 1)
         part += 1
     y = _conv_bn_relu6(net, f"{name}.conv.{part}", y, hidden, 3, stride, groups=hidden)
-    y = net.conv(f"{name}.conv.{part + 1}", y, channels, 1, gain=LINEAR)
+    y = net.conv(f"{name}.conv.{part + 1}", y, channels, 1, gain=LINEAR_GAIN)
     y = net.batch_norm(f"{name}.conv.{part + 2}", y)
     return net.build.add(x, y) if stride == 1 and inputs == channels else y
 

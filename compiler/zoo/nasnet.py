@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, Net
+from .layers import LINEAR_GAIN, Net
 
 _SQUEEZE = 1.5
 """Variance gain of the 1x1 before each cell: below the 2 of a relu, as a cell adds its parts."""
@@ -40,8 +40,8 @@ class _Cells:
     def separable(self, x: SSAValue, kernel: int, stride: int = 1) -> SSAValue:
         """Depthwise, then 1x1."""
         name, net, c = self._name("separable"), self.net, self.channels
-        y = net.conv(f"{name}.depth", x, c, kernel, stride, kernel // 2, groups=c, gain=LINEAR)
-        return net.conv(f"{name}.point", y, c, 1, gain=LINEAR / 4)
+        y = net.conv(f"{name}.depth", x, c, kernel, stride, kernel // 2, groups=c, gain=LINEAR_GAIN)
+        return net.conv(f"{name}.point", y, c, 1, gain=LINEAR_GAIN / 4)
 
     def pool(self, x: SSAValue, stride: int = 1) -> SSAValue:
         return self.net.avg_pool(x, 3, stride, 1)

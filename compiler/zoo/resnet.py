@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, RELU, Net
+from .layers import LINEAR_GAIN, RELU_GAIN, Net
 
 _BRANCH = 0.2
 """Variance gain of a branch's last convolution: the sum grows by a few per cent a block."""
@@ -48,7 +48,7 @@ def _conv_bn(
     kernel: int,
     stride: int = 1,
     groups: int = 1,
-    gain: float = RELU,
+    gain: float = RELU_GAIN,
 ) -> SSAValue:
     y = net.conv(conv, x, channels, kernel, stride, kernel // 2, groups=groups, gain=gain)
     return net.batch_norm(norm, y)
@@ -60,7 +60,7 @@ def _residual(
     y = branch(net, name, x, block)
     if block.stride != 1 or shape_of(x)[1] != block.out:
         down = f"{name}.downsample"
-        x = _conv_bn(net, f"{down}.0", f"{down}.1", x, block.out, 1, block.stride, gain=LINEAR)
+        x = _conv_bn(net, f"{down}.0", f"{down}.1", x, block.out, 1, block.stride, gain=LINEAR_GAIN)
     return net.relu(net.build.add(y, x))
 
 

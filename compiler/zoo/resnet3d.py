@@ -6,7 +6,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, RELU, Net
+from .layers import LINEAR_GAIN, RELU_GAIN, Net
 
 _BRANCH = 0.2
 """Variance gain of a branch's last convolution: the sum grows by a few per cent a block."""
@@ -19,10 +19,10 @@ def _conv_norm(
 
 
 def _block(net: Net, name: str, x: SSAValue, channels: int, stride: int) -> SSAValue:
-    y = net.relu(_conv_norm(net, f"{name}.conv1", x, channels, stride, RELU))
+    y = net.relu(_conv_norm(net, f"{name}.conv1", x, channels, stride, RELU_GAIN))
     y = _conv_norm(net, f"{name}.conv2", y, channels, 1, _BRANCH)
     if stride != 1 or shape_of(x)[1] != channels:
-        x = net.conv(f"{name}.downsample.0", x, channels, 1, stride, gain=LINEAR)
+        x = net.conv(f"{name}.downsample.0", x, channels, 1, stride, gain=LINEAR_GAIN)
         x = net.batch_norm(f"{name}.downsample.1", x)
     return net.relu(net.build.add(y, x))
 

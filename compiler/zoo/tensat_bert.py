@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 from ...dialects.errors import UserError
 from ...dialects.program import Program
 from ...dialects.types import shape_of
-from .layers import LINEAR, Net
+from .layers import LINEAR_GAIN, Net
 
 
 def _heads(net: Net, x: SSAValue, batch: int, heads: int) -> SSAValue:
@@ -24,8 +24,8 @@ def _heads(net: Net, x: SSAValue, batch: int, heads: int) -> SSAValue:
 
 def _attention(net: Net, name: str, x: SSAValue, batch: int, heads: int) -> SSAValue:
     b, (rows, hidden) = net.build, shape_of(x)
-    small = LINEAR * heads**2 / hidden**2  # scores and results near 1 without a scale
-    gains = {"query": small, "key": LINEAR, "value": LINEAR}
+    small = LINEAR_GAIN * heads**2 / hidden**2  # scores and results near 1 without a scale
+    gains = {"query": small, "key": LINEAR_GAIN, "value": LINEAR_GAIN}
     query, key, value = (
         _heads(net, net.project(f"{name}.{part}", x, hidden, gain), batch, heads)
         for part, gain in gains.items()

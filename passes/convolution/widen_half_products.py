@@ -1,4 +1,4 @@
-"""widen-half-products: compute products of half floats on float32 operands, and round once."""
+"""widen-half-products: compute products of half floats (f16, bf16) in float32, and round once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...dialects.types import element_of, is_half, shape_of, tensor
 
 @dataclass(frozen=True)
 class WidenHalfProducts(ModulePass):
-    """Convert the operands of products of half floats to float32 once, before the product.
+    """Convert the operands of products of f16 or bf16 to float32 once, before the product.
 
     Kernels of products and convolutions take float32. A sum of products of half floats is
     defined as a float32 sum, rounded once, so the numbers are the same. Weights are
@@ -43,7 +43,7 @@ class WidenHalfProducts(ModulePass):
     floats: ClassVar[Floats] = BITS
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Convert."""
+        """Widen every product of two half floats or more; a value that several read, once."""
         wide: dict[SSAValue, SSAValue] = {}
         for scope in list(main_of(op).body.block.ops):
             if isinstance(scope, ScopeOp) and scope.is_sum and _is_half_product(scope):
@@ -91,7 +91,7 @@ def _widen(scope: ScopeOp, wide: dict[SSAValue, SSAValue]) -> None:
 
 
 def _converted(value: SSAValue) -> Operation:
-    """The same numbers as float32."""
+    """The same numbers as float32; ones stay an `algebra.ones`, which needs no memory."""
     result = tensor(shape_of(value), f32)
     if isinstance(value.owner, OnesOp):
         return OnesOp(result)

@@ -1,4 +1,4 @@
-"""algebra-gather-sums: add contractions in a separate scope, so that they form one program."""
+"""algebra-gather-sums: collect added contractions in a scope of their own, for searches."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ RULE = "gather-sums"
 class AlgebraGatherSums(ModulePass):
     """Add contractions in a separate scope if only one elementwise scope reads them.
 
-    Such a scope is one program of several products: `algebra-mutate` searches for one product that
-    computes all of it (two convolutions and their sum as one convolution of images side by side).
-    Scopes that add a bias to a contraction become part of the elementwise scope. With `at` only
-    the scope of that name is changed.
+    A search can replace such a scope with all its products: `algebra-mutate` looks for one product
+    that computes all of it (two convolutions and their sum as one convolution of images side by
+    side). Scopes that add a bias to a contraction are inlined into the elementwise
+    scope. With `at` only the scope of that name is changed.
 
     Before:
 
@@ -57,41 +57,44 @@ class AlgebraGatherSums(ModulePass):
     at: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Gather. Raises UserError if the named scope adds no contractions."""
+        """Collect the contractions. Raises UserError if the named scope adds none."""
         if not self.at:
-            gather_sums(op)
-        elif gather(op, find_scope(op, self.at)) is None:
+            collect_all(op)
+        elif collect_contractions(op, find_scope(op, self.at)) is None:
             hint = "it must add two contractions that nothing else reads"
             raise UserError("there is no sum to gather", where=f"%{self.at}", hint=hint)
 
 
-def gather_sums(module: ModuleOp) -> list[ScopeOp]:
-    """Gather every sum of contractions; the new scopes, in order."""
+def collect_all(module: ModuleOp) -> list[ScopeOp]:
+    """Collect every sum of contractions; the scopes that only add them, new or not, in order."""
     ops = [op for op in main_of(module).body.block.ops if isinstance(op, ScopeOp)]
-    found = [gather(module, op) for op in ops if op.parent is not None]
+    found = [collect_contractions(module, op) for op in ops if op.parent is not None]
     return [made for made in found if made is not None]
 
 
-def gather(module: ModuleOp, op: ScopeOp) -> ScopeOp | None:
-    """Give the contractions that a scope adds a scope of their own; None if it adds none."""
+def collect_contractions(module: ModuleOp, op: ScopeOp) -> ScopeOp | None:
+    """Give the contractions that a scope adds a scope of their own; None if it adds none.
+
+    A scope that does nothing else is returned as it is.
+    """
     if not op.is_pointwise:
         return None
-    if summands(op):
+    if added_contractions(op):
         return op
     biased = [inner for read in op.reads() if (inner := _biased(read, op)) is not None]
-    whole = scalars.map_reads(op.expr(), lambda read: _through(read, biased))
-    if all(len(_parts(addend, op, set())) < 2 for addend in _sums(whole)):
+    whole = scalars.map_reads(op.expr(), lambda read: _inlined(read, biased))
+    if all(len(_parts(total, op, set())) < 2 for total in _sums(whole)):
+        return None  # most scopes end here, before the walk over the whole program
+    weights_only_values = weights_only(main_of(module).body.block.ops)
+    sums = [(total, _parts(total, op, weights_only_values)) for total in _sums(whole)]
+    total, parts = next(((t, p) for t, p in sums if len(p) > 1), (None, []))
+    if total is None:
         return None
-    known = weights_only(main_of(module).body.block.ops)
-    addends = next((a for a in _sums(whole) if len(_parts(a, op, known)) > 1), None)
-    if addends is None:
-        return None
-    parts = _parts(addends, op, known)
-    rest = [e for e in _addends(addends) if e not in parts]
+    rest = [e for e in _addends(total) if e not in parts]
     added = ScopeOp(tensor_type(op.result), reduce(operator.add, parts), names=op.names)
     added.result.name_hint = fresh_name(names_in(module), f"{op.result.name_hint or 'scope'}.sum")
     here = scalars.Read(added.result, tuple(iterators(len(op.traversal))))
-    expr = _replaced(whole, addends, reduce(operator.add, rest, here))
+    expr = _replaced(whole, total, reduce(operator.add, rest, here))
     new = ScopeOp(tensor_type(op.result), expr, names=op.names)
     new.attributes |= op.attributes
     new.result.name_hint = op.result.name_hint
@@ -106,7 +109,7 @@ def gather(module: ModuleOp, op: ScopeOp) -> ScopeOp | None:
     return added
 
 
-def summands(op: ScopeOp) -> list[ScopeOp]:
+def added_contractions(op: ScopeOp) -> list[ScopeOp]:
     """The contractions that a scope only adds; empty if it does anything else."""
     if not op.is_pointwise:
         return []
@@ -115,11 +118,17 @@ def summands(op: ScopeOp) -> list[ScopeOp]:
     return found if len(set(found)) == len(made) > 1 else []
 
 
-def _parts(expr: scalars.Expr, op: ScopeOp, known: set[SSAValue]) -> list[scalars.Expr]:
-    """The addends that are contractions without other readers, and without other addends."""
+def _parts(
+    expr: scalars.Expr, op: ScopeOp, weights_only_values: set[SSAValue]
+) -> list[scalars.Expr]:
+    """The addends that are contractions, occur once, and have no other reader."""
     every = _addends(expr)
     made = [(e, _read_alone(e, op)) for e in every if every.count(e) == 1]
-    return [e for e, o in made if o is not None and o.result not in known and _is_contraction(o)]
+    return [
+        e
+        for e, o in made
+        if o is not None and o.result not in weights_only_values and _is_contraction(o)
+    ]
 
 
 def _is_contraction(op: ScopeOp) -> bool:
@@ -137,7 +146,8 @@ def _biased(read: scalars.Read, op: ScopeOp) -> ScopeOp | None:
     return owner if adds else None
 
 
-def _through(read: scalars.Read, inner: Sequence[ScopeOp]) -> scalars.Expr:
+def _inlined(read: scalars.Read, inner: Sequence[ScopeOp]) -> scalars.Expr:
+    """The formula of the scope that is read, if it is one of `inner`; else the read."""
     owner = read.source.owner
     return owner.expr() if isinstance(owner, ScopeOp) and owner in inner else read
 

@@ -14,7 +14,7 @@ from .lift import family
 from .merges import copies_read_through, every_traversal_merge, expression_fuse, merge_into_reader
 from .rows import every_flatten, flatten, merge_rows
 from .side_by_side import merge_batch, merge_shared
-from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, at_once, propose_nothing
+from .step import DerivationRule, OnBody, OnPair, OnScope, RuleOption, propose_nothing, single_step
 from .sums import (
     delta_elim,
     delta_intro,
@@ -150,7 +150,7 @@ RULES: tuple[DerivationRule, ...] = (
 EAGER: tuple[DerivationRule, ...] = (
     DerivationRule(
         "tighten-sums",
-        at_once(tighten_sums),
+        single_step(tighten_sums),
         "at the positions left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
         DROPPED,
@@ -159,7 +159,7 @@ EAGER: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "tighten",
-        at_once(tighten),
+        single_step(tighten),
         "at the positions left out an index is out of bounds whatever the other iterators are",
         f"{EINNET}: boundary tightening",
         DROPPED,
@@ -168,7 +168,7 @@ EAGER: tuple[DerivationRule, ...] = (
     ),
     DerivationRule(
         "drop-dead",
-        at_once(drop_dead),
+        single_step(drop_dead),
         "no index uses the traversals left out",
         f"{EINNET}: variable substitution",
         BITS,

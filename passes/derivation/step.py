@@ -11,7 +11,8 @@ from ...dialects.canonical_types import Scope
 from ...dialects.floats import Floats
 from .body import Images, SumOfProducts
 
-# Options of `algebra-apply-rule` that repeat the step; iterators by their generated names.
+# Options of `algebra-apply-rule` from which the step can be made again; iterators by their
+# generated names.
 Parameters: TypeAlias = "tuple[tuple[str, int | str | tuple[str, ...]], ...]"
 
 
@@ -36,13 +37,12 @@ class ProposalOptions:
     """Settings of a search for the rules' proposals.
 
     Attributes:
-        digit: windows are split into digits of at most this many positions, besides those that a
-            neighbour's coefficient suggests.
+        digit: an iterator of a window is split into digits (i floordiv n, i mod n) of at most this
+            many values n, and of as many as the coefficient of an iterator in the same index.
         bases: most coordinate changes proposed for one scope.
         sums: a scope with more sums than this is not split over subsets of them.
-        block: iterators that move along one index together are cut into blocks of this many
-        positions,
-            and sheared; 0 for neither.
+        block: iterators that occur in one index expression are cut into blocks of this many
+            positions, and sheared; 0 for neither.
     """
 
     digit: int = 3
@@ -64,7 +64,7 @@ def applicable(steps: Iterable[DerivationStep | None]) -> Iterator[DerivationSte
     return (step for step in steps if step is not None)
 
 
-def at_once(make: Callable[[SumOfProducts], DerivationStep | None]) -> Propose:
+def single_step(make: Callable[[SumOfProducts], DerivationStep | None]) -> Propose:
     """Propose the one step that a function gives, if it gives one."""
 
     def propose(body: SumOfProducts, options: ProposalOptions) -> Iterable[DerivationStep]:
@@ -78,6 +78,7 @@ def at_once(make: Callable[[SumOfProducts], DerivationStep | None]) -> Propose:
 OptionKind: TypeAlias = Literal[
     "sums", "sum", "traversals", "traversal", "indices", "number", "scope", "kernel"
 ]
+"""What the value names: iterators, index expressions, a number, a scope, or a library kernel."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,10 @@ class OnBody:
     apply.
 
     Attributes:
-        options: a "scope" among them is read through, and is not a value.
+        options: a "scope" among them is opened (its formula replaces reads of it) before the rule
+            sees the body; it is no argument of `make`.
         canonical: the body is that of the canonical form, so guards have its numbers.
-        allows: a condition on its readers, called with the op and the values.
+        allows: a condition on the readers of the scope, called with its op and the values.
     """
 
     make: Callable[..., DerivationStep | None]
@@ -117,8 +119,8 @@ class OnScope:
     """A rule for one whole scope, whatever its expression.
 
     Attributes:
-        inside: which other scopes are read through, for the one it changes; None if the rule
-            does not apply.
+        inside: given the scope that the rule changes, a test of which other scopes are opened; None
+            if the rule does not apply.
     """
 
     make: Callable[[Scope], DerivationStep | None]
@@ -142,8 +144,8 @@ class DerivationRule:
         propose: every application to a scope that a search should try; each already checked.
         condition: the side condition, and why it suffices.
         source: where it comes from.
-        floats: its effect on floats, of products and of reads left out because they are 0.
-        eager: applied at once wherever it applies: it never makes anything worse.
+        floats: what it does to floats: products in another order, or left out where a read is 0.
+        eager: applied before the search goes on, wherever it can be: it never makes anything worse.
         limit: most applications on one path, None for no limit.
         for_user: how `algebra-apply-rule` applies it; None for its first proposed step.
     """

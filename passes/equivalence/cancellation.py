@@ -1,7 +1,7 @@
 """Whether an equality needs terms to cancel: a + b - a = b holds for numbers, not for floats.
 
 `(x + c) - c` is x in exact arithmetic. In floats it rounds x to multiples of an ulp of c, and
-programs do so on purpose. The verdict names such a law. The test makes every coefficient of both
+programs do so on purpose. The verdict names this identity. The test makes every coefficient of both
 expressions positive, so that nothing cancels. If they are still equal the proof needs no
 cancelling; otherwise it may. Four things are exempt: sums over iterators (a contraction may be
 reassociated, and Winograd's products cancel in it), values selected by a condition, integers, and
@@ -35,12 +35,13 @@ from ...dialects.canonical_scope import (
 from ...dialects.types import is_bool, is_float
 from .evaluator import schedule
 
+# A sum over iterators, of products or not, is exempt; certificates compare this text.
 NAME = "cancelling"
 STATEMENT = (
     "a + b - a = b outside of sums of products: what cancels leaves its rounding in floats "
     "(the programs were run in their own precision, and agree)"
 )
-_TRUTHS = frozenset({"lt", "le", "eq", "ne"})
+_COMPARISONS = frozenset({"lt", "le", "eq", "ne"})
 
 Proves = Callable[[Source, Source, frozenset[str]], bool]
 
@@ -49,12 +50,13 @@ def needs_cancelling(a: Source, b: Source, cut: frozenset[str], proves: Proves) 
     """Whether a proved equality of two sources no longer holds if nothing may cancel.
 
     Args:
-        proves: whether two sources are equal over a cut.
+        cut: tokens of the sources that a proof does not look into: it takes them as arbitrary.
+        proves: whether two sources are equal for all values of the sources in a cut.
     """
-    cut = cut - {a.token, b.token}  # both are expanded, even where one reads the other
+    cut = cut - {a.token, b.token}  # both are opened, even where one reads the other
     if not any(_subtracts(source, cut) for source in (a, b)):
         return False
-    first, second = (_Unsigned(cut).source(source) for source in (a, b))
+    first, second = (_WithoutSigns(cut).source(source) for source in (a, b))
     return first is not second and not proves(first, second, cut)
 
 
@@ -75,27 +77,27 @@ def _has_minus(expr: Expr) -> bool:
 
 
 def _is_exempt(term: Term) -> bool:
-    return bool(term.sums) or any(_is_truth(f) for f in term.factors)
+    return bool(term.sums) or any(_is_condition(f) for f in term.factors)
 
 
-def _is_truth(f: Factor) -> bool:
+def _is_condition(f: Factor) -> bool:
     if isinstance(f, Read):
         return is_bool(f.source.element)
-    return isinstance(f, Guard) or (isinstance(f, Apply) and f.function in _TRUTHS)
+    return isinstance(f, Guard) or (isinstance(f, Apply) and f.function in _COMPARISONS)
 
 
-def _same(f: Read) -> Read:
+def _unchanged(f: Read) -> Read:
     return f
 
 
-def without_signs(expr: Expr, extents: Extents, read: Callable[[Read], Read] = _same) -> Expr:
+def without_signs(expr: Expr, extents: Extents, read: Callable[[Read], Read] = _unchanged) -> Expr:
     """The expression with positive coefficients, except exempt ones; `read` maps its reads."""
     total: list[Expr] = []
     for term in expr.terms:
-        wide = extents + term.sums
+        inner_extents = extents + term.sums
         value = constant(term.coefficient if _is_exempt(term) else abs(term.coefficient))
         for f in term.factors:
-            value = multiply(value, _factor(f, wide, read), wide)
+            value = multiply(value, _factor(f, inner_extents, read), inner_extents)
         total.append(bind(value, extents, term.sums) if term.sums else value)
     return add(*total)
 
@@ -105,6 +107,7 @@ def _factor(f: Factor, extents: Extents, read: Callable[[Read], Read]) -> Expr:
         case Read():
             return factor(read(f), extents)
         case Apply(function, args, depth):
+            # Only the first `depth` iterators are visible inside.
             inner = [without_signs(e, extents[:depth], read) for e in args]
             return apply(function, inner, extents)
         case Reduce(kind, sums, arg, depth):
@@ -114,8 +117,8 @@ def _factor(f: Factor, extents: Extents, read: Callable[[Read], Read]) -> Expr:
             return factor(f, extents)
 
 
-class _Unsigned:
-    """Unsigned scopes above a cut, memoised."""
+class _WithoutSigns:
+    """Scopes above a cut with positive coefficients, memoised."""
 
     def __init__(self, cut: frozenset[str]):
         self.cut = cut

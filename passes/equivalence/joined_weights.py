@@ -1,4 +1,4 @@
-"""Weights of one program with the same numbers as the other's: swapped, joined or cut.
+"""Weights of one program with the same numbers as the other's: transposed, concatenated or sliced.
 
 Another tool puts the weights of three products side by side, or stores one transposed. The numbers
 are equal bit for bit. So such a weight is an expression over the other program's weights, without
@@ -29,6 +29,7 @@ from ...dialects.types import Array
 
 # Limits: dims of a weight whose orders are tried, and positions at which a part may begin.
 _MOST_DIMS, _MOST_POSITIONS = 4, 64
+# A weight of one element may equal another by chance.
 _LEAST = 2
 
 
@@ -45,7 +46,7 @@ class OtherWeight:
         return self.data.squeeze()
 
 
-def expressed(array: Array, others: Sequence[OtherWeight], like: Source) -> Source | None:
+def as_expression(array: Array, others: Sequence[OtherWeight], like: Source) -> Source | None:
     """A weight as an expression over the other program's; None if it is not one.
 
     Args:
@@ -58,10 +59,10 @@ def expressed(array: Array, others: Sequence[OtherWeight], like: Source) -> Sour
     for other in others:
         if other.source.element != like.element:
             continue
-        for order, turned in _orders(other.array):
-            if turned.size < array.size or turned.ndim != array.ndim:
+        for order, transposed in _orders(other.array):
+            if transposed.size < array.size or transposed.ndim != array.ndim:
                 continue
-            start = next(_positions(array, turned), None)
+            start = next(_positions(array, transposed), None)
             if start is not None:
                 return scope(like.shape, like.element, _read(other, order, start, like, axes))
     return _joined(array, others, like, axes)
@@ -97,15 +98,15 @@ def _begins_with(
     for other in others:
         if other.source.element != like.element or other.array.ndim != rest.ndim:
             continue
-        for order, turned in _orders(other.array):
-            extent = turned.shape[axis]
+        for order, transposed in _orders(other.array):
+            extent = transposed.shape[axis]
             fits = extent <= rest.shape[axis] and all(
                 n == m
-                for k, (n, m) in enumerate(zip(turned.shape, rest.shape, strict=True))
+                for k, (n, m) in enumerate(zip(transposed.shape, rest.shape, strict=True))
                 if k != axis
             )
             part = rest[(slice(None),) * axis + (slice(0, extent),)]
-            if fits and _same(part, turned):
+            if fits and _same(part, transposed):
                 return other, order, extent
     return None
 
@@ -123,11 +124,11 @@ def _positions(part: Array, whole: Array) -> Iterator[Sequence[int]]:
     """Where a part begins in a larger array of the same rank."""
     if any(n > m for n, m in zip(part.shape, whole.shape, strict=True)):
         return
-    room = tuple(slice(0, m - n + 1) for n, m in zip(part.shape, whole.shape, strict=True))
+    starts_range = tuple(slice(0, m - n + 1) for n, m in zip(part.shape, whole.shape, strict=True))
     if math.prod(part.shape) == math.prod(whole.shape):
         starts: Array = np.zeros((1, part.ndim), np.int64)
     else:
-        starts = np.argwhere(whole[room] == part[(0,) * part.ndim])[:_MOST_POSITIONS]
+        starts = np.argwhere(whole[starts_range] == part[(0,) * part.ndim])[:_MOST_POSITIONS]
     for start in starts.tolist():
         block = tuple(slice(s, s + n) for s, n in zip(start, part.shape, strict=True))
         if _same(whole[block], part):
@@ -155,9 +156,10 @@ def _read(
     like: Source,
     axes: Sequence[int],
 ) -> Expr:
-    """A weight with its dims permuted, from a position on; 0 outside.
+    """A weight with its dims permuted, read at the position plus `start`; 0 outside.
 
-    order, start: of its dims with an extent other than 1.
+    order, start: of its dims with an extent other than 1; a start is negative where the weight
+        begins after position 0.
     axes: the dims of `like` with an extent other than 1.
     """
     here = iterators(len(like.shape))
@@ -168,4 +170,4 @@ def _read(
     return factor(Read(other.source, tuple(index)), like.shape)
 
 
-__all__ = ["OtherWeight", "expressed"]
+__all__ = ["OtherWeight", "as_expression"]

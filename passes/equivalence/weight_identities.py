@@ -25,7 +25,7 @@ from ...dialects.program import Program, expression_of, main_of, return_of
 from ...dialects.reference import run_block
 from ...dialects.types import Array, is_float, tensor_type
 from ...dialects.weights import Weights as Store
-from .joined_weights import OtherWeight, expressed
+from .joined_weights import OtherWeight, as_expression
 from .recognised_weights import ConstantValues
 from .roundings import most_ulps
 from .translate import (
@@ -194,7 +194,7 @@ class WeightIdentities:
                 and self.identity(w, self.a) not in mine
                 and is_float(w.type.element_type)
             ]
-        found = expressed(array, self._others, made)
+        found = as_expression(array, self._others, made)
         return made if found is None else found
 
     def literal(self, op: ConstantOp, program: Program) -> Source | None:

@@ -14,7 +14,7 @@ from ...dialects.canonical_types import Leaf, Scope, Source
 from ...dialects.errors import UserError
 from ...dialects.program import main_of
 from ...dialects.weights_only import weights_only
-from ..copies.algebra_gather_sums import summands
+from ..copies.algebra_gather_sums import added_contractions
 from ..derivation.apply_steps import replace_op
 from ..derivation.lift import MUTATED, Lift, scope_ops
 from ..derivation.step import DerivationStep
@@ -31,20 +31,20 @@ def lifted(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]
     """
     given, lift = as_given(module, ops)
     pairs = zip(ops, given, strict=True)
-    return [_in_one(root) if summands(op) else root for op, root in pairs], lift
+    return [_in_one(root) if added_contractions(op) else root for op, root in pairs], lift
 
 
 def as_given(module: ModuleOp, ops: Sequence[ScopeOp]) -> tuple[list[Scope], Lift]:
     """The same, but a scope that adds contractions reads them: the form that runs."""
     known = weights_only(main_of(module).body.block.ops)
-    inside = [part for op in ops for part in summands(op)]
+    inside = [part for op in ops for part in added_contractions(op)]
     lift = Lift(module, inside.__contains__, constants=known, positional=True)
     return [lift.scope(op) for op in ops], lift
 
 
 def windowed(ops: Sequence[ScopeOp]) -> list[ScopeOp]:
-    """The contractions of ops: the summands of an op that adds them, else the op itself."""
-    return [part for op in ops for part in summands(op) or [op]]
+    """The contractions of ops: the addends of an op that adds them, else the op itself."""
+    return [part for op in ops for part in added_contractions(op) or [op]]
 
 
 def _in_one(root: Scope) -> Scope:
@@ -61,7 +61,7 @@ def apply_to(module: ModuleOp, ops: Sequence[ScopeOp], candidate: Candidate) -> 
     order = list(main_of(module).body.block.ops)
     pairs = sorted(zip(ops, candidate.results, strict=True), key=lambda one: order.index(one[0]))
     _bring_together([op for op, _ in pairs], order)
-    before, parts = set(scope_ops(module)), [part for op in ops for part in summands(op)]
+    before, parts = set(scope_ops(module)), [part for op in ops for part in added_contractions(op)]
     values: dict[Source, SSAValue] = {
         source: v for source, v in lift.values.items() if isinstance(source, Leaf)
     }

@@ -21,7 +21,7 @@ from ...dialects.weights import Weights
 from ...dialects.weights_only import weights_only
 from ...lowering.algebra_to_kernel import AlgebraToKernel
 from ...lowering.targets import target_named
-from ..copies.algebra_gather_sums import gather, summands
+from ..copies.algebra_gather_sums import added_contractions, collect_contractions
 from ..cost.costs import Costs
 from ..derivation.apply_steps import find_scope
 from ..derivation.isolate import isolate_all
@@ -125,7 +125,7 @@ class Mutated:
         names: of the scopes.
         explored: the candidates.
         chosen: the chosen candidate.
-        sum: whether it applies to the summands of the named scope.
+        sum: whether it applies to the addends of the named scope.
     """
 
     names: tuple[str, ...]
@@ -171,10 +171,10 @@ def _sum_at(
     if not op.is_pointwise:
         return None
     trial = module.clone()
-    added = gather(trial, find_scope(trial, name))
+    added = collect_contractions(trial, find_scope(trial, name))
     if added is None:
         return None
-    names = [scope_names(trial)[part] for part in summands(added)]
+    names = [scope_names(trial)[part] for part in added_contractions(added)]
     parts = [find_scope(module, part) for part in names]
     if not all(part in saved for part in parts):
         return None
@@ -188,7 +188,7 @@ def _apply(module: ModuleOp, one: Mutated) -> bool:
     for made in (module.clone(), module):
         at = one.names
         if one.sum:
-            added = gather(made, find_scope(made, at[0]))
+            added = collect_contractions(made, find_scope(made, at[0]))
             if added is None:
                 return False
             at = (scope_names(made)[added],)
@@ -235,7 +235,7 @@ class _Search:
         return Mutated(of, found, best if gains else None)
 
     def _explored(self, module: ModuleOp, ops: Sequence[ScopeOp]) -> Explored:
-        inside = [part for op in ops for part in summands(op)]
+        inside = [part for op in ops for part in added_contractions(op)]
         known = weights_only(main_of(module).body.block.ops)
         alone, copies = isolate_all(ops, known, inside=inside)
         names = tuple(scope_names(alone.module)[copy] for copy in copies)

@@ -20,7 +20,7 @@ from ...dialects.errors import UserError
 from ...dialects.floats import GUARDED
 from ...dialects.program import Program
 from ...dialects.weights_only import weights_only
-from ..copies.algebra_gather_sums import AlgebraGatherSums, summands
+from ..copies.algebra_gather_sums import AlgebraGatherSums, added_contractions
 from ..cost.costs import Costs
 from ..derivation.apply_steps import find_scope
 from ..derivation.bound import has_fast_form, least_of_scope
@@ -140,7 +140,7 @@ class MutationProposer(Proposer):
             run(search.work, (AlgebraGatherSums(),))
             names = scope_names(search.work.module)
             for op in names:
-                if parts := summands(op):
+                if parts := added_contractions(op):
                     search.parts[names[op]] = tuple(names[part] for part in parts)
 
     def _alternative(self, candidate: Candidate) -> Mutation:
@@ -214,7 +214,7 @@ class MutationProposer(Proposer):
         if explored.cut:
             self.stop = "time"
         states = [state for state in heap if state.steps]
-        parts = [part for op in ops for part in summands(op)]
+        parts = [part for op in ops for part in added_contractions(op)]
         several = len(ops) + len(parts) > 1
         looked = "only derived" if only else self._looked(copies)
         if self.measured and several and states and states[0].seconds >= before * ACCEPT.subprogram:
@@ -234,7 +234,7 @@ class MutationProposer(Proposer):
         """A subprogram as a program, and its scopes' names there."""
         work = self.search.work
         ops = [find_scope(work.module, name) for name in sub.occurrences[0]]
-        inside = [part for op in ops for part in summands(op)]
+        inside = [part for op in ops for part in added_contractions(op)]
         alone, copies = isolate_all(ops, weights_only(work.main.body.block.ops), inside=inside)
         names = scope_names(alone.module)
         return alone, tuple(names[copy] for copy in copies)

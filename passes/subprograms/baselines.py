@@ -17,7 +17,7 @@ from ...dialects.canonical_types import Read, leaf
 from ...dialects.index import iterators
 from ...dialects.program import Program
 from ...dialects.weights_only import weights_only
-from ..copies.algebra_gather_sums import summands
+from ..copies.algebra_gather_sums import added_contractions
 from ..cost.costs import EFFICIENCY, Costs
 from ..derivation.apply_steps import find_scope
 from ..derivation.body import build
@@ -82,7 +82,7 @@ class Baselines:
         """A subprogram as a program of its own."""
         ops = [find_scope(self.work.module, name) for name in sub.occurrences[0]]
         ops, chained = ops[: len(sub.roots)], ops[len(sub.roots) :]
-        inside = [*(part for op in ops for part in summands(op)), *chained]
+        inside = [*(part for op in ops for part in added_contractions(op)), *chained]
         return isolate_all(ops, weights_only(self.work.main.body.block.ops), inside=inside)[0]
 
     @cached_property

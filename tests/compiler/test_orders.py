@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import StringAttr
 
 from isoform.compiler.search import orders
 from isoform.compiler.search.orders import search_in_best_order
-from isoform.compiler.search.search_stage import ComparisonRequest, Searched
+from isoform.compiler.search.records import ComparisonRequest, Searched
 from isoform.compiler.search.strategies import Strategy, chosen
 from isoform.dialects.builder import GraphBuilder
 from isoform.dialects.program import Program

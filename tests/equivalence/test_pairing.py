@@ -25,7 +25,7 @@ from isoform.dialects.program import Program
 from isoform.dialects.types import f32
 from isoform.passes.equivalence import compare
 from isoform.passes.equivalence.dependencies import Dependencies
-from isoform.passes.equivalence.joined_weights import OtherWeight, expressed
+from isoform.passes.equivalence.joined_weights import OtherWeight, as_expression
 from isoform.passes.equivalence.layout_search import layout, positions_of
 from isoform.passes.equivalence.sampler import Sampler
 
@@ -71,13 +71,13 @@ def test_a_weight_joined_cut_or_swapped_is_an_expression_with_its_very_values(se
         np.concatenate([a.T for a in arrays], axis=0),
         arrays[0][None, 2:, None, :],
     ][seed % 5]
-    found = expressed(made, others, leaf("like", made.shape, f32))
+    found = as_expression(made, others, leaf("like", made.shape, f32))
     assert found is not None
     given = {o.source.token: (lambda a=o.data: a) for o in others}
     np.testing.assert_array_equal(Sampler({}, given).value(found), made)
     made = made.copy()
     made.flat[-1] = np.nextafter(made.flat[-1], np.float32(9))
-    assert expressed(made, others, leaf("like", made.shape, f32)) is None
+    assert as_expression(made, others, leaf("like", made.shape, f32)) is None
 
 
 def heads(merged: bool, *, fault: str = "") -> Program:
