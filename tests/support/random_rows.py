@@ -15,14 +15,18 @@ def random_rows(seed: int) -> str:
 
 
 class _Rows:
-    """Scopes over `a`, `i` and a row's own `j`. `rows` and `points`: what was made, by name."""
+    """Scopes over `a`, `i` and a row's own `j`.
+
+    A third of the kernels are windows of a row where points lie side by side, and a third short
+    rows without totals. `rows` and `points` are what was made, by name.
+    """
 
     def __init__(self, rng: random.Random):
         self.rng, self.type = rng, rng.choice(TYPES)
         self.lead = [rng.choice((2, 3)), rng.choice(POINTS)]
         self.size = rng.choice(ROWS)
-        self.windows = rng.random() < 0.3
-        self.swapped = self.windows or rng.random() < 0.5
+        self.windows, self.short = rng.choice(((True, False), (False, True), (False, False)))
+        self.swapped = self.windows or (not self.short and rng.random() < 0.5)
         self.rows, self.points = [("%x", self.size)], list[str]()
 
     def program(self) -> str:
@@ -74,7 +78,8 @@ class _Rows:
         size = self.rng.choice((self.size, self.size, 2 * self.size, self.size + 3))
         sums = ""
         if kind == "sums" or (last and self.windows):
-            sums = f"{reduction} (k: {self.rng.choice((2, 3, 3, 5, 11))}) "
+            taps = self.rng.choice((2, 3, 3, 5) if self.short else (2, 3, 3, 5, 11))
+            sums = f"{reduction} (k: {taps}) "
         body = self.read(sums) if not last or not self.windows else self.window()
         if self.points and self.rng.random() < 0.7:
             body += f" + {self.rng.choice(self.points)}[a, i]"
@@ -96,7 +101,7 @@ class _Rows:
         )
         place = self.rng.choice(places)
         place += f" + k - {self.rng.randint(0, 3)}" if sums else f" - {self.rng.randint(0, 3)}"
-        outside = self.rng.choice(("", "", "", " else 1.0", " else -2.0"))
+        outside = self.rng.choice(("", "", " else 1.0", " else -2.0"))
         return f"{row}[a, i, {place}]{outside}"
 
     def window(self) -> str:
